@@ -17,6 +17,7 @@
     │   ├── BadRequest                the service rejected the request
     │   ├── NotFound                  the requested object does not exist
     │   ├── NotServed                 the service does not have this endpoint
+    │   │   └── TableNotInDataset         the dataset that is served does not have this table
     │   ├── ServerError               HTTP 5xx, or an error body                retryable
     │   └── ChallengePage             a bot check answered instead of the service
     ├── ResponseError             the response is invalid
@@ -165,6 +166,13 @@ class NotServed(ServiceError):
     """This service does not have the endpoint."""
 
     category = "not served"
+
+
+class TableNotInDataset(NotServed):
+    """The dataset that is served locally does not have the ``table`` of the endpoint."""
+
+    category = "table not in dataset"
+    table: str = ""
 
 
 class ServerError(ServiceError):

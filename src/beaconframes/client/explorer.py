@@ -191,7 +191,7 @@ class Explorer:
             self.chain = self._default_chain
         if self.offline and head is None:
             head = read_stored_head(self.local_store, self.chain, needed=self._sends_requests)
-        self._head = HeadV1(self.fetch, fixed=head)
+        self._head = HeadV1(self.fetch, fixed=head, stated=lambda: self.source.stated_head)
 
     def __repr__(self) -> str:
         """Return the address, and the chain if it is known; never the key."""
@@ -218,7 +218,7 @@ class Explorer:
 
     @cached_property
     def _head_v2(self) -> HeadV2:
-        return HeadV2(self.fetch, self.chain)
+        return HeadV2(self.fetch, self.chain, lambda: self.source.stated_head)
 
     def _request_chain(self) -> Chain:
         """Return the chain that the service states, or the default chain if it states none."""
@@ -229,7 +229,7 @@ class Explorer:
                 self.fetch(LATEST_STATE)
         except (BadRequest, NotFound, NotServed, ResponseError):
             # Not every service has this endpoint; a load raises its own errors.
-            return self._default_chain
+            pass
         except ServiceError as error:
             raise error.with_traceback(None) from None
         header = self.source.stated_chain

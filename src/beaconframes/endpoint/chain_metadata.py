@@ -24,6 +24,26 @@ WINDOWS_HEADER = "x-beaconframes-windows"
 Its value is ``service`` if it does, as the public service, and ``none`` if it does not.
 """
 
+HEAD_HEADER = "x-beaconframes-head"
+"""The header in which a local explorer states its head if it has no table of the latest state."""
+
+STATED_HEADERS = (CHAIN_HEADER, WINDOWS_HEADER, HEAD_HEADER)
+"""The headers in which a local explorer describes itself."""
+
+
+def encode_head(head: Head) -> str:
+    """Return the value of the header that states *head*."""
+    return f"{head.epoch} {head.finalized_epoch} {head.slot}"
+
+
+def parse_head(header: str) -> Head | None:
+    """Return the head that a header states; None for an invalid header."""
+    numbers = header.split(" ")
+    if len(numbers) != 3 or not all(text.isdecimal() and len(text) < 19 for text in numbers):
+        return None
+    epoch, finalized, slot = map(int, numbers)
+    return Head(epoch, finalized, slot) if finalized <= epoch else None
+
 
 def describe_chain(chain: Chain) -> dict[str, Any]:
     """Return *chain* as the metadata of a dataset, and as a local explorer states it."""

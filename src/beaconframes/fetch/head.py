@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from beaconframes.endpoint import Envelope, Head, Request
-from beaconframes.errors import ProtocolError
+from beaconframes.errors import ProtocolError, TableNotInDataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,9 +76,17 @@ class FinalityAgreement:
 class HeadV1:
     """The head as V1 states it, in one response."""
 
-    def __init__(self, fetch: Callable[[Request], bytes], fixed: Head | None = None) -> None:
-        """Use the *fixed* head, or without one *fetch* the current head from the service."""
-        self._fetch = fetch
+    def __init__(
+        self,
+        fetch: Callable[[Request], bytes],
+        fixed: Head | None = None,
+        stated: Callable[[], Head | None] = lambda: None,
+    ) -> None:
+        """Use the *fixed* head, or without one *fetch* the current head from the service.
+
+        A dataset without a table of the latest state has *stated* its head in a header.
+        """
+        self._fetch, self._stated = fetch, stated
         self._lock = threading.Lock()
         self.fixed = fixed
         self._finality = FinalityAgreement()
@@ -138,18 +146,33 @@ class HeadV1:
 
     def _refresh(self) -> Head:
         """Return the head as one more response states it."""
-        state = parse_latest_state(self._fetch(LATEST_STATE))
-        self._finality.add(state.current_finalized_epoch)
+        head = self._request()
+        self._finality.add(head.finalized_epoch)
         self._fetched_at = time.monotonic()
+        return head
+
+    def _request(self) -> Head:
+        """Return the head of one response."""
+        try:
+            state = parse_latest_state(self._fetch(LATEST_STATE))
+        except TableNotInDataset:
+            if (head := self._stated()) is None:
+                raise
+            return head
         return Head(state.current_epoch, state.current_finalized_epoch, state.current_slot)
 
 
 class HeadV2:
     """The head as V2 states it: the latest and the finalized slot, in one response each."""
 
-    def __init__(self, fetch: Callable[[Request], bytes], chain: Chain) -> None:
-        """Fetch the head of *chain* from the service."""
-        self._fetch = fetch
+    def __init__(
+        self,
+        fetch: Callable[[Request], bytes],
+        chain: Chain,
+        stated: Callable[[], Head | None] = lambda: None,
+    ) -> None:
+        """Fetch the head of *chain* from the service; *stated* is as in `HeadV1`."""
+        self._fetch, self._stated = fetch, stated
         self._chain = chain
         self._lock = threading.Lock()
         self._slots: dict[str, tuple[int, float]] = {}
@@ -202,13 +225,22 @@ class HeadV2:
             return self._final_epoch(agreed) if agreed >= 0 else -1
 
     def _refresh(self, view: str) -> int:
-        stated = parse_slot(self._fetch(slot_request(self._chain, view)))
+        stated = self._request(view)
         if view == "finalized":
             self._finality.add(stated)
         # Replicas of the service may lag: the head never goes back.
         slot = max(stated, self._slots.get(view, (0, 0.0))[0])
         self._slots[view] = slot, time.monotonic()
         return slot
+
+    def _request(self, view: str) -> int:
+        """Return the slot of *view* of one response."""
+        try:
+            return parse_slot(self._fetch(slot_request(self._chain, view)))
+        except TableNotInDataset:
+            if (head := self._stated()) is None:
+                raise
+            return head.latest("slot", self._chain, finalized=view == "finalized")
 
     def _final_epoch(self, slot: int) -> int:
         """Return the last epoch that is final when *slot* is the finalized slot."""

@@ -6,8 +6,13 @@ import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from beaconframes.endpoint import Envelope
-from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, WINDOWS_HEADER
-from beaconframes.errors import NotServed
+from beaconframes.endpoint.chain_metadata import (
+    CHAIN_HEADER,
+    HEAD_HEADER,
+    WINDOWS_HEADER,
+    parse_head,
+)
+from beaconframes.errors import NotServed, TableNotInDataset
 from beaconframes.fetch.paginator import IdentifierLimit, Paginator
 from beaconframes.fetch.progress import count_rows, expect_requests
 from beaconframes.fetch.response_warnings import ResponseWarnings
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.endpoint import Call, ChainHead, Endpoint, Request
+    from beaconframes.endpoint import Call, ChainHead, Endpoint, Head, Request
     from beaconframes.fetch.paginator import Pages
     from beaconframes.fetch.served_range import ServedRange
     from beaconframes.http.session import Session
@@ -85,21 +90,29 @@ class ApiSource:
         # V1 documents its limit of 100; in V2 it depends on the plan of the key.
         self._limit_v1, self._limit_v2 = IdentifierLimit(is_known=True), IdentifierLimit()
         self.sessions = {session, session_v2}
+        session_v2.stated_headers = self.stated_headers = session.stated_headers
         self._session, self._session_v2 = session, session_v2
         self._public = public
         self._reported_sunsets: set[str] = set()
-        self.stated_chain = ""
-        """The chain as the service states it in the header of a response."""
-        self.drops_old_units = True
-        """Whether the service drops old units; only a local explorer states that it does not."""
+
+    @property
+    def stated_chain(self) -> str:
+        """Return the chain as a local explorer states it; empty for other services."""
+        return self.stated_headers.get(CHAIN_HEADER, "")
+
+    @property
+    def stated_head(self) -> Head | None:
+        """Return the head that a local explorer states if it has no table of the latest state."""
+        return parse_head(self.stated_headers.get(HEAD_HEADER, ""))
+
+    @property
+    def drops_old_units(self) -> bool:
+        """Return whether the service drops old units; only a local explorer may drop none."""
+        return self.stated_headers.get(WINDOWS_HEADER) != "none"
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response: JSON without its envelope, or an image."""
-        page = self.session_of(request.envelope).fetch(request)
-        self.stated_chain = page.headers.get(CHAIN_HEADER, self.stated_chain)
-        if (windows := page.headers.get(WINDOWS_HEADER)) is not None:
-            self.drops_old_units = windows != "none"
-        return page.data
+        return self.session_of(request.envelope).fetch(request).data
 
     def session_of(self, envelope: Envelope) -> Session:
         """Return the session of the API version that has this envelope."""
@@ -161,6 +174,7 @@ class ApiSource:
                 if pages:
                     yield decode_pages(endpoint, pages, chain_head, warnings)
                 is_unknown = isinstance(error, NotServed) and not (pages or has_rows)
+                is_unknown &= not isinstance(error, TableNotInDataset)
                 if not is_unknown or endpoint.alias is None or public is not first:
                     raise
             else:

@@ -22,6 +22,7 @@ from beaconframes.errors import (
     RateLimited,
     RequestTimeout,
     ServerError,
+    TableNotInDataset,
     TierTooLow,
     TooManyIdentifiers,
     Unauthorized,
@@ -80,11 +81,13 @@ class AttemptFailed(Exception):
         max_attempts: int = MAX_ATTEMPTS,
         retry_after: float | None = None,
         pauses_all: bool = False,
+        table: str | None = None,
     ) -> None:
         """State the *kind* of the public error and how many attempts it permits in all.
 
         *quoted* is text of the service, of any length and content. *retry_after* is the wait that
         the service requested, in seconds. With *pauses_all* no thread sends during the wait.
+        *table* is the attribute of `TableNotInDataset`.
         """
         super().__init__(message)
         self.kind = kind
@@ -94,6 +97,7 @@ class AttemptFailed(Exception):
         self.max_attempts = max_attempts
         self.retry_after = retry_after
         self.pauses_all = pauses_all
+        self.table = table
 
     def public_error(
         self, endpoint: str, attempts: int, redact: Callable[[str], str]
@@ -101,13 +105,16 @@ class AttemptFailed(Exception):
         """Return the error for the user, without the key."""
         # Redacted before it is shortened: half a key is a leak too.
         quoted = _shorten(redact(self.quoted)).removesuffix(".")
-        return self.kind(
+        error = self.kind(
             redact(f"{self.message}: {quoted}" if quoted else self.message),
             hint=self.hint or HINTS.get(self.kind),
             endpoint=endpoint or None,
             retry_after=self.retry_after,
             attempts=attempts,
         )
+        if isinstance(error, TableNotInDataset) and self.table is not None:
+            error.table = self.table
+        return error
 
 
 class RetryQuota:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from beaconframes.config import check_url
+from beaconframes.endpoint.chain_metadata import STATED_HEADERS
 from beaconframes.errors import BeaconframesError, ConnectionFailed, RequestTimeout, UsageError
 from beaconframes.http.rate_limiter import TICK, Clock, RateLimiter
 from beaconframes.http.redact import Redactor
@@ -90,6 +91,8 @@ class Session:
         self.retry_quota = retry_quota or RetryQuota()
         self.request_count = 0
         """Requests sent so far, retries included."""
+        self.stated_headers: dict[str, str] = {}
+        """What a local explorer states about itself, in any response, also of an error."""
         self._timeouts = timeouts or Timeouts()
         self._redact = Redactor(key)
         self._open_transport = partial(
@@ -125,6 +128,9 @@ class Session:
 
         def on_headers(status: int, headers: dict[str, str]) -> None:
             self.rate_limiter.update(headers, status)
+            for name in STATED_HEADERS:
+                if name in headers:
+                    self.stated_headers[name] = headers[name]
             wait = parse_retry_after(status, headers)
             if wait is not None and wait <= MAX_RETRY_AFTER:
                 self.rate_limiter.pause(wait)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, AbsentTable
 from beaconframes.errors import (
     BadRequest,
     ChallengePage,
@@ -18,6 +19,7 @@ from beaconframes.errors import (
     RateLimited,
     ServerError,
     ServiceError,
+    TableNotInDataset,
     TierTooLow,
     TooManyIdentifiers,
     Unauthorized,
@@ -60,6 +62,15 @@ _TEXT = msgspec.json.Decoder(str | None)
 
 def error_for_status(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailed:
     """Return the error that a response with a *status* other than 200 means."""
+    absent = AbsentTable.parse(headers.get(ABSENT_TABLE_HEADER, ""))
+    if absent is not None:
+        return AttemptFailed(
+            TableNotInDataset,
+            absent.message,
+            hint=absent.hint,
+            max_attempts=1,
+            table=absent.table,
+        )
     if (challenge := find_challenge(status, headers, body)) is not None:
         return challenge
     if status < 400:

@@ -43,6 +43,7 @@ class DatasetView:
     @cached_property
     def indices(self) -> dict[str, int]:
         """Return the validator index of every public key."""
+        self.table_cache.require("validators")
         keys = self.dataset.scan("validators").select("pubkey", "validator_index").collect()
         return dict(keys.iter_rows())
 

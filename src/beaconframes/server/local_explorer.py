@@ -270,7 +270,7 @@ class Local(Server):
         key = next(iter(keys), ANY_KEY if wire == "public" else None)
         self.explorer = Explorer(self.url, api_key=key, chain=chain, head=head, store=False)
         self.explorer.clock = clock
-        self.explorer.source.drops_old_units = self.service.views.drops_old_units
+        self.explorer.source.stated_headers.update(self.service.headers)
         settings = current_settings(store=store)
         location = settings.store if store else False
         if location:

@@ -11,11 +11,14 @@ import polars as pl
 from starlette.responses import Response
 
 from beaconframes.endpoint import Endpoint, RequestRefused
+from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, TableAbsent
 from beaconframes.endpoint.chain_metadata import (
     CHAIN_HEADER,
+    HEAD_HEADER,
     WINDOWS_HEADER,
     ChainMetadata,
     encode_chain_header,
+    encode_head,
 )
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.server import charts, wire
@@ -100,6 +103,8 @@ class Service:
             rows = self.draw_rows(endpoint, translated, view)
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             body = wire.encode_body(endpoint, records, translated, self.wire)
+        except TableAbsent as refusal:
+            return self.build_absence(refusal, view)
         except RequestRefused as refusal:
             message = wire.translate_error(endpoint, refusal.message, fields, view, self.wire)
             return build_error(message, 400)
@@ -153,7 +158,10 @@ class Service:
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
         """Return the answer of a V2 endpoint to a request with this *body* and a key of *tier*."""
         self._count_request()
-        status, content = self.service_v2.answer(endpoint, body, tier)
+        try:
+            status, content = self.service_v2.answer(endpoint, body, tier)
+        except TableAbsent as refusal:
+            return self.build_absence(refusal, self.views.current(), is_v2=True)
         headers = dict(self.headers)
         if endpoint.name in SUNSETS:
             headers |= {"deprecation": "true", "sunset": SUNSETS[endpoint.name]}
@@ -172,10 +180,28 @@ class Service:
     def answer_chart(self, name: str) -> Response:
         """Return the chart called *name*."""
         self._count_request()
-        picture = charts.draw_chart(self.views.current().dataset, name)
+        view = self.views.current()
+        try:
+            if name in charts.CHARTS:
+                view.table_cache.require("epochs")
+        except TableAbsent as refusal:
+            return self.build_absence(refusal, view)
+        picture = charts.draw_chart(view.dataset, name)
         if picture is None:
             return build_error("no data available for the requested chart", 400)
         return Response(picture, media_type="image/png", headers=NOSNIFF)
+
+    def build_absence(
+        self, refusal: TableAbsent, view: DatasetView, *, is_v2: bool = False
+    ) -> Response:
+        """Return the error response that names a table which the dataset does not have."""
+        text = f"{refusal.message}. {refusal.hint}"
+        response = build_error_v2(404, message=text) if is_v2 else build_error(text, 404)
+        response.headers.update(self.headers)
+        response.headers[ABSENT_TABLE_HEADER] = refusal.absent.encode()
+        # Clients cannot read the head from the latest state or from a slot that is absent.
+        response.headers[HEAD_HEADER] = encode_head(view.head)
+        return response
 
     def _count_request(self) -> None:
         with self._request_lock:

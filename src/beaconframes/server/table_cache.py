@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Role
+from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Endpoint, Fields, Parameter, View
+    from beaconframes.endpoint.absent_table import DatasetKind
 
 Cached = TypeVar("Cached")
 
@@ -72,6 +75,7 @@ class TableCache:
         self.public = public
         self.max_bytes = max_bytes
         self._table_sizes = dataset.tables()
+        self._kind = find_kind(dataset)
         self._cached: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
         self._recent_windows: OrderedDict[Hashable, None] = OrderedDict()
         self._lock = threading.Lock()
@@ -91,13 +95,18 @@ class TableCache:
             if window is not None:
                 return self._build_records(endpoint, window.select(validators), fields, view)
         if rows is None:
-            rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
+            rows = self.scan(endpoint.table.table_name)
         return self._build_records(
             endpoint, endpoint.select(rows, fields, view).collect(), fields, view
         )
 
     def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
-        """Return the rows of the table *name*: from memory, unless it is a large table."""
+        """Return the rows of the table *name*: from memory, unless it is a large table.
+
+        A table that does not exist raises TableAbsent, or has no rows if its *schema* is given.
+        """
+        if schema is None:
+            self.require(name)
 
         def read() -> tuple[int, pl.DataFrame | None]:
             rows = self.dataset.scan(name, schema=schema)
@@ -111,6 +120,11 @@ class TableCache:
         table: pl.DataFrame | None = self.get_or_compute(name, read)
         return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
 
+    def require(self, name: str) -> None:
+        """Raise TableAbsent if the dataset does not have the table *name*."""
+        if name not in self._table_sizes:
+            raise TableAbsent(AbsentTable(name, self._kind))
+
     def _get_window(
         self, endpoint: Endpoint, subject: Parameter, fields: Fields, view: View
     ) -> Window | None:
@@ -123,7 +137,7 @@ class TableCache:
         name = (endpoint.name, *sorted(shared.items()))
 
         def read() -> tuple[int, Window | None]:
-            rows = self.scan(endpoint.table.table_name, endpoint.table.schema())
+            rows = self.scan(endpoint.table.table_name)
             for parameter in endpoint.all_parameters[1:]:
                 rows = parameter.apply(rows, shared, view)
             collected = endpoint.sort(rows.head(MAX_WINDOW_ROWS + 1)).collect()
@@ -185,6 +199,13 @@ class TableCache:
                 return None
             self._cached.move_to_end(name)
             return self._cached[name]
+
+
+def find_kind(dataset: Dataset) -> DatasetKind:
+    """Return the kind of *dataset*, on which depends how a table can be added."""
+    if isinstance(dataset, PublishedDataset):
+        return "export"
+    return "simulation" if dataset.meta.get("simulated") else "dataset"
 
 
 def find_windowed_subject(endpoint: Endpoint) -> Parameter | None:

@@ -29,6 +29,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.simulator")
 
+TABLES = {
+    "attestations",
+    "blocks",
+    "missed_attestation_events",
+    "slot_attestations",
+    "validators",
+}
+"""The tables that attestations are drawn from, beside the seed."""
+
 
 class OldAttestations:
     """Draws the attestations of old epochs of a simulated dataset again."""
@@ -42,6 +51,9 @@ class OldAttestations:
         """Return the epochs whose attestations are not stored."""
         data = self._data
         if not data.meta.get("simulated") or "seed" not in data.meta:
+            return range(0)
+        if not data.dataset.tables().keys() >= TABLES:
+            # An export may have some of the tables only.
             return range(0)
         slot = data.scan(SlotAttestations.table_name).select(pl.col("block_slot").min())
         first_slot = slot.collect().item()

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.schema import EnvelopeContext
 
-EPOCH_SECONDS = 384
-"""Interval of the churn in responses of the old shape, which omit it."""
-
 
 class Queues(Table):
     """The queues of the network. One row per response."""
@@ -127,7 +124,9 @@ class Queues(Table):
         cls, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
     ) -> pl.DataFrame:
         """Return the rows; the old shape is mapped to the columns of the new one."""
-        return super().decode((convert_to_new_shape(page) for page in pages), chain, contexts)
+        epoch_seconds = chain.slots_per_epoch * chain.seconds_per_slot
+        converted = (convert_to_new_shape(page, epoch_seconds) for page in pages)
+        return super().decode(converted, chain, contexts)
 
     @classmethod
     def encode(
@@ -146,7 +145,7 @@ class Queues(Table):
 WIRE_PATHS = {path for column in Queues.columns for path in column.wire_paths} - {"more"}
 
 
-def convert_to_new_shape(page: bytes) -> bytes:
+def convert_to_new_shape(page: bytes, epoch_seconds: int) -> bytes:
     """Return a response in the new shape, with unknown fields under ``more``."""
     record = msgspec.json.decode(page)
     if isinstance(record, list) and len(record) < 2:
@@ -158,17 +157,17 @@ def convert_to_new_shape(page: bytes) -> bytes:
     for name in ("deposit_queue", "exit_queue"):
         queue = record.get(name)
         if isinstance(queue, dict):
-            convert_queue(queue)
+            convert_queue(queue, epoch_seconds)
     fields, rest = split_fields(record)
     return msgspec.json.encode({**fields, "more": rest or None})
 
 
-def convert_queue(queue: dict[str, Any]) -> None:
-    """Convert one queue from the old shape to the new one."""
+def convert_queue(queue: dict[str, Any], epoch_seconds: int) -> None:
+    """Convert one queue from the old shape, which omits the interval of the churn: an epoch."""
     if isinstance(queue.get("estimated_processed_at"), int):
         queue["estimated_processed_at"] = {"timestamp": queue["estimated_processed_at"]}
     if isinstance(queue.get("churn"), str):
-        queue["churn"] = {"amount": queue["churn"], "interval_seconds": EPOCH_SECONDS}
+        queue["churn"] = {"amount": queue["churn"], "interval_seconds": epoch_seconds}
     if "deposit_count" in queue and "balance" in queue:
         queue["deposit_balance"] = queue.pop("balance")
 

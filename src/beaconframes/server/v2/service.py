@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
+from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.response_range import find_range
@@ -87,7 +88,13 @@ class ServiceV2:
         self._lock = threading.Lock()
 
     def answer(self, endpoint: Endpoint, body: bytes, tier: Tier) -> tuple[int, bytes]:
-        """Return status and body of the answer to a request with this JSON *body*."""
+        """Return status and body of the answer to a request with this JSON *body*.
+
+        Raises
+        ------
+        TableAbsent
+            The dataset does not have a table that the answer needs.
+        """
         try:
             fields = msgspec.json.decode(body)
         except (msgspec.MsgspecError, RecursionError, ValueError):
@@ -98,6 +105,8 @@ class ServiceV2:
             return 403, encode_error(403, message=denial)
         try:
             return 200, self.encode_answer(endpoint, fields)
+        except TableAbsent:
+            raise
         except ObjectNotFound as missing:
             log.info("POST %s: 404: %s", endpoint.path, missing.message)
             return 404, encode_error(404)

@@ -1,0 +1,67 @@
+"""A table that a dataset does not have: how a local explorer states it, and what a client says.
+
+The response has a header of its own, so that bodies stay those of the API. A client makes the hint
+from the kind of the dataset; it does not repeat text of the service.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, cast, get_args
+
+from beaconframes.endpoint.parameter import RequestRefused
+
+ABSENT_TABLE_HEADER = "x-beaconframes-absent-table"
+"""The header of an error that names the table and the kind of the dataset."""
+
+DatasetKind: TypeAlias = Literal["dataset", "export", "simulation"]
+
+NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
+
+HINTS: dict[DatasetKind, str] = {
+    "dataset": "If it was indexed from a node, run `beaconframes index ... --tables {table}`; "
+    "otherwise load the rows from another service",
+    "export": "Export it again with the table {table}, or load the rows from another service",
+    "simulation": "Another version of beaconframes simulated it: simulate it again",
+}
+"""What to do about the absent table, by kind of the dataset."""
+
+
+@dataclass(frozen=True)
+class AbsentTable:
+    """A table that a dataset of some kind does not have."""
+
+    table: str
+    kind: DatasetKind = "dataset"
+
+    @property
+    def message(self) -> str:
+        """Return what is wrong."""
+        return f"this dataset has no {self.table}"
+
+    @property
+    def hint(self) -> str:
+        """Return what to do."""
+        return HINTS[self.kind].format(table=self.table)
+
+    def encode(self) -> str:
+        """Return the value of the header."""
+        return f"{self.table} {self.kind}"
+
+    @classmethod
+    def parse(cls, header: str) -> AbsentTable | None:
+        """Return the table that a header names; None for an invalid header."""
+        table, _, kind = header.partition(" ")
+        if not NAME.fullmatch(table) or kind not in get_args(DatasetKind):
+            return None
+        return cls(table, cast("DatasetKind", kind))
+
+
+class TableAbsent(RequestRefused):
+    """A request for rows of a table that the dataset does not have."""
+
+    def __init__(self, absent: AbsentTable) -> None:
+        """Refuse the request because of the *absent* table."""
+        super().__init__(absent.message, hint=absent.hint)
+        self.absent = absent
