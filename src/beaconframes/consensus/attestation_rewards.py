@@ -1,0 +1,238 @@
+"""Rewards and penalties for the attestations of an epoch, for all validators at once.
+
+The state after the last slot of epoch e + 1 has everything for the duties of epoch e: the
+transition that follows this slot pays them. It first updates justification and inactivity scores,
+and both decide the amounts. So they are computed here as well, from the same state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from beaconframes.consensus.rewards import (
+    FLAG_WEIGHTS,
+    TIMELY_HEAD,
+    TIMELY_SOURCE,
+    TIMELY_TARGET,
+    compute_base_reward_per_increment,
+    compute_flag_penalties,
+    compute_flag_rewards,
+    compute_inactivity_penalties,
+)
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from beaconframes.consensus.spec import Spec
+    from beaconframes.consensus.state import BeaconState
+
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+    Bytes = NDArray[np.uint8]
+
+_GENESIS_EPOCH: Final = 0
+
+
+@dataclass(frozen=True)
+class Justification:
+    """What is justified and finalized; *bits* for the current epoch and the three before it."""
+
+    bits: tuple[bool, bool, bool, bool]
+    previous_justified_epoch: int
+    current_justified_epoch: int
+    finalized_epoch: int
+
+    @classmethod
+    def from_state(cls, state: BeaconState) -> Justification:
+        """Return the justification that a state has."""
+        return cls(
+            state.justification_bits,
+            state.previous_justified_epoch,
+            state.current_justified_epoch,
+            state.finalized_epoch,
+        )
+
+    @classmethod
+    def after(cls, spec: Spec, state: BeaconState) -> Justification:
+        """Return the justification after the transition at the end of the state's epoch."""
+        current = spec.epoch_of(state.slot)
+        targets = [
+            _sum_balances(
+                spec,
+                state,
+                state.is_active(epoch) & ~state.slashed & ((participation & TIMELY_TARGET) != 0),
+            )
+            for epoch, participation in (
+                (current - 1, state.previous_participation),
+                (current, state.current_participation),
+            )
+        ]
+        total = state.get_total_active_balance(spec)
+        return cls.from_state(state).process_epoch(current, total, *targets)
+
+    def process_epoch(
+        self,
+        epoch: int,
+        total_active_balance: int,
+        previous_target_balance: int,
+        current_target_balance: int,
+    ) -> Justification:
+        """Return the justification after the transition at the end of *epoch*.
+
+        The target balances are those of unslashed validators with a timely target vote for the
+        epoch before, and for *epoch* itself.
+        """
+        if epoch <= _GENESIS_EPOCH + 1:
+            return self
+        justified = self.current_justified_epoch
+        bits = [False, *self.bits[:3]]
+        if previous_target_balance * 3 >= total_active_balance * 2:
+            justified, bits[1] = epoch - 1, True
+        if current_target_balance * 3 >= total_active_balance * 2:
+            justified, bits[0] = epoch, True
+        finalized = self.finalized_epoch
+        for source, first, distance in (
+            (self.previous_justified_epoch, 1, 3),
+            (self.previous_justified_epoch, 1, 2),
+            (self.current_justified_epoch, 0, 2),
+            (self.current_justified_epoch, 0, 1),
+        ):
+            if source + distance == epoch and all(bits[first : distance + 1]):
+                finalized = source
+        return Justification(
+            (bits[0], bits[1], bits[2], bits[3]),
+            self.current_justified_epoch,
+            justified,
+            finalized,
+        )
+
+    def is_leak(self, spec: Spec, epoch: int) -> bool:
+        """Return whether the transition at the end of *epoch* is part of an inactivity leak.
+
+        Call it on the justification that this transition has updated.
+        """
+        delay = max(epoch - 1, _GENESIS_EPOCH) - self.finalized_epoch
+        return delay > spec.min_epochs_to_inactivity_penalty
+
+
+@dataclass(frozen=True, eq=False)
+class AttestationRewards:
+    """Signed amounts in gwei, by validator, for the attestation duties of an epoch."""
+
+    epoch: int
+    source: Ints
+    target: Ints
+    head: Ints
+    inactivity: Ints
+    is_leak: bool
+
+    @property
+    def total(self) -> Ints:
+        """Return the sum of the four amounts."""
+        return self.source + self.target + self.head + self.inactivity
+
+    @classmethod
+    def compute(
+        cls,
+        spec: Spec,
+        fork: str,
+        epoch: int,
+        *,
+        effective_balances: Ints,
+        is_eligible: Bools,
+        participation: Bytes,
+        inactivity_scores: Ints,
+        total_active_balance: int,
+        is_leak: bool,
+    ) -> AttestationRewards:
+        """Return the amounts for the duties of *epoch*, paid at the end of epoch + 1.
+
+        Everything is as it stands in that transition: effective balances, total active balance and
+        fork are those of epoch + 1, and the inactivity scores are already updated. *participation*
+        has the flags of unslashed validators that were active in *epoch*, and 0 for others.
+        """
+        increments = effective_balances // spec.effective_balance_increment
+        active_increments = total_active_balance // spec.effective_balance_increment
+        base = increments * compute_base_reward_per_increment(spec, total_active_balance)
+        amounts = {}
+        for flag, weight in FLAG_WEIGHTS.items():
+            timely = (participation & flag) != 0
+            # A leak pays no rewards; only penalties remain.
+            reward = (
+                np.zeros_like(base)
+                if is_leak
+                else compute_flag_rewards(weight, base, increments, timely, active_increments)
+            )
+            if flag != TIMELY_HEAD:
+                reward -= compute_flag_penalties(weight, base, is_eligible & ~timely)
+            amounts[flag] = reward
+        is_timely_target = (participation & TIMELY_TARGET) != 0
+        penalties = compute_inactivity_penalties(
+            effective_balances,
+            inactivity_scores,
+            spec.inactivity_score_bias,
+            spec.get_inactivity_penalty_quotient(fork),
+        )
+        return cls(
+            epoch,
+            source=amounts[TIMELY_SOURCE],
+            target=amounts[TIMELY_TARGET],
+            head=amounts[TIMELY_HEAD],
+            inactivity=-np.where(is_eligible & ~is_timely_target, penalties, 0),
+            is_leak=is_leak,
+        )
+
+    @classmethod
+    def from_state(cls, spec: Spec, state: BeaconState) -> AttestationRewards:
+        """Return the amounts for the duties of the epoch before that of *state*.
+
+        The state must be that of the last slot of its epoch, because later blocks of the epoch
+        include more attestations.
+        """
+        current = spec.epoch_of(state.slot)
+        if state.slot + 1 != spec.first_slot_of(current + 1) or current == _GENESIS_EPOCH:
+            raise UsageError(
+                f"the state of slot {state.slot} has not the rewards of an epoch",
+                hint="Use the state of the last slot of epoch 1 or later: "
+                "it has the rewards for the duties of the epoch before",
+            )
+        duty = current - 1
+        was_active = state.is_active(duty)
+        is_eligible = was_active | (state.slashed & (duty + 1 < state.withdrawable_epochs))
+        participation = np.where(was_active & ~state.slashed, state.previous_participation, 0)
+        is_timely_target = (participation & TIMELY_TARGET) != 0
+        is_leak = Justification.after(spec, state).is_leak(spec, current)
+        return cls.compute(
+            spec,
+            state.fork,
+            duty,
+            effective_balances=state.effective_balances,
+            is_eligible=is_eligible,
+            participation=participation,
+            inactivity_scores=update_inactivity_scores(
+                spec, state.inactivity_scores, is_eligible, is_timely_target, is_leak=is_leak
+            ),
+            total_active_balance=state.get_total_active_balance(spec),
+            is_leak=is_leak,
+        )
+
+
+def update_inactivity_scores(
+    spec: Spec, scores: Ints, is_eligible: Bools, is_timely_target: Bools, *, is_leak: bool
+) -> Ints:
+    """Return the inactivity scores after the transition at the end of an epoch."""
+    updated = np.where(
+        is_timely_target, scores - np.minimum(scores, 1), scores + spec.inactivity_score_bias
+    )
+    if not is_leak:
+        updated -= np.minimum(updated, spec.inactivity_score_recovery_rate)
+    return np.where(is_eligible, updated, scores)
+
+
+def _sum_balances(spec: Spec, state: BeaconState, chosen: Bools) -> int:
+    total = int(state.effective_balances.sum(where=chosen))
+    return max(total, spec.effective_balance_increment)
