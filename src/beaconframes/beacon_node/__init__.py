@@ -1,0 +1,1 @@
+"""The Beacon API of a consensus node as a source of tables."""

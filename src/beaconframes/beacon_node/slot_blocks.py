@@ -1,0 +1,116 @@
+"""The slots of a range with their blocks, block roots and proposers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from beaconframes.beacon_node.signed_block import Index, SignedBlock, build_error, parse_block
+from beaconframes.errors import ResponseError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from beaconframes.consensus.spec import Spec
+
+PROPOSED: Final = "proposed"
+MISSED: Final = "missed"
+ORPHANED: Final = "orphaned"
+
+
+@dataclass(frozen=True)
+class SlotBlock:
+    """A slot with its block; None where there is no block, or where a value is unknown."""
+
+    slot: int
+    status: str
+    """``proposed``, ``missed`` or ``orphaned``."""
+    proposer_index: int | None = None
+    root: str | None = None
+    block: SignedBlock | None = None
+
+
+class _Duty(msgspec.Struct, frozen=True):
+    slot: int
+    validator_index: Index
+
+
+def parse_proposers(spec: Spec, epoch: int, data: Any) -> dict[int, int]:
+    """Return the proposer of each slot from the JSON of ``/eth/v1/validator/duties/proposer``."""
+    try:
+        duties = msgspec.convert(data, list[_Duty], strict=False)
+    except msgspec.ValidationError as error:
+        raise ResponseError(f"the proposer duties of epoch {epoch} are invalid: {error}") from None
+    proposers = {duty.slot: duty.validator_index for duty in duties}
+    first = spec.first_slot_of(epoch)
+    slots = range(first, first + spec.slots_per_epoch)
+    # Clients omit slot 0, which has no proposer.
+    if set(slots) - proposers.keys() - {0} or proposers.keys() - set(slots):
+        raise ResponseError(
+            f"the proposer duties of epoch {epoch} are not those of its slots: "
+            f"slots {sorted(proposers)}",
+            hint="The node may have answered for another epoch",
+        )
+    return proposers
+
+
+def read_slots(
+    spec: Spec,
+    answers: Mapping[int, Any],
+    *,
+    proposers: Mapping[int, int],
+    last_root: str | None = None,
+    validator_count: int | None = None,
+) -> list[SlotBlock]:
+    """Return the slots of *answers* in order, each with its canonical block.
+
+    *answers* has the JSON of each slot's block, None for a slot without one. The root of a block
+    is the parent root of the next block; *last_root* is the root of the last block. Without it,
+    that root is None: request ``/eth/v1/beacon/headers/{slot}``, or add later slots to *answers*.
+    *proposers* has the proposers of missed slots. With *validator_count*, a block that names a
+    validator with a higher index is a `ResponseError`.
+    """
+    slots: list[SlotBlock] = []
+    child_root = last_root.lower() if last_root else None
+    for slot in sorted(answers, reverse=True):
+        if answers[slot] is None:
+            slots.append(_build_empty_slot(slot, proposers, child_root))
+            continue
+        block = parse_block(spec, slot, answers[slot], validator_count=validator_count)
+        slots.append(_build_slot(block, child_root, proposers.get(slot)))
+        child_root = block.message.parent_root.lower()
+    return slots[::-1]
+
+
+def read_orphan(
+    spec: Spec, root: str, data: Any, *, slot: int, validator_count: int | None = None
+) -> SlotBlock:
+    """Return a block that is not part of the canonical chain."""
+    block = parse_block(spec, slot, data, validator_count=validator_count)
+    return SlotBlock(slot, ORPHANED, block.message.proposer_index, root.lower(), block)
+
+
+def find_last_block(slots: Sequence[SlotBlock]) -> SlotBlock | None:
+    """Return the last slot with a canonical block, None without one."""
+    return next((slot for slot in reversed(slots) if slot.status == PROPOSED), None)
+
+
+def _build_empty_slot(slot: int, proposers: Mapping[int, int], child_root: str | None) -> SlotBlock:
+    """Return a slot without a block. Some clients do not have the genesis block."""
+    if slot == 0:
+        return SlotBlock(slot, PROPOSED, root=child_root)
+    return SlotBlock(slot, MISSED, proposers.get(slot))
+
+
+def _build_slot(block: SignedBlock, root: str | None, proposer: int | None) -> SlotBlock:
+    """Return a slot with its canonical block; genesis has no proposer."""
+    slot, index = block.message.slot, block.message.proposer_index
+    if slot == 0:
+        return SlotBlock(slot, PROPOSED, None, root, block)
+    if proposer not in (None, index):
+        raise build_error(
+            slot, f"message.proposer_index is {index}, but the duty was that of {proposer}"
+        )
+    return SlotBlock(slot, PROPOSED, index, root, block)
