@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
+from beaconframes.beacon_node.slot_blocks import ORPHANED
 from beaconframes.beacon_node.tables import build_frame
 from beaconframes.v1._execution_requests import DepositRequests
 from beaconframes.v1.attester_slashings import AttesterSlashings
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.beacon_node.signed_block import Body, DepositData, IndexedAttestation
-    from beaconframes.beacon_node.signed_block import SignedHeader
+    from beaconframes.beacon_node.signed_block import (
+        Body,
+        DepositData,
+        IndexedAttestation,
+        SignedHeader,
+    )
     from beaconframes.beacon_node.slot_blocks import SlotBlock
     from beaconframes.consensus.spec import Spec
     from beaconframes.schema import Table
@@ -45,11 +50,15 @@ def _build_table(
     list_rows: Callable[[Body], Iterator[Row]],
     slots: Sequence[SlotBlock],
 ) -> pl.DataFrame:
-    """Return the rows of a *table*: those of each body, with slot, epoch and root of the block."""
+    """Return the rows of a *table*: those of each body, with slot, epoch and root of the block.
+
+    What orphaned blocks include is in the tables whose rows are identified by the block root.
+    """
     names = table.schema().names()
+    with_orphans = "block_root" in table.key()
     rows = []
     for slot in slots:
-        if slot.block is None:
+        if slot.block is None or (slot.status == ORPHANED and not with_orphans):
             continue
         place = {
             "slot": slot.slot,

@@ -29,7 +29,7 @@ LARGEST_WEI: Final = 10**28 - 1
 """The largest amount of a column of wei."""
 
 
-class _Object(Struct, frozen=True, gc=False):
+class _Object(Struct, gc=False):
     """A JSON object; fields without a column are ignored."""
 
 

@@ -1,0 +1,404 @@
+"""Tables from blocks, compared with other routes of the same node and with expected values."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+
+from beaconframes.beacon_node.blocks import build_block_tables, build_blocks, decode_graffiti
+from beaconframes.beacon_node.slot_blocks import (
+    find_last_block,
+    parse_proposers,
+    read_orphan,
+    read_slots,
+)
+from beaconframes.errors import ResponseError
+from beaconframes.v1 import _blocks, graffiti_wall
+
+from ..support.recorded_blocks import load_blocks
+
+CHAINS = ("altair", "capella", "electra")
+COUNTS = [name for name in _blocks.Blocks.schema() if name.endswith("_count")]
+
+
+@pytest.fixture(params=CHAINS)
+def chain(request):
+    return load_blocks(request.param)
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return {name: build_block_tables(load_blocks(name).spec, load_blocks(name).slots)
+            for name in CHAINS}  # fmt: skip
+
+
+def rows(frame, *columns):
+    return [list(row) for row in frame.select(columns).rows()]
+
+
+def test_blocks_equal_the_headers_of_the_same_node(chain):
+    """The root of a block is the parent root of the next; no header is requested for it."""
+    blocks = build_blocks(chain.spec, chain.slots).filter(status="proposed")
+    assert list(chain.headers) == blocks["slot"].to_list()
+    for row in blocks.iter_rows(named=True):
+        header = chain.headers[row["slot"]]
+        message = header["header"]["message"]
+        proposer = int(message["proposer_index"]) if row["slot"] else None
+        assert (header["root"], header["header"]["signature"]) == (
+            row["block_root"],
+            row["signature"],
+        )
+        assert (message["parent_root"], message["state_root"], proposer) == (
+            row["parent_root"],
+            row["state_root"],
+            row["proposer_index"],
+        )
+
+
+def test_missed_slots_have_the_proposer_of_the_duty(chain, tables):
+    missed = tables[chain.recording.name]["blocks"].filter(status="missed")
+    if chain.recording.name == "altair":
+        assert missed["slot"].to_list() == sorted(chain.answers.keys() - chain.headers.keys())
+        return
+    key = "missed" if chain.recording.name == "capella" else "missed_slots"
+    assert chain.expected[key] == rows(missed, "slot", "proposer_index")
+
+
+def test_a_missed_slot_has_the_values_of_the_service(tables):
+    """The service sends 0 for counts and participation, "" as text, and no root."""
+    row = tables["electra"]["blocks"].filter(slot=14).row(0, named=True)
+    expected = dict.fromkeys(_blocks.Blocks.schema()) | dict.fromkeys(COUNTS, 0)
+    expected |= {
+        "slot": 14,
+        "epoch": 1,
+        "status": "missed",
+        "proposer_index": 17,
+        "graffiti_text": "",
+        "sync_aggregate_participation": 0.0,
+        "time": datetime(2025, 10, 9, 8, 54, 44, tzinfo=UTC),
+    }
+    assert expected == row
+
+
+def test_proposers_equal_the_expected_ones(tables):
+    expected = load_blocks("electra").expected["proposers"]
+    assert [None, *expected[1:]] == tables["electra"]["blocks"]["proposer_index"].to_list()
+    by_epoch = load_blocks("capella").expected["proposers"]
+    expected = [index for epoch in by_epoch.values() for index in epoch]
+    assert [None, *expected[1:]] == tables["capella"]["blocks"]["proposer_index"].to_list()
+
+
+def test_execution_columns_equal_the_execution_client(tables):
+    """Before the Merge (slot 19), the payload is empty: there is no execution block."""
+    chain, blocks = load_blocks("capella"), tables["capella"]["blocks"]
+    before = blocks.filter(pl.col("slot") < 19)
+    columns = [name for name in before.columns if name.startswith("exec_")]
+    columns.remove("exec_transactions_count")
+    assert all(before[name].null_count() == before.height for name in columns)
+    assert before["exec_transactions_count"].sum() == 0
+    executed = {}
+    for (method, _), text in chain.recording.rpc.items():
+        result = json.loads(text)["result"]
+        if method == "eth_getBlockByNumber" and result:
+            executed[int(result["number"], 16)] = result
+    after = blocks.filter(pl.col("exec_block_number").is_not_null())
+    assert after.height > 300
+    for row in after.iter_rows(named=True):
+        block = executed[row["exec_block_number"]]
+        for column, field in {
+            "exec_block_hash": "hash",
+            "exec_parent_hash": "parentHash",
+            "exec_fee_recipient": "miner",
+            "exec_state_root": "stateRoot",
+            "exec_receipts_root": "receiptsRoot",
+            "exec_logs_bloom": "logsBloom",
+            "exec_random": "mixHash",
+        }.items():
+            assert block[field].lower() == row[column], (column, row["slot"])
+        for column, field in {
+            "exec_gas_limit": "gasLimit",
+            "exec_gas_used": "gasUsed",
+            "exec_base_fee_per_gas_wei": "baseFeePerGas",
+        }.items():
+            assert int(block[field], 16) == row[column], (column, row["slot"])
+        seconds = int(block["timestamp"], 16)
+        assert datetime.fromtimestamp(seconds, UTC) == row["exec_time"] == row["time"]
+        assert len(block["transactions"]) == row["exec_transactions_count"]
+        assert row["exec_extra_data"] == (
+            block["extraData"] if block["extraData"] != "0x" else None
+        )
+
+
+def test_participation_is_the_share_of_sync_committee_bits(tables):
+    """The first block of epoch 17 of the Electra chain has no sync bit at all."""
+    electra = tables["electra"]["blocks"].filter(pl.col("block_root").is_not_null())
+    for row in electra.iter_rows(named=True):
+        bits = int(row["sync_aggregate_bits"], 16).bit_count()
+        assert bits / 32 == row["sync_aggregate_participation"]
+    silent = electra.filter(pl.col("epoch") == 17, pl.col("sync_aggregate_participation") == 0)
+    assert silent.height == 1
+
+
+def test_withdrawals_equal_the_expected_ones(tables):
+    for name in ("capella", "electra"):
+        expected = load_blocks(name).expected["withdrawals"]
+        columns = ("withdrawal_index", "validator_index", "address", "amount_gwei")
+        assert expected == rows(tables[name]["slot_withdrawals"], "block_slot", *columns)
+        of_validators = tables[name]["validator_withdrawals"]
+        assert expected == rows(of_validators, "slot", *columns)
+        assert of_validators["block_root"].null_count() == 0
+        blocks = tables[name]["blocks"].filter(pl.col("withdrawals_count") > 0)
+        assert len(expected) == blocks["withdrawals_count"].sum()
+
+
+def test_credential_changes_equal_the_expected_ones(tables):
+    changes = tables["capella"]["bls_changes"]
+    assert load_blocks("capella").expected["bls_changes"] == sorted(
+        rows(changes, "slot", "validator_index", "address")
+    )
+    assert tables["electra"]["bls_changes"].select("slot", "validator_index").rows() == [
+        (28, 0),
+        (91, 1),
+    ]
+
+
+def test_credentials_of_changes_equal_those_of_the_registry(tables):
+    """The old credentials are the hash of the BLS key, the new ones have the address."""
+    for name in ("capella", "electra"):
+        chain = load_blocks(name)
+        first = chain.data("validators", 0)
+        last = chain.data("validators", chain.recording.last_slot)
+        assert last
+        for row in tables[name]["bls_changes"].iter_rows(named=True):
+            index = row["validator_index"]
+            before, after = (rows[index]["validator"]["withdrawal_credentials"]
+                             for rows in (first, last))  # fmt: skip
+            assert before == row["withdrawal_credentials_0x00"]
+            assert after[:2] + "01" + after[4:] == row["withdrawal_credentials_0x01"]
+
+
+def test_exits_and_slashings_equal_the_expected_ones(tables):
+    expected, frames = load_blocks("capella").expected, tables["capella"]
+    assert expected["voluntary_exits"] == rows(
+        frames["voluntary_exits"], "block_slot", "validator_index", "epoch"
+    )
+    assert expected["proposer_slashings"] == rows(
+        frames["proposer_slashings"], "block_slot", "proposer_index"
+    )
+    slashed = [
+        [row["block_slot"], sorted({*row["attestation1_indices"]} & {*row["attestation2_indices"]})]
+        for row in frames["attester_slashings"].iter_rows(named=True)
+    ]
+    assert expected["attester_slashings"] == slashed
+    frames = tables["electra"]
+    assert rows(frames["voluntary_exits"], "block_slot", "validator_index", "epoch") == [
+        [43, 14, 5],
+        [75, 2, 9],
+    ]
+    assert rows(frames["proposer_slashings"], "block_slot", "proposer_index", "header1_slot") == [
+        [90, 15, 89]
+    ]
+    assert rows(
+        frames["attester_slashings"],
+        "block_slot", "attestation1_indices", "attestation1_index", "attestation2_target_epoch",
+    ) == [[98, [16, 60], 0, 11]]  # fmt: skip
+
+
+def test_deposits_of_electra_are_requests(tables):
+    """The operations list of the recording names the amounts; blocks have no deposits."""
+    requests = tables["electra"]["deposit_requests"]
+    amounts = (32, 1, 5.5, 32, 40, 20, 12, 1, 2, 200, 50)
+    slots = (34, 34, 36, 42, 42, 51, 51, 68, 130, 162, 165)
+    assert [[slot, int(eth * 10**9)] for slot, eth in zip(slots, amounts, strict=True)] == rows(
+        requests, "block_slot", "amount_gwei"
+    )
+    assert requests["request_index"].to_list() == [0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0]
+    assert tables["electra"]["slot_deposits"].height == 0
+
+
+def test_deposits_before_electra_are_rows_of_their_block():
+    """The recorded chains have no such block, so one gets the fields of the specification."""
+    chain = load_blocks("capella")
+    data = {
+        "pubkey": "0x" + "AB" * 48,
+        "withdrawal_credentials": "0x00" + "cd" * 31,
+        "amount": "32000000000",
+        "signature": "0x" + "ef" * 96,
+    }
+    block = chain.change(40, ("message", "body", "deposits"), [{"proof": [], "data": data}] * 2)
+    slots = read_slots(chain.spec, {40: block}, proposers={}, last_root="0x" + "11" * 32)
+    deposits = build_block_tables(chain.spec, slots)["slot_deposits"]
+    assert deposits.drop("time").row(1, named=True) == {
+        "block_slot": 40,
+        "block_root": "0x" + "11" * 32,
+        "block_index": 1,
+        "pubkey": "0x" + "ab" * 48,
+        "withdrawal_credentials": "0x00" + "cd" * 31,
+        "amount_gwei": 32 * 10**9,
+        "signature": "0x" + "ef" * 96,
+        "proof": None,
+    }
+
+
+def test_the_wall_has_the_pixels_of_all_graffiti(chain, tables):
+    """The patterns are those of the facts about the service."""
+    expected = []
+    for slot, answer in chain.answers.items():
+        graffiti = bytes.fromhex(answer["message"]["body"]["graffiti"][2:]) if answer else b""
+        match = re.search(
+            rb"graffitiwall:(\d{1,3}):(\d{1,3}):#([0-9a-fA-F]{6})", graffiti
+        ) or re.search(rb"gw:(\d{3})(\d{3})([0-9a-fA-F]{6})", graffiti)
+        if match:
+            proposer = int(answer["message"]["proposer_index"])
+            expected.append([slot, int(match[1]), int(match[2]), match[3].decode(), proposer])
+    wall = tables[chain.recording.name]["graffiti_wall"]
+    assert wall.schema == graffiti_wall.GraffitiWall.schema()
+    assert {"altair": 278, "capella": 322, "electra": 138}[chain.recording.name] == wall.height
+    assert expected == rows(wall, "slot", "x", "y", "color", "validator_index")
+
+
+def test_graffiti_text_is_that_of_the_service():
+    assert decode_graffiti("0x" + b"plain".ljust(32, b"\0").hex()) == "plain"
+    assert decode_graffiti("0x" + b"\0a\0b\xff\xc3\xa9".hex()) == "abé"
+    assert decode_graffiti("0x" + "état 🐦�".encode().hex()) == "état 🐦"
+
+
+def test_the_genesis_block_has_no_proposer_even_if_the_node_does_not_have_it():
+    chain = load_blocks("capella")
+    for answer in (chain.answers[0], None):
+        answers = {0: answer, 1: chain.answers[1]}
+        genesis = read_slots(chain.spec, answers, proposers=chain.proposers)[0]
+        row = build_blocks(chain.spec, [genesis]).row(0, named=True)
+        assert row["status"] == "proposed"
+        assert row["proposer_index"] is None
+        assert row["block_root"] == chain.headers[0]["root"]
+
+
+def test_the_last_root_is_unknown_without_a_later_block():
+    chain = load_blocks("electra")
+    answers = {slot: chain.answers[slot] for slot in range(8, 16)}
+    slots = read_slots(chain.spec, answers, proposers=chain.proposers)
+    last = find_last_block(slots)
+    assert (last.slot, last.root) == (15, None)
+    assert all(slot.root for slot in slots if slot.block and slot is not last)
+    root = chain.headers[15]["root"]
+    slots = read_slots(chain.spec, answers, proposers=chain.proposers, last_root=root.upper())
+    assert slots[-1].root == root
+    assert find_last_block([]) is None
+
+
+def test_orphaned_blocks_are_rows_beside_the_canonical_one():
+    chain = load_blocks("capella")
+    orphan = read_orphan(chain.spec, "0x" + "AA" * 32, chain.answers[40], slot=40)
+    slots = [*read_slots(chain.spec, {40: chain.answers[40]}, proposers={}), orphan]
+    frames = build_block_tables(chain.spec, slots)
+    assert sorted(frames["blocks"]["status"]) == ["orphaned", "proposed"]
+    # An orphaned block moves no balance.
+    withdrawals = slots[0].block.message.body.execution_payload.withdrawals
+    for table in ("validator_withdrawals", "slot_withdrawals"):
+        assert len(withdrawals) == frames[table].height > 0
+    assert frames["blocks"].filter(status="orphaned")["block_root"].item() == "0x" + "aa" * 32
+
+
+BODY = ("message", "body")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        (("message", "slot"), "17", "message.slot is 17"),
+        (("message", "slot"), "eighteen", "`message.slot`"),
+        (("message",), [], "`message`"),
+        (("signature",), ..., "`signature`"),
+        (("signature",), "0xab", "`signature`"),
+        (("message", "proposer_index"), "-1", "`message.proposer_index`"),
+        (("message", "proposer_index"), str(2**40), "`message.proposer_index`"),
+        (("message", "proposer_index"), "70", "message.proposer_index is 70"),
+        (("message", "proposer_index"), "1", "message.proposer_index is 1"),
+        ((*BODY, "graffiti"), None, "`message.body.graffiti`"),
+        ((*BODY, "eth1_data", "deposit_count"), 1.5, "eth1_data.deposit_count`"),
+        ((*BODY, "attestations"), ..., "`attestations`"),
+        ((*BODY, "attestations", 0, "data", "slot"), ...,
+         "`slot` - at `message.body.attestations[0].data`"),
+        ((*BODY, "attestations", 0, "aggregation_bits"), "0xf", "aggregation_bits`"),
+        ((*BODY, "attestations", 0, "committee_bits"), ..., "attestations[0].committee_bits"),
+        ((*BODY, "sync_aggregate"), ..., "message.body.sync_aggregate is missing"),
+        ((*BODY, "sync_aggregate", "sync_committee_bits"), "0xffff", "sync_committee_bits has 2"),
+        ((*BODY, "execution_payload"), None, "message.body.execution_payload is missing"),
+        ((*BODY, "execution_payload", "withdrawals"), ..., "execution_payload.withdrawals is miss"),
+        ((*BODY, "execution_payload", "withdrawals", 1, "validator_index"), "70",
+         "withdrawals[1].validator_index is 70"),
+        ((*BODY, "execution_payload", "withdrawals", 1, "amount"), str(2**63), "amount`"),
+        ((*BODY, "execution_payload", "base_fee_per_gas"), str(10**28), "base_fee_per_gas is 1000"),
+        ((*BODY, "execution_payload", "transactions"), "0x", "execution_payload.transactions`"),
+        ((*BODY, "execution_requests"), ..., "execution_requests is missing; electra added it"),
+        ((*BODY, "bls_to_execution_changes"), ..., "bls_to_execution_changes is missing"),
+        ((*BODY, "voluntary_exits"), [{"message": {"epoch": "1", "validator_index": "99"},
+                                       "signature": "0x" + "ab" * 96}],
+         "voluntary_exits[0].message.validator_index is 99"),
+    ],
+)  # fmt: skip
+def test_a_malformed_block_is_an_error_that_names_slot_and_field(path, value, field):
+    chain = load_blocks("electra")
+    block = chain.change(18, path, value)
+    with pytest.raises(ResponseError, match=r"block of slot 18") as caught:
+        read_slots(chain.spec, {18: block}, proposers=chain.proposers, validator_count=70)
+    assert field in caught.value.message
+
+
+@pytest.mark.parametrize("value", [[], "text", 5, {"message": None}])
+def test_an_answer_that_is_no_block_is_an_error(value):
+    with pytest.raises(ResponseError, match="block of slot 3"):
+        read_slots(load_blocks("electra").spec, {3: value}, proposers={})
+
+
+def test_slashings_name_unknown_validators():
+    chain = load_blocks("electra")
+    for slot, field in (
+        (98, "attester_slashings[0].attestation_1.attesting_indices is 60"),
+        (90, "proposer_slashings[0].signed_header_1.message.proposer_index is 15"),
+    ):
+        # The proposer's own index is below the count.
+        count = {98: 60, 90: 15}[slot]
+        block = chain.change(slot, ("message", "proposer_index"), "0")
+        with pytest.raises(ResponseError) as caught:
+            read_slots(chain.spec, {slot: block}, proposers={}, validator_count=count)
+        assert field in caught.value.message
+
+
+def test_numbers_that_validators_sign_may_exceed_64_bits():
+    """No rule of the chain limits the slot or the epoch in a slashed message."""
+    chain = load_blocks("electra")
+    path = ("message", "body", "attester_slashings", 0, "attestation_2", "data", "source", "epoch")
+    block = chain.change(98, path, str(2**64 - 1))
+    slots = read_slots(chain.spec, {98: block}, proposers=chain.proposers)
+    frame = build_block_tables(chain.spec, slots)["attester_slashings"]
+    assert frame["attestation2_source_epoch"].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([{"slot": "8", "validator_index": "x"}], "proposer duties of epoch 1"),
+        ({}, "proposer duties of epoch 1"),
+        ([{"slot": str(slot), "validator_index": "1"} for slot in range(8)], "epoch 1"),
+        ([{"slot": str(slot), "validator_index": "1"} for slot in range(9, 16)], "epoch 1"),
+    ],
+)
+def test_proposer_duties_of_other_slots_are_an_error(data, message):
+    with pytest.raises(ResponseError, match=message):
+        parse_proposers(load_blocks("electra").spec, 1, data)
+
+
+def test_every_table_has_the_schema_of_its_loader(tables):
+    from beaconframes.v1 import ENDPOINTS
+
+    schemas = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
+    for name, frame in tables["capella"].items():
+        if name in schemas:
+            assert schemas[name].schema() == frame.schema
+            schemas[name].check(frame, load_blocks("capella").spec.chain)

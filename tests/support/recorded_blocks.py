@@ -1,0 +1,70 @@
+"""The blocks of the recorded chains, as a reader of a node has them."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import json
+
+from beaconframes.beacon_node.slot_blocks import parse_proposers, read_slots
+from beaconframes.consensus.spec import Spec
+
+from .beacon_node_stub import read_recording
+
+
+class RecordedBlocks:
+    """The blocks, duties and committees of a recorded chain."""
+
+    def __init__(self, name):
+        self.recording = read_recording(name)
+        self.expected = self.recording.expected
+        self.spec = Spec.parse(self.recording.spec, self.recording.genesis)
+        slots = range(self.recording.last_slot + 1)
+        self.answers = {slot: self.data("block", slot) for slot in slots}
+        self.headers = {slot: self.data("header", slot) for slot in slots if self.answers[slot]}
+
+    def data(self, kind, key):
+        """Return the data of a recorded answer, None for an error."""
+        text = self.recording.ok.get((kind, key))
+        return None if text is None else json.loads(text)["data"]
+
+    @property
+    def epochs(self):
+        """The recorded epochs."""
+        return range(self.recording.last_slot // 8 + 1)
+
+    @functools.cached_property
+    def proposers(self):
+        """The proposers of all slots, from the recorded duties."""
+        return {
+            slot: index
+            for epoch in self.epochs
+            for slot, index in parse_proposers(
+                self.spec, epoch, self.data("proposer_duties", epoch)
+            ).items()
+        }
+
+    @functools.cached_property
+    def slots(self):
+        """The slots with their blocks."""
+        last_root = self.headers[max(self.headers)]["root"]
+        return read_slots(self.spec, self.answers, proposers=self.proposers, last_root=last_root)
+
+    def change(self, slot, path, value):
+        """Return the block of a slot with one other value; ``...`` removes the field."""
+        block = copy.deepcopy(self.answers[slot])
+        *parents, last = path
+        place = block
+        for step in parents:
+            place = place[step]
+        if value is ...:
+            del place[last]
+        else:
+            place[last] = value
+        return block
+
+
+@functools.cache
+def load_blocks(name):
+    """Return the blocks of a recorded chain: altair, capella or electra."""
+    return RecordedBlocks(name)
