@@ -66,7 +66,7 @@ class TestFingerprint:
         package = simulation_store._PACKAGE
 
         assert all(any(package.glob(pattern)) for pattern in simulation_store._SOURCES)
-        assert package / "simulator" / "derived" / "luck.py" in package.glob("simulator/**/*.py")
+        assert package / "simulator" / "derived" / "pool.py" in package.glob("simulator/**/*.py")
 
     @pytest.mark.more
     def test_it_is_the_same_in_another_process(self):

@@ -10,14 +10,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
 from beaconframes.dataset import Dataset
+from beaconframes.derive.attestation_efficiency import build_attestation_efficiency
 from beaconframes.endpoint.chain_metadata import ChainMetadata
-from beaconframes.simulator.derived import accounts, duties, luck, pool, rankings
+from beaconframes.simulator.derived import accounts, pool, service_tables
 from beaconframes.simulator.derived.chain_data import ChainData
-from beaconframes.simulator.derived.duties import AttestationDuties
 from beaconframes.simulator.head_tables import find_statuses
 from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 from beaconframes.simulator.tables import EVENTS
@@ -307,17 +306,12 @@ def compute_deposit_origin(data: DatasetAt) -> pl.DataFrame:
 
 def write_efficiency(data: ChainData) -> None:
     """Write the efficiency of attestations, from the duties of the last epochs."""
-    rows = data.scan("attestations").collect()
-    validator, slot = (rows[n].to_numpy() for n in ("validator_index", "attester_slot"))
-    inclusion = rows["inclusion_slot"].fill_null(-1).to_numpy()
-    collected = AttestationDuties(validator, slot, inclusion, np.zeros(len(slot), np.int8))
-    data.add(AttestationEfficiency, duties.compute_efficiency(data, collected))
+    data.add(AttestationEfficiency, build_attestation_efficiency(data))
 
 
 def write_rankings(data: ChainData) -> None:
     """Write performance and leaderboard."""
-    days, produced = (data.scan(name).collect() for name in ("validator_stats", "execution_blocks"))
-    rankings.write_tables(data, days, produced)
+    service_tables.write_rankings(data, data.scan("execution_blocks").collect())
 
 
 def write_accounts(data: ChainData) -> None:
@@ -343,7 +337,7 @@ COMPUTED: Mapping[str, Callable[[DatasetAt], pl.DataFrame]] = {
 DERIVED: Mapping[str, Callable[[ChainData], None]] = {
     "attestation_efficiency": write_efficiency,
     **dict.fromkeys(("performance", "execution_performance", "leaderboard"), write_rankings),
-    "proposal_luck": luck.write_tables,
+    "proposal_luck": service_tables.write_luck,
     **dict.fromkeys(
         ("address_balances", "gas_fees", "validator_queue", "withdrawal_credentials"),
         write_accounts,

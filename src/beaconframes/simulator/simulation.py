@@ -13,11 +13,12 @@ import numpy as np
 
 from beaconframes.calendar import MAINNET, get_chain, instants
 from beaconframes.dataset import Dataset
+from beaconframes.derive.attestation_efficiency import RATED_EPOCHS
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.simulator import derived, head_tables, identities, tables, yield_index
 from beaconframes.simulator.block_writer import BlockWriter
 from beaconframes.simulator.derived.chain_data import ChainData
-from beaconframes.simulator.derived.duties import STORED_EPOCHS, AttestationCollector
+from beaconframes.simulator.derived.duties import AttestationCollector
 from beaconframes.simulator.engine import Engine
 from beaconframes.simulator.event_writer import EventWriter
 from beaconframes.simulator.fees import FeeTable
@@ -113,6 +114,10 @@ def simulate(
             )
             simulation.run()
         with dataset.writing() as writer:
+            yield_index.write_table(
+                ChainData(dataset, writer), simulation.preset, simulation.fees.mean
+            )
+        with dataset.writing() as writer:
             derived.write_derived_tables(
                 ChainData(dataset, writer), simulation.attestation_collector
             )
@@ -192,7 +197,7 @@ class _Simulation:
         )
         slots = (arguments["epochs"] - 1) * size + self.head + 1
         self.history_writer = HistoryWriter(writer, chain, validators, self.finalized)
-        first_duties = self.first - 1 if has_all_duties else self.last - STORED_EPOCHS
+        first_duties = self.first - 1 if has_all_duties else self.last - RATED_EPOCHS
         self.attestation_collector = AttestationCollector(chain, max(first_duties, self.first - 1))
         self.block_writer = BlockWriter(
             writer,
@@ -204,7 +209,6 @@ class _Simulation:
             first_number=self.first * size,
             counted_from=self.attestation_collector.counted_from,
         )
-        self.day_collector = yield_index.DayCollector(chain, self.registry, self.finalized)
         self.epoch_rows: list[dict[str, Any]] = []
         self.event_writer = EventWriter(writer, chain, self.finalized)
 
@@ -215,7 +219,6 @@ class _Simulation:
         for epoch in self.engine.run():
             self.history_writer.add(epoch)
             self.block_writer.add(epoch)
-            self.day_collector.add(epoch)
             self.epoch_rows.append(
                 head_tables.build_epoch_row(epoch, latest=self.last, finalized=self.finalized)
             )
@@ -241,17 +244,6 @@ class _Simulation:
                 names=identities.make_names(count),
             ),
         )
-        past = yield_index.model_past_days(
-            seed,
-            self.days_before(),
-            *self.day_collector.first_start,
-            preset=self.preset,
-            mean_fee=self.fees.mean,
-            chain=chain,
-        )
-        self.writer.add(
-            "yield_index", yield_index.build_yield_index([*past, *self.day_collector.days], chain)
-        )
         slot = self.last * chain.slots_per_epoch + self.head
         self.writer.add(
             "latest_state", head_tables.build_latest_state(chain, head, slot, self.finalized)
@@ -267,11 +259,6 @@ class _Simulation:
                 "latest_slot": slot,
             }
         )
-
-    def days_before(self) -> range:
-        """Return the days of the yield index before the first whole day of detailed epochs."""
-        first = -(-self.first // self.chain.epochs_per_day)
-        return range(first - self.arguments["history_days"], first)
 
     def _build_sync_committees(self) -> pl.DataFrame:
         """Return the committees of all periods with detailed epochs, and of the next period."""

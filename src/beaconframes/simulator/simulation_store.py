@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from beaconframes.schema import Table
 
 _PACKAGE: Final = Path(__file__).parent.parent
-_SOURCES: Final = ("simulator/**/*.py", "dataset/**/*.py", "calendar.py", "v1/_*.py")
+_SOURCES: Final = (
+    "simulator/**/*.py",
+    "derive/**/*.py",
+    "consensus/**/*.py",
+    "dataset/**/*.py",
+    "calendar.py",
+    "v1/_*.py",
+)
 """Sources that determine the rows of a simulation, beside the declarations of the tables."""
 
 SAMPLE: Final[dict[str, Any]] = {"validators": 2000, "epochs": 1575, "seed": 1, "history_days": 365}

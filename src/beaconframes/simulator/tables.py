@@ -15,7 +15,6 @@ from beaconframes.v1.income_history import IncomeHistory
 from beaconframes.v1.latest_state import LatestState
 from beaconframes.v1.sync_committees import SyncCommittees
 from beaconframes.v1.validators import Validators
-from beaconframes.v1.yield_index import YieldIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +32,6 @@ SERVED = {
         Blocks,
         SyncCommittees,
         GraffitiWall,
-        YieldIndex,
     )
 }
 """Schemas of tables that endpoints serve, with the columns of the loaders."""

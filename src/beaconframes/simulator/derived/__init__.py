@@ -1,8 +1,9 @@
 """Derived tables: all tables that the engine does not write.
 
-The engine writes blocks, balances, income and events. The modules here derive all other tables from
-those rows, so that no two tables disagree. Data without a source in the chain (prices, tokens, the
-pool's contracts) is generated from hashes of the seed, under names that are clearly fictional.
+The engine writes blocks, balances, income and events. The modules here make all other tables from
+those rows, so that no two tables disagree. Tables that follow from the rows alone are those of
+``derive``. Data without a source in the chain (prices, tokens, the pool's contracts) is generated
+from hashes of the seed, under names that are clearly fictional.
 """
 
 from __future__ import annotations
@@ -11,14 +12,12 @@ from typing import TYPE_CHECKING
 
 from beaconframes.simulator.derived import (
     accounts,
-    daily_stats,
     deposits,
     duties,
     execution,
-    luck,
     operations,
     pool,
-    rankings,
+    service_tables,
     slashings,
 )
 
@@ -34,9 +33,9 @@ def write_derived_tables(data: ChainData, attestations: AttestationCollector) ->
     deposits.write_tables(data)
     slashings.write_tables(data)
     produced = execution.write_tables(data)
-    days = daily_stats.write_tables(data)
-    rankings.write_tables(data, days, produced)
-    luck.write_tables(data)
+    service_tables.write_daily_stats(data)
+    service_tables.write_rankings(data, produced)
+    service_tables.write_luck(data)
     accounts.write_tables(data, produced)
     pool.write_tables(data)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from beaconframes.derive.validator_tables import build_withdrawal_credentials
 from beaconframes.simulator import identities
 from beaconframes.simulator.hex_text import hash_number
 from beaconframes.v1.address_balances import AddressBalances
@@ -39,12 +40,7 @@ def write_tables(data: ChainData, produced: pl.DataFrame) -> None:
         pl.concat([ether, tokens], how="diagonal").sort("address", "token", nulls_last=True),
     )
     data.add(Names, _build_names(operators))
-    data.add(
-        WithdrawalCredentials,
-        validators.select("validator_index", "pubkey", credentials="withdrawal_credentials").sort(
-            "credentials", "validator_index"
-        ),
-    )
+    data.add(WithdrawalCredentials, build_withdrawal_credentials(data))
     data.add(GasFees, _build_gas_fees(data))
     data.add(ValidatorQueue, _build_validator_queue(data))
 

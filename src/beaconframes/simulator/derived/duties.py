@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from beaconframes.derive.attestation_efficiency import compute_efficiency, find_rated_epochs
 from beaconframes.simulator.hex_text import hash_bytes
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 from beaconframes.v1.attestations import Attestations
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from beaconframes.simulator.derived.chain_data import ChainData
     from beaconframes.simulator.epoch import Epoch
     from beaconframes.simulator.preset import Ints
-
-STORED_EPOCHS = 100
-"""Epochs before the current one whose duties the service has, and rates."""
 
 _MAX_CELLS = 2**24  # size of the arrays of bits
 _WRONG_HEAD, _WRONG_TARGET = 1, 2
@@ -92,8 +90,9 @@ class AttestationDuties:
 def write_tables(data: ChainData, collector: AttestationCollector) -> None:
     """Write the tables of duties, efficiency and aggregates."""
     duties = collector.take()
-    data.add(Attestations, build_attestations(data, duties))
-    data.add(AttestationEfficiency, compute_efficiency(data, duties))
+    rows = build_attestations(data, duties)
+    data.add(Attestations, rows)
+    data.add(AttestationEfficiency, rate_attestations(data, rows))
     oldest = collector.counted_from * data.chain.slots_per_epoch
     data.add(SlotAttestations, build_aggregates(data, duties, oldest))
 
@@ -120,16 +119,11 @@ def build_attestations(data: ChainData, duties: AttestationDuties) -> pl.DataFra
     )
 
 
-def compute_efficiency(data: ChainData, duties: AttestationDuties) -> pl.DataFrame:
-    """Return 2 minus the mean of 1 / delay (0 for a miss) of the last epochs, by validator."""
-    epoch = duties.slot // data.chain.slots_per_epoch
-    counts = (epoch >= data.head.epoch - STORED_EPOCHS) & (epoch < data.head.epoch)
-    validator, delay = duties.validator[counts], (duties.inclusion - duties.slot)[counts]
-    score = np.divide(1, delay, out=np.zeros(len(delay)), where=delay > 0)
-    count = np.bincount(validator)
-    validators = np.flatnonzero(count)
-    mean = (np.bincount(validator, score) / np.maximum(count, 1))[validators]
-    return pl.DataFrame({"validator_index": validators, "attestation_efficiency": 2 - mean})
+def rate_attestations(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the efficiency of validators from attestation duties of any epochs."""
+    epochs = find_rated_epochs(data)
+    is_rated = pl.col("epoch").is_between(epochs.start, epochs.stop, closed="left")
+    return compute_efficiency([rows.filter(is_rated)])
 
 
 def build_aggregates(data: ChainData, duties: AttestationDuties, oldest: int) -> pl.DataFrame:

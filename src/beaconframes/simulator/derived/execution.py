@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from beaconframes.derive.execution_blocks import scan_payloads
 from beaconframes.simulator import identities
 from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
     from beaconframes.simulator.derived.chain_data import ChainData
 
-_NO_UNCLES: Final = "0x1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347"
 _MIN_PERCENT: Final = 88  # of the fees, as payment of a builder
 _PERCENT_RANGE: Final = 61
 
@@ -46,24 +46,7 @@ def build_execution_blocks(data: ChainData) -> pl.DataFrame:
     hash_number = pl.col("block_hash").str.slice(2, 4).str.to_integer(base=16)
     paid = pl.col("block_reward_wei") * (_MIN_PERCENT + hash_number % _PERCENT_RANGE) // 100
     return (
-        data.scan("blocks")
-        .filter(pl.col("status") == "proposed", pl.col("exec_block_number").is_not_null())
-        .select(
-            "slot",
-            "epoch",
-            "proposer_index",
-            block_number="exec_block_number",
-            consensus_block_number="exec_block_number",
-            block_hash="exec_block_hash",
-            parent_hash="exec_parent_hash",
-            time="exec_time",
-            fee_recipient="exec_fee_recipient",
-            gas_limit="exec_gas_limit",
-            gas_used="exec_gas_used",
-            base_fee_per_gas_wei="exec_base_fee_per_gas_wei",
-            transactions_count="exec_transactions_count",
-            finalized=pl.col("epoch") <= data.head.finalized_epoch,
-        )
+        scan_payloads(data)
         .collect()
         .join(
             data.scan("fee_events").rename({"amount_wei": "block_reward_wei"}).collect(),
@@ -74,10 +57,6 @@ def build_execution_blocks(data: ChainData) -> pl.DataFrame:
         .join(builders, "fee_recipient", how="left", maintain_order="left")
         .with_columns(
             internal_transactions_count=pl.col("transactions_count") // 3,
-            uncles_count=0,
-            uncle_hash=pl.lit(_NO_UNCLES),
-            difficulty=0,
-            consensus_algorithm=pl.lit("pos"),
             block_mev_reward_wei=pl.when(is_relayed)
             .then(paid.cast(pl.Decimal(28, 0)))
             .otherwise(pl.lit(0, pl.Decimal(28, 0))),

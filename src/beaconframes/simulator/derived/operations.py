@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.derive.validator_tables import build_validator_withdrawals
 from beaconframes.simulator import identities
 from beaconframes.v1._execution_requests import (
     ConsolidationRequests,
@@ -26,17 +27,16 @@ def write_tables(data: ChainData) -> None:
     """Write the tables of operations, from events and the blocks that include them."""
     events = data.scan("withdrawal_events").collect()
     addresses = data.validators.select("validator_index", address=_ADDRESS)
-    roots = data.blocks.select("slot", "epoch", "block_root")
     for table in (ValidatorWithdrawals, SlotWithdrawals):
         data.add(table, table.empty())
     for part in events.iter_slices(65_536):
         rows = (
             part.join(addresses, "validator_index", how="left", maintain_order="left")
-            .join(roots, "slot", how="left", maintain_order="left")
             .with_columns(time=data.time_of("slot"))
+            .rename({"slot": "block_slot"})
         )
-        data.add(ValidatorWithdrawals, rows)
-        data.add(SlotWithdrawals, rows.rename({"slot": "block_slot"}))
+        data.add(SlotWithdrawals, rows)
+        data.add(ValidatorWithdrawals, build_validator_withdrawals(data, rows.lazy()))
     data.add(VoluntaryExits, build_voluntary_exits(data))
     data.add(BlsChanges, build_bls_changes(data))
     data.add(SwitchToCompoundingRequests, build_switches(data))

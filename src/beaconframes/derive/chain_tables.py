@@ -1,0 +1,155 @@
+"""The tables of a chain, and which epochs and validators they cover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import polars as pl
+
+from beaconframes.endpoint.intervals import Intervals, merge_intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from beaconframes.calendar import Chain
+    from beaconframes.endpoint import Head
+    from beaconframes.schema import Table
+
+
+class Tables(Protocol):
+    """Stored tables, such as a `Dataset`."""
+
+    def tables(self) -> Collection[str]:
+        """Return the names of the tables."""
+
+    def scan(self, table: str, *, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of a table; one that does not exist is an error or has a *schema*."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The epochs and the validators of which all rows are stored.
+
+    ``epochs`` are intervals of epochs, with the first and the last epoch of each, as
+    `Dataset.coverage` returns them. ``tables`` has the epochs of tables that cover others: a node
+    without old states has old blocks, but no old balances. A slot belongs to its epoch, and a
+    balance to the epoch in whose first slot it was read. ``validators`` is None for all.
+    """
+
+    epochs: Intervals
+    tables: Mapping[str, Intervals] = field(default_factory=dict)
+    validators: frozenset[int] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epochs", merge_intervals(self.epochs))
+        tables = {name: merge_intervals(epochs) for name, epochs in self.tables.items()}
+        object.__setattr__(self, "tables", tables)
+
+    def epochs_of(self, table: str) -> Intervals:
+        """Return the epochs that a table covers."""
+        return self.tables.get(table, self.epochs)
+
+    def find_start(self, table: str, last: int) -> int | None:
+        """Return the first epoch from which a table covers all epochs to *last*, or None."""
+        starts = [first for first, end in self.epochs_of(table) if first <= last <= end]
+        return starts[0] if starts else None
+
+    def covers(self, table: str, epochs: range) -> bool:
+        """Return whether a table covers all of *epochs*."""
+        start = self.find_start(table, epochs[-1]) if epochs else 0
+        return start is not None and (not epochs or start <= epochs[0])
+
+
+class ChainTables:
+    """The tables of a chain, its clock and its head, and what the tables cover.
+
+    Create another one after tables have changed.
+    """
+
+    drops_old_units = False
+    """Whether old units are refused, as by the public service."""
+
+    def __init__(self, tables: Tables, chain: Chain, head: Head, coverage: Coverage) -> None:
+        self.tables, self.chain, self.head, self.coverage = tables, chain, head, coverage
+
+    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of a table; see `Dataset.scan`."""
+        return self.tables.scan(table, schema=schema)
+
+    def find_table(self, *names: str) -> str | None:
+        """Return the first of some tables that exists, or None."""
+        return next((name for name in names if name in self._names), None)
+
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(self.tables.tables())
+
+    @cached_property
+    def validators(self) -> pl.DataFrame:
+        """Return the validators at the head, by index."""
+        return self.scan("validators").collect()
+
+    @property
+    def covered_validators(self) -> pl.DataFrame:
+        """Return the validators that the tables cover."""
+        if self.coverage.validators is None:
+            return self.validators
+        indices = sorted(self.coverage.validators)
+        return self.validators.filter(pl.col("validator_index").is_in(indices))
+
+    def index_of(self, pubkey: str) -> int | None:
+        """Return the validator index of a public key, or None."""
+        matches = self.validators.filter(pubkey=pubkey)["validator_index"].to_list()
+        return matches[0] if matches else None
+
+    def pubkey_of(self, index: int) -> str | None:
+        """Return the public key of a validator index, or None."""
+        matches = self.validators.filter(validator_index=index)["pubkey"].to_list()
+        return matches[0] if matches else None
+
+    @property
+    def days_end(self) -> int:
+        """Return the first day that is not over and final."""
+        return self.head.finalized_epoch // self.chain.epochs_per_day
+
+    @cached_property
+    def days(self) -> list[int]:
+        """Return the days with all balances, from that at their start to that at their end.
+
+        A day is over when the epoch after it is final.
+        """
+        size = self.chain.epochs_per_day
+        return [
+            day
+            for first, last in self.coverage.epochs_of("balance_history")
+            for day in range(-(-first // size), min(last // size, self.days_end))
+        ]
+
+    def epochs_of_day(self, day: int) -> range:
+        """Return the epochs of a day."""
+        size = self.chain.epochs_per_day
+        return range(day * size, (day + 1) * size)
+
+    def covers_day(self, table: str, day: int) -> bool:
+        """Return whether a table covers all epochs of a day."""
+        return self.coverage.covers(table, self.epochs_of_day(day))
+
+    def epoch_of(self, slot: str) -> pl.Expr:
+        """Return the epoch of the slots in a column."""
+        return pl.col(slot) // self.chain.slots_per_epoch
+
+    def time_of(self, slot: str) -> pl.Expr:
+        """Return the start of the slots in a column."""
+        return self.chain.time_expr("slot", pl.col(slot))
+
+
+def fit_table(table: type[Table], rows: pl.DataFrame) -> pl.DataFrame:
+    """Return *rows* with the columns of a table, sorted by its key.
+
+    Columns and rows may have any order, and columns any type that can be cast.
+    """
+    if table.key():
+        rows = rows.sort(table.key(), nulls_last=True)
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in table.schema().items())
