@@ -6,7 +6,9 @@ import copy
 import functools
 import json
 
+from beaconframes.beacon_node.attestations import read_votes
 from beaconframes.beacon_node.slot_blocks import parse_proposers, read_slots
+from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import Spec
 
 from .beacon_node_stub import read_recording
@@ -49,6 +51,32 @@ class RecordedBlocks:
         """The slots with their blocks."""
         last_root = self.headers[max(self.headers)]["root"]
         return read_slots(self.spec, self.answers, proposers=self.proposers, last_root=last_root)
+
+    @functools.cached_property
+    def committees(self):
+        """The expected committees by epoch."""
+        return {
+            int(epoch): Committees.from_api(self.spec, int(epoch), self._label(int(epoch), rows))
+            for epoch, rows in self.expected["committees"].items()
+        }
+
+    def _label(self, epoch, rows):
+        """Return expected committees as the route lists them; only Electra's have labels."""
+        if self.recording.name != "electra":
+            rows = [(epoch * 8 + slot, 0, members) for slot, members in enumerate(rows)]
+        return [
+            {"slot": str(slot), "index": str(index), "validators": [str(each) for each in members]}
+            for slot, index, members in rows
+        ]
+
+    @functools.cached_property
+    def votes(self):
+        """The attestations of all blocks."""
+        return read_votes(self.spec, self.slots, self.committees)
+
+    def votes_of(self, epoch):
+        """Return the attestations that can fulfil the duties of an epoch."""
+        return [vote for vote in self.votes if vote.place.slot // 8 in {epoch, epoch + 1}]
 
     def change(self, slot, path, value):
         """Return the block of a slot with one other value; ``...`` removes the field."""
