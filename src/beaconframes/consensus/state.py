@@ -166,6 +166,11 @@ def decode_state(ssz: bytes, spec: Spec) -> BeaconState:
         )
     validators = _read_structs(fields, "validators", VALIDATOR)
     columns = _read_columns(fields, len(validators))
+    effective_balances: Ints = validators["effective_balance"].astype(np.int64)
+    largest = spec.get_max_effective_balance(fork)
+    _check_range("effective_balance", effective_balances, largest)
+    # The product of both, in the inactivity penalty, then fits int64.
+    _check_range("inactivity_scores", columns["inactivity_scores"], FAR_FUTURE_EPOCH // largest)
     committees = _read_sync_committees(fields, validators, spec.sync_committee_size)
     later: dict[str, Any] = {}
     if is_since(fork, "capella"):
@@ -180,7 +185,7 @@ def decode_state(ssz: bytes, spec: Spec) -> BeaconState:
     return BeaconState(
         fork=fork,
         slot=_read_integer(fields, "slot"),
-        effective_balances=_copy_integers(validators, "effective_balance"),
+        effective_balances=effective_balances,
         slashed=_read_booleans("slashed", validators["slashed"]),
         activation_eligibility_epochs=_copy_epochs(validators, "activation_eligibility_epoch"),
         activation_epochs=_copy_epochs(validators, "activation_epoch"),
@@ -364,14 +369,8 @@ def _read_integers(fields: dict[str, memoryview], name: str) -> Ints:
     return values
 
 
-def _copy_integers(validators: Structs, name: str) -> Ints:
-    """Return a column of the registry as an array of its own, which is faster to use."""
-    values: Ints = validators[name].astype(np.int64)
-    _check_range(name, values, FAR_FUTURE_EPOCH)
-    return values
-
-
 def _copy_epochs(validators: Structs, name: str) -> Ints:
+    """Return a column of the registry as an array of its own, which is faster to use."""
     values: Ints = validators[name].astype(np.int64)
     values[values == -1] = FAR_FUTURE_EPOCH  # The bits of 2**64 - 1.
     _check_range(name, values, FAR_FUTURE_EPOCH)
