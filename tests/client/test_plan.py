@@ -126,7 +126,9 @@ class TestBounds:
             bf.v2.load_balances(range(30), **call)
             after = bf.plan(bf.v2.load_balances, range(30), **call)
 
-        assert [(3, "at least"), (3, "exactly")] == [(p.requests, p.bound) for p in (before, after)]
+        # The head of a simulated chain is unknown at first, and takes one more request.
+        bounds = [(3 + 1, "at least"), (3, "exactly")]
+        assert bounds == [(p.requests, p.bound) for p in (before, after)]
         assert "100 are assumed" in before.why[0]
 
     def test_unknown_keys(self, server, store):

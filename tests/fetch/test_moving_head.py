@@ -6,14 +6,21 @@ The replicas answer in this process, from the same dataset, each with its own he
 from __future__ import annotations
 
 import itertools
+import re
+from datetime import UTC, datetime, timedelta
 
+import httpx
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.calendar import MAINNET
+from beaconframes.endpoint import ChainHead, Head
+from beaconframes.fetch.served_range import ServedRange
 from beaconframes.server.service import Service
+from beaconframes.v1.epochs import EPOCHS
 
 from ..support.replicas import Replicas, connect_to
 
@@ -151,23 +158,108 @@ def test_replicas_that_never_agree_are_named(chain, service):
     assert "until" in caught.value.hint
 
 
-@pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
-def test_a_refused_latest_epoch_does_not_blame_the_caller(service, load):
-    """H2: one replica states the head, and another one that lags behind it has all the rows."""
-    replicas = Replicas(service, lambda number, path: 460 if "State" in path else 455)
+def behind(service, lag):
+    """Return replicas of which one states epoch 460, and another one with the rows lags behind."""
+    return Replicas(
+        service, lambda number, path: 460 if path.endswith(("State", "/slot")) else 460 - lag
+    )
 
-    with pytest.raises(errors.BadRequest) as caught:
-        load(since=-3, explorer=connect_to(replicas))
+
+@pytest.mark.parametrize("name", OPEN_ENDED)
+def test_a_replica_that_always_refuses_the_stated_epoch_is_named(service, name):
+    """H2: only one head is stated; the two epochs before it are refused too, and no more."""
+    load, arguments, _, last = OPEN_ENDED[name]
+    stated, replicas = last + 2, behind(service, 6)
+    # V2 refuses such an epoch with 404, which does not say what is unknown.
+    error = errors.NotFound if name == "v2 rewards" else errors.SnapshotMoved
+
+    with pytest.raises(error) as caught:
+        load(*arguments, since=-5, explorer=connect_to(replicas))
+
+    assert re.search(
+        rf"states (epoch )?{stated}.* refuse[sd] (epoch )?(45[4-8])", str(caught.value)
+    )
+    assert "until=" in caught.value.hint
+    heads = [path for path in replicas.paths if path.endswith(("/latestState", "/slot"))]
+    # The first one, and three readings after the refusal.
+    assert 4 == len(heads)
+    assert len(replicas.paths) - len(heads) <= 5
+
+
+@pytest.mark.parametrize("lag", [1, 2])
+@pytest.mark.parametrize("name", OPEN_ENDED)
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+def test_a_replica_that_lags_a_little_limits_the_range(service, name, lag):
+    """H2, P16: no reading of the head names the lower one; the rows end where they are served."""
+    load, arguments, _, last = OPEN_ENDED[name]
+    stated = last + 2
+
+    found = load(*arguments, since=-5, explorer=connect_to(behind(service, lag)))
+
+    assert set(range(stated - 4, stated - lag + 1)) == set(found["epoch"].to_list())
+
+
+class StatesHead(Replicas):
+    """Refuses epochs in the words of the public service, which name its latest epoch."""
+
+    def answer(self, request, path):
+        answer = super().answer(request, path)
+        if answer.status_code == 200:
+            return answer
+        text = "ERROR: epoch is in the future. The latest epoch is 455"
+        return httpx.Response(400, json={"status": text, "data": None})
+
+
+def test_a_refusal_that_states_its_head_is_a_lower_head(service):
+    """H2: rows up to that epoch; if the range begins later, the error names both epochs."""
+    replicas = StatesHead(service, lambda number, path: 460 if "State" in path else 455)
+    explorer = connect_to(replicas)
+
+    found = bf.load_epochs(since=-8, explorer=explorer)
+    with pytest.raises(errors.SnapshotMoved, match=r"460 and 455, and .* begins with .* 458"):
+        bf.load_epochs(since=-3, explorer=explorer)
+
+    assert [453, 454, 455] == found["epoch"].to_list()
+    # The refusal names the lower head, so it is not read.
+    assert 1 == replicas.count("latestState")
+
+
+def test_a_lower_head_before_the_range_is_an_error(service):
+    """H2: without a row of the range, the result is not an empty frame."""
+    replicas = Replicas(service, lambda number, path: 460 if number == 0 else 450)
+
+    with pytest.raises(errors.SnapshotMoved, match=r"460 and 450, and .* begins with .* 457"):
+        bf.load_balance_history(5, since=-4, explorer=connect_to(replicas))
+
+
+class RefusesAll(Replicas):
+    """Refuses requests for rows, for a reason that has nothing to do with their epoch."""
+
+    def answer(self, request, path):
+        if "State" in path:
+            return super().answer(request, path)
+        text = "ERROR: parameter of another kind"
+        return httpx.Response(400, json={"status": text, "data": None})
+
+
+def test_a_refusal_for_another_reason_is_raised(service):
+    """H2: it does not name the epoch, so replicas are not blamed, and neither is the caller."""
+    replicas = RefusesAll(service, lambda *_: 460)
+
+    with pytest.raises(errors.BadRequest, match="parameter of another kind") as caught:
+        bf.load_balance_history(5, since=-9, explorer=connect_to(replicas))
 
     assert caught.value.hint.startswith("The service states epoch 460 as its latest, and refused")
 
 
 def test_a_given_last_epoch_is_never_lowered(chain, service):
     """H2: a number is what the caller requested, so its refusal stays a refusal."""
-    replicas = Replicas(service, lambda number, path: 458)
+    replicas = behind(service, 2)
 
-    with pytest.raises(errors.BadRequest, match="latest epoch"):
+    with pytest.raises(errors.BadRequest, match="invalid latest epoch"):
         bf.load_balance_history(5, since=455, until=460, explorer=connect_to(replicas))
+
+    assert (1, 1) == (replicas.count("latestState"), replicas.count("balancehistory"))
 
 
 @pytest.mark.parametrize(("load", "table", "lag"), [
@@ -190,16 +282,69 @@ def test_a_head_that_moves_with_every_response_changes_no_range(chain, service, 
     assert_frame_equal(expected, found)
 
 
-@pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
-def test_the_epochs_after_a_refused_one_are_not_requested(service, load):
-    """C6: the newest of 21 epochs goes first; one reading of the head explains its refusal."""
+@pytest.mark.parametrize("store", [False, True], ids=["no store", "store"])
+@pytest.mark.parametrize("name", [*OPEN_ENDED, "proposals"])
+@pytest.mark.parametrize("since", [455, 465, 470])
+def test_epochs_after_the_head_are_not_requested(service, tmp_path, name, since, store):
+    """C6: the head is requested first, so no request is refused."""
+    load, arguments, *_ = {**OPEN_ENDED, "proposals": (bf.load_proposals, (5,))}[name]
     replicas = Replicas(service, lambda number, path: 458)
+    explorer = connect_to(replicas, store=tmp_path if store else False)
 
-    words = "epoch 470 is after the latest epoch of the service, 458"
-    with pytest.raises(errors.BadRequest, match=words):
-        load(since=450, until=470, explorer=connect_to(replicas))
+    with pytest.raises(errors.UsageError, match=r"epoch 4\d\d is in the future: the "):
+        load(*arguments, since=since, until=470, explorer=explorer)
 
-    assert (2, 1) == (len(replicas.paths), replicas.count("latestState"))
+    assert {"latestState", "slot"} >= {path.rsplit("/", 1)[1] for path in replicas.paths}
+    assert 1 == len(replicas.paths)
+
+
+def test_a_head_of_any_age_permits_earlier_epochs(service):
+    """C6: one request for the head is enough, however old its response is."""
+    replicas = Replicas(service, lambda number, path: 458)
+    explorer = connect_to(replicas)
+    for last in (450, 451, 452):
+        bf.load_balance_history(5, since=440, until=last, explorer=explorer)
+        explorer.expire_head()
+
+    assert (1, 3) == (replicas.count("latestState"), replicas.count("balancehistory"))
+
+
+@pytest.mark.parametrize(("hours", "is_requested"), [(25, False), (23, True)])
+def test_a_public_chain_needs_no_head_for_epochs_before_yesterday(hours, is_requested):
+    """C6: the clock shows that they exist, so their load costs no request for the head."""
+    now = datetime(2026, 10, 1, tzinfo=UTC)
+    epoch = MAINNET.at("epoch", now - timedelta(hours=hours))
+    requested = []
+
+    def head():
+        requested.append(epoch)
+        return Head(epoch + 5, epoch, (epoch + 5) * 32)
+
+    chain_head = ChainHead(MAINNET, head, lambda: now, stated=lambda: None)
+    values = {"since": epoch - 2, "until": epoch}
+    served = ServedRange(EPOCHS, chain_head, values)
+    served.check_not_future(EPOCHS.plan(values, chain_head))
+
+    assert is_requested == bool(requested)
+
+
+class WithoutHead(Replicas):
+    """Does not have the endpoint of the head."""
+
+    def answer(self, request, path):
+        if "State" in path:
+            return httpx.Response(404, json={"status": "ERROR: not found", "data": None})
+        return super().answer(request, path)
+
+
+def test_a_service_without_a_head_refuses_one_epoch(service):
+    """C6: the newest of 21 epochs goes first; the ones after the refused one are not sent."""
+    replicas = WithoutHead(service, lambda number, path: 458)
+
+    with pytest.raises(errors.BadRequest, match="invalid epoch"):
+        bf.load_epochs(since=450, until=470, explorer=connect_to(replicas))
+
+    assert 1 == replicas.count("/epoch/")
 
 
 @pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])

@@ -23,6 +23,7 @@ from beaconframes.errors import DatasetError, RequestLimitExceeded
 from beaconframes.fetch.completeness import Requirement
 from beaconframes.fetch.head import HeadV2
 from beaconframes.fetch.paginator import REQUEST_LIMIT, RequestLimit
+from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import Connection
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Estimate:
     ``rows`` are to be fetched and ``stored_rows`` are in the store, each None if unknown.
     ``requests_without_store`` is the number of requests of the same load without a store,
     ``lookups`` the part of ``requests`` that returns no rows. ``may_be_more`` and ``may_be_less``
-    are the reasons why the number of requests may differ.
+    are the reasons why the number of requests may differ. ``head_first`` is the range whose end the
+    load compares with the chain head first; ``requests`` does not count that request.
     """
 
     requests: int
@@ -71,6 +73,7 @@ class Estimate:
     lookups: int = 0
     may_be_more: tuple[str, ...] = ()
     may_be_less: tuple[str, ...] = ()
+    head_first: ServedRange | None = None
 
 
 @contextmanager
@@ -104,15 +107,20 @@ def estimate_load(explorer: Connected, endpoint: Endpoint, values: Mapping[str, 
             return estimate_with_store(load, explorer, unresolved)
     if explorer.offline:
         return Estimate(0, None)
-    return estimate_requests(explorer, endpoint, [values])
+    return estimate_requests(explorer, endpoint, values, [values])
 
 
 def estimate_requests(
-    explorer: Connected, endpoint: Endpoint, arguments: Sequence[Mapping[str, Any]]
+    explorer: Connected,
+    endpoint: Endpoint,
+    values: Mapping[str, Any],
+    arguments: Sequence[Mapping[str, Any]],
 ) -> Estimate:
-    """Return the estimate for fetching the rows of *arguments*, without a store."""
+    """Return the estimate for fetching the rows of *arguments*, a part of *values*."""
     limit = explorer.source.identifier_limit_of(endpoint.envelope)
-    calls = explorer.source.plan(endpoint, arguments, explorer.chain_head_of(endpoint))
+    chain_head = explorer.chain_head_of(endpoint)
+    calls = explorer.source.plan(endpoint, arguments, chain_head)
+    served = ServedRange(endpoint, chain_head, values)
     parts = [part for call in calls for part in endpoint.split(call, limit.at_once)]
     counts = [endpoint.count_pages(part) for part in parts]
     may_be_more = [] if all(is_certain for _, is_certain in counts) else [UNKNOWN_PAGES]
@@ -127,6 +135,7 @@ def estimate_requests(
         None if rows is None else rows - count_inactive(explorer, endpoint, calls),
         requests_without_store=requests,
         may_be_more=tuple(may_be_more),
+        head_first=served if served.needs_head(calls) else None,
     )
 
 
@@ -171,14 +180,15 @@ def estimate_with_store(
     if explorer.offline:
         return Estimate(0, 0, stored)
     arguments = load.policy.fetch_arguments(missing, load.values, load.chain_head)
-    estimate = estimate_requests(explorer, endpoint, arguments)
-    without_store = estimate.requests
-    if stored:
-        without_store = estimate_requests(explorer, endpoint, [values_by_index(load)]).requests
     lookups = unresolved.requests
     if missing:
         last = max(intervals[-1][1] for intervals in missing.values())
         lookups += count_finality_requests(load, last)
+    estimate = estimate_requests(explorer, endpoint, load.values, arguments)
+    without_store = estimate.requests
+    if stored:
+        values = values_by_index(load)
+        without_store = estimate_requests(explorer, endpoint, values, [values]).requests
     requests = estimate.requests + lookups
     return Estimate(
         requests,
@@ -188,6 +198,7 @@ def estimate_with_store(
         lookups,
         estimate.may_be_more,
         unresolved.may_be_less,
+        estimate.head_first,
     )
 
 

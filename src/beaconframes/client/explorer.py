@@ -283,6 +283,7 @@ class Explorer:
             batch_limit,
             reread,
             self._head.recent,
+            stated=lambda: self._head.last,
             drops_old_units=lambda: self.source.drops_old_units,
         )
 
@@ -293,7 +294,10 @@ class Explorer:
         end = self._head_v2 if fixed is None else fixed
         batch_limit = self.source.identifier_limit_of(Envelope.V2).at_once
         reread = self._head_v2.reread if fixed is None else None
-        return ChainHead(self.chain, lambda: end, self.now, fixed, batch_limit, reread)
+        stated = (lambda: self._head_v2.last) if fixed is None else None
+        return ChainHead(
+            self.chain, lambda: end, self.now, fixed, batch_limit, reread, stated=stated
+        )
 
     def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
         """Return the chain head, as reported by the API version of *endpoint*."""

@@ -194,7 +194,12 @@ class PlanningExplorer(Explorer):
         **_: Any,
     ) -> Any:
         """Return a placeholder for every validator requested by public key, and no other rows."""
-        self.estimates.append(estimate_load(self, endpoint, values))
+        estimate = estimate_load(self, endpoint, values)
+        self.estimates.append(estimate)
+        if estimate.head_first is not None:
+            assumptions = dict(self.assumptions)
+            estimate.head_first.served_units()
+            self.assumptions = assumptions
         pubkeys = [
             key
             for parameter in endpoint.all_parameters

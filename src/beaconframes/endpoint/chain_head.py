@@ -48,9 +48,10 @@ class ChainHead:
     ``head`` may cost a request, so it is called only if the plan depends on it. ``known`` is a
     head that no longer moves, such as that of a dataset served locally. ``at_once`` is how many
     validators one request may name, as far as the client has learned it. ``reread`` requests the
-    head once more, and may return a lower one; without it the head does not move. ``recent``
-    returns the head if the service has just stated it, without a request. ``drops_old_units`` says
-    whether the service drops the oldest units of some tables; it is certain once the head is known.
+    head once more, and may return a lower one; without it the head does not move. Without a
+    request, ``recent`` returns the head if the service has just stated it, and ``stated`` the last
+    head that it has stated, of any age. ``drops_old_units`` says whether the service drops the
+    oldest units of some tables; it is certain once the head is known.
     """
 
     chain: Chain
@@ -60,6 +61,7 @@ class ChainHead:
     at_once: int = 100
     reread: Callable[[], End] | None = None
     recent: Callable[[], Head | None] | None = None
+    stated: Callable[[], End | None] | None = None
     drops_old_units: Callable[[], bool] = lambda: True
 
     def latest(self, unit: Unit, *, finalized: bool = False) -> int:

@@ -185,6 +185,16 @@ class HeadV2:
         vars(copied).update(_fetch=fetch, **own)
         return copied
 
+    @property
+    def last(self) -> Head | None:
+        """Return the last head that the service reported, of any age."""
+        if not self._slots:
+            return None
+        finalized, _ = self._slots.get("finalized", (-1, 0.0))
+        latest = max(finalized, self._slots.get("latest", (-1, 0.0))[0])
+        final_epoch = self._final_epoch(finalized) if finalized >= 0 else -1
+        return Head(latest // self._chain.slots_per_epoch, final_epoch, latest)
+
     def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
         """Return the latest slot, epoch, day or period, with at most one request per slot."""
         finalized = finalized or unit == "day"

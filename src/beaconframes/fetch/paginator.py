@@ -110,7 +110,9 @@ class Paginator:
             calls = self.served.sort(calls)
         remaining = iter(calls)
         if calls and (
-            len(calls) == 1 or self.needs_probe(calls[0]) or self.served.may_be_after_head(calls[0])
+            len(calls) == 1
+            or self.needs_probe(calls[0])
+            or self.served.may_be_after_head(calls[:1])
         ):
             call = next(remaining)
             try:

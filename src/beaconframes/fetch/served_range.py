@@ -8,14 +8,24 @@ load began.
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.active_periods import NO_LONGER_SERVED, REASON
-from beaconframes.endpoint import Role
-from beaconframes.errors import BadRequest, MissingRows, ServiceError, SnapshotMoved
+from beaconframes.endpoint import Head, Role
+from beaconframes.errors import (
+    BadRequest,
+    MissingRows,
+    NotFound,
+    NotServed,
+    ResponseError,
+    ServiceError,
+    SnapshotMoved,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +36,16 @@ log = logging.getLogger("beaconframes.fetch")
 
 MAX_READINGS = 3
 """Readings of the head after a refusal: one replica of several may answer twice in a row."""
+MAX_LOWERED = 2
+"""Units below the stated head that are tried when every reading of the head is the same."""
+STATED_LATEST = re.compile(r"latest (?:epoch|day) is ([0-9]{1,12})\b", re.ASCII)
+"""The head in the message of a refusal: the one of the replica that refused."""
+
+
+GENESIS = Head(0, 0, 0)
+"""The lowest head: every chain has its first epoch."""
+HEAD_NOT_SERVED = (BadRequest, NotFound, NotServed, ResponseError)
+"""The errors of a service that does not have the endpoint of the head."""
 
 
 @dataclass
@@ -45,6 +65,10 @@ class ServedRange:
     """The oldest unit of the refused requests."""
     latest: list[int] = field(default_factory=list)
     """The latest unit, as planned and by each reading of the head."""
+    is_guessed: bool = False
+    """Whether the end was lowered without a reading of the head that says so."""
+    start: int = 0
+    """The first unit of the load, once a request was refused."""
 
     @property
     def parameter(self) -> Parameter | None:
@@ -79,19 +103,53 @@ class ServedRange:
         newest = max(range(len(calls)), key=lambda n: ends[n].stop)
         return [calls[newest], *calls[:newest], *calls[newest + 1 :]]
 
-    def may_be_after_head(self, call: Call) -> bool:
-        """Return whether *call* requests units by number that may be after the head."""
+    def may_be_after_head(self, calls: list[Call]) -> bool:
+        """Return whether *calls* request units by number that may be after the head.
+
+        They are not, if the service has stated a head that is not before them, of whatever age.
+        """
         parameter = self.parameter
         if parameter is None or parameter.rows_column is None or self.is_open_ended:
             return False
         unit: Any = parameter.rows_column.unit
-        requested = requested_units(self.endpoint, parameter, call)
-        is_known = self.chain_head.reread is None
-        return (
-            bool(requested)
-            and not is_known
-            and self.chain_head.may_be_unfinalized(unit, requested.stop - 1)
+        newest = self._newest(calls)
+        if newest is None or not self.chain_head.may_be_unfinalized(unit, newest):
+            return False
+        stated = None if self.chain_head.stated is None else self.chain_head.stated()
+        head = self.chain_head.known or stated or GENESIS
+        served = parameter.served_units(head, self.chain_head)
+        return served is not None and newest >= served.stop
+
+    def needs_head(self, calls: list[Call]) -> bool:
+        """Return whether *calls* may request epochs after the head, so that it is requested first.
+
+        A refused request costs as much as a request for the head, and mostly does not state it.
+        """
+        return self.may_be_after_head(calls) and self.unit == "epoch"
+
+    def check_not_future(self, calls: list[Call]) -> None:
+        """Raise UsageError if *calls* request epochs after the head; request the head if needed."""
+        if not self.needs_head(calls):
+            return
+        try:
+            served = self.served_units()
+        except HEAD_NOT_SERVED:
+            # Not every service has this endpoint; a refused request raises its own error.
+            return
+        newest = self._newest(calls)
+        if served is None or newest is None or newest < served.stop:
+            return
+        latest = served.stop - 1
+        raise UsageError(
+            f"{self.unit} {newest} is in the future: the service has {self.unit}s up to {latest}",
+            hint=f"Give numbers up to {latest}, or omit until to load up to the latest",
         )
+
+    def served_units(self) -> range | None:
+        """Return the units that the service has; request the head unless it is fresh."""
+        if self.parameter is None:
+            return None
+        return self.parameter.served_units(self.chain_head.head(), self.chain_head)
 
     def narrow(self, call: Call, refusal: ServiceError, *, public: bool) -> Call | None:
         """Return the part of the refused *call* that the service accepts; None if there is none.
@@ -99,7 +157,8 @@ class ServedRange:
         Raises
         ------
         SnapshotMoved
-            Replicas of the service disagree about the head, and the lower one is refused too.
+            Replicas of the service disagree about the head. The lower one is refused too, or it is
+            before the range.
         BadRequest
             The caller gave a number after the head.
         ServiceError
@@ -113,22 +172,11 @@ class ServedRange:
         requested = requested_units(self.endpoint, parameter, call)
         if not requested:
             raise refusal
-        self.is_narrowed = True
-        accepted = self._accepted(requested)
-        for _ in range(MAX_READINGS):
-            if accepted != requested:
-                break
-            self._read_head(parameter, requested, refusal)
-            accepted = self._accepted(requested)
-        if accepted == requested:
-            if (moved := self._disagreement(requested)) is not None:
-                raise moved
-            if self.is_open_ended:
-                refusal.hint = (
-                    f"The service states {self.unit} {requested.stop - 1} as its latest, and "
-                    "refused it. Try again in a minute, or give a lower until="
-                )
-            raise refusal
+        if not self.is_narrowed:
+            self.is_narrowed, self.start = True, self._first_unit(parameter)
+        accepted = self._reduce(parameter, requested, refusal)
+        if self.last is not None and self.last < self.start:
+            raise self._disagreement(requested, refusal)
         oldest = requested.start if self.oldest is None else self.oldest
         self.oldest = min(requested.start, oldest)
         if not accepted:
@@ -138,6 +186,18 @@ class ServedRange:
         (batch,) = parameter.batches({**self.values, **bounds}, self.chain_head)
         batches = (*call.batches[:position], batch, *call.batches[position + 1 :])
         return self.endpoint.call(batches, public=public)
+
+    def _reduce(self, parameter: Parameter, requested: range, refusal: ServiceError) -> range:
+        """Return the part of *requested* that the head explains; raise if it explains nothing."""
+        accepted = self._accepted(requested)
+        if accepted == requested and self.is_open_ended:
+            accepted = self._lower_as_stated(requested, refusal)
+        for _ in range(0 if self.is_guessed else MAX_READINGS):
+            if accepted != requested:
+                break
+            self._read_head(parameter, requested, refusal)
+            accepted = self._accepted(requested)
+        return self._lower_by_one(requested, refusal) if accepted == requested else accepted
 
     def clip_rows(self, rows: pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | pl.LazyFrame:
         """Return *rows* without units that were refused for other rows of the load."""
@@ -227,7 +287,7 @@ class ServedRange:
         if not requested or self.chain_head.reread is None:
             return None
         try:
-            served = parameter.served_units(self.chain_head.head(), self.chain_head)
+            served = self.served_units()
         except ServiceError:
             return None
         if not served or requested.stop <= served.stop:
@@ -239,18 +299,74 @@ class ServedRange:
             hint=f"Give numbers up to {latest}, or omit until to load up to the latest",
         )
 
-    def _disagreement(self, requested: range) -> SnapshotMoved | None:
-        """Return the error for replicas that disagree; None if all readings are the same."""
-        low, high = min(self.latest), max(self.latest)
-        if low == high:
-            return None
-        unit = self.unit
+    def _lower_as_stated(self, requested: range, refusal: ServiceError) -> range:
+        """Return what is accepted up to the head that the *refusal* states, if it states one."""
+        stated = STATED_LATEST.search(refusal.message)
+        if stated is None or int(stated[1]) >= requested.stop - 1:
+            return requested
+        self._lower(int(stated[1]), requested)
+        return self._accepted(requested)
+
+    def _lower_by_one(self, requested: range, refusal: ServiceError) -> range:
+        """Return *requested* without its last unit: the replica that refused it may lag behind.
+
+        Every reading of the head has the refused unit, so no lower head is known.
+        """
+        if not self.is_open_ended:
+            raise refusal
+        refused, stated = requested.stop - 1, max(self.latest)
+        if min(self.latest) != stated and not self.is_guessed:
+            raise self._disagreement(requested, refusal)
+        if stated - refused >= MAX_LOWERED:
+            if self.unit in refusal.message:
+                raise self._disagreement(requested, refusal)
+            refusal.hint = (
+                f"The service states {self.unit} {stated} as its latest, and refused {self.unit} "
+                f"{refused}. Try again in a minute, or give a lower until="
+            )
+            raise refusal
+        self.is_guessed = True
+        self._lower(refused - 1, requested)
+        return self._accepted(requested)
+
+    def _lower(self, last: int, requested: range) -> None:
+        """Set the last unit that is loaded, which is before the end of *requested*."""
+        log.warning(
+            "the service stated %s %d as its latest, and refused it: loading up to %d",
+            *(self.unit, requested.stop - 1, last),
+        )
+        self.latest += [requested.stop - 1, last]
+        self.last = last if self.last is None else min(last, self.last)
+
+    def _disagreement(self, requested: range, refusal: ServiceError) -> SnapshotMoved:
+        """Return the error for replicas that disagree about the head."""
+        unit, low, high = self.unit, min(self.latest), max(self.latest)
+        if self.is_guessed:
+            low = requested.stop - 1
+            words = f"one states {high}, and one refuses {low} ({refusal.message})"
+        elif self.last is not None and self.last < self.start:
+            words = f"{high} and {low}, and the range begins with {unit} {self.start}"
+        else:
+            words = f"{high} and {low}, and {unit} {requested.stop - 1} was refused"
         return SnapshotMoved(
-            f"replicas of the service disagree about the latest {unit}: {high} and {low}, "
-            f"and {unit} {requested.stop - 1} was refused",
+            f"replicas of the service disagree about the latest {unit}: {words}",
             endpoint=self.endpoint.route,
             hint=f"Try again in a minute, or give an until= before {unit} {low}",
         )
+
+    def _first_unit(self, parameter: Parameter) -> int:
+        """Return the first unit of the load, by the head that it was planned with."""
+        column = parameter.rows_column
+        assert column is not None
+        expected = parameter.requested_units(self.values, self.chain_head) or ()
+        return min((min(rows.values[column.name]) for rows in expected), default=0)
+
+    def _newest(self, calls: list[Call]) -> int | None:
+        """Return the newest unit that *calls* request; None if they state no numbers."""
+        if (parameter := self.parameter) is None:
+            return None
+        requested = (requested_units(self.endpoint, parameter, call) for call in calls)
+        return max((units.stop - 1 for units in requested if units), default=None)
 
 
 def requested_units(endpoint: Endpoint, parameter: Parameter, call: Call) -> range:

@@ -146,6 +146,7 @@ class ApiSource:
     ) -> Iterator[FetchedRows]:
         """Yield the rows of *endpoint* for each of the *arguments*, as they are received.
 
+        A range that ends after the head is refused without a request for its rows.
         When a request fails, the rows received so far are yielded before the error is raised. The
         specification and the public service have different paths for some endpoints. The first
         unknown path shows which ones the service has.
@@ -156,6 +157,10 @@ class ApiSource:
         first = self._public
         for public in (first, not first):
             calls = self.plan(endpoint, arguments, chain_head, public=public)
+            until = served.values.get("until")
+            # An old epoch exists, so its load does not need the head.
+            if isinstance(until, int) and chain_head.may_be_unfinalized("epoch", until):
+                served.check_not_future(calls)
             expect_requests(endpoint, calls, limit.at_once)
             session = self.session_of(endpoint.envelope)
             paginator = Paginator(endpoint, session, limit, served, public=public)
@@ -165,7 +170,8 @@ class ApiSource:
             try:
                 for received in paginator.fetch(calls):
                     pages += received
-                    size += sum(len(page.data) for _, page in received)
+                    for _, page in received:
+                        size += len(page.data)
                     is_due = size >= FLUSH_BYTES or time.monotonic() - last_flush >= FLUSH_SECONDS
                     if may_flush and is_due:
                         yield decode_pages(endpoint, pages, chain_head, warnings)
