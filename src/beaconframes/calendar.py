@@ -225,12 +225,12 @@ def _is_latest(value: object) -> bool:
 
 def is_time(value: object) -> bool:
     """Return whether a bound is a time, instead of a number, ``"latest"`` or None."""
-    return value is not None and _to_integer(value) is None and not _is_latest(value)
+    return value is not None and to_integer(value) is None and not _is_latest(value)
 
 
 def _describe_bound(value: Any, unit: str | None = None, number: int = 0) -> str:
     """Return a bound for a message: the argument, and the number of the unit that it means."""
-    shown = [] if unit and _to_integer(value) == number else [_truncate(str(value))]
+    shown = [] if unit and to_integer(value) == number else [_truncate(str(value))]
     return ", ".join([*shown, *([f"{unit} {number}"] if unit else [])])
 
 
@@ -243,7 +243,7 @@ def _resolve_bound(
     now: Callable[[], datetime],
 ) -> int:
     """Return the first unit of *since*, or the last of *until*."""
-    if (number := _to_integer(value)) is not None:
+    if (number := to_integer(value)) is not None:
         if number < 0:
             number += latest() + 1
         if number < 0:
@@ -349,7 +349,7 @@ def _get_length(chain: Chain, unit: Unit) -> timedelta:
     return timedelta(seconds=chain.seconds_per_slot * _count_slots(chain, unit))
 
 
-def _to_integer(value: Any) -> int | None:
+def to_integer(value: Any) -> int | None:
     """Return an integer, numpy's included, as an int; None for anything else."""
     try:
         return None if isinstance(value, bool) else operator.index(value)
@@ -358,7 +358,7 @@ def _to_integer(value: Any) -> int | None:
 
 
 def _check_number(unit: str, value: Any) -> int:
-    number = _to_integer(value)
+    number = to_integer(value)
     if number is None or number < 0:
         raise UsageError(f"{unit} {_format_value(value)} is not an integer of 0 or more")
     return number

@@ -10,6 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -260,6 +261,18 @@ def test_a_given_last_epoch_is_never_lowered(chain, service):
         bf.load_balance_history(5, since=455, until=460, explorer=connect_to(replicas))
 
     assert (1, 1) == (replicas.count("latestState"), replicas.count("balancehistory"))
+
+
+@pytest.mark.parametrize("until", [460, np.int64(460), np.uint16(460)], ids=repr)
+def test_a_number_of_numpy_is_a_number(service, until):
+    """C6, H2: it does not make the range end at the head, and it is compared with the head."""
+    replicas = Replicas(service, lambda number, path: 458)
+    explorer = connect_to(replicas)
+
+    for words in ("the service has epochs up to 458", "the latest epoch is 458"):
+        with pytest.raises(errors.UsageError, match=words):
+            bf.load_balance_history(5, since=455, until=until, explorer=explorer)
+    assert ["/api/v1/latestState"] == replicas.paths
 
 
 @pytest.mark.parametrize(("load", "table", "lag"), [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict
 
 import polars as pl
 
-from beaconframes.calendar import Moment
+from beaconframes.calendar import Moment, to_integer
 from beaconframes.client.connection import get_explorer
 from beaconframes.client.explorer import Explorer
 
@@ -88,6 +88,10 @@ def load(
 ) -> Frame:
     """Load the rows of *endpoint* that *values* select, from *explorer* or the connected one."""
     source = get_explorer() if explorer is None else explorer
+    for bound in ("since", "until"):
+        # From here on, every number is an int, numpy's included.
+        if (number := to_integer(values.get(bound))) is not None:
+            values = {**values, bound: number}
     rows: Frame = source.load(
         endpoint, values, strict=strict, lazy=lazy, frame=frame, max_requests=max_requests
     )
