@@ -75,9 +75,11 @@ class Secret:
 
     __slots__ = ("_reveal",)
 
-    def __init__(self, value: str | Secret, *, source: str = "api_key") -> None:
+    def __init__(
+        self, value: str | Secret, *, source: str = "api_key", is_any_text: bool = False
+    ) -> None:
         text: Any = value.reveal() if isinstance(value, Secret) else value
-        if not isinstance(text, str) or not re.fullmatch(r"[!-~]+", text):
+        if not isinstance(text, str) or not (is_any_text or re.fullmatch(r"[!-~]+", text)):
             raise ConfigError(
                 f"{source} is not a valid key",
                 hint="A key is one word of printable ASCII, without quotes, spaces or line breaks",

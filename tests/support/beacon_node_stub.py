@@ -390,11 +390,11 @@ class BeaconNodeStub:
         """Return an error in the words of the client."""
         names = {400: "BAD_REQUEST", 404: "NOT_FOUND", 500: "INTERNAL_SERVER_ERROR"}
         if self.client == "lighthouse":
-            text = f"{names[status]}: {message}"
+            text = f"{names.get(status, 'SERVICE_UNAVAILABLE')}: {message}"
             return Answer(status, dump({"code": status, "message": text, "stacktraces": []}))
         if self.client == "lodestar":
             names = {400: "Bad Request", 404: "Not Found", 500: "Internal Server Error"}
-            error = {"statusCode": status, "error": names[status], "message": message}
+            error = {"statusCode": status, "error": names.get(status, ""), "message": message}
             return Answer(status, dump(error))
         return Answer(status, dump({"code": status, "message": message}))
 
@@ -796,7 +796,7 @@ class _StubTransport(httpx.BaseTransport):
         self.stub = stub
 
     def handle_request(self, request):
-        target = request.url.raw_path.decode()
+        target = request.extensions.get("target", request.url.raw_path).decode()
         answer = self.stub.answer(request.method, target, dict(request.headers), request.read())
         body = answer.body
         if answer.topics:

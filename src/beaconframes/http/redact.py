@@ -1,6 +1,6 @@
-"""Redaction of the API key in error texts and log lines.
+"""Redaction of the API key, or of a node's credentials, in error texts and log lines.
 
-The key is never part of a URL, and the HTTP library does not log the headers it sends. But it logs
+A key is never part of a URL, and the HTTP library does not log the headers it sends. But it logs
 the headers it receives, and a service may echo the key there or in an error message.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 REPLACEMENT = "***"
 LOGGERS = (
-    *(f"beaconframes.{package}" for package in ("http", "fetch", "cache", "client")),
+    *(f"beaconframes.{package}" for package in ("http", "fetch", "cache", "client", "beacon_node")),
     *(
         f"{library}{part}"
         for library in ("httpx", "httpcore", "httpx2", "httpcore2")
@@ -28,21 +28,21 @@ LOGGERS = (
 
 
 class Redactor:
-    """Replaces a key in any text, also URL-encoded, in base64 and in hex."""
+    """Replaces keys in any text, also URL-encoded, in base64 and in hex."""
 
-    def __init__(self, key: Secret | None) -> None:
-        self._key = key
-        if key is not None:
+    def __init__(self, *keys: Secret | None) -> None:
+        """Replace the *keys*, in this order; None stands for no key."""
+        self._keys = [key for key in keys if key is not None]
+        if self._keys:
             _redactors.add(self)
             for name in LOGGERS:
                 logging.getLogger(name).addFilter(_redact_record)
 
     def __call__(self, text: str) -> str:
-        """Return *text* without the key."""
-        if self._key is None:
-            return text
-        for spelling in _spellings(self._key.reveal()):
-            text = text.replace(spelling, REPLACEMENT)
+        """Return *text* without the keys."""
+        for key in self._keys:
+            for spelling in _spellings(key.reveal()):
+                text = text.replace(spelling, REPLACEMENT)
         return text
 
 

@@ -30,6 +30,8 @@ from beaconframes.schema.decode_checked import repair_surrogates
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from beaconframes.endpoint import Request
+
 CHUNK = 2**20
 """Bytes to decompress at a time, so that a decompression bomb is noticed early."""
 NO_ROWS = b"[]"
@@ -81,6 +83,11 @@ def decode_body(
                 max_attempts=1,
             )
         yield chunk
+
+
+def parse_response(response: HttpResponse, request: Request) -> ResponsePage:
+    """Return the page of data in the *response* to a *request*, or raise AttemptFailed."""
+    return parse_page(response, request.envelope, request.absent)
 
 
 def parse_page(response: HttpResponse, envelope: str, no_rows_message: str = "") -> ResponsePage:

@@ -17,7 +17,7 @@ from beaconframes.endpoint.chain_metadata import STATED_HEADERS
 from beaconframes.errors import BeaconframesError, ConnectionFailed, RequestTimeout, UsageError
 from beaconframes.http.rate_limiter import TICK, Clock, RateLimiter
 from beaconframes.http.redact import Redactor
-from beaconframes.http.response import HttpResponse, ResponsePage, parse_page
+from beaconframes.http.response import HttpResponse, ResponsePage, parse_response
 from beaconframes.http.retry import (
     MAX_RETRY_AFTER,
     AttemptFailed,
@@ -28,12 +28,13 @@ from beaconframes.http.retry import (
 from beaconframes.http.transport import MAX_BODY, Timeouts, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import httpx
 
     from beaconframes.config import Secret
     from beaconframes.endpoint import Request
+    from beaconframes.http.credentials import Credentials
 
 log = logging.getLogger("beaconframes.http")
 
@@ -65,7 +66,8 @@ class Session:
 
     The key goes into one header of each request and nowhere else. Without a *rate* the permitted
     rate is learned from the service. Sessions of one key share a *rate_limiter*, and sessions of
-    one client share a *retry_quota*.
+    one client share a *retry_quota*. A beacon node has *credentials* instead of a key, and its own
+    *parse*, which returns the page in a response or raises AttemptFailed.
     """
 
     def __init__(
@@ -73,6 +75,8 @@ class Session:
         base_url: str,
         key: Secret | None = None,
         *,
+        credentials: Credentials | None = None,
+        parse: Callable[[HttpResponse, Request], ResponsePage] = parse_response,
         rate: float | None = None,
         rate_limiter: RateLimiter | None = None,
         retry_quota: RetryQuota | None = None,
@@ -94,11 +98,13 @@ class Session:
         self.stated_headers: dict[str, str] = {}
         """What a local explorer states about itself, in any response, also of an error."""
         self._timeouts = timeouts or Timeouts()
-        self._redact = Redactor(key)
+        self._redact = Redactor(key, *(credentials.secrets if credentials else ()))
+        self._parse = parse
         self._open_transport = partial(
             Transport,
             self.base_url,
             key,
+            credentials=credentials,
             max_body=max_body,
             transport=transport,
             http_client=http_client,
@@ -112,18 +118,43 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({getattr(self, 'base_url', None)!r})"
 
-    def fetch(self, request: Request, *, stop: threading.Event | None = None) -> ResponsePage:
+    def fetch(
+        self,
+        request: Request,
+        *,
+        stop: threading.Event | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> ResponsePage:
         """Return the page that *request* selects, with retries.
 
         Setting *stop* from another thread ends the call within a fraction of a second.
         """
-        outcome = self._fetch(request, stop)
+        outcome = self._fetch(request, stop, timeouts or self._timeouts)
         # Raised here, so that no frame of the traceback holds a header or a body.
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
-    def send(self, request: Request, deadline: Deadline) -> ResponsePage:
+    def stream_lines(
+        self, request: Request, *, stop: threading.Event | None = None
+    ) -> Iterator[str]:
+        """Yield the lines of a response that does not end, without retries."""
+        deadline = Deadline(math.inf, self.rate_limiter.clock, self._closed, stop)
+        lines = self._count_request().stream_lines(request, self._timeouts, deadline.seconds_left)
+        while True:
+            try:
+                line = next(lines, None)
+            except AttemptFailed as failure:
+                outcome = failure.public_error(request.endpoint, 1, self._redact)
+            else:
+                if line is None:
+                    return
+                yield line
+                continue
+            # Raised here, so that no frame of the traceback holds a header.
+            raise outcome
+
+    def send(self, request: Request, deadline: Deadline, timeouts: Timeouts) -> ResponsePage:
         """Return the page that *request* selects, in one attempt, as the rate limit permits."""
 
         def on_headers(status: int, headers: dict[str, str]) -> None:
@@ -138,13 +169,13 @@ class Session:
 
         def parse(response: HttpResponse) -> ResponsePage:
             try:
-                return parse_page(response, request.envelope, request.absent)
+                return self._parse(response, request)
             except AttemptFailed:
                 # Parsed again after redaction, so that the error cannot quote a part of the key.
                 response = response.redacted(self._redact)
-            return parse_page(response, request.envelope)
+            return self._parse(response, request)
 
-        seconds_left, timeouts = deadline.seconds_left, self._timeouts
+        seconds_left = deadline.seconds_left
         with self.rate_limiter.acquire(seconds_left) as permit:
             seconds_left()
             own = CALL_TIMEOUTS.get()
@@ -176,7 +207,7 @@ class Session:
             return self._transport
 
     def _fetch(
-        self, request: Request, stop: threading.Event | None
+        self, request: Request, stop: threading.Event | None, timeouts: Timeouts
     ) -> ResponsePage | BeaconframesError | KeyboardInterrupt:
         """Return the page, or the exception to raise."""
         if self._process != os.getpid():
@@ -186,14 +217,14 @@ class Session:
             )
         if (spent := self.rate_limiter.spent_quota_error()) is not None:
             return spent.public_error(request.endpoint, 0, self._redact)
-        deadline = Deadline(self._timeouts.total, self.rate_limiter.clock, self._closed, stop)
+        deadline = Deadline(timeouts.total, self.rate_limiter.clock, self._closed, stop)
         attempts = 0
 
         def attempt() -> ResponsePage:
             nonlocal attempts
             attempts += 1
             try:
-                return self.send(request, deadline)
+                return self.send(request, deadline, timeouts)
             except AttemptFailed as failure:
                 log.debug("%s: attempt %d: %s", request.endpoint, attempts, failure.kind.category)
                 raise

@@ -7,7 +7,9 @@ stores no cookies.
 from __future__ import annotations
 
 import functools
+import io
 import math
+import queue
 import sys
 import threading
 import time
@@ -24,6 +26,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from beaconframes.errors import ConfigError, ConnectionFailed, ProtocolError, RequestTimeout
 from beaconframes.http.response import HttpResponse, ResponsePage, decode_body
 from beaconframes.http.retry import AttemptFailed
+from beaconframes.http.status_errors import error_for_status
 
 # httpx also imports its own command line, if rich is installed: a tenth of the time of a first
 # load. While the entry is None, that import fails and httpx leaves the command line out.
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
     from beaconframes.config import Secret
     from beaconframes.endpoint import Request
+    from beaconframes.http.credentials import Credentials
 
 MAX_BODY = 64 * 2**20
 MAX_ERROR_BODY = 64 * 2**10
@@ -80,6 +84,7 @@ class Transport:
         base_url: str,
         key: Secret | None = None,
         *,
+        credentials: Credentials | None = None,
         max_body: int = MAX_BODY,
         transport: httpx.BaseTransport | None = None,
         http_client: httpx.Client | None = None,
@@ -90,6 +95,7 @@ class Transport:
         self._user_agent = _read_user_agent()
         self._base_url = base_url.rstrip("/")
         self._key = key
+        self._credentials = credentials
         self._max_body = max_body
         self._client = http_client or _open_client(base_url, transport)
         self._lock = threading.Lock()
@@ -141,6 +147,28 @@ class Transport:
         finally:
             exchange.is_abandoned = True
 
+    def stream_lines(
+        self, request: Request, timeouts: Timeouts, seconds_left: SecondsLeft
+    ) -> Iterator[str]:
+        """Yield the lines of a response that does not end; raise AttemptFailed when it does."""
+        stream = _LineStream(self._client, self._build(request, timeouts), self._auth(request))
+        stream.start()
+        try:
+            while True:
+                try:
+                    line = stream.lines.get(timeout=POLL_INTERVAL)
+                except queue.Empty:
+                    seconds_left()
+                    continue
+                if isinstance(line, str):
+                    yield line
+                    continue
+                if isinstance(line, AttemptFailed):
+                    raise line
+                raise self._failure(line, timeouts) from None
+        finally:
+            stream.is_abandoned = True
+
     def _wait_for_abandoned(self, seconds_left: SecondsLeft) -> None:
         """Wait until a connection is free; but not long, because abandoned requests may hang."""
         end = time.monotonic() + MAX_ABANDONED_WAIT
@@ -172,6 +200,8 @@ class Transport:
         """Return the function that adds the key: the last change before the request is sent."""
 
         def add_key(sent: httpx.Request) -> httpx.Request:
+            if self._credentials is not None:
+                return self._credentials.apply(sent)
             if self._key is not None and request.path.startswith("/api/v2/"):
                 sent.headers["Authorization"] = f"Bearer {self._key.reveal()}"
             elif self._key is not None:
@@ -262,7 +292,12 @@ class _Exchange(threading.Thread):
                 self.head.set_result((status, headers))
                 pending = self.page
                 if status == 200:
-                    body = b"".join(self._read_body(response, self._max_body))
+                    # Unlike a join of all chunks, this needs the memory of the body only once.
+                    buffer = io.BytesIO()
+                    for chunk in self._read_body(response, self._max_body):
+                        buffer.write(chunk)
+                    body = buffer.getvalue()
+                    del buffer
                 else:
                     with suppress(Exception):
                         for chunk in self._read_body(response, MAX_ERROR_BODY):
@@ -288,6 +323,39 @@ class _Exchange(threading.Thread):
             if self.is_abandoned:
                 return
             yield chunk
+
+
+class _LineStream(threading.Thread):
+    """A response that does not end, read line by line on a daemon thread."""
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        request: httpx.Request,
+        auth: Callable[[httpx.Request], httpx.Request],
+    ) -> None:
+        super().__init__(name="beaconframes-stream", daemon=True)
+        self._client, self._request, self._auth = client, request, auth
+        self.lines: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
+        """The lines, and at the end the reason why there are no more."""
+        self.is_abandoned = False
+
+    def run(self) -> None:
+        try:
+            response = self._client.send(
+                self._request, stream=True, auth=self._auth, follow_redirects=False
+            )
+            with closing(response):
+                if response.status_code != 200:
+                    body = b"".join(decode_body(response.iter_raw(), response.headers, MAX_BODY))
+                    raise error_for_status(response.status_code, dict(response.headers), body)
+                for line in response.iter_lines():
+                    if self.is_abandoned:
+                        return
+                    self.lines.put(line)
+            self.lines.put(AttemptFailed(ConnectionFailed, "the stream of events ended"))
+        except Exception as error:  # noqa: BLE001 - raised again in the calling thread
+            self.lines.put(error)
 
 
 def _wait(future: Future[Any], seconds_left: SecondsLeft, at_most: float = math.inf) -> None:

@@ -1,0 +1,569 @@
+"""The Beacon API of a node: one method per route, each checked as far as one answer allows."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import msgspec
+import numpy as np
+
+from beaconframes.beacon_node.node_session import SLOW, SSZ, NodeSession
+from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
+from beaconframes.errors import (
+    IntegrityError,
+    NotFound,
+    NotServed,
+    SchemaError,
+)
+from beaconframes.text import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import httpx
+    from numpy.typing import NDArray
+
+    from beaconframes.http.rate_limiter import Clock
+    from beaconframes.http.response import ResponsePage
+
+T = TypeVar("T")
+
+MAX_REWARD: Final = 10**9
+"""Gwei: no reward of one block, and no reward of one epoch's attestation, is higher."""
+MAX_IDS: Final = 5000
+"""Identifiers of one POST request."""
+MAX_IDS_IN_QUERY: Final = 64
+"""Identifiers of one GET request: as many as fit into an address, as the specification says."""
+_SSZ_HEAD: Final = np.dtype([("time", "<u8"), ("root", "V32"), ("slot", "<u8")])
+
+
+class AttestationRewardRows(NamedTuple):
+    """Attestation rewards of one epoch in gwei, signed; arrays of equal length."""
+
+    validator_indices: NDArray[np.int64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    head: NDArray[np.int64]
+    inactivity: NDArray[np.int64]
+
+
+class Event(NamedTuple):
+    """An event of the node's event stream."""
+
+    topic: str
+    data: dict[str, Any]
+
+
+class _AttestationReward(msgspec.Struct, gc=False):
+    validator_index: int
+    source: int
+    target: int
+    head: int
+    inactivity: int | None = None
+
+
+class _AttestationRewards(msgspec.Struct):
+    total_rewards: list[_AttestationReward]
+
+
+class _SyncReward(msgspec.Struct, gc=False):
+    validator_index: int
+    reward: int
+
+
+class _BlockRewards(msgspec.Struct):
+    proposer_index: int
+    total: int
+    attestations: int
+    sync_aggregate: int
+    proposer_slashings: int
+    attester_slashings: int
+
+
+class _Committee(msgspec.Struct, gc=False):
+    slot: int
+    index: int
+
+
+class _SyncCommittee(msgspec.Struct):
+    validators: list[int]
+
+
+class BeaconApi:
+    """The Beacon API of one node: thread-safe, with connections that stay open.
+
+    Methods return the ``data`` of the response, parsed, or SSZ bytes. What is impossible in one
+    answer is an error; `corrected` counts the quirks of the client that were repaired. Only the
+    balances of an epoch show that its rewards are right: see `beaconframes.reconcile`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        rate: float | None = None,
+        max_concurrent: int = 8,
+        clock: Clock | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Check *url*; no request is sent.
+
+        Credentials in *url* (user and password, a token in its path, a query) are sent with each
+        request and shown nowhere.
+        """
+        self.session = NodeSession(
+            url, rate=rate, max_concurrent=max_concurrent, clock=clock, transport=transport
+        )
+        self.corrected: Counter[str] = Counter()
+        """How often each quirk was repaired, by the names of `QUIRKS`."""
+        self._lock = threading.Lock()
+        self._has_post_ids = True
+        self._eligibility: dict[str, int] = {}
+        """First epoch in which the head's validators surely exist, by index and public key."""
+
+    def __repr__(self) -> str:
+        client = self.session.client_version
+        return f"BeaconApi({self.url!r}{f', client={client!r}' if client else ''})"
+
+    @property
+    def url(self) -> str:
+        """Return the address without credentials."""
+        return self.session.url
+
+    @property
+    def requests(self) -> Counter[str]:
+        """Return the number of requests by route, retries not included."""
+        return self.session.requests
+
+    @property
+    def request_count(self) -> int:
+        """Return the number of requests, retries included."""
+        return self.session.request_count
+
+    def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        self.session.close()
+
+    # The node.
+
+    def version(self) -> str:
+        """Return client and version, such as ``Lighthouse/v8.0.1-9f31cd0``; requested once."""
+        if not self.session.client_version:
+            version = self._get_object("/eth/v1/node/version").get("version")
+            if not isinstance(version, str) or not version:
+                raise self._schema_error("/eth/v1/node/version", "has no version")
+            self.session.client_version = version[:120]
+        return self.session.client_version
+
+    def syncing(self) -> dict[str, Any]:
+        """Return whether the node is synchronizing, and how far it is behind."""
+        return self._get_object("/eth/v1/node/syncing")
+
+    def spec(self) -> dict[str, Any]:
+        """Return the constants of the chain as the node states them."""
+        return self._get_object("/eth/v1/config/spec")
+
+    def genesis(self) -> dict[str, Any]:
+        """Return genesis time, root of the genesis validators and the first fork version."""
+        return self._get_object("/eth/v1/beacon/genesis")
+
+    @functools.cached_property
+    def chain_spec(self) -> Spec:
+        """Return the constants of the chain, parsed; requested once, by two requests."""
+        return Spec.parse(self.spec(), self.genesis())
+
+    def check_genesis(self, time: int, root: bytes) -> None:
+        """Raise IntegrityError unless the node has this genesis *time* and validators' *root*."""
+        spec = self.chain_spec
+        if (spec.genesis_time, spec.genesis_validators_root) != (time, root):
+            raise IntegrityError(
+                f"the node's chain has genesis time {spec.genesis_time} and root "
+                f"0x{spec.genesis_validators_root.hex()}, not {time} and 0x{root.hex()}",
+                hint="Connect to a node of the same chain, or index into another folder",
+                endpoint="GET /eth/v1/beacon/genesis",
+            )
+
+    # Blocks.
+
+    def block(self, block_id: int | str) -> dict[str, Any] | None:
+        """Return a block by slot, root, ``head`` or ``finalized``.
+
+        None if the slot has no block, or if the node does not have it: the parent root of the next
+        block distinguishes the two.
+        """
+        route = "/eth/v2/beacon/blocks/{block_id}"
+        try:
+            data = self._get_object(route, {"block_id": block_id})
+        except NotFound:
+            return None
+        self._check_slot(route, block_id, data, ("message", "slot"))
+        return data
+
+    def header(self, block_id: int | str = "head") -> dict[str, Any] | None:
+        """Return root and header of a block; None if the slot has none."""
+        route = "/eth/v1/beacon/headers/{block_id}"
+        try:
+            data = self._get_object(route, {"block_id": block_id})
+        except NotFound:
+            return None
+        self._check_slot(route, block_id, data, ("header", "message", "slot"))
+        return data
+
+    def head(self) -> dict[str, Any]:
+        """Return root and header of the head."""
+        header = self.header("head")
+        if header is None:
+            raise NotFound(
+                "the node has no head block",
+                hint="Wait until it is synchronized",
+                endpoint="GET /eth/v1/beacon/headers/{block_id}",
+            )
+        return header
+
+    # States.
+
+    def finality(self, state_id: int | str = "head") -> dict[str, Any]:
+        """Return the justified and finalized checkpoints of a state."""
+        return self._get_object(
+            "/eth/v1/beacon/states/{state_id}/finality_checkpoints", {"state_id": state_id}
+        )
+
+    def validators(
+        self, state_id: int | str, ids: Iterable[int | str] | None = None
+    ) -> list[dict[str, Any]]:
+        """Return balance, status and record of validators in a state, by default of all.
+
+        *ids* are indices or public keys. One that does not exist at that time has no row. One that
+        must exist and is missing in the response is an error.
+        """
+        chosen = None if ids is None else [str(each) for each in ids]
+        if chosen == []:
+            return []
+        rows = self._request_validators(state_id, chosen)
+        if chosen is not None and (missing := _find_missing(chosen, rows)):
+            self._check_missing(state_id, missing, rows)
+        return rows
+
+    def committees(self, state_id: int | str, epoch: int) -> list[dict[str, Any]]:
+        """Return the attestation committees of an epoch, with the labels that the client gives."""
+        route = "/eth/v1/beacon/states/{state_id}/committees"
+        page = self._fetch(route, {"state_id": state_id}, query=[("epoch", epoch)], timeouts=SLOW)
+        labels = self._decode(route, page.data, list[_Committee])
+        count, size = len(labels), self.chain_spec.slots_per_epoch
+        if count == 0 or count % size:
+            raise self._schema_error(
+                route, f"has {count} committees for the {size} slots of epoch {epoch}"
+            )
+        if any(label.slot // size != epoch for label in labels):
+            self._count("committee-labels")
+        return self._decode(route, page.data, list[dict[str, Any]])
+
+    def sync_committee(self, state_id: int | str, epoch: int) -> NDArray[np.int64]:
+        """Return the validator of each seat of the sync committee of an epoch."""
+        route = "/eth/v1/beacon/states/{state_id}/sync_committees"
+        page = self._fetch(route, {"state_id": state_id}, query=[("epoch", epoch)], timeouts=SLOW)
+        seats = self._decode(route, page.data, _SyncCommittee).validators
+        if len(seats) != self.chain_spec.sync_committee_size:
+            raise self._schema_error(
+                route,
+                f"has {len(seats)} validators, but SYNC_COMMITTEE_SIZE is "
+                f"{self.chain_spec.sync_committee_size}",
+            )
+        return np.array(seats, np.int64)
+
+    def pending_deposits(self, state_id: int | str) -> list[dict[str, Any]]:
+        """Return the pending deposits of a state, since Electra."""
+        return self._get_pending("pending_deposits", state_id)
+
+    def pending_partial_withdrawals(self, state_id: int | str) -> list[dict[str, Any]]:
+        """Return the pending partial withdrawals of a state, since Electra."""
+        return self._get_pending("pending_partial_withdrawals", state_id)
+
+    def pending_consolidations(self, state_id: int | str) -> list[dict[str, Any]]:
+        """Return the pending consolidations of a state, since Electra."""
+        return self._get_pending("pending_consolidations", state_id)
+
+    def state(self, state_id: int | str) -> bytes:
+        """Return a whole state as SSZ: on mainnet about 350 MB."""
+        route = "/eth/v2/debug/beacon/states/{state_id}"
+        page = self._fetch(route, {"state_id": state_id}, accept=SSZ, timeouts=SLOW)
+        if len(page.data) < _SSZ_HEAD.itemsize:
+            raise self._schema_error(route, f"has {len(page.data)} bytes only")
+        head = np.frombuffer(page.data, _SSZ_HEAD, 1)[0]
+        genesis = int(head["time"]), bytes(head["root"])
+        if genesis != (self.chain_spec.genesis_time, self.chain_spec.genesis_validators_root):
+            raise self._integrity_error(
+                route,
+                f"the state has genesis time {genesis[0]}, the node states "
+                f"{self.chain_spec.genesis_time}",
+                "old-genesis",
+                hint="Delete the data folder of the node and start it again",
+            )
+        self._check_slot(route, state_id, {"slot": int(head["slot"])}, ("slot",))
+        return page.data
+
+    # Duties and rewards.
+
+    def proposer_duties(self, epoch: int) -> list[dict[str, Any]]:
+        """Return the proposer of each slot of an epoch."""
+        route = "/eth/v1/validator/duties/proposer/{epoch}"
+        page = self._fetch(route, {"epoch": epoch}, timeouts=SLOW)
+        duties = self._decode(route, page.data, list[dict[str, Any]])
+        slots = {str(duty.get("slot")) for duty in duties}
+        size = self.chain_spec.slots_per_epoch
+        expected = {str(slot) for slot in range(epoch * size, (epoch + 1) * size)}
+        # The genesis block has no proposer.
+        if slots | {"0"} != expected | {"0"}:
+            wrong = sorted(slots ^ expected, key=lambda text: (len(text), text))
+            raise self._schema_error(
+                route, f"does not have the slots of epoch {epoch}: {shorten(wrong)}"
+            )
+        return duties
+
+    def attestation_rewards(self, epoch: int, ids: Sequence[int] | None) -> AttestationRewardRows:
+        """Return the attestation rewards of an epoch, sorted by validator.
+
+        *ids* are validators that were active in the epoch, or slashed and not withdrawable; None
+        for all. Each must be in the response.
+        """
+        route = "/eth/v1/beacon/rewards/attestations/{epoch}"
+        body = [] if ids is None else [str(each) for each in ids]
+        page = self._fetch(route, {"epoch": epoch}, body=body, timeouts=SLOW)
+        rewards = self._decode(route, page.data, _AttestationRewards).total_rewards
+        if ids is not None:
+            chosen = set(ids)
+            rewards = [row for row in rewards if row.validator_index in chosen]
+            if missing := sorted(chosen - {row.validator_index for row in rewards}):
+                raise self._integrity_error(
+                    route,
+                    f"epoch {epoch}: validators {shorten(missing)} were requested, and are not "
+                    "in the response",
+                    "empty-data",
+                )
+        rewards.sort(key=lambda row: row.validator_index)
+        self._check_rewards(route, epoch, rewards)
+        return AttestationRewardRows(*(
+            np.array([getattr(row, name) for row in rewards], np.int64)
+            for name in ("validator_index", "source", "target", "head", "inactivity")
+        ))  # fmt: skip
+
+    def block_rewards(self, block_id: int | str) -> dict[str, int]:
+        """Return the proposer's reward for a block in gwei: its parts and their ``total``."""
+        route = "/eth/v1/beacon/rewards/blocks/{block_id}"
+        page = self._fetch(route, {"block_id": block_id}, timeouts=SLOW)
+        rewards = msgspec.structs.asdict(self._decode(route, page.data, _BlockRewards))
+        parts = [rewards[name] for name in rewards if name not in {"proposer_index", "total"}]
+        if sum(parts) != rewards["total"] or min(parts) < 0:
+            raise self._schema_error(
+                route, f"block {block_id}: the parts {parts} do not add up to {rewards['total']}"
+            )
+        return rewards
+
+    def sync_rewards(self, block_id: int | str, ids: Sequence[int] | None = None) -> dict[int, int]:
+        """Return the sync committee reward of a block in gwei by validator, the sum of its seats.
+
+        *ids* that are not in the committee have no reward.
+        """
+        route = "/eth/v1/beacon/rewards/sync_committee/{block_id}"
+        body = [] if ids is None else [str(each) for each in ids]
+        page = self._fetch(route, {"block_id": block_id}, body=body, timeouts=SLOW)
+        chosen = None if ids is None else set(ids)
+        rewards: Counter[int] = Counter()
+        rows = self._decode(route, page.data, list[_SyncReward])
+        for row in rows:
+            if chosen is None or row.validator_index in chosen:
+                rewards[row.validator_index] += row.reward
+        if len({row.validator_index for row in rows}) < len(rows):
+            self._count("duplicate-sync-rewards")
+        for index, reward in rewards.items():
+            if abs(reward) > MAX_REWARD:
+                raise self._integrity_error(
+                    route,
+                    f"block {block_id}: the sync committee reward of validator {index} is "
+                    f"{reward} gwei, which is not a reward but a balance",
+                    "sync-reward-is-balance",
+                )
+        return dict(rewards)
+
+    def events(
+        self, topics: Sequence[str], *, stop: threading.Event | None = None
+    ) -> Iterator[Event]:
+        """Yield the events of *topics* as they happen, until the connection ends with an error."""
+        query = [("topics", topic) for topic in topics]
+        name, lines = "", []
+        for line in self.session.stream_lines("/eth/v1/events", query=query, stop=stop):
+            field, _, text = line.partition(":")
+            text = text.removeprefix(" ")
+            if field == "event":
+                name = text
+            elif field == "data":
+                lines.append(text)
+            elif not line and lines:
+                data = self._decode("/eth/v1/events", "\n".join(lines).encode(), dict[str, Any])
+                yield Event(name, data)
+                name, lines = "", []
+
+    # Requests.
+
+    def _fetch(self, route: str, path_arguments: Any = None, **options: Any) -> ResponsePage:
+        return self.session.fetch(route, path_arguments, **options)
+
+    def _get_object(self, route: str, path_arguments: Any = None) -> dict[str, Any]:
+        page = self._fetch(route, path_arguments)
+        return self._decode(route, page.data, dict[str, Any])
+
+    def _get_pending(self, name: str, state_id: int | str) -> list[dict[str, Any]]:
+        route = f"/eth/v1/beacon/states/{{state_id}}/{name}"
+        page = self._fetch(route, {"state_id": state_id}, timeouts=SLOW)
+        return self._decode(route, page.data, list[dict[str, Any]])
+
+    def _request_validators(
+        self, state_id: int | str, ids: list[str] | None
+    ) -> list[dict[str, Any]]:
+        route = "/eth/v1/beacon/states/{state_id}/validators"
+        arguments = {"state_id": state_id}
+        if ids is None:
+            page = self._fetch(route, arguments, timeouts=SLOW)
+            return self._decode(route, page.data, list[dict[str, Any]])
+        rows: list[dict[str, Any]] = []
+        start = 0
+        while start < len(ids):
+            if self._has_post_ids:
+                part = ids[start : start + MAX_IDS]
+                try:
+                    page = self._fetch(route, arguments, body={"ids": part}, timeouts=SLOW)
+                except NotServed:
+                    # Old clients have this route for GET only.
+                    self._has_post_ids = False
+                    continue
+            else:
+                part = ids[start : start + MAX_IDS_IN_QUERY]
+                query = [("id", each) for each in part]
+                page = self._fetch(route, arguments, query=query, timeouts=SLOW)
+            rows += self._decode(route, page.data, list[dict[str, Any]])
+            start += len(part)
+        return rows
+
+    def _check_missing(
+        self, state_id: int | str, missing: list[str], rows: list[dict[str, Any]]
+    ) -> None:
+        """Raise IntegrityError if a *missing* validator must have existed in the state."""
+        unknown = [each for each in missing if each not in self._eligibility]
+        if unknown:
+            # Validator 0 always exists: without it, the node drops validators.
+            known = self._request_validators("head", [*unknown, "0"])
+            found = dict.fromkeys(unknown, FAR_FUTURE_EPOCH)
+            for row in known:
+                validator = row.get("validator", {})
+                epoch = int(validator.get("activation_eligibility_epoch", FAR_FUTURE_EPOCH))
+                found[str(row.get("index"))] = found[str(validator.get("pubkey"))] = epoch
+            if "0" not in found:
+                raise self._missing_error("head", ["0"])
+            self._eligibility |= found
+        epoch = FAR_FUTURE_EPOCH - 1
+        if str(state_id).isdigit():
+            epoch = int(state_id) // self.chain_spec.slots_per_epoch
+        # A registry only grows: below an index that exists, all exist.
+        last = max((int(row.get("index", -1)) for row in rows), default=-1)
+        lost = [
+            each
+            for each in missing
+            if self._eligibility.get(each, FAR_FUTURE_EPOCH) <= epoch
+            or (each.isdigit() and int(each) < last)
+        ]
+        if lost:
+            raise self._missing_error(state_id, lost)
+
+    def _missing_error(self, state_id: int | str, lost: list[str]) -> IntegrityError:
+        return self._integrity_error(
+            "/eth/v1/beacon/states/{state_id}/validators",
+            f"state {state_id}: validators {shorten(lost)} were requested, and are not in the "
+            "response",
+            "empty-data",
+        )
+
+    # Checks.
+
+    def _decode(self, route: str, data: bytes, kind: type[T]) -> T:
+        """Return JSON *data* as a value of this *kind*; numbers may be strings."""
+        try:
+            value: T = msgspec.json.decode(data, type=kind, strict=False)
+        except msgspec.MsgspecError as error:
+            raise self._schema_error(route, f"is invalid: {error}") from None
+        return value
+
+    def _check_slot(
+        self, route: str, requested: int | str, data: dict[str, Any], path: tuple[str, ...]
+    ) -> None:
+        """Raise IntegrityError if the answer is for another slot than the *requested* one."""
+        if not str(requested).isdigit():
+            return
+        value: Any = data
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if str(value) != str(requested):
+            raise self._integrity_error(
+                route,
+                f"slot {requested} was requested, but the response is for slot {value}",
+                "reorganization",
+                hint="Repeat the request; request finalized slots only",
+            )
+
+    def _check_rewards(self, route: str, epoch: int, rewards: list[_AttestationReward]) -> None:
+        """Raise an error for a row that cannot be right."""
+        previous = -1
+        for row in rewards:
+            problem = quirk = ""
+            if row.validator_index == previous:
+                problem = "has several rows"
+            elif row.inactivity is None:
+                problem, quirk = "has no inactivity penalty", "no-inactivity"
+            elif row.inactivity > 0:
+                problem = f"has a positive inactivity penalty, {row.inactivity} gwei"
+                quirk = "positive-inactivity"
+            elif max(abs(row.source), abs(row.target), abs(row.head)) > MAX_REWARD:
+                problem = "has a reward above 1 ETH"
+            if problem:
+                raise self._integrity_error(
+                    route, f"epoch {epoch}: validator {row.validator_index} {problem}", quirk
+                )
+            previous = row.validator_index
+
+    def _count(self, quirk: str) -> None:
+        with self._lock:
+            self.corrected[quirk] += 1
+
+    def _schema_error(self, route: str, problem: str) -> SchemaError:
+        return SchemaError(
+            f"the response of {self._client()} {problem}",
+            hint="Check that the address is that of a beacon node, and update the client",
+            endpoint=route,
+        )
+
+    def _integrity_error(
+        self, route: str, problem: str, quirk: str = "", hint: str | None = None
+    ) -> IntegrityError:
+        """Return the error for an impossible answer, with the known *quirk* that explains it."""
+        message = f"{self._client()}: {problem}"
+        if quirk:
+            known = QUIRKS[quirk]
+            message += f" (known of {known.client}: {quirk}, {known.evidence})"
+        return IntegrityError(
+            message,
+            hint=hint or "Update the client; rewards can also be computed from SSZ states",
+            endpoint=route,
+        )
+
+    def _client(self) -> str:
+        return self.session.client_version or "the node"
+
+
+def _find_missing(ids: Sequence[str], rows: list[dict[str, Any]]) -> list[str]:
+    """Return the *ids* without a row."""
+    found = {str(row.get("index")) for row in rows}
+    found |= {str(row["validator"]["pubkey"]) for row in rows if "validator" in row}
+    return [each for each in dict.fromkeys(ids) if each not in found]

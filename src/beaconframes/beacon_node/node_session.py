@@ -1,0 +1,278 @@
+"""Requests to a beacon node or an execution node: credentials, retries, and errors for users."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from beaconframes.beacon_node.quirks import find_client
+from beaconframes.endpoint import Envelope, Request
+from beaconframes.errors import (
+    BadRequest,
+    NotFound,
+    NotServed,
+    ProtocolError,
+    ServerError,
+    Unauthorized,
+)
+from beaconframes.http.credentials import split_address
+from beaconframes.http.rate_limiter import RateLimiter
+from beaconframes.http.response import ResponsePage, parse_page
+from beaconframes.http.retry import MAX_ATTEMPTS, AttemptFailed
+from beaconframes.http.session import Session
+from beaconframes.http.status_errors import error_for_status, parse_members
+from beaconframes.http.transport import Timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import httpx
+
+    from beaconframes.http.rate_limiter import Clock
+    from beaconframes.http.response import HttpResponse
+
+SSZ: Final = "application/octet-stream"
+MAX_BODY: Final = 4 * 2**30
+"""Bytes: the JSON of all validators of mainnet has one gibibyte."""
+SLOW: Final = Timeouts(total=1800.0, read=600.0)
+"""For what the client may have to regenerate: some need minutes for an old state."""
+USUAL: Final = Timeouts(total=300.0, read=60.0)
+MAX_ATTEMPTS_500: Final = 2
+"""Clients also answer 500 to what they do not have, which a retry does not change."""
+
+NO_ROUTE = re.compile(
+    r"(route|endpoint|page|method|path)\b.{0,200}\bnot found|cannot (get|post) /|^NOT_FOUND$|^$",
+    re.IGNORECASE | re.DOTALL,
+)
+CREDENTIALS_HINT = (
+    "Put the credentials into the node's address: https://user:password@host, or as the provider "
+    "states it"
+)
+
+_TEXT = msgspec.json.Decoder(str | None)
+
+
+class NodeSession:
+    """Sends requests to one node, from any number of threads.
+
+    Credentials in *url* are sent with each request and shown nowhere. Without a *rate*, requests
+    are limited by *max_concurrent* only, unless the node states a limit.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        rate: float | None = None,
+        max_concurrent: int = 8,
+        clock: Clock | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """Check *url*; connections are opened on first use."""
+        self.url, credentials = split_address(url)
+        """The address without credentials."""
+        self.has_credentials = credentials is not None
+        self.client_version = ""
+        """The version that the node has stated, for the texts of errors."""
+        self.requests: Counter[str] = Counter()
+        """Requests by route, retries not included."""
+        self._lock = threading.Lock()
+        self._session = Session(
+            self.url,
+            credentials=credentials,
+            parse=self._parse,
+            rate_limiter=RateLimiter(rate, max_concurrent=max_concurrent, clock=clock),
+            timeouts=USUAL,
+            max_body=MAX_BODY,
+            transport=transport,
+        )
+
+    def __repr__(self) -> str:
+        return f"NodeSession({self.url!r})"
+
+    @property
+    def request_count(self) -> int:
+        """Return the number of requests sent so far, retries included."""
+        return self._session.request_count
+
+    def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        self._session.close()
+
+    def fetch(
+        self,
+        route: str,
+        path_arguments: Mapping[str, object] | None = None,
+        *,
+        query: Sequence[tuple[str, object]] = (),
+        body: Any = None,
+        accept: str = "",
+        timeouts: Timeouts = USUAL,
+        stop: threading.Event | None = None,
+    ) -> ResponsePage:
+        """Return the page of a *route* such as ``/eth/v2/beacon/blocks/{block_id}``."""
+        request = self._build(route, path_arguments, query=query, body=body, accept=accept)
+        return self._session.fetch(request, timeouts=timeouts, stop=stop)
+
+    def stream_lines(
+        self,
+        route: str,
+        *,
+        query: Sequence[tuple[str, object]] = (),
+        stop: threading.Event | None = None,
+    ) -> Iterator[str]:
+        """Yield the lines of an event stream, until it ends with an error."""
+        request = self._build(route, None, query=query, body=None, accept="text/event-stream")
+        return self._session.stream_lines(request, stop=stop)
+
+    def call(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
+        """Return the results of JSON-RPC *calls*, (method, parameters) each, sent as one batch."""
+        body = [
+            {"jsonrpc": "2.0", "id": number, "method": method, "params": list(parameters)}
+            for number, (method, parameters) in enumerate(calls)
+        ]
+        names = " + ".join(sorted({method for method, _ in calls}))
+        request = Request(
+            "POST", "", body=msgspec.json.encode(body), endpoint=names, envelope=Envelope.BARE
+        )
+        with self._lock:
+            self.requests[names] += 1
+        page = self._session.fetch(request, timeouts=SLOW)
+        return _parse_results(page.data, calls, names)
+
+    def _build(
+        self,
+        route: str,
+        path_arguments: Mapping[str, object] | None,
+        *,
+        query: Sequence[tuple[str, object]],
+        body: Any,
+        accept: str,
+    ) -> Request:
+        with self._lock:
+            self.requests[route] += 1
+        given = {name: quote(str(text), safe="") for name, text in (path_arguments or {}).items()}
+        method = "GET" if body is None else "POST"
+        return Request(
+            method,
+            route.format(**given),
+            tuple((name, str(text)) for name, text in query),
+            None if body is None else msgspec.json.encode(body),
+            endpoint=f"{method} {route}",
+            envelope=Envelope.V2,
+            accept=accept,
+        )
+
+    def _parse(self, response: HttpResponse, request: Request) -> ResponsePage:
+        """Return the page in a response, or raise AttemptFailed."""
+        if response.status != 200:
+            raise self._error(response, request)
+        if request.accept == SSZ:
+            if "json" in response.headers.get("content-type", "").lower():
+                raise AttemptFailed(
+                    ProtocolError,
+                    f"{self._describe()} answered JSON where SSZ was requested",
+                    hint="Update the client, or check the proxy in front of it",
+                    max_attempts=1,
+                )
+            return ResponsePage(response.body, headers=response.headers)
+        if request.envelope is Envelope.BARE:
+            return ResponsePage(response.body, headers=response.headers)
+        try:
+            return parse_page(response, request.envelope)
+        except AttemptFailed as failure:
+            failure.hint = failure.hint or "Check that the address is that of a beacon node"
+            raise
+
+    def _error(self, response: HttpResponse, request: Request) -> AttemptFailed:
+        """Return the error that a response with a status other than 200 means."""
+        status, text = response.status, error_text(response.body)
+        if status < 400 or status in {408, 429, 502, 503, 504}:
+            return error_for_status(status, response.headers, response.body)
+        kind: type[Any] = BadRequest
+        hint = None
+        if status in {401, 403}:
+            kind, hint = Unauthorized, CREDENTIALS_HINT
+        elif status in {405, 415, 501} or (status == 404 and NO_ROUTE.search(text)):
+            kind, hint = NotServed, self._route_hint(request)
+        elif status == 404:
+            kind, hint = NotFound, self._state_hint(request)
+        elif status >= 500:
+            kind, hint = ServerError, self._state_hint(request)
+        return AttemptFailed(
+            kind,
+            f"{self._describe()} answered with status {status}",
+            quoted=text,
+            hint=hint or "Check that the node is synchronized and of the right chain",
+            max_attempts=1 if status < 500 else min(MAX_ATTEMPTS, MAX_ATTEMPTS_500),
+        )
+
+    def _describe(self) -> str:
+        return self.client_version.split("/x86")[0] or "the node"
+
+    def _route_hint(self, request: Request) -> str:
+        client = find_client(self.client_version)
+        if client is not None and "/rewards/" in request.path:
+            return f"This version of {client.name} does not have it: {client.rewards_note}"
+        return "Check that the address is that of a beacon node, without a path such as /eth/v1"
+
+    def _state_hint(self, request: Request) -> str | None:
+        needs_state = re.search(r"/(states|rewards|duties)/", request.path)
+        if needs_state is None:
+            return None
+        client = find_client(self.client_version)
+        if client is None:
+            return "The node may not store states of this time: use an archive node"
+        return (
+            f"The node may not store states of this time. Start {client.name} with "
+            f"{client.archive_flag}: {client.archive_note}"
+        )
+
+
+def error_text(body: bytes) -> str:
+    """Return the message in the error of a node, or its text."""
+    members = parse_members(body)
+    for name in ("message", "title", "error", "code"):
+        if name not in members:
+            continue
+        try:
+            text: str | None = _TEXT.decode(members[name])
+        except msgspec.MsgspecError:
+            continue
+        if text is not None:
+            return text.strip()
+    return body[: 2**14].decode(errors="replace").strip()
+
+
+def _parse_results(
+    data: bytes, calls: Sequence[tuple[str, Sequence[Any]]], names: str
+) -> list[Any]:
+    """Return the results of a JSON-RPC batch in the order of the *calls*."""
+    try:
+        answers = msgspec.json.decode(data)
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(
+            f"the answer is not JSON: {error}",
+            hint="Check that the address is that of an execution node",
+            endpoint=names,
+        ) from None
+    if isinstance(answers, dict):
+        answers = [answers]
+    found = {one.get("id"): one for one in answers if isinstance(one, dict)}
+    results = []
+    for number, (method, _) in enumerate(calls):
+        answer = found.get(number, found.get(None) if len(calls) == 1 else None)
+        if answer is None:
+            raise ProtocolError("the answer is not that of a JSON-RPC batch", endpoint=method)
+        if (failure := answer.get("error")) is not None:
+            message = failure.get("message") if isinstance(failure, dict) else failure
+            code = failure.get("code") if isinstance(failure, dict) else None
+            kind = NotServed if code == -32601 else ServerError
+            raise kind(f"the execution node reported: {message}", endpoint=method)
+        results.append(answer.get("result"))
+    return results

@@ -1,0 +1,340 @@
+"""The routes of the Beacon API: what they return, and which wrong answers are errors."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.errors import (
+    ConnectionFailed,
+    IntegrityError,
+    NotFound,
+    NotServed,
+    ProtocolError,
+    SchemaError,
+    ServerError,
+)
+
+from ..support.beacon_node_faults import FAULTS, Restarting
+from ..support.beacon_node_stub import BeaconNodeStub
+from ..support.faults import FastClock
+
+
+def connect(recording="capella", **options):
+    """Return the API of a stub without sockets, and the stub."""
+    stub = BeaconNodeStub(recording, **options)
+    return BeaconApi("http://node.example", transport=stub.transport, clock=FastClock()), stub
+
+
+def test_node_and_chain():
+    """Version, constants and genesis are those of the recording; each is requested once."""
+    api, stub = connect()
+
+    assert "Lodestar/v1.5.1/2115aa7" == api.version() == api.version()
+    assert (8, 32) == (api.chain_spec.slots_per_epoch, api.chain_spec.sync_committee_size)
+    assert 1795326844 == api.chain_spec.genesis_time
+    assert 3 == sum(stub.counts.values()) == sum(api.requests.values()) == api.request_count
+    assert "479" == api.head()["header"]["message"]["slot"]
+    assert "57" == api.finality("head")["finalized"]["epoch"]
+    assert "Lodestar/v1.5.1" in repr(api)
+
+
+def test_missed_slot_has_no_block():
+    """A 404 of a skipped slot is None; block and header of another slot are those recorded."""
+    api, stub = connect()
+
+    assert None is api.block(18) is api.header(18)
+    assert "19" == api.block(19)["message"]["slot"]
+    header = api.header(20)
+    assert header["root"] == stub.recording.ok["header", 20][17:83]
+    assert "20" == api.block(header["root"])["message"]["slot"]
+
+
+@pytest.mark.parametrize("fault", ["", "comma-ids", "no-post-ids"])
+def test_validators_are_never_requested_by_comma_lists(fault):
+    """Ids are sent by POST, or repeated: neither old clients nor comma lists lose validators."""
+    api, stub = connect(faults=[fault] if fault else [])
+    rows = api.validators(96, [3, 4, 11])
+
+    assert ["3", "4", "11"] == [row["index"] for row in rows]
+    assert rows == [row for row in api.validators(96) if row["index"] in {"3", "4", "11"}]
+    assert rows[0] == api.validators(96, [rows[0]["validator"]["pubkey"]])[0]
+    assert [] == api.validators(96, [])
+    assert (fault != "no-post-ids") == (not any("id=" in sent for sent in stub.log))
+    assert not any("," in sent for sent in stub.log)
+
+
+def test_validators_in_several_requests(monkeypatch):
+    """Lists of identifiers longer than one request are sent in parts."""
+    monkeypatch.setattr("beaconframes.beacon_node.api.MAX_IDS", 3)
+    api, stub = connect("electra")
+    rows = api.validators(8, range(8))
+
+    assert [str(index) for index in range(8)] == [row["index"] for row in rows]
+    assert 3 == stub.counts["/eth/v1/beacon/states/{state_id}/validators"]
+
+
+@pytest.mark.parametrize("fault", ["empty-data", "missing-ids"])
+def test_missing_validator_is_an_error(fault):
+    """Planted quirk: an answer without a requested validator is an error that names it."""
+    api, _ = connect(faults=[fault])
+
+    with pytest.raises(IntegrityError, match=r"'\d'\] were requested, and are not"):
+        api.validators(96, [3, 4])
+
+
+def test_validator_that_does_not_exist_yet_is_no_error():
+    """Validators 70 to 72 of the Electra chain are made by deposits of epochs 4 to 6."""
+    api, stub = connect("electra")
+
+    assert ["69"] == [row["index"] for row in api.validators(8, [69, 70, 999])]
+    assert ["69", "70"] == [row["index"] for row in api.validators(399, [69, 70, 999])]
+    assert 3 == stub.counts["/eth/v1/beacon/states/{state_id}/validators"]
+
+
+def test_committees_of_both_labels():
+    """Planted quirk: wrong labels are counted; the order of the committees is right."""
+    right, wrong = connect()[0], connect(faults=["committee-labels"])[0]
+    members = [row["validators"] for row in right.committees(96, 12)]
+
+    assert members == [row["validators"] for row in wrong.committees(96, 12)]
+    assert ({}, {"committee-labels": 1}) == (right.corrected, wrong.corrected)
+    assert 32 == len(right.sync_committee(96, 12))
+
+
+def test_ssz_state_is_that_of_the_slot():
+    """The bytes of a state come as they are; slot and genesis in them are compared."""
+    api, _ = connect(faults=["ssz-without-version"])
+    state = api.state(95)
+
+    assert isinstance(state, bytes)
+    assert (1795326844, 95) == tuple(np.frombuffer(state[:48], "<u8")[[0, 5]].tolist())
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words"),
+    [
+        ("state-of-another-slot", IntegrityError, "slot 95 was requested.* for slot 103"),
+        ("old-genesis", IntegrityError, "genesis time 1795326844, the node states 1795330444"),
+        ("json-instead-of-ssz", ProtocolError, "answered JSON where SSZ was requested"),
+        ("pruned-states", NotFound, "404.*Start Lodestar with --serveHistoricalState"),
+    ],
+)
+def test_wrong_states(fault, kind, words):
+    """Planted quirks: a state of another slot or chain, or in JSON, is an error."""
+    api, _ = connect(faults=[fault])
+    api.version()
+
+    with pytest.raises(kind, match=words) as caught:
+        api.state(95)
+    assert caught.value.endpoint.endswith("/eth/v2/debug/beacon/states/{state_id}")
+
+
+def test_state_of_a_skipped_slot():
+    """Planted quirk: 404 and 500 of Lodestar are errors of the family, after two attempts."""
+    api, stub = connect(faults=["skipped-slot-state"])
+
+    with pytest.raises(ServerError, match=r"Expected value to be lte: 415"):
+        api.state(415)
+    with pytest.raises(NotFound, match=r"No state found for id '415'"):
+        api.validators(415)
+    assert 2 == stub.counts["/eth/v2/debug/beacon/states/{state_id}"]
+
+
+def test_attestation_rewards():
+    """Rewards come as arrays, sorted, for the requested validators, and equal those recorded."""
+    api, stub = connect()
+    rewards = api.attestation_rewards(27, [5, 12, 2])
+    expected = stub.recording.expected["attestation_rewards_of_duty_epoch"]["27"]
+
+    assert [2, 5, 12] == rewards.validator_indices.tolist()
+    assert min(rewards.inactivity) < 0
+    for part in ("source", "target", "head", "inactivity"):
+        assert [expected[part][index] for index in (2, 5, 12)] == getattr(rewards, part).tolist()
+    assert 12 < len(api.attestation_rewards(27, None).source) <= 16
+
+
+@pytest.mark.parametrize(
+    ("fault", "recording", "epoch", "kind", "words"),
+    [
+        ("no-inactivity", "capella", 27, IntegrityError, "no inactivity penalty.*teku#7553"),
+        ("positive-inactivity", "capella", 27, IntegrityError, "positive inactivity penalty"),
+        ("duplicate-attestation-rewards", "capella", 27, IntegrityError, "has several rows"),
+        ("empty-data", "capella", 27, IntegrityError, r"validators \[5, 15\] were requested"),
+        ("no-attestation-rewards", "capella", 27, NotServed, "404.*Route not found"),
+        ("rewards-fail-above-32-eth", "electra", 27, ServerError, "AttestationRewardsError"),
+        ("rewards-need-last-slot", "capella", 50, NotFound, "404"),
+        ("rewards-from-cached-states", "capella", 27, ServerError, "State is unavailable"),
+        ("pruned-states", "capella", 27, NotFound, "No state found"),
+    ],
+)
+def test_wrong_attestation_rewards(fault, recording, epoch, kind, words):
+    """Planted quirks: rewards that cannot be right, or are refused, are errors with the reason."""
+    api, _ = connect(recording, faults=[fault])
+
+    with pytest.raises(kind, match=words):
+        api.attestation_rewards(epoch, [5, 15])
+
+
+def test_null_inclusion_delay_changes_nothing():
+    """Planted quirk: the field is not read."""
+    rewards = [
+        connect(faults=faults)[0].attestation_rewards(27, None)
+        for faults in ([], ["null-inclusion-delay"])
+    ]
+
+    assert all(np.array_equal(*both) for both in zip(*rewards, strict=True))
+
+
+def test_sync_rewards_of_several_seats_are_added():
+    """Planted quirk: Nimbus has a row for each seat; the sum is that of the other clients."""
+    right, several = connect()[0], connect(faults=["duplicate-sync-rewards"])[0]
+
+    assert right.sync_rewards(100) == several.sync_rewards(100)
+    assert {"duplicate-sync-rewards": 1} == several.corrected
+    assert [3] == list(right.sync_rewards(100, [3]))
+
+
+def test_balance_is_no_sync_reward():
+    """Planted quirk: Lodestar 1.38 answers the balance; the error names the issue."""
+    api, _ = connect(faults=["sync-reward-is-balance"])
+
+    with pytest.raises(IntegrityError, match=r"not a reward but a balance.*lodestar#8718"):
+        api.sync_rewards(100)
+
+
+def test_block_rewards_add_up():
+    """The parts of a proposer's reward are its total; the quirk of one vote keeps that true."""
+    api, wrong = connect()[0], connect(faults=["sync-aggregate-of-one-vote"])[0]
+    rewards = api.block_rewards(100)
+
+    assert rewards["total"] == rewards["attestations"] + rewards["sync_aggregate"]
+    assert wrong.block_rewards(100)["sync_aggregate"] < rewards["sync_aggregate"]
+
+
+def test_proposer_duties_of_another_epoch():
+    """Duties must have exactly the slots of the epoch."""
+    api, stub = connect()
+    duties = api.proposer_duties(12)
+    assert [str(slot) for slot in range(96, 104)] == [duty["slot"] for duty in duties]
+
+    stub.recording = replace_answer(stub.recording, ("proposer_duties", 13), 12)
+    with pytest.raises(SchemaError, match=r"does not have the slots of epoch 13"):
+        api.proposer_duties(13)
+
+
+def replace_answer(recording, key, number):
+    """Return a recording in which the answer of *key* is that of another epoch."""
+    other = copy.copy(recording)
+    other.ok = {**recording.ok, key: recording.ok[key[0], number]}
+    return other
+
+
+def test_answer_for_another_slot_is_an_error():
+    """Planted quirk: the chain changes between two requests."""
+    api, _ = connect(faults=["reorganization"])
+
+    with pytest.raises(IntegrityError, match=r"slot 100 was requested.* slot 101"):
+        api.block(100)
+    with pytest.raises(IntegrityError, match=r"slot 100 was requested.* slot 101"):
+        api.header(100)
+
+
+def test_pending_queues():
+    """The three queues exist since Electra; before, the client refuses."""
+    api, _ = connect("electra")
+
+    assert 1 <= len(api.pending_deposits(16))
+    assert [] == api.pending_consolidations(16) == api.pending_partial_withdrawals(16)
+
+
+def test_node_that_starts_is_retried():
+    """503 is retried, as for the explorer's API; requests are counted with retries."""
+    api, _ = connect(faults=[Restarting(times=2)])
+
+    assert api.version().startswith("Lodestar")
+    assert (3, 1) == (api.request_count, sum(api.requests.values()))
+
+
+@pytest.mark.parametrize(
+    ("client", "words"),
+    [
+        ("lighthouse", "NOT_FOUND: beacon state at slot 95.*--reconstruct-historic-states"),
+        ("prysm", "State not found.*--enable-archive"),
+        ("teku", "Not found.*--data-storage-mode=archive"),
+        ("nimbus", "Could not get requested state.*--history=archive"),
+        ("lodestar", "No state found.*--serveHistoricalState"),
+        ("grandine", "--archive-storage"),
+    ],
+)
+def test_error_names_the_flag_of_the_client(client, words):
+    """A node without old states: the error quotes the client and names its flag."""
+    api, _ = connect(faults=["pruned-states"], client=client)
+    api.version()
+
+    with pytest.raises(NotFound, match=words) as caught:
+        api.validators(95, [1])
+    assert api.version().split("/x86")[0] in str(caught.value)
+
+
+def test_events_in_a_stream():
+    """Topics are repeated, events come as the head moves, and stop= ends the stream."""
+    stop = threading.Event()
+    with BeaconNodeStub(head=200, events_since=196) as stub:
+        api = BeaconApi(stub.url)
+        events = api.events(["block", "finalized_checkpoint"], stop=stop)
+        before = [event.data["slot"] for event in itertools.islice(events, 3)]
+        stub.advance(204)
+        after = next(events)
+        stop.set()
+        with pytest.raises(ConnectionFailed, match=r"stopped"):
+            list(events)
+        api.close()
+
+    assert ["197", "198", "199"] == before
+    assert ("block", "201") == (after.topic, after.data["slot"])
+    assert ["GET /eth/v1/events?topics=block&topics=finalized_checkpoint"] == stub.log
+
+
+def test_execution_calls_are_one_batch():
+    """The execution node answers a batch in any order; its errors are ours."""
+    with BeaconNodeStub() as stub:
+        session = NodeSession(stub.execution_url)
+        block, receipts = session.call(
+            [("eth_getBlockByNumber", ["0x15", True]), ("eth_getBlockReceipts", ["0x15"])]
+        )
+        with pytest.raises(NotServed, match=r"eth_foo: .*does not exist"):
+            session.call([("eth_foo", [])])
+        session.close()
+
+    assert block["hash"] == receipts[0]["blockHash"]
+    assert 2 == sum(session.requests.values())
+
+
+def test_loopback_equals_the_transport():
+    """A state in slow chunks over a socket has the bytes of the direct answer."""
+    with BeaconNodeStub(faults=[FAULTS["slow-states"](pause=0.001)]) as stub:
+        api = BeaconApi(stub.url)
+        assert api.state(95) == connect()[0].state(95)
+        assert "19" == api.block(19)["message"]["slot"]
+        api.close()
+
+
+def test_each_fault_is_a_known_quirk():
+    """Every quirk that the package lists is planted by the stub, with evidence for both."""
+    made_up = {
+        "no-post-ids", "missing-ids", "pruned-duties", "no-attestation-rewards", "truncated-ssz",
+        "duplicate-attestation-rewards", "json-instead-of-ssz", "state-of-another-slot",
+        "restarting",
+    }  # fmt: skip
+
+    assert set(QUIRKS) | made_up == set(FAULTS)
+    assert all(fault.__doc__ for fault in FAULTS.values())
+    assert all(quirk.evidence for quirk in QUIRKS.values())

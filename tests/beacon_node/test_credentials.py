@@ -1,0 +1,84 @@
+"""Credentials in a node's address are sent with each request, and shown nowhere."""
+
+from __future__ import annotations
+
+import logging
+from base64 import b64encode
+
+import pytest
+
+from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.errors import BeaconframesError, ConfigError
+from beaconframes.http.credentials import split_address
+
+from ..http.test_secrets import dump
+from ..support.faults import FastClock, FaultServer
+
+PASSWORD = "ZEBRA-9f86d081"
+TOKEN = "b7f2c9e4d1a8463f95ZEBRA"
+BASIC = b64encode(f"alice:{PASSWORD}".encode()).decode()
+ADDRESSES = {
+    "password": (f"alice:{PASSWORD}@", "", "/eth/v1/node/version"),
+    "query": ("", f"?apikey={PASSWORD}", f"/eth/v1/node/version?apikey={PASSWORD}"),
+    "path": ("", f"/v2/{TOKEN}/", f"/v2/{TOKEN}/eth/v1/node/version"),
+}
+NEEDLES = ("ZEBRA", "zebra-9f", BASIC.rstrip("="), "9f86d081")
+
+
+@pytest.mark.parametrize(
+    "fault", ["", "401", "5xx?code=500", "key_echo?code=400", "drop", "200_html", "garbage"]
+)
+@pytest.mark.parametrize("kind", ADDRESSES)
+def test_credentials_are_sent_and_not_shown(kind, fault, caplog):
+    """No error text, traceback, log record or repr holds them, whatever goes wrong."""
+    caplog.set_level(logging.DEBUG)
+    shown = ""
+    with FaultServer(fault) as server:
+        api = connect(server, kind)
+        try:
+            api.version()
+        except BeaconframesError as error:
+            shown = dump(error)
+        shown += f"{api!r} {vars(api)!r} {vars(api.session)!r} {vars(api.session._session)!r}"
+        api.close()
+
+    assert ADDRESSES[kind][2] == server.seen[0].target
+    sent = server.seen[0].headers.get("authorization")
+    assert (f"Basic {BASIC}" if kind == "password" else None) == sent
+    logged = "\n".join(f"{record.getMessage()} {vars(record)!r}" for record in caplog.records)
+    assert "httpcore" in logged
+    assert [] == [needle for needle in NEEDLES if needle in shown or needle in logged]
+
+
+def connect(server, kind):
+    """Return the API of a server, with credentials in its address."""
+    user, end, _ = ADDRESSES[kind]
+    return BeaconApi(f"http://{user}{server.url[7:]}{end}", clock=FastClock())
+
+
+def test_credentials_are_never_sent_unencrypted():
+    """Plain http with credentials is refused, except to this machine; the error has none."""
+    for address in (
+        f"http://alice:{PASSWORD}@node.example:5052",
+        f"http://node.example/{TOKEN}",
+        f"http://node.example/?apikey={PASSWORD}",
+        f"alice:{PASSWORD}@node.example",
+        f"https://alice:{PASSWORD}@node.example:port",
+        f"https://alice:{PASSWORD}@node.example#part",
+    ):
+        with pytest.raises(ConfigError) as caught:
+            split_address(address)
+        assert "ZEBRA" not in str(caught.value)
+
+    assert ("http://node.example:5052/beacon", None) == split_address(
+        "http://node.example:5052/beacon/"
+    )
+
+
+def test_percent_encoded_credentials():
+    """A password may have any characters; what is sent is decoded first."""
+    _, credentials = split_address("https://user:p%40ss%20w%C3%B6rd@node.example")
+    words = [secret.reveal() for secret in credentials.secrets]
+
+    assert "p@ss wörd" in words
+    assert b64encode("user:p@ss wörd".encode()).decode().rstrip("=") in words
