@@ -9,7 +9,7 @@ import pytest
 
 import beaconframes
 from beaconframes import v1, v2
-from beaconframes.endpoint import Parameter, Role
+from beaconframes.endpoint import Parameter, Role, Values
 
 PACKAGE = Path(beaconframes.__file__).parent
 
@@ -25,6 +25,15 @@ def test_a_parameter_without_a_role_is_refused():
     """A parameter type that declares no role is a TypeError when it is defined."""
     with pytest.raises(TypeError, match="Roleless declares no role"):
         type("Roleless", (Parameter,), {})
+
+
+@pytest.mark.parametrize("method", ["apply", "sort"])
+def test_another_selection_is_not_found_by_number(method):
+    """E1: a type that replaces the selection of its base class declares selects_numbers again."""
+    other = type("Other", (Values,), {method: lambda *_: None})
+
+    assert Values.selects_numbers
+    assert not other.selects_numbers
 
 
 @pytest.mark.parametrize("endpoint", [*v1.ENDPOINTS, *v2.ENDPOINTS], ids=lambda e: e.route)

@@ -127,6 +127,11 @@ class Parameter:
     unfiltered: ClassVar[Any] = None
     has_finish: ClassVar[bool] = False
     """Whether `finish` changes rows."""
+    selects_numbers: ClassVar[bool] = False
+    """Whether a request selects the rows of `select_eligible` with the numbers in its fields.
+
+    The local explorer then finds rows by the number in `rows_column`, without a query.
+    """
     resolves_pubkeys: ClassVar[bool] = False
     """Whether a subject by public key may be requested by its index instead."""
     has_open_rows: ClassVar[bool] = False
@@ -143,6 +148,9 @@ class Parameter:
         super().__init_subclass__()
         if not hasattr(cls, "role"):
             raise TypeError(f"{cls.__name__} declares no role: give it one of {list(Role)}")
+        if {"apply", "sort"} & vars(cls).keys() and "selects_numbers" not in vars(cls):
+            # The inherited answer holds for the inherited methods.
+            cls.selects_numbers = False
 
     if TYPE_CHECKING:
 
@@ -221,6 +229,17 @@ class Parameter:
     def resolve(self, fields: Fields, view: View) -> set[int]:
         """Return the validator indices in *fields*, for a subject; or raise RequestRefused."""
         raise NotImplementedError  # pragma: no cover
+
+    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
+        """Return the numbers in *fields*; None if rows must be selected by `apply`.
+
+        Raises RequestRefused for invalid fields.
+        """
+        raise NotImplementedError  # pragma: no cover
+
+    def select_eligible(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return the *rows* that a request for their number selects, in the order of an answer."""
+        return rows
 
     def slot_range(self, fields: Fields, view: View) -> tuple[int, int] | None:
         """Return the first and the last slot that *fields* select; None if they select none."""

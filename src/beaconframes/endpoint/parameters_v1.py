@@ -24,7 +24,7 @@ from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from beaconframes.endpoint.chain_head import ChainHead, End
     from beaconframes.schema import Column
@@ -66,6 +66,7 @@ class Identifiers(Parameter):
 
     role = Role.SUBJECT
     resolves_pubkeys = True
+    selects_numbers = True
     has_split = True
 
     @property
@@ -137,6 +138,10 @@ class Identifiers(Parameter):
         """Return the rows of the identified validators."""
         return rows.filter(pl.col(self.column.name).is_in(sorted(self.resolve(fields, view))))
 
+    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
+        """Return the indices of the identified validators."""
+        return self.resolve(fields, view)
+
     def resolve(self, fields: Fields, view: View) -> set[int]:
         """Return the validator indices in a request; raise RequestRefused if all are unknown."""
         indices, pubkeys = self.parse(fields)
@@ -175,6 +180,7 @@ class Values(Parameter):
     tags: tuple[str, ...] = ("latest",)
     error: str = "invalid request"
     role: Literal[Role.UNITS, Role.SUBJECT] = Role.UNITS
+    selects_numbers = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -204,7 +210,16 @@ class Values(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the one number."""
-        return filter_number(self.column, rows, fields[self.wire], self.tags, view, self.error)
+        return filter_number(self.column, rows, self.parse(fields, view))
+
+    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
+        """Return the one number, or None for the latest day."""
+        number = self.parse(fields, view)
+        return None if number is None else (number,)
+
+    def parse(self, fields: Fields, view: View) -> int | None:
+        """Return the number in *fields*, or None for the latest day."""
+        return parse_number_or_tag(self.column, fields[self.wire], self.tags, view, self.error)
 
 
 def describe_number(tags: tuple[str, ...]) -> JsonSchema:
@@ -212,23 +227,26 @@ def describe_number(tags: tuple[str, ...]) -> JsonSchema:
     return {"anyOf": [NATURAL, {"type": "string", "enum": list(tags)}]} if tags else NATURAL
 
 
-def filter_number(
-    column: Column, rows: pl.LazyFrame, text: str, tags: tuple[str, ...], view: View, error: str
-) -> pl.LazyFrame:
-    """Return the rows with the number in *text*, or with the number of a tag such as "latest"."""
+def parse_number_or_tag(
+    column: Column, text: str, tags: tuple[str, ...], view: View, error: str
+) -> int | None:
+    """Return the number in *text*, or that of a tag such as "latest"; None for the latest day."""
     if text in tags:
         unit: Any = column.unit
         if text == "next":
-            number = view.head.latest(unit, view.chain) + 1
-        elif column.unit == "day":
-            return rows.filter(pl.col(column.name) == pl.col(column.name).max())
-        else:
-            number = view.head.latest(unit, view.chain, finalized=text == "finalized")
-    elif (parsed := identifiers.parse_number(text)) is not None:
-        number = parsed
-    else:
+            return view.head.latest(unit, view.chain) + 1
+        if unit == "day":
+            return None
+        return view.head.latest(unit, view.chain, finalized=text == "finalized")
+    if (number := identifiers.parse_number(text)) is None:
         raise RequestRefused(error)
-    return rows.filter(pl.col(column.name) == number)
+    return number
+
+
+def filter_number(column: Column, rows: pl.LazyFrame, number: int | None) -> pl.LazyFrame:
+    """Return the rows with this *number*, or with the largest one if it is None."""
+    cells = pl.col(column.name)
+    return rows.filter(cells == (cells.max() if number is None else number))
 
 
 @dataclass(frozen=True)
@@ -379,6 +397,7 @@ class Each(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
+    selects_numbers = True
 
     @property
     def window(self) -> int | None:
@@ -417,13 +436,22 @@ class Each(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the one number."""
+        return filter_number(self.column, rows, self.parse(fields, view))
+
+    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
+        """Return the one number, or None for the latest day."""
+        number = self.parse(fields, view)
+        return None if number is None else (number,)
+
+    def parse(self, fields: Fields, view: View) -> int | None:
+        """Return the number in *fields*, or None for the latest day."""
         text = fields[self.wire]
         unit: Any = self.column.unit
         if self.refuses_future and (identifiers.parse_number(text) or 0) > view.head.latest(
             unit, view.chain
         ):
             raise RequestRefused(self.error)
-        return filter_number(self.column, rows, text, self.tags, view, self.error)
+        return parse_number_or_tag(self.column, text, self.tags, view, self.error)
 
 
 @dataclass(frozen=True)

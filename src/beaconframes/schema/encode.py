@@ -20,62 +20,53 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 
-RECORD = "record"
-"""The only column of records that are already JSON text."""
-
-
-def build_records(
+def encode_records(
     table: TableSpec,
     frame: pl.DataFrame,
     chain: Chain,
     without: Collection[str] = (),
     *,
     public: bool = False,
-) -> pl.DataFrame:
-    """Return *frame* as records *without* some fields, in the order of its rows.
+) -> list[bytes]:
+    """Return *frame* as the JSON texts of its records, *without* some fields.
 
     With *public* as the public service sends them: in its spelling, and without the fields whose
     value is the default 0.
     """
-    fields = build_expressions(table, frozenset(without), public=public)
-    frame = add_calendar_fields(table, frame, chain)
-    rows = frame.select(fields.values())
-    lists = [name for name in fields if name.endswith("[]")]
-    return group_lists(table, frame, rows, lists) if lists else rows
-
-
-def write_json(table: TableSpec, records: pl.DataFrame, *, public: bool = False) -> bytes:
-    """Return *records* as JSON objects, separated by commas."""
-    if records.columns != [RECORD]:
-        # Encoding each record and joining the texts takes half the time of writing a frame.
-        records = records.select(pl.struct(pl.all()).struct.json_encode().alias(RECORD))
-    joined: bytes = records[RECORD].str.join(",").cast(pl.Binary).item()
+    frame = add_calendar_fields(table, group_lists(table, frame), chain)
+    # One query for all of it: each further query takes longer than the work on a few rows.
+    records = write_json(frame, build_record(table, frozenset(without), public=public))
     paths = find_json_paths(table, public=public)
-    return insert_json(joined, paths) if paths else joined
+    return [insert_json(record, paths) for record in records] if paths else records
+
+
+def write_json(frame: pl.DataFrame, record: pl.Expr) -> list[bytes]:
+    """Return the JSON text *record* of each row of *frame*."""
+    return frame.select(record.cast(pl.Binary)).to_series().to_list()
 
 
 @cache
-def build_expressions(
-    table: TableSpec, without: frozenset[str], *, public: bool
-) -> Mapping[str, pl.Expr]:
-    """Return the expression of each field, or one expression of the whole record."""
+def build_record(table: TableSpec, without: frozenset[str], *, public: bool) -> pl.Expr:
+    """Return the expression of a record's JSON text."""
     tree: Tree = {}
     paths = {
-        column: path
+        column: path.removesuffix("[]")
         for column, path in choose_paths(table, public=public).items()
         if column.wire_paths[0] not in without
     }
-    for column, path in paths.items():
-        insert_expression(tree, path, column.encode())
+    # The lists of a record are its last fields.
+    for column in sorted(paths, key=table.list_columns.__contains__):
+        insert_expression(tree, paths[column], column.encode())
     for field in table.calendar_fields:
         if field.wire not in without:
             insert_expression(tree, field.wire, pl.col(field.wire))
     if public and (zeros := {last_name(path): c for c, path in paths.items() if c.default == 0}):
-        return {RECORD: build_sparse_json(tree, zeros).alias(RECORD)}
-    return {
-        name: build_object(node, is_filled=name in table.filled_objects).alias(name)
+        return build_sparse_json(tree, zeros)
+    fields = (
+        build_object(node, is_filled=name in table.filled_objects).alias(name)
         for name, node in tree.items()
-    }
+    )
+    return pl.struct(fields).struct.json_encode()
 
 
 @cache
@@ -107,17 +98,16 @@ def build_sparse_json(node: Tree, zeros: Mapping[str, Column]) -> pl.Expr:
     return pl.format("{{{}}}", pl.concat_str(parts, separator=",", ignore_nulls=True))
 
 
-def insert_json(joined: bytes, paths: list[list[str]]) -> bytes:
-    """Return records with the JSON texts at *paths* inserted as JSON instead of as strings."""
-    records = msgspec.json.decode(b"[%b]" % joined)
-    for record in records:
-        for *parents, last in paths:
-            part = record
-            for step in parents:
-                part = part.get(step) or {}
-            if part.get(last) is not None:
-                part[last] = msgspec.Raw(part[last].encode())
-    return msgspec.json.encode(records)[1:-1]
+def insert_json(text: bytes, paths: list[list[str]]) -> bytes:
+    """Return a record with the JSON texts at *paths* inserted as JSON instead of as strings."""
+    record = msgspec.json.decode(text)
+    for *parents, last in paths:
+        part = record
+        for step in parents:
+            part = part.get(step) or {}
+        if part.get(last) is not None:
+            part[last] = msgspec.Raw(part[last].encode())
+    return msgspec.json.encode(record)
 
 
 def last_name(path: str) -> str:
@@ -147,17 +137,16 @@ def build_object(node: Tree | pl.Expr, *, is_filled: bool = False) -> pl.Expr:
     return pl.when(has_value).then(inner)
 
 
-def group_lists(
-    table: TableSpec, frame: pl.DataFrame, rows: pl.DataFrame, lists: list[str]
-) -> pl.DataFrame:
-    """Return one record for each group of rows that is one list on the wire."""
+def group_lists(table: TableSpec, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for each group of rows that is one record with lists on the wire."""
+    if not table.list_columns:
+        return frame
     positions = [column.name for column in table.columns if isinstance(column, Position)]
-    rows = rows.with_columns(frame[p] for p in positions).sort(positions, maintain_order=True)
-    plain = [name for name in rows.columns if name not in lists and name not in positions]
+    plain = [c.name for c in table.columns if c.wire_paths and c not in table.list_columns]
     return (
-        rows.group_by(plain, maintain_order=True)
-        .agg(lists)
-        .rename({name: name.removesuffix("[]") for name in lists})
+        frame.sort(positions, maintain_order=True)
+        .group_by([name for name in plain if name not in positions], maintain_order=True)
+        .agg(column.name for column in table.list_columns)
     )
 
 

@@ -127,25 +127,20 @@ class Table:
         The fields of *without*, in that spelling, are omitted. With *public* the records are
         those of the public service.
         """
-        records = cls.build_records(frame, chain, without=without, public=public)
-        return b"[%b]" % cls.write_json(records, public=public)
+        records = cls.encode_records(frame, chain, without=without, public=public)
+        return b"[%b]" % b",".join(records)
 
     @classmethod
-    def build_records(
+    def encode_records(
         cls,
         frame: pl.DataFrame,
         chain: Chain,
         *,
         without: Collection[str] = (),
         public: bool = False,
-    ) -> pl.DataFrame:
-        """Return the records that `write_json` writes."""
-        return encode.build_records(cls.spec, frame, chain, without, public=public)
-
-    @classmethod
-    def write_json(cls, records: pl.DataFrame, *, public: bool = False) -> bytes:
-        """Return the *records* of `build_records` as JSON objects, separated by commas."""
-        return encode.write_json(cls.spec, records, public=public)
+    ) -> list[bytes]:
+        """Return the JSON texts of the records of *frame*; see `encode`."""
+        return encode.encode_records(cls.spec, frame, chain, without, public=public)
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

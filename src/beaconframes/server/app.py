@@ -69,8 +69,9 @@ def build_app(
         handler = handle_v2(service, access, endpoint)
         routes.append(Route(endpoint.path, handler, methods=["POST"], middleware=check))
     routes.append(Route(OPENAPI_PATH, handle_openapi(service), methods=["GET"]))
-    # Fixed paths first: the leaderboard's path also matches the path of a validator.
-    routes.sort(key=lambda route: route.path.count("{"))
+    # Fixed paths first: the leaderboard's path also matches the path of a validator. V2 last: each
+    # of its paths is fixed, and a request of V1 is compared with all routes before its own.
+    routes.sort(key=lambda route: (route.path.startswith(V2_PREFIX), route.path.count("{")))
     application = Starlette(
         routes=routes,
         exception_handlers={404: handle_unknown, 405: handle_unknown, 500: handle_failure},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -12,9 +12,10 @@ import numpy as np
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Role
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
+from beaconframes.server.row_index import NumberIndex, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable
+    from collections.abc import Callable, Hashable
 
     import polars as pl
     from numpy.typing import NDArray
@@ -31,37 +32,20 @@ MAX_TABLE_CELLS = 16_000_000
 MAX_WINDOW_ROWS = 2_000_000
 """Rows up to which a window of all validators is cached: the batches of one load share it."""
 
+GROUP_ROWS = 64
+"""Rows whose records are encoded and cached together."""
+
+MAX_GROUPS = 2
+"""Groups from which an answer is made; one of more groups encodes only its own rows."""
+
+POSITION = "position in the table"
+"""The column with the position of each row."""
+
 CACHE_BYTES = 128 * 2**20
-"""Default size of all cached tables and windows."""
+"""Default size of all cached tables, windows, indices and records."""
 
 MAX_RECENT_WINDOWS = 1_000
 """Number of requested windows that are remembered."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """The rows of a range of epochs for all validators, in the order of an answer."""
-
-    rows: pl.DataFrame
-    validators: NDArray[np.int64]
-    """The validator of each row, sorted."""
-    positions: NDArray[np.uint32]
-    """The position of each row in that order."""
-
-    def select(self, indices: Collection[int]) -> pl.DataFrame:
-        """Return the rows of the validators with these *indices*, in the order of an answer."""
-        numbers = np.array(sorted(indices), dtype=np.int64)
-        first = np.searchsorted(self.validators, numbers, "left")
-        last = np.searchsorted(self.validators, numbers, "right")
-        ranges = zip(first, last, strict=True)
-        positions = np.concatenate([self.positions[begin:end] for begin, end in ranges])
-        return self.rows[np.sort(positions)]
-
-    @property
-    def size(self) -> int:
-        """Return the size in bytes."""
-        index = self.validators.nbytes + self.positions.nbytes
-        return int(self.rows.estimated_size()) + index
 
 
 class TableCache:
@@ -83,8 +67,8 @@ class TableCache:
 
     def select_records(
         self, endpoint: Endpoint, fields: Fields, view: View, rows: pl.LazyFrame | None = None
-    ) -> pl.DataFrame:
-        """Return the records that *fields* select, with the field names of the wire.
+    ) -> list[bytes]:
+        """Return the JSON texts of the records that *fields* select.
 
         They are selected from the *rows*, or from the table of the endpoint.
         """
@@ -93,18 +77,25 @@ class TableCache:
             validators = subject.resolve(fields, view)
             window = self._get_window(endpoint, subject, fields, view)
             if window is not None:
-                return self._build_records(endpoint, window.select(validators), fields, view)
+                return self._encode(endpoint, window.select(validators), fields, view)
         if rows is None:
+            self.require(endpoint.table.table_name)
+            positions = self._find_positions(endpoint, fields, view)
+            if positions is not None:
+                return self._read_records(endpoint, positions, fields, view)
             rows = self.scan(endpoint.table.table_name)
-        return self._build_records(
-            endpoint, endpoint.select(rows, fields, view).collect(), fields, view
-        )
+        return self._encode(endpoint, endpoint.select(rows, fields, view).collect(), fields, view)
 
     def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of the table *name*: from memory, unless it is a large table.
 
         A table that does not exist raises TableAbsent, or has no rows if its *schema* is given.
         """
+        table = self._get_table(name, schema)
+        return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
+
+    def _get_table(self, name: str, schema: pl.Schema | None = None) -> pl.DataFrame | None:
+        """Return the rows of the table *name*, or None for a large table."""
         if schema is None:
             self.require(name)
 
@@ -118,7 +109,75 @@ class TableCache:
             return self._skip_if_large(int(table.estimated_size()), table)
 
         table: pl.DataFrame | None = self.get_or_compute(name, read)
-        return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
+        return table
+
+    def _find_positions(
+        self, endpoint: Endpoint, fields: Fields, view: View
+    ) -> NDArray[np.uint32] | None:
+        """Return the positions of the rows that *fields* select, in the order of an answer.
+
+        Returns None for rows that only a query can find, or of a large table.
+        """
+        parameters = endpoint.all_parameters
+        if not parameters:
+            table = self._get_table(endpoint.table.table_name)
+            return None if table is None else np.arange(table.height, dtype=np.uint32)
+        if len(parameters) > 1 or not parameters[0].selects_numbers:
+            return None
+        numbers = parameters[0].find_numbers(fields, view)
+        index = None if numbers is None else self._get_index(endpoint, parameters[0])
+        return None if numbers is None or index is None else index.find(numbers)
+
+    def _get_index(self, endpoint: Endpoint, parameter: Parameter) -> NumberIndex | None:
+        """Return the positions of the endpoint's rows by number, or None for a large table."""
+
+        def read() -> tuple[int, NumberIndex | None]:
+            table = self._get_table(endpoint.table.table_name)
+            if table is None:
+                return 0, None
+            assert parameter.rows_column is not None
+            column = parameter.rows_column.name
+            rows = parameter.select_eligible(table.lazy().with_row_index(POSITION))
+            numbers, positions = rows.select(column, POSITION).drop_nulls(column).collect()
+            index = NumberIndex.build(numbers.to_numpy(), positions.to_numpy())
+            return self._skip_if_large(index.size, index)
+
+        index: NumberIndex | None = self.get_or_compute(("index", endpoint.name), read)
+        return index
+
+    def _read_records(
+        self, endpoint: Endpoint, positions: NDArray[np.uint32], fields: Fields, view: View
+    ) -> list[bytes]:
+        """Return the JSON texts of the rows at these *positions* of the endpoint's table."""
+        places = [divmod(position, GROUP_ROWS) for position in positions.tolist()]
+        groups = {group for group, _ in places}
+        if endpoint.table.spec.list_columns or len(groups) > MAX_GROUPS:
+            return self._encode(endpoint, self._get_indexed(endpoint)[positions], fields, view)
+        records = {group: self._read_group(endpoint, group, fields, view) for group in groups}
+        return [records[group][place] for group, place in places]
+
+    def _read_group(
+        self, endpoint: Endpoint, group: int, fields: Fields, view: View
+    ) -> list[bytes]:
+        """Return the JSON texts of a *group* of consecutive rows, and cache them.
+
+        Encoding them takes hardly longer than one row, and clients request one unit after another.
+        """
+
+        def read() -> tuple[int, list[bytes]]:
+            rows = self._get_indexed(endpoint).slice(group * GROUP_ROWS, GROUP_ROWS)
+            records = self._encode(endpoint, rows, fields, view)
+            return sum(map(sys.getsizeof, records)), records
+
+        name = (endpoint.table, frozenset(endpoint.omitted_fields(fields)), group)
+        records: list[bytes] = self.get_or_compute(name, read)
+        return records
+
+    def _get_indexed(self, endpoint: Endpoint) -> pl.DataFrame:
+        """Return the endpoint's table, which has an index and so is not a large one."""
+        table = self._get_table(endpoint.table.table_name)
+        assert table is not None
+        return table
 
     def require(self, name: str) -> None:
         """Raise TableAbsent if the dataset does not have the table *name*."""
@@ -154,12 +213,12 @@ class TableCache:
         window: Window | None = self.get_or_compute(name, read)
         return window
 
-    def _build_records(
+    def _encode(
         self, endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View
-    ) -> pl.DataFrame:
-        """Return *rows* with the field names and values of the wire."""
+    ) -> list[bytes]:
+        """Return the JSON texts of the records of *rows*."""
         without = endpoint.omitted_fields(fields)
-        return endpoint.table.build_records(rows, view.chain, without=without, public=self.public)
+        return endpoint.table.encode_records(rows, view.chain, without=without, public=self.public)
 
     def _was_requested(self, name: Hashable) -> bool:
         """Return whether the window *name* was requested recently, and remember this request."""

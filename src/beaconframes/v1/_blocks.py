@@ -112,16 +112,16 @@ class Blocks(Table):
     invariants = (SlotInEpoch(),)
 
     @classmethod
-    def build_records(
+    def encode_records(
         cls,
         frame: pl.DataFrame,
         chain: Chain,
         *,
         without: Collection[str] = (),
         public: bool = False,
-    ) -> pl.DataFrame:
-        """Return the records; the public service has placeholder roots in empty slots."""
+    ) -> list[bytes]:
+        """Return the JSON texts of the records; empty slots have placeholder roots in public."""
         if public:
             root = pl.when(status="scheduled").then(pl.lit("0x00")).otherwise(pl.lit("0x01"))
             frame = frame.with_columns(pl.col("block_root").fill_null(root))
-        return super().build_records(frame, chain, without=without, public=public)
+        return super().encode_records(frame, chain, without=without, public=public)

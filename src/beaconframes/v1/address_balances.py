@@ -31,6 +31,7 @@ from beaconframes.schema import (
     Table,
     Text,
 )
+from beaconframes.schema.encode import write_json
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -98,22 +99,23 @@ class AddressBalances(Table):
         return pl.concat(frames)
 
     @classmethod
-    def build_records(
+    def encode_records(
         cls,
         frame: pl.DataFrame,
         chain: Chain,  # noqa: ARG003 - every table's
         *,
         without: Collection[str] = (),  # noqa: ARG003
         public: bool = False,
-    ) -> pl.DataFrame:
-        """Return the records of an address; the public service writes null instead of []."""
+    ) -> list[bytes]:
+        """Return the JSON text of an address; the public service writes null instead of []."""
         ether = frame.filter(pl.col("token").is_null())
         token = pl.struct("balance", "symbol", address="token")
         tokens = frame.filter(pl.col("token").is_not_null()).select(token).to_series()
         listed = None if public and tokens.is_empty() else tokens
-        return ether.select("address", ether=cls.balance_wei.encode()).with_columns(
+        records = ether.select("address", ether=cls.balance_wei.encode()).with_columns(
             pl.Series("tokens", [listed] * ether.height, dtype=pl.List(tokens.dtype))
         )
+        return write_json(records, pl.struct(pl.all()).struct.json_encode())
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:

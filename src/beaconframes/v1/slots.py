@@ -14,18 +14,21 @@ from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     import pandas as pd
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
 
+HAS_BLOCK = pl.col("status").is_in(["proposed", "orphaned"])
 ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class SlotsOrRoots(Values):
     """Blocks by slot, by root, or by a tag such as latest, one per request."""
+
+    selects_numbers = True
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, root or tag."""
@@ -60,13 +63,23 @@ class SlotsOrRoots(Values):
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return one block: the canonical one if there are two."""
         text = fields[self.wire]
-        has_block = pl.col("status").is_in(["proposed", "orphaned"])
         if ROOT.fullmatch(text):
-            return rows.filter(block_root=f"0x{text.lower().removeprefix('0x')}").filter(has_block)
+            return rows.filter(block_root=f"0x{text.lower().removeprefix('0x')}").filter(HAS_BLOCK)
         if text == "head":
             return rows.filter(status="proposed").sort("slot").tail(1)
-        in_slot = super().apply(rows, fields, view)
-        return in_slot.filter(has_block).sort(pl.col("status") != "proposed", "block_root").head(1)
+        return self.select_eligible(super().apply(rows, fields, view))
+
+    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
+        """Return the one slot; None for a root or the latest block."""
+        text = fields[self.wire]
+        is_slot = text != "head" and not ROOT.fullmatch(text)
+        return super().find_numbers(fields, view) if is_slot else None
+
+    def select_eligible(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return one block of each slot: the canonical one if there are two."""
+        is_orphaned = pl.col("status") != "proposed"
+        blocks = rows.filter(HAS_BLOCK).sort("slot", is_orphaned, "block_root")
+        return blocks.unique("slot", keep="first", maintain_order=True)
 
 
 def expect_block(slots: list[int] | None = None, roots: list[str] | None = None) -> ExpectedRows:

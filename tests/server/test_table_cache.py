@@ -1,0 +1,138 @@
+"""Small answers of the local explorer: rows found by position, records encoded once."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from beaconframes import v1
+from beaconframes.endpoint import RequestRefused
+from beaconframes.server.access import V2_PREFIX, Access
+from beaconframes.server.app import build_app
+from beaconframes.server.service import Service
+
+BY_NUMBER = [
+    endpoint
+    for endpoint in v1.ENDPOINTS
+    if len(endpoint.all_parameters) == 1 and endpoint.all_parameters[0].selects_numbers
+]
+"""Endpoints whose rows are found by position."""
+
+
+@pytest.fixture(scope="module", params=["spec", "public"])
+def service(chain, request):
+    return Service(chain, request.param)
+
+
+@pytest.fixture
+def queries(monkeypatch):
+    """Return a list that gets an item for each query of polars."""
+    found = []
+
+    def count(run):
+        def counted(self, *arguments, **options):
+            found.append(run)
+            return run(self, *arguments, **options)
+
+        return counted
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", count(pl.LazyFrame.collect))
+    monkeypatch.setattr(pl.DataFrame, "select", count(pl.DataFrame.select))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "first", "second"),
+    [
+        (v1.SLOTS, {"slot": "3200"}, {"slot": "3201"}),
+        (v1.EPOCHS, {"epoch": "100"}, {"epoch": "101"}),
+        (v1.EPOCH_SLOTS, {"epoch": "100"}, {"epoch": "101"}),
+        (v1.VALIDATORS, {"validators": "5"}, {"validators": "6,7"}),
+        (v1.PERFORMANCE, {"validators": "5"}, {"validators": "6,7"}),
+        (v1.LATEST_STATE, {}, {}),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_neighbours_are_answered_without_a_query(service, queries, endpoint, first, second):
+    """E1: a query takes longer than the rest of a small answer."""
+    assert 200 == service.answer(endpoint, first).status_code
+    # The rows before and after a multiple of 64 are encoded separately.
+    service.answer(endpoint, second)
+    queries.clear()
+
+    answers = [service.answer(endpoint, fields) for fields in (first, second)]
+
+    assert [200, 200] == [answer.status_code for answer in answers]
+    assert (endpoint is v1.LATEST_STATE) == (answers[0].body == answers[1].body)
+    assert [] == queries
+
+
+def test_neighbours_are_encoded_together(chain, queries):
+    """E1: a load of consecutive slots needs one query for many of them."""
+    service = Service(chain)
+    service.answer(v1.SLOTS, {"slot": "3200"})
+    queries.clear()
+
+    for slot in range(3200, 3400):
+        service.answer(v1.SLOTS, {"slot": str(slot)})
+
+    assert 0 < len(queries) <= 5
+
+
+@pytest.mark.parametrize("endpoint", BY_NUMBER, ids=lambda endpoint: endpoint.name)
+def test_positions_find_the_rows_that_a_query_selects(service, endpoint):
+    """E1: the same records in the same order, also of missed and orphaned blocks."""
+    view = service.views.current()
+    rows = view.scan(endpoint.table.table_name, endpoint.table.schema())
+    parameter = endpoint.all_parameters[0]
+    (field,) = parameter.field_schemas()
+    numbers = rows.select(parameter.rows_column.name).unique().collect().to_series().sort()
+    wanted = {*numbers.gather_every(max(numbers.len() // 6, 1)), 10**15}
+    if endpoint.table is v1.SLOTS.table:
+        for status in ("missed", "orphaned"):
+            unit = pl.col(parameter.rows_column.name)
+            wanted |= {*rows.filter(status=status).select(unit).head(2).collect().to_series()}
+    texts = [str(number) for number in wanted]
+    if parameter.resolves_pubkeys:
+        texts += [",".join(texts), ",".join(reversed(texts)), view.pubkey_of(3)]
+
+    for text in texts:
+        fields = {field: text}
+        try:
+            selected = endpoint.select(rows, fields, view).collect()
+        except RequestRefused as refusal:
+            with pytest.raises(RequestRefused, match=refusal.message):
+                view.table_cache.select_records(endpoint, fields, view)
+            continue
+        expected = endpoint.table.encode_records(
+            selected,
+            view.chain,
+            without=endpoint.omitted_fields(fields),
+            public=service.wire == "public",
+        )
+        assert expected == view.table_cache.select_records(endpoint, fields, view), text
+
+
+def test_encoded_records_count_as_cached_bytes(chain, queries):
+    """E17: the oldest records are removed, and not the table from which others are made."""
+    view = Service(chain).views.current()
+    size = view.scan("blocks", v1.SLOTS.table.schema()).collect().estimated_size() + 2_000_000
+    cache = Service(chain, cache_bytes=size).views.current().table_cache
+    cache.select_records(v1.SLOTS, {"slot": "1"}, view)
+    queries.clear()
+
+    for slot in range(64, 2_000, 64):
+        cache.select_records(v1.SLOTS, {"slot": str(slot)}, view)
+        assert cache._total_size() <= size
+
+    # Each query encodes records; further ones would read the table again.
+    assert len(range(64, 2_000, 64)) == len(queries)
+    assert 1_000_000 < cache._total_size() - cache._cached["blocks"][0]
+
+
+def test_requests_of_v1_are_not_compared_with_the_routes_of_v2(chain):
+    """E1: each comparison takes time, and V2 has many routes."""
+    paths = [route.path for route in build_app(Service(chain), Access()).routes]
+    versions = [path.startswith(V2_PREFIX) for path in paths]
+
+    assert sorted(versions) == versions
