@@ -226,7 +226,7 @@ def _read_fork(ssz: bytes, spec: Spec) -> str:
     return forks[-1]
 
 
-def _list_fields(spec: Spec, fork: str) -> Iterator[tuple[str, int | None]]:
+def list_fields(spec: Spec, fork: str) -> Iterator[tuple[str, int | None]]:
     """Yield the name and size of each field; the size of a list is None."""
     committee = 48 * (spec.sync_committee_size + 1)
     yield from {
@@ -290,7 +290,7 @@ def _split_fields(ssz: bytes, spec: Spec, fork: str) -> dict[str, memoryview]:
     view, position = memoryview(ssz), 0
     found: dict[str, memoryview] = {}
     offsets: dict[str, int] = {}
-    for name, size in _list_fields(spec, fork):
+    for name, size in list_fields(spec, fork):
         end = position + (4 if size is None else size)
         if end > len(ssz):
             raise ResponseError(f"the state is truncated: its {len(ssz)} bytes end in {name}")
