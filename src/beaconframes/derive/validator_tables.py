@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import NDArray
 
     from beaconframes.derive.chain_tables import ChainTables
+
+    Ints: TypeAlias = NDArray[np.int64]
+    Bools: TypeAlias = NDArray[np.bool_]
+
+_INACTIVE: Final = ("slashed", "exited", "deposited", "pending")
+_ACTIVE: Final = ("slashing", "exiting", "active")
+_ONLINE_SLOTS: Final = 64
+"""An online validator attested within this many slots of the newest attestation."""
 
 
 def build_withdrawal_credentials(data: ChainTables) -> pl.DataFrame:
@@ -26,3 +39,38 @@ def build_validator_withdrawals(data: ChainTables, withdrawals: pl.LazyFrame) ->
         .with_columns(epoch=data.epoch_of("slot"))
         .collect()
     )
+
+
+def find_statuses(
+    epoch: int,
+    *,
+    slashed: Bools,
+    eligibility: Ints,
+    activation: Ints,
+    exit_epoch: Ints,
+    attested: Ints | None = None,
+    newest_attested: int | None = None,
+) -> list[str]:
+    """Return the status of each validator: the first match, in the order of the service.
+
+    *attested* has the slot of each validator's last attestation, *newest_attested* that of all
+    validators, by default the largest of them. Without them it is unknown who is online, and
+    statuses are ``active`` instead of ``active_online``.
+    """
+    has_exited = exit_epoch <= epoch
+    conditions = [
+        has_exited & slashed,
+        has_exited,
+        eligibility == FAR_FUTURE_EPOCH,
+        activation > epoch,
+        slashed,
+        exit_epoch < FAR_FUTURE_EPOCH,
+    ]
+    code = np.select(conditions, range(len(conditions)), default=len(conditions))
+    if attested is None:
+        return list(np.array([*_INACTIVE, *_ACTIVE])[code].tolist())
+    newest = attested.max(initial=0) if newest_attested is None else newest_attested
+    is_offline = (attested < newest - _ONLINE_SLOTS) & (code >= len(_INACTIVE))
+    phases = [f"{phase}_{word}" for word in ("online", "offline") for phase in _ACTIVE]
+    code += len(_ACTIVE) * is_offline
+    return list(np.array([*_INACTIVE, *phases])[code].tolist())

@@ -14,10 +14,10 @@ import polars as pl
 
 from beaconframes.dataset import Dataset
 from beaconframes.derive.attestation_efficiency import build_attestation_efficiency
+from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.simulator.derived import accounts, pool, service_tables
 from beaconframes.simulator.derived.chain_data import ChainData
-from beaconframes.simulator.head_tables import find_statuses
 from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 from beaconframes.simulator.tables import EVENTS
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency

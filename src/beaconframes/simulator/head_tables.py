@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.simulator import tables
 from beaconframes.simulator.duties import MISSED, ORPHANED, PROPOSED, SCHEDULED, SLOT_STATUSES
 from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
@@ -15,11 +16,10 @@ from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.simulator.epoch import Epoch
-    from beaconframes.simulator.preset import Bools, Ints
+    from beaconframes.simulator.preset import Ints
     from beaconframes.simulator.registry import Registry
 
 _PRICES = {"USD": ("$", 2_500), "EUR": ("€", 2_150), "GBP": ("£", 1_875), "JPY": ("¥", 372_500)}
-_ONLINE_SLOTS = 64  # since the newest attestation
 
 
 def build_validators(
@@ -59,36 +59,6 @@ def build_validators(
             "name": names[:validator_count],
             "total_withdrawals_gwei": registry.withdrawn[:validator_count],
         },
-    )
-
-
-def find_statuses(
-    epoch: int,
-    *,
-    slashed: Bools,
-    eligibility: Ints,
-    activation: Ints,
-    exit_epoch: Ints,
-    attested: Ints,
-) -> list[str]:
-    """Return the status of each validator: the first match, in the order of the service."""
-    offline = attested < attested.max() - _ONLINE_SLOTS
-    has_exited = exit_epoch <= epoch
-    phase = np.where(
-        slashed, "slashing", np.where(exit_epoch < FAR_FUTURE_EPOCH, "exiting", "active")
-    )
-    active = np.char.add(phase, np.where(offline, "_offline", "_online"))
-    return list(
-        np.select(
-            [
-                has_exited & slashed,
-                has_exited,
-                eligibility == FAR_FUTURE_EPOCH,
-                activation > epoch,
-            ],
-            ["slashed", "exited", "deposited", "pending"],
-            default=active,
-        ).tolist()
     )
 
 
