@@ -37,6 +37,20 @@ class RecordedStates:
         """Return the state of the last slot of an epoch."""
         return decode_state(self.ssz(epoch), self.spec)
 
+    def blocks(self, epoch):
+        """Return the messages of the blocks of an epoch, in order."""
+        first = self.spec.first_slot_of(epoch)
+        blocks = [self.data("block", first + n) for n in range(self.spec.slots_per_epoch)]
+        return [block["message"] for block in blocks if block is not None]
+
+    def committees(self, epoch):
+        """Return the committees of an epoch."""
+        rows = [
+            {"slot": str(slot), "index": str(index), "validators": members}
+            for slot, index, members in self.recording.committees(epoch)
+        ]
+        return Committees.from_api(self.spec, epoch, rows)
+
 
 @functools.cache
 def load_states(name):

@@ -1,0 +1,228 @@
+"""Participation flags of validators: what the attestations in blocks set, and what that pays.
+
+A validator has three flags per epoch: timely source, timely target and timely head. The proposer
+of a block earns a share of the base reward for each flag that its block is the first to set.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from beaconframes.consensus.rewards import (
+    FLAG_WEIGHTS,
+    TIMELY_HEAD,
+    TIMELY_SOURCE,
+    TIMELY_TARGET,
+    compute_base_reward_per_increment,
+    compute_inclusion_rewards,
+)
+from beaconframes.consensus.spec import is_since
+from beaconframes.errors import ResponseError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from beaconframes.consensus.shuffling import Committees
+    from beaconframes.consensus.spec import Spec
+    from beaconframes.consensus.state import BeaconState
+
+    Ints = NDArray[np.int64]
+    Flags = NDArray[np.uint8]
+    Message = Mapping[str, Any]
+
+WEIGHT_OF_FLAGS: Final = np.array(
+    [sum(weight for flag, weight in FLAG_WEIGHTS.items() if flags & flag) for flags in range(8)],
+    np.int64,
+)
+"""The sum of the weights for each combination of the three flags."""
+
+
+def find_attesters(committees: Committees, attestation: Message) -> Ints:
+    """Return the validators whose votes an attestation aggregates, committee by committee.
+
+    *committees* are those of the epoch of the attestation's target. Since Electra, an attestation
+    has one bit per committee of its slot, and the bits of these committees one after the other.
+    """
+    data = attestation["data"]
+    slot = int(data["slot"])
+    if "committee_bits" in attestation:
+        chosen = np.flatnonzero(decode_bits(attestation["committee_bits"]))
+        of_slot = committees.at_slot(slot)
+        if len(chosen) == 0 or chosen[-1] >= len(of_slot):
+            raise ResponseError(
+                f"an attestation of slot {slot} names committees {chosen.tolist()}, but the slot "
+                f"has {len(of_slot)}"
+            )
+        members = np.concatenate([of_slot[index] for index in chosen])
+    else:
+        members = committees.of(slot, int(data["index"]))
+    raw = bytes.fromhex(attestation["aggregation_bits"].removeprefix("0x"))
+    length = 8 * len(raw) - 9 + raw[-1].bit_length() if raw else -1
+    if length != len(members):
+        raise ResponseError(
+            f"an attestation of slot {slot} has {max(length, 0)} bits for {len(members)} "
+            f"committee members",
+            hint="The committees do not belong to the attestation's epoch, or the node is faulty",
+        )
+    bits = np.unpackbits(np.frombuffer(raw, np.uint8), count=length, bitorder="little")
+    return members[bits.view(np.bool_)]
+
+
+def decode_bits(text: str) -> NDArray[np.bool_]:
+    """Return the bits of a vector, written as hexadecimal bytes."""
+    raw = np.frombuffer(bytes.fromhex(text.removeprefix("0x")), np.uint8)
+    return np.unpackbits(raw, bitorder="little").view(np.bool_)
+
+
+def compute_total_active_balance(
+    spec: Spec, effective_balances: Ints, activation_epochs: Ints, exit_epochs: Ints, epoch: int
+) -> int:
+    """Return the effective balance of the validators that are active in *epoch*, in gwei."""
+    active = (activation_epochs <= epoch) & (epoch < exit_epochs)
+    return max(spec.effective_balance_increment, int(effective_balances[active].sum()))
+
+
+class BlockParticipation:
+    """The participation flags of the current and the previous epoch, updated block by block.
+
+    Call `start_epoch` for each epoch, then `process_block` for each of its blocks, in order.
+    Without an earlier state, start one epoch early: votes for an epoch are only included in this
+    epoch and the next one. `process_block` returns None until all earlier votes are known.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        """Start before any block: at genesis, or one epoch before the first of interest."""
+        self._spec = spec
+        self._committees: dict[int, Committees] = {}
+        self._roots: dict[int, str] = {}
+        self._increments = np.zeros(0, np.int64)
+        self._base_reward_per_increment = 0
+        self._has_earlier_votes = False
+        self.epoch: int | None = None
+        self.previous: Flags = np.zeros(0, np.uint8)
+        self.current: Flags = np.zeros(0, np.uint8)
+
+    @classmethod
+    def from_state(
+        cls, spec: Spec, state: BeaconState, committees: Committees
+    ) -> BlockParticipation:
+        """Continue after a state: that of the last slot of an epoch, whose *committees* these are.
+
+        The next call is `start_epoch` for the epoch after that state.
+        """
+        participation = cls(spec)
+        participation.epoch = epoch = spec.epoch_of(state.slot)
+        if (state.slot + 1) % spec.slots_per_epoch:
+            raise UsageError(f"slot {state.slot} is not the last slot of epoch {epoch}")
+        participation.current = state.current_participation.copy()
+        participation._committees[epoch] = committees
+        participation._has_earlier_votes = True
+        first = epoch * spec.slots_per_epoch
+        for slot in range(first, state.slot):
+            root = state.block_roots[slot % spec.slots_per_historical_root]
+            participation._roots[slot] = "0x" + bytes(root).hex()
+        return participation
+
+    def start_epoch(
+        self,
+        epoch: int,
+        committees: Committees,
+        effective_balances: Ints,
+        total_active_balance: int,
+    ) -> None:
+        """Rotate the flags; the arguments are those of *epoch*, which follows the one before."""
+        if self.epoch is not None and epoch != self.epoch + 1:
+            raise UsageError(f"epoch {epoch} does not follow epoch {self.epoch}")
+        self._has_earlier_votes |= self.epoch is not None or epoch == 0
+        spec = self._spec
+        self.epoch = epoch
+        self.previous = _extend(self.current, len(effective_balances))
+        self.current = np.zeros(len(effective_balances), np.uint8)
+        self._committees = {epoch: committees} | {
+            before: known for before, known in self._committees.items() if before == epoch - 1
+        }
+        first = (epoch - 1) * spec.slots_per_epoch
+        self._roots = {slot: root for slot, root in self._roots.items() if slot >= first}
+        self._increments = effective_balances // spec.effective_balance_increment
+        self._base_reward_per_increment = compute_base_reward_per_increment(
+            spec, total_active_balance
+        )
+
+    def process_block(self, message: Message) -> int | None:
+        """Set the flags of a block's attestations; return the proposer's reward for them, in gwei.
+
+        *message* is the message of the signed block: ``data.message`` of the Beacon API.
+        """
+        slot = int(message["slot"])
+        if self.epoch is None or self._spec.epoch_of(slot) != self.epoch:
+            raise UsageError(f"the block of slot {slot} is not in epoch {self.epoch}")
+        self._add_roots(slot, message["parent_root"])
+        numerators = [
+            self._process_attestation(slot, attestation)
+            for attestation in message["body"]["attestations"]
+        ]
+        if not self._has_earlier_votes:
+            return None
+        return int(compute_inclusion_rewards(np.array(numerators, np.int64)).sum())
+
+    def _add_roots(self, slot: int, parent_root: str) -> None:
+        """Store the root of the last block as that of each slot up to the one before *slot*."""
+        spec = self._spec
+        before = slot - 1
+        first = max(0, (spec.epoch_of(slot) - 1) * spec.slots_per_epoch)
+        while before >= first and before not in self._roots:
+            self._roots[before] = parent_root
+            before -= 1
+
+    def _process_attestation(self, slot: int, attestation: Message) -> int:
+        """Set the flags of one attestation; return base reward times weight of the new ones."""
+        target = int(attestation["data"]["target"]["epoch"])
+        if target == self.epoch:
+            participation = self.current
+        elif target + 1 == self.epoch:
+            participation = self.previous
+        else:
+            raise ResponseError(
+                f"the block of slot {slot} includes an attestation of epoch {target}",
+                hint="Blocks include attestations of their own epoch and of the one before",
+            )
+        if target not in self._committees and not self._has_earlier_votes:
+            return 0
+        attesters = find_attesters(self._committees[target], attestation)
+        known = participation[attesters]
+        new = self._compute_flags(slot, attestation["data"]) & ~known
+        if not new.any():
+            return 0
+        participation[attesters] = known | new
+        weighted = int(WEIGHT_OF_FLAGS[new] @ self._increments[attesters])
+        return weighted * self._base_reward_per_increment
+
+    def _compute_flags(self, slot: int, data: Message) -> np.uint8:
+        """Return the flags that a vote earns in the block of *slot*.
+
+        The source needs no comparison: a block whose attestation has another source is invalid.
+        """
+        spec = self._spec
+        voted_slot, target = int(data["slot"]), data["target"]
+        delay = slot - voted_slot
+        flags = 0
+        if delay <= math.isqrt(spec.slots_per_epoch):
+            flags |= TIMELY_SOURCE
+        if target["root"] == self._roots.get(spec.first_slot_of(int(target["epoch"]))):
+            has_no_limit = is_since(spec.fork_at(spec.epoch_of(slot)), "deneb")
+            if has_no_limit or delay <= spec.slots_per_epoch:
+                flags |= TIMELY_TARGET
+            has_head = data["beacon_block_root"] == self._roots.get(voted_slot)
+            if has_head and delay == spec.min_attestation_inclusion_delay:
+                flags |= TIMELY_HEAD
+        return np.uint8(flags)
+
+
+def _extend(flags: Flags, count: int) -> Flags:
+    """Return flags of *count* validators: those that a block created have none yet."""
+    return np.concatenate([flags, np.zeros(max(0, count - len(flags)), np.uint8)])
