@@ -6,6 +6,7 @@ import base64
 import functools
 import json
 
+from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import Spec
 from beaconframes.consensus.state import decode_state
 
@@ -28,13 +29,13 @@ class RecordedStates:
 
     def ssz(self, epoch):
         """Return the bytes of the state of the last slot of an epoch."""
-        slot = self.spec.first_slot_of(epoch + 1) - 1
+        slot = "genesis" if epoch < 0 else self.spec.first_slot_of(epoch + 1) - 1
         kind = "state" if ("state", slot) in self.recording.ok else "replayed_state"
         return base64.b64decode(json.loads(self.recording.ok[kind, slot])["ssz"])
 
     @functools.cache  # noqa: B019 - `load_states` keeps two chains for the whole run
     def state(self, epoch):
-        """Return the state of the last slot of an epoch."""
+        """Return the state of the last slot of an epoch; -1 is that of genesis."""
         return decode_state(self.ssz(epoch), self.spec)
 
     def blocks(self, epoch):

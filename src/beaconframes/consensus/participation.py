@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from beaconframes.consensus.registry import extend_zeros
 from beaconframes.consensus.rewards import (
     FLAG_WEIGHTS,
     TIMELY_HEAD,
@@ -79,14 +80,6 @@ def decode_bits(text: str) -> NDArray[np.bool_]:
     return np.unpackbits(raw, bitorder="little").view(np.bool_)
 
 
-def compute_total_active_balance(
-    spec: Spec, effective_balances: Ints, activation_epochs: Ints, exit_epochs: Ints, epoch: int
-) -> int:
-    """Return the effective balance of the validators that are active in *epoch*, in gwei."""
-    active = (activation_epochs <= epoch) & (epoch < exit_epochs)
-    return max(spec.effective_balance_increment, int(effective_balances[active].sum()))
-
-
 class BlockParticipation:
     """The participation flags of the current and the previous epoch, updated block by block.
 
@@ -103,6 +96,7 @@ class BlockParticipation:
         self._increments = np.zeros(0, np.int64)
         self._base_reward_per_increment = 0
         self._has_earlier_votes = False
+        self._last_slot = -1
         self.epoch: int | None = None
         self.previous: Flags = np.zeros(0, np.uint8)
         self.current: Flags = np.zeros(0, np.uint8)
@@ -119,7 +113,8 @@ class BlockParticipation:
         participation.epoch = epoch = spec.epoch_of(state.slot)
         if (state.slot + 1) % spec.slots_per_epoch:
             raise UsageError(f"slot {state.slot} is not the last slot of epoch {epoch}")
-        participation.current = state.current_participation.copy()
+        participation.previous = state.previous_participation
+        participation.current = state.current_participation
         participation._committees[epoch] = committees
         participation._has_earlier_votes = True
         first = epoch * spec.slots_per_epoch
@@ -141,7 +136,7 @@ class BlockParticipation:
         self._has_earlier_votes |= self.epoch is not None or epoch == 0
         spec = self._spec
         self.epoch = epoch
-        self.previous = _extend(self.current, len(effective_balances))
+        self.previous = extend_zeros(self.current, len(effective_balances))
         self.current = np.zeros(len(effective_balances), np.uint8)
         self._committees = {epoch: committees} | {
             before: known for before, known in self._committees.items() if before == epoch - 1
@@ -161,6 +156,9 @@ class BlockParticipation:
         slot = int(message["slot"])
         if self.epoch is None or self._spec.epoch_of(slot) != self.epoch:
             raise UsageError(f"the block of slot {slot} is not in epoch {self.epoch}")
+        if slot <= self._last_slot:
+            raise UsageError(f"the block of slot {slot} follows that of slot {self._last_slot}")
+        self._last_slot = slot
         self._add_roots(slot, message["parent_root"])
         numerators = [
             self._process_attestation(slot, attestation)
@@ -221,8 +219,3 @@ class BlockParticipation:
             if has_head and delay == spec.min_attestation_inclusion_delay:
                 flags |= TIMELY_HEAD
         return np.uint8(flags)
-
-
-def _extend(flags: Flags, count: int) -> Flags:
-    """Return flags of *count* validators: those that a block created have none yet."""
-    return np.concatenate([flags, np.zeros(max(0, count - len(flags)), np.uint8)])

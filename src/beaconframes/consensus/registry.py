@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
     Ints = NDArray[np.int64]
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
 
     AnyRegistry: TypeAlias = "Registry | BeaconState"
+
+ADDRESS_PREFIX: Final = 1
+COMPOUNDING_PREFIX: Final = 2
+"""The first byte of withdrawal credentials: 0x01 has an address, 0x02 compounds too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +65,10 @@ class Registry:
             withdrawal_credentials=_parse_bytes(each, "withdrawal_credentials", 32),
         )
 
+    def is_active(self, epoch: int) -> Bools:
+        """Return for each validator whether it is active in *epoch*."""
+        return (self.activation_epochs <= epoch) & (epoch < self.exit_epochs)
+
 
 class PubkeyIndex:
     """Finds validators by public key among millions, without a dictionary of all keys."""
@@ -81,18 +90,47 @@ class PubkeyIndex:
         return None
 
 
+def compute_total_active_balance(spec: Spec, registry: AnyRegistry, epoch: int) -> int:
+    """Return the effective balance of all validators that are active in *epoch*, in gwei."""
+    total = int(registry.effective_balances.sum(where=registry.is_active(epoch)))
+    return max(spec.effective_balance_increment, total)
+
+
+def is_slashable(registry: AnyRegistry, slashed: Bools, index: int, epoch: int) -> bool:
+    """Return whether a slashing in a block of *epoch* slashes a validator.
+
+    *slashed* has the slashings before that block, *registry* the rest, as of any slot of the epoch
+    before that block, or of the end of the epoch before.
+    """
+    if index >= len(registry.slashed) or slashed[index]:
+        return False
+    activation = registry.activation_epochs[index]
+    return bool(activation <= epoch < registry.withdrawable_epochs[index])
+
+
+def extend_zeros(values: NDArray[Any], total: int) -> NDArray[Any]:
+    """Return a copy with zeros for the validators that blocks created, *total* with them."""
+    extended = np.zeros(max(total, len(values)), values.dtype)
+    extended[: len(values)] = values
+    return extended
+
+
 def decode_hex(text: str) -> bytes:
     """Return the bytes of hexadecimal text that starts with 0x."""
     return bytes.fromhex(text.removeprefix("0x"))
 
 
-def has_signed_credentials(deposited: bytes, registered: bytes) -> bool:
-    """Return whether a validator may have been created by a deposit with these credentials.
+def find_creating_deposit(deposited: Sequence[bytes], registered: bytes) -> int | None:
+    """Return which of the deposits of a new public key, in order, created its validator.
 
-    The first valid deposit of a public key sets the credentials. Later changes are only from 0x00
-    to an address, and from 0x01 to 0x02 with the same address.
+    Signatures are not checked here: a deposit without a valid one is dropped, and the first valid
+    one sets the withdrawal credentials. *deposited* are those of the deposits, *registered* those
+    of the validator now. They change later only from 0x00 to another type, or from 0x01 to 0x02.
     """
-    return deposited[1:] == registered[1:] or (deposited[0] == 0 and registered[0] != 0)
+    matches = [each[1:] == registered[1:] for each in deposited]
+    if not any(matches) and registered[0] != 0:
+        matches = [each[0] == 0 for each in deposited]
+    return matches.index(True) if any(matches) else None
 
 
 def _parse_integers(records: Sequence[Mapping[str, Any]], name: str) -> Ints:

@@ -25,7 +25,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from beaconframes.consensus.participation import decode_bits
-from beaconframes.consensus.registry import PubkeyIndex, decode_hex, has_signed_credentials
+from beaconframes.consensus.registry import (
+    ADDRESS_PREFIX,
+    COMPOUNDING_PREFIX,
+    PubkeyIndex,
+    decode_hex,
+    extend_zeros,
+    find_creating_deposit,
+    is_slashable,
+)
 from beaconframes.consensus.rewards import (
     compute_base_reward_per_increment,
     compute_sync_rewards,
@@ -34,7 +42,7 @@ from beaconframes.consensus.spec import is_since
 from beaconframes.errors import ResponseError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,9 +65,6 @@ KINDS: Final = (
     "sync_inclusion",
 )
 """The kinds of rows, in the order in which blocks move balances."""
-
-ETH1_PREFIX: Final = 1
-COMPOUNDING_PREFIX: Final = 2
 
 
 class SlotIncome(NamedTuple):
@@ -130,8 +135,8 @@ class EpochRegistry:
             fork=fork,
             before=before,
             after=after,
-            balances=_extend(balances, total),
-            slashed=_extend(before.slashed, total),
+            balances=extend_zeros(balances, total),
+            slashed=extend_zeros(before.slashed, total),
             sync_committee=sync_committee,
             seat_reward=seat,
             sync_inclusion_reward=inclusion,
@@ -149,13 +154,6 @@ class EpochRegistry:
         new = max(0, old + amount)
         self.balances[index] = new
         return new - old
-
-    def is_slashable(self, index: int) -> bool:
-        """Return whether a slashing in the next block would slash this validator."""
-        if index >= len(self.before.slashed) or self.slashed[index]:
-            return False
-        activation = self.before.activation_epochs[index]
-        return bool(activation <= self.epoch < self.before.withdrawable_epochs[index])
 
     def get_credentials(self, index: int) -> bytes:
         """Return the withdrawal credentials of a validator before the next block."""
@@ -190,6 +188,21 @@ def compute_slot_income(
     ]
 
 
+def find_slashings(body: Message) -> Iterator[tuple[str, int]]:
+    """Yield "proposer" or "attester" and the accused validator for each slashing of a block.
+
+    Validators that are not slashable, such as those slashed before, are among them.
+    """
+    for slashing in body["proposer_slashings"]:
+        yield "proposer", int(slashing["signed_header_1"]["message"]["proposer_index"])
+    for slashing in body["attester_slashings"]:
+        first, second = (
+            set(map(int, slashing[name]["attesting_indices"]))
+            for name in ("attestation_1", "attestation_2")
+        )
+        yield from (("attester", index) for index in sorted(first & second))
+
+
 def _process_operations(
     registry: EpochRegistry, body: Message, proposer: int, attestation_reward: int
 ) -> Iterator[tuple[str, int, int]]:
@@ -197,24 +210,17 @@ def _process_operations(
     payload = body.get("execution_payload", {})
     for withdrawal in payload.get("withdrawals", ()):
         yield "withdrawal", int(withdrawal["validator_index"]), -int(withdrawal["amount"])
-    for slashing in body["proposer_slashings"]:
-        slashed = int(slashing["signed_header_1"]["message"]["proposer_index"])
-        yield from _slash(registry, slashed, proposer, "proposer_slashing_inclusion")
-    for slashing in body["attester_slashings"]:
-        first, second = (
-            set(map(int, slashing[name]["attesting_indices"]))
-            for name in ("attestation_1", "attestation_2")
-        )
-        for slashed in sorted(first & second):
-            yield from _slash(registry, slashed, proposer, "attester_slashing_inclusion")
+    for kind, slashed in find_slashings(body):
+        yield from _slash(registry, slashed, proposer, f"{kind}_slashing_inclusion")
     yield "attestation_inclusion", proposer, attestation_reward
     if not is_since(registry.fork, "electra"):
-        for deposit in body["deposits"]:
-            yield from _deposit(registry, deposit["data"])
+        deposits = [deposit["data"] for deposit in body["deposits"]]
+        for deposit in deposits:
+            yield from _deposit(registry, deposit, deposits)
     for change in body.get("bls_to_execution_changes", ()):
         address = decode_hex(change["message"]["to_execution_address"])
         index = int(change["message"]["validator_index"])
-        registry.credentials[index] = bytes([ETH1_PREFIX]) + bytes(11) + address
+        registry.credentials[index] = bytes([ADDRESS_PREFIX]) + bytes(11) + address
     for request in body.get("execution_requests", {}).get("consolidations", ()):
         yield from _switch_to_compounding(registry, request)
 
@@ -222,7 +228,7 @@ def _process_operations(
 def _slash(
     registry: EpochRegistry, index: int, proposer: int, kind: str
 ) -> Iterator[tuple[str, int, int]]:
-    if not registry.is_slashable(index):
+    if not is_slashable(registry.before, registry.slashed, index, registry.epoch):
         return
     registry.slashed[index] = True
     spec, fork = registry.spec, registry.fork
@@ -233,20 +239,26 @@ def _slash(
     yield kind, proposer, effective // spec.get_whistleblower_reward_quotient(fork)
 
 
-def _deposit(registry: EpochRegistry, data: Message) -> Iterator[tuple[str, int, int]]:
-    """Yield the move of a deposit before Electra.
+def _deposit(
+    registry: EpochRegistry, deposit: Message, deposits: Sequence[Message]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield the move of one of the *deposits* of a block before Electra.
 
     The signature matters for new public keys alone. Whether it is valid shows in the registry at
     the end of the epoch, which has the key and the credentials of the first valid deposit.
     """
-    index = registry.pubkey_index.find(decode_hex(data["pubkey"]))
+    index = registry.pubkey_index.find(decode_hex(deposit["pubkey"]))
     if index is None:
         return
     if index >= registry.count:
-        registered = registry.after.withdrawal_credentials[index].tobytes()
-        if not has_signed_credentials(decode_hex(data["withdrawal_credentials"]), registered):
+        same_key = [each for each in deposits if each["pubkey"] == deposit["pubkey"]]
+        creating = find_creating_deposit(
+            [decode_hex(each["withdrawal_credentials"]) for each in same_key],
+            registry.after.withdrawal_credentials[index].tobytes(),
+        )
+        if creating is None or same_key[creating] is not deposit:
             return
-    yield "deposit", index, int(data["amount"])
+    yield "deposit", index, int(deposit["amount"])
 
 
 def _switch_to_compounding(
@@ -263,7 +275,9 @@ def _switch_to_compounding(
     if index is None or registry.after.withdrawal_credentials[index, 0] != COMPOUNDING_PREFIX:
         return
     credentials = registry.get_credentials(index)
-    if credentials[0] != ETH1_PREFIX or credentials[12:] != decode_hex(request["source_address"]):
+    if credentials[0] != ADDRESS_PREFIX or credentials[12:] != decode_hex(
+        request["source_address"]
+    ):
         return
     registry.credentials[index] = bytes([COMPOUNDING_PREFIX]) + credentials[1:]
     excess = int(registry.balances[index]) - registry.spec.min_activation_balance
@@ -302,10 +316,3 @@ def _process_sync_aggregate(
         if has_signed:
             share += registry.move(proposer, registry.sync_inclusion_reward)
     moves["sync_inclusion", proposer] = share
-
-
-def _extend(values: NDArray[Any], total: int) -> NDArray[Any]:
-    """Return a copy with zeros for the validators that blocks create."""
-    extended = np.zeros(max(total, len(values)), values.dtype)
-    extended[: len(values)] = values
-    return extended

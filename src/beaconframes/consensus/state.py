@@ -103,6 +103,8 @@ class BeaconState:
     """0 before Capella."""
     next_withdrawal_validator_index: int = 0
 
+    eth1_deposit_index: int = 0
+    """The number of deposits that blocks included themselves, before or beside requests."""
     deposit_requests_start_index: int = FAR_FUTURE_EPOCH
     """Before Electra, and until the first request: ``FAR_FUTURE_EPOCH``."""
     deposit_balance_to_consume: int = 0
@@ -194,6 +196,7 @@ def decode_state(ssz: bytes, spec: Spec) -> BeaconState:
         pubkeys=validators["pubkey"],
         withdrawal_credentials=validators["withdrawal_credentials"],
         **columns,
+        eth1_deposit_index=_read_integer(fields, "eth1_deposit_index"),
         slashings=_read_integers(fields, "slashings"),
         randao_mixes=_read_roots(fields, "randao_mixes"),
         block_roots=_read_roots(fields, "block_roots"),

@@ -1,0 +1,128 @@
+"""Attestation rewards without states and without rewards routes, epoch by epoch from genesis.
+
+Rewards depend on two values that no route but that of whole states has: inactivity scores, and
+which epochs are justified. Both follow from all blocks since genesis.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from beaconframes.consensus.attestation_rewards import (
+    AttestationRewards,
+    Justification,
+    update_inactivity_scores,
+)
+from beaconframes.consensus.participation import BlockParticipation
+from beaconframes.consensus.registry import (
+    compute_total_active_balance,
+    extend_zeros,
+    is_slashable,
+)
+from beaconframes.consensus.rewards import TIMELY_TARGET
+from beaconframes.consensus.slot_income import find_slashings
+from beaconframes.consensus.spec import is_since
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from beaconframes.consensus.registry import AnyRegistry
+    from beaconframes.consensus.shuffling import Committees
+    from beaconframes.consensus.spec import Spec
+
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+    Message = Mapping[str, Any]
+
+
+class Replay:
+    """Participation, inactivity scores and justification of a chain, up to an epoch."""
+
+    def __init__(self, spec: Spec) -> None:
+        """Start at genesis; the next epoch is 0."""
+        if not is_since(spec.fork_at(0), "altair"):
+            raise UsageError(
+                f"{spec.name} began with phase0, which cannot be replayed",
+                hint="Use the rewards routes or the debug states of a node",
+            )
+        self.spec = spec
+        self.next_epoch = 0
+        self.participation = BlockParticipation(spec)
+        self.justification = Justification((False, False, False, False), 0, 0, 0)
+        self.inactivity_scores: Ints = np.zeros(0, np.int64)
+
+    def process_epoch(
+        self,
+        epoch: int,
+        blocks: Sequence[Message],
+        committees: Committees,
+        registry: AnyRegistry,
+    ) -> AttestationRewards | None:
+        """Process all blocks of an epoch; return the rewards that its end pays.
+
+        They are those for the duties of the epoch before; None for epoch 0. *registry* has the
+        validators at any slot of *epoch*, such as the first one.
+        """
+        if epoch != self.next_epoch:
+            raise UsageError(
+                f"epoch {epoch} cannot be replayed after epoch {self.next_epoch - 1}"
+                if self.next_epoch
+                else f"a replay from genesis cannot start with epoch {epoch}",
+                hint=f"Epochs must be consecutive: the next one is {self.next_epoch}",
+            )
+        total = compute_total_active_balance(self.spec, registry, epoch)
+        self.participation.start_epoch(epoch, committees, registry.effective_balances, total)
+        slashed, withdrawable = registry.slashed.copy(), registry.withdrawable_epochs.copy()
+        for message in blocks:
+            self.participation.process_block(message)
+            for _, index in find_slashings(message["body"]):
+                if is_slashable(registry, slashed, index, epoch):
+                    slashed[index] = True
+                    end = epoch + self.spec.epochs_per_slashings_vector
+                    withdrawable[index] = max(withdrawable[index], end)
+        return self._end_epoch(registry, slashed, withdrawable)
+
+    def _end_epoch(
+        self, registry: AnyRegistry, slashed: Bools, withdrawable_epochs: Ints
+    ) -> AttestationRewards | None:
+        """Update justification and scores at the end of an epoch; return what it pays."""
+        spec, epoch = self.spec, self.next_epoch
+        self.next_epoch += 1
+        self.inactivity_scores = extend_zeros(self.inactivity_scores, len(slashed))
+        if epoch == 0:
+            return None
+        previous, current = (
+            np.where(registry.is_active(voted) & ~slashed, flags, 0)
+            for voted, flags in (
+                (epoch - 1, self.participation.previous),
+                (epoch, self.participation.current),
+            )
+        )
+        total = compute_total_active_balance(spec, registry, epoch)
+        has_target = [(flags & TIMELY_TARGET) != 0 for flags in (previous, current)]
+        self.justification = self.justification.process_epoch(
+            epoch,
+            total,
+            *(int(registry.effective_balances.sum(where=voted)) for voted in has_target),
+        )
+        is_leak = self.justification.is_leak(spec, epoch)
+        is_eligible = registry.is_active(epoch - 1) | (slashed & (epoch < withdrawable_epochs))
+        self.inactivity_scores = update_inactivity_scores(
+            spec, self.inactivity_scores, is_eligible, has_target[0], is_leak=is_leak
+        )
+        return AttestationRewards.compute(
+            spec,
+            spec.fork_at(epoch),
+            epoch - 1,
+            effective_balances=registry.effective_balances,
+            is_eligible=is_eligible,
+            participation=previous,
+            inactivity_scores=self.inactivity_scores,
+            total_active_balance=total,
+            is_leak=is_leak,
+        )
