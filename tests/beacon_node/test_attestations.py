@@ -11,11 +11,11 @@ from beaconframes.beacon_node.attestations import (
     build_attestations,
     build_slot_attestations,
     count_votes,
-    decode_bitlist,
     read_votes,
 )
 from beaconframes.beacon_node.blocks import build_block_tables, build_blocks
 from beaconframes.beacon_node.slot_blocks import ORPHANED, SlotBlock, read_slots
+from beaconframes.consensus.participation import decode_bitlist
 from beaconframes.errors import ResponseError
 from beaconframes.v1 import attestations, slot_attestations
 

@@ -6,21 +6,22 @@ import base64
 import functools
 import json
 
+from beaconframes.consensus.registry import Registry
 from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import Spec
 from beaconframes.consensus.state import decode_state
 
-from .beacon_node_stub import Recording
+from .beacon_node_stub import read_recording
 
 
 class RecordedStates:
     """A recorded chain, with the state of the last slot of each epoch."""
 
     def __init__(self, name):
-        self.recording = Recording(name)
+        self.recording = read_recording(name)
         self.spec = Spec.parse(self.recording.spec, self.recording.genesis)
         self.expected = self.recording.expected
-        self.epochs = range(self.expected["last_epoch"] + 1)
+        self.epochs = range(self.spec.epoch_of(self.recording.last_slot) + 1)
 
     def data(self, kind, key):
         """Return the data of a recorded answer; None for an error."""
@@ -37,6 +38,10 @@ class RecordedStates:
     def state(self, epoch):
         """Return the state of the last slot of an epoch; -1 is that of genesis."""
         return decode_state(self.ssz(epoch), self.spec)
+
+    def registry(self, slot):
+        """Return the validators that the node lists for the first or last slot of an epoch."""
+        return Registry.from_api(json.loads(self.recording.validators(slot))["data"])
 
     def blocks(self, epoch):
         """Return the messages of the blocks of an epoch, in order."""
@@ -55,5 +60,5 @@ class RecordedStates:
 
 @functools.cache
 def load_states(name):
-    """Return a recorded chain: capella or electra."""
+    """Return a recorded chain: altair (without states), capella or electra."""
     return RecordedStates(name)

@@ -12,6 +12,7 @@ import polars as pl
 from beaconframes.beacon_node.signed_block import build_error
 from beaconframes.beacon_node.slot_blocks import PROPOSED
 from beaconframes.beacon_node.tables import build_frame
+from beaconframes.consensus.participation import decode_bitlist, decode_bitvector
 from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.slot_attestations import SlotAttestations
 
@@ -159,30 +160,14 @@ def _list_committees(spec: Spec, vote: IncludedVote) -> list[int]:
     text = vote.attestation.committee_bits
     if text is None:
         return [vote.attestation.data.index]
-    data = np.frombuffer(bytes.fromhex(text[2:]), np.uint8)
-    if len(data) != -(-spec.max_committees_per_slot // 8):
+    bits = decode_bitvector(text)
+    if len(bits) // 8 != -(-spec.max_committees_per_slot // 8):
         raise vote.build_error(
-            f"has {len(data)} bytes of committee_bits, "
+            f"has {len(bits) // 8} bytes of committee_bits, "
             f"but there are up to {spec.max_committees_per_slot} committees"
         )
-    spanned: list[int] = np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist()
+    spanned: list[int] = np.flatnonzero(bits).tolist()
     return spanned
-
-
-def decode_bitlist(text: str) -> Bools:
-    """Return the bits of an SSZ bitlist, whose highest set bit is the delimiter.
-
-    Raises
-    ------
-    ValueError
-        No bit is set in the last byte.
-    """
-    data = np.frombuffer(bytes.fromhex(text[2:]), np.uint8)
-    if not len(data) or not data[-1]:
-        raise ValueError("the delimiter bit is missing")
-    length = 8 * len(data) - 9 + int(data[-1]).bit_length()
-    bits: Bools = np.unpackbits(data, count=length, bitorder="little").view(np.bool_)
-    return bits
 
 
 def build_attestations(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from beaconframes.consensus.state import BeaconState
 
     Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
     Flags = NDArray[np.uint8]
     Message = Mapping[str, Any]
 
@@ -52,7 +53,7 @@ def find_attesters(committees: Committees, attestation: Message) -> Ints:
     data = attestation["data"]
     slot = int(data["slot"])
     if "committee_bits" in attestation:
-        chosen = np.flatnonzero(decode_bits(attestation["committee_bits"]))
+        chosen = np.flatnonzero(decode_bitvector(attestation["committee_bits"]))
         of_slot = committees.at_slot(slot)
         if len(chosen) == 0 or chosen[-1] >= len(of_slot):
             raise ResponseError(
@@ -62,22 +63,41 @@ def find_attesters(committees: Committees, attestation: Message) -> Ints:
         members = np.concatenate([of_slot[index] for index in chosen])
     else:
         members = committees.of(slot, int(data["index"]))
-    raw = bytes.fromhex(attestation["aggregation_bits"].removeprefix("0x"))
-    length = 8 * len(raw) - 9 + raw[-1].bit_length() if raw else -1
-    if length != len(members):
+    try:
+        bits = decode_bitlist(attestation["aggregation_bits"])
+    except ValueError as error:
         raise ResponseError(
-            f"an attestation of slot {slot} has {max(length, 0)} bits for {len(members)} "
-            f"committee members",
-            hint="The committees do not belong to the attestation's epoch, or the node is faulty",
+            f"an attestation of slot {slot} has invalid aggregation_bits: {error}"
+        ) from None
+    if len(bits) != len(members):
+        raise ResponseError(
+            f"an attestation of slot {slot} has {len(bits)} aggregation_bits, but its committees "
+            f"have {len(members)} members",
+            hint="The node is faulty, or the committees are those of another epoch",
         )
-    bits = np.unpackbits(np.frombuffer(raw, np.uint8), count=length, bitorder="little")
-    return members[bits.view(np.bool_)]
+    return members[bits]
 
 
-def decode_bits(text: str) -> NDArray[np.bool_]:
-    """Return the bits of a vector, written as hexadecimal bytes."""
-    raw = np.frombuffer(bytes.fromhex(text.removeprefix("0x")), np.uint8)
-    return np.unpackbits(raw, bitorder="little").view(np.bool_)
+def decode_bitvector(text: str) -> Bools:
+    """Return the bits of an SSZ bitvector."""
+    data = np.frombuffer(bytes.fromhex(text[2:]), np.uint8)
+    return np.unpackbits(data, bitorder="little").view(np.bool_)
+
+
+def decode_bitlist(text: str) -> Bools:
+    """Return the bits of an SSZ bitlist, whose highest set bit is the delimiter.
+
+    Raises
+    ------
+    ValueError
+        No bit is set in the last byte.
+    """
+    data = np.frombuffer(bytes.fromhex(text[2:]), np.uint8)
+    if not len(data) or not data[-1]:
+        raise ValueError("the delimiter bit is missing")
+    length = 8 * len(data) - 9 + int(data[-1]).bit_length()
+    bits: Bools = np.unpackbits(data, count=length, bitorder="little").view(np.bool_)
+    return bits
 
 
 class BlockParticipation:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from beaconframes.consensus.participation import decode_bits
+from beaconframes.consensus.participation import decode_bitvector
 from beaconframes.consensus.registry import (
     ADDRESS_PREFIX,
     COMPOUNDING_PREFIX,
@@ -293,7 +293,7 @@ def _process_sync_aggregate(
 ) -> None:
     """Reward the seats that signed and the proposer, and penalize the other seats."""
     seats, reward = registry.sync_committee, registry.seat_reward
-    signed = decode_bits(aggregate["sync_committee_bits"])
+    signed = decode_bitvector(aggregate["sync_committee_bits"])
     if len(signed) != len(seats):
         raise ResponseError(
             f"the sync aggregate of slot {slot} has {len(signed)} bits for {len(seats)} seats",
