@@ -25,6 +25,7 @@ NOT_ACTIVE_YET = "not active yet"
 NOT_RETURNED = "not returned by the service"
 NOT_CHECKED = "not returned, and max_requests left no request to check the validator"
 NOT_STORED = "not stored"
+NOT_IN_DATASET = "not in the dataset"
 NO_LONGER_SERVED = "no longer in the window of the service"
 NATURAL = (EXITED, NOT_ACTIVE_YET)
 """The reasons for which rows cannot exist."""

@@ -105,9 +105,12 @@ def committees():
 
 
 def create(path, *, meta=None, **tables):
-    """Create a dataset with these *tables*: frames by name."""
+    """Create a dataset with these *tables*, frames by name; a triple adds a grid and coverage."""
     dataset = Dataset.create(path, meta={**META, **(meta or {})})
     with dataset.writing() as writer:
         for name, rows in tables.items():
-            writer.add(name, rows)
+            if isinstance(rows, tuple):
+                writer.add_covered(name, *rows)
+            else:
+                writer.add(name, rows)
     return dataset

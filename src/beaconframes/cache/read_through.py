@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.active_periods import REASON, UNKNOWN
+from beaconframes.active_periods import NOT_IN_DATASET, REASON, UNKNOWN
 from beaconframes.cache import finality
 from beaconframes.cache.local_store import StoreUse
 from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects, unstored_gaps
@@ -31,6 +31,7 @@ from beaconframes.fetch.completeness import (
     drop_unrequested,
     find_missing,
 )
+from beaconframes.fetch.dataset_gaps import find_uncovered_units
 from beaconframes.fetch.pipeline import LoadResult
 
 if TYPE_CHECKING:
@@ -142,6 +143,9 @@ class ReadThrough:
             complete = find_covered(self.whole_units(final), self.grid)
         else:
             complete, empty = split_by_rows(fetched.calls, self.grid, last, rows)
+            if fetched.uncovered:
+                uncovered = find_uncovered_units(self.policy, fetched.uncovered)
+                complete, empty = (subtract(part, uncovered) for part in (complete, empty))
         if not complete and not empty:
             self.unstored.append(rows)
         elif self.store.put(
@@ -246,7 +250,9 @@ class ReadThrough:
             last = self.policy.final_until(self.chain_head, self._finalized)
             self.put_empty(self.only_requested(absent), last)
             return
-        missing = self.only_requested(gaps.missing)
+        # A dataset without a row says nothing about the chain.
+        missing = gaps.missing.filter(pl.col(REASON) != NOT_IN_DATASET)
+        missing = self.only_requested(missing)
         if missing[IMPOSSIBLE].any() or not self.has_received:
             # A service that omits rows that must exist, or all rows, may omit any.
             return
@@ -328,6 +334,18 @@ def open_rows(
     return ReadThrough(
         connection, store, policy, table, requested, values, unknown, is_lazy=is_lazy
     )
+
+
+def subtract(units: Covered, uncovered: Covered) -> Covered:
+    """Return *units* by subject without the *uncovered* ones."""
+    everyone = uncovered.get(CHAIN[0], ())
+    rest = {
+        subject: subtract_intervals(
+            intervals, merge_intervals((*uncovered.get(subject, ()), *everyone))
+        )
+        for subject, intervals in units.items()
+    }
+    return {subject: intervals for subject, intervals in rest.items() if intervals}
 
 
 def split_by_rows(

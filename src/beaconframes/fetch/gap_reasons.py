@@ -11,6 +11,7 @@ from beaconframes.active_periods import (
     EXITED,
     NOT_ACTIVE_YET,
     NOT_CHECKED,
+    NOT_IN_DATASET,
     NOT_RETURNED,
     REASON,
     UNKNOWN,
@@ -237,5 +238,5 @@ def without_inactive(missing: pl.DataFrame) -> Gaps:
 def select_returnable(endpoint: Endpoint, missing: pl.DataFrame) -> pl.DataFrame:
     """Return the part of *missing* that a second request may return: no unknown validators."""
     if endpoint.lifetime is Lifetime.KNOWN:
-        return missing
-    return missing.filter(pl.col(REASON) != UNKNOWN)
+        return missing.filter(pl.col(REASON) != NOT_IN_DATASET)
+    return missing.filter(~pl.col(REASON).is_in([UNKNOWN, NOT_IN_DATASET]))

@@ -12,6 +12,7 @@ from beaconframes.active_periods import (
     NATURAL,
     NOT_ACTIVE_YET,
     NOT_CHECKED,
+    NOT_IN_DATASET,
     NOT_RETURNED,
     NOT_STORED,
     REASON,
@@ -34,7 +35,15 @@ MAX_NAMES_IN_MESSAGE = 3
 SILENT = "silent"
 """The column that marks subjects without any row."""
 
-REASONS = (UNKNOWN, NOT_RETURNED, NOT_CHECKED, NOT_STORED, EXITED, NOT_ACTIVE_YET)
+REASONS = (
+    UNKNOWN,
+    NOT_IN_DATASET,
+    NOT_RETURNED,
+    NOT_CHECKED,
+    NOT_STORED,
+    EXITED,
+    NOT_ACTIVE_YET,
+)
 """The reasons in the order of the message."""
 
 LAST_LOAD = threading.local()

@@ -19,6 +19,7 @@ from beaconframes.fetch.completeness import (
     drop_unrequested,
     find_missing,
 )
+from beaconframes.fetch.dataset_gaps import DatasetGaps
 from beaconframes.fetch.gap_reasons import (
     GapReasons,
     Gaps,
@@ -157,6 +158,7 @@ def load_rows(
     calls: list[Call] = []
     not_found: list[Call] = []
     warnings: list[Warning] = []
+    partial: list[FetchedRows] = []
     served = ServedRange(endpoint, chain_head, rows.values)
     arguments = rows.missing_arguments()
     if arguments:
@@ -164,22 +166,24 @@ def load_rows(
             calls += fetched.calls
             not_found += fetched.not_found
             warnings += fetched.warnings
+            if fetched.uncovered is not None:
+                partial.append(fetched)
             rows.put(fetched)
     missing = find_missing_rows(rows, calls, served)
     gaps, required = Gaps(missing, missing), Requirement()
     if not missing.is_empty():
         required = rows.requirement(calls)
         reasons = GapReasons(endpoint, validators, chain_head, required, not_found)
-        gaps = reasons.find(missing, rows.keys)
+        gaps = find_gaps(reasons, endpoint, partial, missing, rows)
         if arguments:
             returnable = rows.only_requested(select_returnable(endpoint, gaps.missing))
-            for batch in refetch_arguments(endpoint, calls, not_found, returnable):
-                if not batch:
-                    continue
-                if not refetch(source, endpoint, rows, batch, chain_head, served):
-                    break
-                gaps = reasons.find(find_missing_rows(rows, calls, served), rows.keys)
+            batches = refetch_arguments(endpoint, calls, not_found, returnable)
+            if refetch_batches(source, endpoint, rows, batches, chain_head, served):
+                missing = find_missing_rows(rows, calls, served)
+                gaps = find_gaps(reasons, endpoint, partial, missing, rows)
             rows.put_absent(gaps)
+    elif partial:
+        gaps = DatasetGaps(endpoint, partial).add_unrequired(gaps)
     result = rows.result(gaps, required, warnings)
     if served.is_narrowed:
         result.rows = served.clip_rows(result.rows)
@@ -187,10 +191,43 @@ def load_rows(
     return result
 
 
+def find_gaps(
+    reasons: GapReasons,
+    endpoint: Endpoint,
+    partial: Sequence[FetchedRows],
+    missing: pl.DataFrame,
+    rows: RowStore,
+) -> Gaps:
+    """Return the gaps in *missing* with their reasons; *partial* rows are those of a dataset."""
+    gaps = reasons.find(missing, rows.keys)
+    if not partial:
+        return gaps
+    return gaps._replace(missing=DatasetGaps(endpoint, partial).mark(gaps.missing))
+
+
 def find_missing_rows(rows: RowStore, calls: Sequence[Call], served: ServedRange) -> pl.DataFrame:
     """Return the rows that are missing after *calls*, without units that the service refused."""
     missing = rows.find_missing(calls)
     return served.clip_gaps(missing) if served.is_narrowed else missing
+
+
+def refetch_batches(
+    source: Source,
+    endpoint: Endpoint,
+    rows: RowStore,
+    batches: Sequence[Sequence[Mapping[str, Any]]],
+    chain_head: ChainHead,
+    served: ServedRange,
+) -> bool:
+    """Request *batches* of missing rows until one returns none; return whether any did."""
+    has_new = False
+    for batch in batches:
+        if not batch:
+            continue
+        if not refetch(source, endpoint, rows, batch, chain_head, served):
+            break
+        has_new = True
+    return has_new
 
 
 def refetch(

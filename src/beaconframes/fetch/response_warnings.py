@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, parse_chain_header
+from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER
 from beaconframes.errors import ConfigError, EndpointDeprecated, WindowMoved
 from beaconframes.text import shorten
 
@@ -35,6 +36,10 @@ class ResponseWarnings:
         self._ranges: dict[bytes, dict[bytes, None]] = {}
         self._keys: dict[int, tuple[object, bytes]] = {}
         self._sunset: str | None = None
+        self.is_dataset = False
+        """Whether a dataset is served, which may have a part of the chain only."""
+        self.uncovered: list[tuple[Call, str]] = []
+        """The calls whose units the dataset does not all cover, with these units."""
 
     def observe(self, pages: Iterable[tuple[Call, ResponsePage]]) -> list[Call]:
         """Read the headers and envelopes of *pages*; return the calls with a not-found response."""
@@ -46,6 +51,10 @@ class ResponseWarnings:
                 self._sunset = page.headers.get("sunset", "")
             if (header := page.headers.get(CHAIN_HEADER)) is not None:
                 check_chain(self.chain, header)
+            if DATASET_HEADER in page.headers:
+                self.is_dataset = True
+                if header := page.headers.get(UNCOVERED_HEADER):
+                    self.uncovered.append((call, header))
             if page.not_found:
                 not_found.append(call)
         return not_found

@@ -40,6 +40,8 @@ class FetchedRows(NamedTuple):
     rows: pl.DataFrame
     not_found: list[Call]
     warnings: list[Warning]
+    uncovered: Sequence[tuple[Call, str]] | None = None
+    """Of a served dataset: the calls whose units it does not all cover, with these units."""
 
 
 class Source(Protocol):
@@ -202,4 +204,5 @@ def decode_pages(
             rows = parameter.mark_open_rows(rows, chain_head)
     count_rows(rows.height)
     calls = {id(call.batches): call for call, _ in pages}
-    return FetchedRows(list(calls.values()), rows, not_found, [])
+    uncovered = warnings.uncovered if warnings.is_dataset else None
+    return FetchedRows(list(calls.values()), rows, not_found, [], uncovered)

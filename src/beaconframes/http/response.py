@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from beaconframes.endpoint import Page
+from beaconframes.endpoint.uncovered import UNCOVERED_HEADER
 from beaconframes.errors import ConnectionFailed, ProtocolError, ServerError
 from beaconframes.http.retry import AttemptFailed
 from beaconframes.http.status_errors import (
@@ -99,6 +100,8 @@ def parse_page(response: HttpResponse, envelope: str, no_rows_message: str = "")
     is_error = status in {400, 404}
     if no_rows_message and is_error and no_rows_message in body.decode(errors="replace"):
         return ResponsePage(NO_ROWS, headers=headers, not_found=True)
+    if status == 404 and UNCOVERED_HEADER in headers:
+        return ResponsePage(NO_ROWS, headers=headers)
     if status != 200:
         raise error_for_status(status, headers, body)
     if envelope == "v1" and (data := _parse_plain_v1(body)) is not None:

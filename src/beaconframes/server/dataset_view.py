@@ -16,7 +16,7 @@ from beaconframes.v1.attestations import Attestations
 if TYPE_CHECKING:
     import polars as pl
 
-    from beaconframes.dataset import Dataset
+    from beaconframes.dataset import Dataset, Grid
     from beaconframes.server.head_clock import HeadClock
 
 MAX_VIEWS = 4
@@ -39,6 +39,11 @@ class DatasetView:
         self.chain, self.head = metadata.chain, metadata.head
         self.table_cache = TableCache(dataset, public=public, max_bytes=cache_bytes)
         self.drawn: dict[str, pl.DataFrame] = {}
+
+    @cached_property
+    def grids(self) -> dict[str, Grid]:
+        """Return the columns by which tables are covered, for tables that may be incomplete."""
+        return self.dataset.grids()
 
     @cached_property
     def indices(self) -> dict[str, int]:

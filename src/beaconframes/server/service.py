@@ -10,7 +10,7 @@ import msgspec
 import polars as pl
 from starlette.responses import Response
 
-from beaconframes.endpoint import Endpoint, RequestRefused
+from beaconframes.endpoint import Endpoint, RequestRefused, Shape
 from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, TableAbsent
 from beaconframes.endpoint.chain_metadata import (
     CHAIN_HEADER,
@@ -21,7 +21,9 @@ from beaconframes.endpoint.chain_metadata import (
     encode_head,
 )
 from beaconframes.endpoint.identifiers import parse_number
+from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER
 from beaconframes.server import charts, wire
+from beaconframes.server.coverage import find_uncovered
 from beaconframes.server.dataset_view import DatasetViews
 from beaconframes.server.table_cache import CACHE_BYTES
 from beaconframes.server.v2 import ServiceV2, encode_error
@@ -81,6 +83,8 @@ class Service:
             WINDOWS_HEADER: "service" if drops_old_units else "none",
             **NOSNIFF,
         }
+        if not dataset.meta.get("simulated"):
+            self.headers[DATASET_HEADER] = "partial"
         self.requests = 0
         self._request_lock = threading.Lock()
         self.service_v2 = ServiceV2(self.views, is_strict=wire == "spec")
@@ -102,13 +106,17 @@ class Service:
             translated = wire.translate_fields(endpoint, fields, view, self.wire)
             rows = self.draw_rows(endpoint, translated, view)
             records = view.table_cache.select_records(endpoint, translated, view, rows)
+            uncovered = find_uncovered(endpoint, translated, view)
+            if uncovered and records.is_empty() and endpoint.shape is not Shape.LIST:
+                return self.build_uncovered(uncovered)
             body = wire.encode_body(endpoint, records, translated, self.wire)
         except TableAbsent as refusal:
             return self.build_absence(refusal, view)
         except RequestRefused as refusal:
             message = wire.translate_error(endpoint, refusal.message, fields, view, self.wire)
             return build_error(message, 400)
-        return Response(body, media_type=JSON, headers=self.headers)
+        headers = {**self.headers, UNCOVERED_HEADER: uncovered} if uncovered else self.headers
+        return Response(body, media_type=JSON, headers=headers)
 
     def draw_rows(
         self, endpoint: Endpoint, fields: Fields, view: DatasetView
@@ -201,6 +209,12 @@ class Service:
         response.headers[ABSENT_TABLE_HEADER] = refusal.absent.encode()
         # Clients cannot read the head from the latest state or from a slot that is absent.
         response.headers[HEAD_HEADER] = encode_head(view.head)
+        return response
+
+    def build_uncovered(self, uncovered: str) -> Response:
+        """Return the error response to a request for an object that the dataset does not cover."""
+        response = build_error("this dataset does not have the requested rows", 404)
+        response.headers.update({**self.headers, UNCOVERED_HEADER: uncovered})
         return response
 
     def _count_request(self) -> None:

@@ -1,0 +1,111 @@
+"""Gaps of a served dataset: rows that it does not have, although they may exist on the chain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.active_periods import NOT_IN_DATASET, REASON, UNKNOWN
+from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
+from beaconframes.endpoint.intervals import (
+    clip_intervals,
+    intervals_of,
+    merge_intervals,
+    subtract_intervals,
+)
+from beaconframes.endpoint.uncovered import parse_uncovered
+from beaconframes.fetch.completeness import IMPOSSIBLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from beaconframes.endpoint import Call, Endpoint
+    from beaconframes.endpoint.intervals import Interval, Intervals
+    from beaconframes.fetch.gap_reasons import Gaps
+    from beaconframes.fetch.source import FetchedRows
+
+
+class DatasetGaps:
+    """The requested rows that a dataset does not cover, as its responses state."""
+
+    def __init__(self, endpoint: Endpoint, partial: Iterable[FetchedRows]) -> None:
+        """Read what the responses to *partial* loads of *endpoint* state."""
+        self._policy = CachePolicy.of(endpoint)
+        stated = [part for fetched in partial for part in fetched.uncovered or ()]
+        self._units = find_uncovered_units(self._policy, stated)
+        expected = (rows for call, _ in stated for rows in call.expected)
+        self._is_required = all(rows.required for rows in expected)
+
+    def mark(self, missing: pl.DataFrame) -> pl.DataFrame:
+        """Return the gaps in *missing*; those that the dataset does not cover are named so.
+
+        They are no contradiction. A dataset may have some validators only, so it cannot say that a
+        validator is unknown.
+        """
+        if not self._units or self._policy is None:
+            return self._relabel(missing)
+        unit, subject = self._policy.unit_column, self._policy.subject_column
+        gaps: list[dict[str, Any]] = []
+        for gap in missing.iter_rows(named=True):
+            is_single = gap.get(f"first_{unit}") is None
+            names = (unit, unit) if is_single else (f"first_{unit}", f"last_{unit}")
+            if gap.get(names[0]) is None:
+                gaps.append(gap)
+                continue
+            first, last = gap[names[0]], gap[names[1]]
+            own = () if subject is None else self._units.get(str(gap.get(subject)), ())
+            known = merge_intervals((*own, *self._units.get(CHAIN[0], ())))
+            uncovered = clip_intervals(known, first, last)
+            covered = subtract_intervals([(first, last)], uncovered)
+            parts = [(part, False) for part in covered] + [(part, True) for part in uncovered]
+            for part, is_uncovered in sorted(parts):
+                facts = {REASON: NOT_IN_DATASET, IMPOSSIBLE: False} if is_uncovered else {}
+                gaps.append({**gap, names[0]: part[0], names[1]: part[1], **facts})
+        return self._relabel(pl.DataFrame(gaps, schema=missing.schema))
+
+    def add_unrequired(self, gaps: Gaps) -> Gaps:
+        """Return *gaps* with those of an endpoint of events, of which no row is required."""
+        if self._is_required or self._policy is None or not self._units:
+            return gaps
+        unit, subject = self._policy.unit_column, self._policy.subject_column
+        parts: list[dict[str, Any]] = []
+        for name, units in self._units.items():
+            of_subject = {} if subject is None or name in CHAIN else {subject: int(name)}
+            parts += [
+                {**of_subject, f"first_{unit}": first, f"last_{unit}": last}
+                for first, last in units
+            ]
+        frame = pl.DataFrame(parts).with_columns(
+            pl.lit(value=False).alias(IMPOSSIBLE), pl.lit(NOT_IN_DATASET).alias(REASON)
+        )
+        return gaps._replace(missing=pl.concat([gaps.missing, frame], how="diagonal"))
+
+    @staticmethod
+    def _relabel(missing: pl.DataFrame) -> pl.DataFrame:
+        return missing.with_columns(pl.col(REASON).replace(UNKNOWN, NOT_IN_DATASET))
+
+
+def find_uncovered_units(
+    policy: CachePolicy | None, uncovered: Iterable[tuple[Call, str]]
+) -> dict[str, Intervals]:
+    """Return the requested units that are stated as *uncovered*, by subject.
+
+    The subject of rows of the whole chain is ``""``.
+    """
+    found: dict[str, list[Interval]] = {}
+    for call, header in uncovered:
+        if policy is None:
+            break
+        requested = [
+            interval
+            for expected in call.expected
+            for interval in intervals_of(expected.values.get(policy.unit_column, ()))
+        ]
+        for subjects, units in parse_uncovered(header):
+            names = [str(n) for first, last in subjects for n in range(first, last + 1)]
+            clipped = [part for unit in requested for part in clip_intervals(units, *unit)]
+            for name in names or CHAIN:
+                if clipped:
+                    found.setdefault(name, []).extend(clipped)
+    return {subject: merge_intervals(units) for subject, units in found.items()}

@@ -1,0 +1,60 @@
+"""The part of a table that a dataset does not cover: some validators, epochs or slots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.dataset.coverage import WHOLE_CHAIN
+from beaconframes.endpoint.cache_policy import CachePolicy
+from beaconframes.endpoint.intervals import merge_intervals, subtract_intervals
+from beaconframes.endpoint.uncovered import encode_uncovered
+
+if TYPE_CHECKING:
+    from beaconframes.calendar import Chain
+    from beaconframes.endpoint import Endpoint, Fields
+    from beaconframes.endpoint.intervals import Interval, Intervals
+    from beaconframes.server.dataset_view import DatasetView
+
+
+def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str:
+    """Return the header with the units that *view* does not cover, of the requested validators.
+
+    The text is empty for a table without coverage: all of its rows are there.
+    """
+    grid = view.grids.get(endpoint.table.table_name)
+    policy = None if grid is None else CachePolicy.of(endpoint)
+    if grid is None or policy is None:
+        return ""
+    stored, requested = unit_of(grid.unit), unit_of(policy.unit_column)
+    if stored != requested and {stored, requested} != {"epoch", "slot"}:
+        return ""
+    subjects = [WHOLE_CHAIN]
+    if grid.subject is not None:
+        if policy.subject is None or not policy.subject.resolves_pubkeys:
+            return ""
+        subjects = [str(index) for index in sorted(policy.subject.resolve(fields, view))]
+    last = view.head.latest(stored, view.chain)
+    covered = view.dataset.coverage(endpoint.table.table_name, subjects, last=last)
+    uncovered: dict[str, Intervals] = {}
+    for subject in subjects:
+        units = subtract_intervals([(0, last)], covered.get(subject, ()))
+        uncovered[subject] = convert(units, stored, requested, view.chain)
+    return encode_uncovered(uncovered)
+
+
+def unit_of(column: str) -> Any:
+    """Return the unit of a column: ``slot`` for ``block_slot``."""
+    return column.rpartition("_")[2]
+
+
+def convert(units: Intervals, stored: str, requested: str, chain: Chain) -> Intervals:
+    """Return *units* of one kind in another; an epoch with an uncovered slot is uncovered."""
+    size = chain.slots_per_epoch
+    if stored == requested:
+        return units
+    parts: list[Interval]
+    if requested == "slot":
+        parts = [(first * size, (last + 1) * size - 1) for first, last in units]
+    else:
+        parts = [(first // size, last // size) for first, last in units]
+    return merge_intervals(parts)

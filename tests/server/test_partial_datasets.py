@@ -1,0 +1,174 @@
+"""What a served dataset does not cover is missing: not unknown, not zero, and no contradiction."""
+
+from __future__ import annotations
+
+import httpx
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.dataset import Grid
+from beaconframes.endpoint.uncovered import MAX_HEADER, encode_uncovered, parse_uncovered
+from beaconframes.v1.epochs import Epochs
+from beaconframes.v1.slot_withdrawals import SlotWithdrawals
+
+from ..support import small_dataset as small
+
+NOT_IN_DATASET = "not in the dataset"
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory):
+    """Validators 1 to 3 in epochs 50 to 99, and slots of these epochs."""
+    cells = small.cells(range(1, 4), range(50, 100))
+    grid = Grid("validator_index", "epoch", ("validator_index", "epoch"))
+    covered = {str(index): ((50, 99),) for index in range(1, 4)}
+    by_slot, by_epoch = (Grid(None, unit, (unit,)) for unit in ("block_slot", "epoch"))
+    slots, epochs = {"": ((400, 799),)}, {"": ((50, 99),)}
+    return small.create(
+        tmp_path_factory.mktemp("partial") / "data",
+        attestations=(small.duties(cells), grid, covered),
+        balance_history=(small.balances(cells), grid, covered),
+        validators=small.validators(range(1, 4)),
+        slot_withdrawals=(SlotWithdrawals.empty(), by_slot, slots),
+        epochs=(epoch_rows(range(50, 100)), by_epoch, epochs),
+    )
+
+
+def epoch_rows(numbers):
+    """Return epochs whose other columns are zero."""
+    rows = pl.DataFrame({"epoch": list(numbers)}, schema={"epoch": pl.Int64})
+    zeros = {name: pl.lit(0) for name in Epochs.schema() if name not in ("epoch", "time")}
+    return small.fit(Epochs, rows.with_columns(**zeros))
+
+
+@pytest.fixture(scope="module", params=["spec", "public"])
+def local(request, dataset):
+    """The dataset, served on either wire."""
+    with bf.local(dataset, wire=request.param) as local:
+        yield local
+
+
+@pytest.fixture
+def explorer(local):
+    """The explorer of that server."""
+    return local.explorer
+
+
+@pytest.mark.parametrize("load", [bf.load_balance_history, bf.load_attestations])
+def test_epochs_and_validators_that_are_not_covered_are_missing(explorer, load):
+    """Row 6: each gap has the reason, and the covered rows are returned."""
+    with pytest.warns(bf.MissingRows, match="1 not in the dataset"):
+        found = load([1, 7], since=40, until=60, explorer=explorer)
+
+    assert [(1, epoch) for epoch in range(50, 61)] == found.select(
+        "validator_index", "epoch"
+    ).rows()
+    assert [(1, 40, 49, NOT_IN_DATASET), (7, 40, 60, NOT_IN_DATASET)] == bf.missing().rows()
+
+
+@pytest.mark.filterwarnings("error")
+def test_covered_rows_load_without_a_warning(explorer):
+    """Coverage of another part of the table changes nothing."""
+    found = bf.load_balance_history([1, 2, 3], since=50, until=99, explorer=explorer)
+    empty = bf.load_slot_withdrawals(range(400, 404), explorer=explorer)
+
+    assert (150, 0) == (found.height, empty.height)
+    assert bf.missing().is_empty()
+
+
+def test_a_missing_row_inside_the_coverage_is_still_a_contradiction(tmp_path):
+    """Coverage says that the epoch is complete, so a hole is an error."""
+    cells = small.cells([1], range(160)).filter(pl.col("epoch") != 70)
+    grid = Grid("validator_index", "epoch", ("validator_index", "epoch"))
+    dataset = small.create(
+        tmp_path / "data",
+        balance_history=(small.balances(cells), grid, {"1": ((60, 99),)}),
+        validators=small.validators([1]),
+    )
+    with bf.local(dataset), pytest.raises(bf.errors.IntegrityError, match="epoch 70") as caught:
+        bf.load_balance_history(1, since=50, until=80)
+
+    reasons = caught.value.missing.select("first_epoch", "last_epoch", "reason").rows()
+    assert (50, 59, NOT_IN_DATASET) in reasons
+
+
+def test_no_validator_is_unknown_to_a_dataset(explorer):
+    """Row 6: a dataset of some validators cannot say which others exist."""
+    with pytest.warns(bf.MissingRows, match=r"1 not in the dataset \(9\)"):
+        found = bf.load_validators([1, 9], explorer=explorer)
+
+    assert [1] == found["validator_index"].to_list()
+
+
+def test_events_of_slots_that_are_not_covered_are_missing(explorer):
+    """Row 6: a slot without withdrawals is complete; an uncovered one is not zero."""
+    with pytest.warns(bf.MissingRows, match="block_slot 800") as caught:
+        found = bf.load_slot_withdrawals([799, 800], explorer=explorer)
+
+    assert found.is_empty()
+    assert 1 == len(caught)
+    assert [(800, 800, NOT_IN_DATASET)] == bf.missing().rows()
+
+
+def test_epochs_that_are_not_covered_are_missing(explorer):
+    """Row 6: an object that is not there is neither a bad request nor a contradiction."""
+    with pytest.warns(bf.MissingRows, match="epoch 48 to 49"):
+        found = bf.load_epochs(since=48, until=51, explorer=explorer)
+
+    assert [50, 51] == found["epoch"].to_list()
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda: bf.load_slot_withdrawals([799, 800]),
+        lambda: bf.load_balance_history([1, 7], since=98, until=101),
+    ],
+    ids=["events", "required rows"],
+)
+def test_a_store_does_not_hold_uncovered_units_as_empty(dataset, tmp_path, load):
+    """The second load, from the store, reports the same gaps as the first."""
+    gaps = []
+    with bf.local(dataset, store=tmp_path / "store"):
+        for _ in range(3):
+            with pytest.warns(bf.MissingRows):
+                load()
+            gaps.append(bf.missing().rows())
+
+    assert gaps[0] == gaps[1] == gaps[2] != []
+
+
+def test_other_clients_get_an_error_for_an_uncovered_object_and_a_header_for_a_list(local):
+    """Lists stay as documented; their header names what they do not cover."""
+    with httpx.Client(base_url=f"{local.url}/api/v1") as client:
+        epoch = client.get("/epoch/3")
+        rows = client.get("/validator/1,7/balancehistory", params={"latest_epoch": 60})
+        covered = client.get("/validator/1/proposals")
+
+    assert 404 == epoch.status_code
+    assert "this dataset does not have the requested rows" in epoch.text
+    assert 11 == len(rows.json()["data"])
+    expected = [([(7, 7)], [(0, 159)]), ([(1, 1)], [(0, 49), (100, 159)])]
+    stated = parse_uncovered(rows.headers["x-beaconframes-uncovered"])
+    assert sorted(expected) == sorted(([*map(tuple, a)], [*map(tuple, b)]) for a, b in stated)
+    assert "x-beaconframes-uncovered" not in covered.headers
+
+
+def test_a_long_header_states_all_units_together():
+    """Many different gaps are stated as one that contains them, within the limit."""
+    uncovered = {str(n): tuple((k * 10, k * 10 + n % 9) for k in range(99)) for n in range(100)}
+
+    header = encode_uncovered(uncovered)
+
+    assert len(header) <= MAX_HEADER
+    ((subjects, units),) = parse_uncovered(header)
+    assert [(0, 99)] == [tuple(part) for part in subjects]
+    assert (0, 988) == (units[0][0], units[-1][1])
+    assert "" == encode_uncovered({"1": ()})
+
+
+@pytest.mark.parametrize("header", ["", "x", "[[1]]", '[[[["a", 2]], []]]', "{}"])
+def test_an_invalid_header_states_nothing(header):
+    """A service that sends nonsense changes no result."""
+    assert [] == parse_uncovered(header)
