@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beaconframes.beacon_node.attestations import (
@@ -174,7 +174,8 @@ def test_orphaned_blocks_include_nothing():
     assert build_slot_attestations(chain.spec, votes).height == len(votes) > 0
 
 
-@given(st.lists(st.booleans(), max_size=300))
+@settings(max_examples=50)
+@given(st.lists(st.booleans(), max_size=70))
 def test_bit_lists_are_decoded_to_their_bits(bits):
     """The SSZ encoding puts a delimiter bit after the last one."""
     number = sum(bit << n for n, bit in enumerate(bits)) | 1 << len(bits)
@@ -191,6 +192,7 @@ def test_a_bit_list_without_a_delimiter_is_invalid(text):
 ATTESTATION = ("message", "body", "attestations", 0)
 
 
+@settings(max_examples=30)
 @given(st.binary(max_size=3))
 def test_bits_of_another_length_are_an_error_that_names_slot_and_attestation(data):
     """Any bytes either have one bit per member, or are refused; nothing else is raised."""
@@ -216,6 +218,7 @@ def test_bits_of_another_length_are_an_error_that_names_slot_and_attestation(dat
         (("committee_bits",), "0x01", "has 9 aggregation_bits, but its committees have"),
         (("committee_bits",), "0x00", "has 9 aggregation_bits, but its committees have 0"),
         (("committee_bits",), "0x0300", "has 2 bytes of committee_bits"),
+        (("data", "index"), "1", "has index 1, but it must be below 1"),
         (("data", "slot"), "18", "is for slot 18"),
         (("data", "slot"), str(2**64), "is for slot 1844"),
         (("data", "slot"), "15", "target epoch 2"),
@@ -232,11 +235,14 @@ def test_an_attestation_that_fits_no_committee_is_an_error(path, value, message)
     assert message in caught.value.message
 
 
-def test_an_unknown_committee_before_electra_is_an_error():
+@pytest.mark.parametrize(
+    ("index", "message"), [("1", "names committee 1 of slot 39"), ("4", "has index 4")]
+)
+def test_an_unknown_committee_before_electra_is_an_error(index, message):
     chain = load_blocks("capella")
-    block = chain.change(40, (*ATTESTATION, "data", "index"), "1")
+    block = chain.change(40, (*ATTESTATION, "data", "index"), index)
     slots = read_slots(chain.spec, {40: block}, proposers={})
-    with pytest.raises(ResponseError, match=r"attestations\[0\] names committee 1"):
+    with pytest.raises(ResponseError, match=rf"attestations\[0\] {message}"):
         read_votes(chain.spec, slots, chain.committees)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from datetime import UTC, datetime
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from beaconframes.beacon_node.attestations import build_slot_attestations, read_votes
 from beaconframes.beacon_node.blocks import build_block_tables, build_blocks, decode_graffiti
 from beaconframes.beacon_node.slot_blocks import (
     find_last_block,
@@ -17,7 +21,7 @@ from beaconframes.beacon_node.slot_blocks import (
     read_slots,
 )
 from beaconframes.errors import ResponseError
-from beaconframes.v1 import _blocks, graffiti_wall
+from beaconframes.v1 import ENDPOINTS, _blocks, graffiti_wall
 
 from ..support.recorded_blocks import load_blocks
 
@@ -394,11 +398,53 @@ def test_proposer_duties_of_other_slots_are_an_error(data, message):
         parse_proposers(load_blocks("electra").spec, 1, data)
 
 
-def test_every_table_has_the_schema_of_its_loader(tables):
-    from beaconframes.v1 import ENDPOINTS
+def test_every_table_is_served_and_loaded_without_a_change(tables):
+    """The local explorer writes the rows of each table, and a loader reads the same rows."""
+    served = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
+    for name in ("capella", "electra"):
+        clock = load_blocks(name).spec.chain
+        for table_name, frame in tables[name].items():
+            if table_name == "deposit_requests":  # No loader reads them.
+                continue
+            table = served[table_name]
+            assert table.schema() == frame.schema
+            table.check(frame, clock)
+            loaded = table.decode([table.encode(frame, clock)], clock)
+            assert frame.equals(table.arrange(loaded)), table_name
 
-    schemas = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
-    for name, frame in tables["capella"].items():
-        if name in schemas:
-            assert schemas[name].schema() == frame.schema
-            schemas[name].check(frame, load_blocks("capella").spec.chain)
+
+def list_paths(value, path=()):
+    """Yield the path of each value in a block, of two items of each list."""
+    if path:
+        yield path
+    steps = value.items() if isinstance(value, dict) else enumerate(value[:2])
+    for step, part in steps if isinstance(value, dict | list) else ():
+        yield from list_paths(part, (*path, step))
+
+
+@functools.cache
+def list_places():
+    """Return the slots of blocks with operations of all kinds, and the paths of their values."""
+    answers = load_blocks("electra").answers
+    slots = (18, 28, 42, 43, 90, 98)
+    return [(slot, path) for slot in slots for path in list_paths(answers[slot])]
+
+
+WRONG = [None, ..., "", "0x", "0xzz", "-1", "1.5", -5, 1.5, True, [], [None], {}, "\ud800",
+         str(2**63), str(2**64), "9" * 40, "0x" + "ff" * 32]  # fmt: skip
+
+
+@settings(max_examples=25)
+@given(st.data(), st.sampled_from(WRONG))
+def test_any_wrong_value_gives_rows_or_an_error_that_names_the_slot(data, value):
+    """No value in a response raises an error of another library."""
+    chain, (slot, path) = load_blocks("electra"), data.draw(st.sampled_from(list_places()))
+    block, refused = chain.change(slot, path, value), None
+    try:
+        slots = read_slots(chain.spec, {slot: block}, proposers={}, last_root="0x" + "ab" * 32)
+        votes = read_votes(chain.spec, slots, chain.committees)
+        assert build_block_tables(chain.spec, slots)["blocks"].height == 1
+        assert build_slot_attestations(chain.spec, votes).height == len(votes)
+    except ResponseError as error:
+        refused = error.message
+    assert refused is None or f"slot {slot}" in refused

@@ -128,6 +128,10 @@ def _check_data(spec: Spec, vote: IncludedVote) -> None:
         )
     if data.source.epoch > data.target.epoch:
         raise vote.build_error(f"has source epoch {data.source.epoch}, after its target")
+    # Since Electra, committee_bits replace the index, which is always 0.
+    limit = spec.max_committees_per_slot if vote.attestation.committee_bits is None else 1
+    if data.index >= limit:
+        raise vote.build_error(f"has index {data.index}, but it must be below {limit}")
 
 
 def _find_signers(spec: Spec, vote: IncludedVote, committees: SlotCommittees) -> IncludedVote:

@@ -250,7 +250,7 @@ def parse_block(
     """
     try:
         block = msgspec.convert(data, SignedBlock, strict=False)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeError) as error:
         raise build_error(slot, str(error).replace("`$.", "`")) from None
     if block.message.slot != slot:
         raise build_error(slot, f"message.slot is {block.message.slot}")
