@@ -13,6 +13,7 @@ from beaconframes.v1.validator_stats import ValidatorStats
 from ..support.chain_tables import (
     ETH,
     GENESIS,
+    assert_served,
     build_amounts,
     build_balances,
     build_blocks,
@@ -75,6 +76,9 @@ def frames():
             {"slot": 9, "proposer_index": OTHER, "sync_aggregate_bits": NONE_SIGNED,
              "status": "orphaned", "proposer_slashings_count": 1},
             {"slot": 20, "proposer_index": MEMBER, "sync_aggregate_bits": NONE_SIGNED},
+            # The second block of a double proposal: its slot has a canonical block.
+            {"slot": 20, "proposer_index": MEMBER, "sync_aggregate_bits": NONE_SIGNED,
+             "status": "orphaned"},
             {"slot": 33, "proposer_index": MEMBER, "sync_aggregate_bits": ALL_SIGNED},
         ),
         "sync_committees": pl.concat(committees),
@@ -113,9 +117,9 @@ def test_a_day_worked_out_by_hand(frames):
         (0, 32 * ETH, 32 * ETH, 32 * ETH),  # it did not exist when the day started
     ] == select_day(rows, 0, *balances)
     assert [(2,), (0,), (0,)] == select_day(rows, 0, "missed_attestations")
-    # Slots without a block are of validator 0: 32 slots, less the four blocks.
+    # Slots without a block are of validator 0: 32 slots, less the four with a block.
     kinds = ("proposed_blocks", "missed_blocks", "orphaned_blocks")
-    assert [(1, 28, 0), (2, 0, 1), (0, 0, 0)] == select_day(rows, 0, *kinds)
+    assert [(1, 28, 1), (2, 0, 1), (0, 0, 0)] == select_day(rows, 0, *kinds)
     slashings = ("attester_slashings", "proposer_slashings")
     assert [(0, 0), (2, 0), (0, 0)] == select_day(rows, 0, *slashings)
     deposits = ("deposits_count", "deposits_amount_gwei")
@@ -190,6 +194,7 @@ def test_columns_without_a_source_are_null(frames, table, columns):
         rows = found.filter(day=0)
         assert whole.drop(columns).equals(rows.drop(columns))
         assert {rows.height} == {rows[name].null_count() for name in columns}
+        assert_served(ValidatorStats, found)
 
 
 def test_a_validator_with_a_gap_has_no_row(frames):

@@ -12,6 +12,7 @@ from beaconframes.v1.epochs import Epochs
 from ..support.chain_tables import (
     CHAIN,
     ETH,
+    assert_served,
     build_balances,
     build_blocks,
     build_income,
@@ -95,6 +96,7 @@ def test_participation_is_null_without_income(frames):
         rows = derive_epochs(tables)
         assert whole.drop(*votes, "rewards_exported").equals(rows.drop(*votes, "rewards_exported"))
         assert (None, None) == rows.select(votes).row(1)
+        assert_served(Epochs, rows)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from beaconframes.v1.performance import Performance
 
 from ..support.chain_tables import (
     ETH,
+    assert_served,
     build_balances,
     build_income,
     build_tables,
@@ -92,6 +93,20 @@ def test_windows_that_are_not_covered_are_null(frames):
     assert 0 == found[Leaderboard].height
 
 
+def test_ranks_need_seven_days(frames):
+    """Step 11: with the income of the last 7 days the ranks are known; longer sums are null."""
+    tables = build_tables(frames, last=LAST, income_history=((12, LAST),))
+    found = derive_all(tables, "performance", "leaderboard")
+
+    assert (9, 42, None, None, 10, None) == find_income(tables)[OLD]
+    assert [2, 1, None, None] == found[Performance]["rank_7d"].to_list()
+    top = found[Leaderboard]
+    sums = top.select("performance_7d_gwei", "performance_31d_gwei", "performance_total_gwei")
+    assert [(300, 300, 400), (42, None, None)] == sums.rows()
+    for table, rows in found.items():
+        assert_served(table, rows)
+
+
 @pytest.mark.parametrize(
     ("coverage", "expected"),
     [
@@ -138,6 +153,7 @@ def find_rewards(frames, produced, **coverage):
     """Return the rewards of OLD and YOUNG, and how many blocks of the others."""
     tables = build_tables(frames | {"execution_blocks": produced}, last=LAST, **coverage)
     rows = derive_all(tables, "execution_performance")[ExecutionPerformance]
+    assert_served(ExecutionPerformance, rows)
     assert ExecutionPerformance.schema() == rows.schema
     return rows.select(WEI_WINDOWS).rows()
 

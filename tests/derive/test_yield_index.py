@@ -17,6 +17,7 @@ from ..support.chain_tables import (
     CHAIN,
     ETH,
     GENESIS,
+    assert_served,
     build_amounts,
     build_balances,
     build_income,
@@ -98,6 +99,7 @@ def test_a_day_worked_out_by_hand(frames):
     assert pytest.approx(365 * 3000 / (64 * 10**9), abs=1e-16) == row["el_apr"]
     # Day 0 is not covered, so no mean is known.
     assert {None} == {value for name, value in row.items() if "_avg_" in name}
+    assert_served(YieldIndex, rows)
 
 
 def test_consolidations_move_ether_without_reward(frames):
@@ -167,6 +169,25 @@ def test_balances_at_the_ends_of_the_day_suffice(frames):
     tables = build_tables(frames, epochs=((4, 8),), last=8, balance_history=((4, 4), (8, 8)))
 
     assert [1] == derive_index(tables)["day"].to_list()
+
+
+def test_a_day_of_the_minimal_preset():
+    """Step 11: slots of two seconds, 8 an epoch, so a day has 5400 epochs and 43,200 slots."""
+    minimal = replace(CHAIN, name="minimal", seconds_per_slot=2)
+    frames = {
+        "validators": build_validators({}),
+        "balance_history": build_balances({5400: [32 * ETH], 10_800: [32 * ETH + 7]}),
+        "deposit_events": build_amounts((43_200, 0, ETH), (86_401, 0, ETH)),
+        "withdrawal_events": build_amounts((43_201, 0, 10), (86_400, 0, 20)),
+        "income_history": build_income((0, 5400, 0, 5), (0, 10_799, 0, 6), (0, 10_800, 0, 7)),
+    }
+
+    rows = derive_index(build_tables(frames, last=10_801, chain=minimal))
+
+    assert [1] == rows["day"].to_list()
+    assert [GENESIS + timedelta(days=1)] == rows["time"].to_list()
+    assert [37 * WEI] == rows["consensus_rewards_sum_wei"].to_list()
+    assert [11] == rows["tx_fees_sum_wei"].to_list()
 
 
 def test_an_unknown_fee_or_balance_is_no_zero(frames):

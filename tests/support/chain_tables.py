@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import polars as pl
+from polars.testing import assert_frame_equal
 
 from beaconframes.calendar import Chain
 from beaconframes.derive import ChainTables, Coverage
@@ -115,3 +116,9 @@ def build_blocks(*blocks, epochs=range(16)):
     frame = pl.DataFrame(rows, schema_overrides={"sync_aggregate_bits": pl.String})
     root = pl.when(status="proposed").then(pl.format("0x{}", "slot"))
     return frame.with_columns(epoch=pl.col("slot") // 8, block_root=root).sort("slot", "status")
+
+
+def assert_served(table, rows):
+    """Assert that a local explorer can send the rows, and that a client reads the same ones."""
+    received = table.decode([table.encode(rows, CHAIN)], CHAIN)
+    assert_frame_equal(rows, received, check_row_order=False)

@@ -18,9 +18,21 @@ class ExecutionPerformance(Table):
     """Execution-layer rewards by period. One row per validator."""
 
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
-    performance_1d_wei = Wei("Rewards of the last 24 hours.", wire="performance1d")
-    performance_7d_wei = Wei("Income of the last 7 days.", wire="performance7d")
-    performance_31d_wei = Wei("Income of the last 31 days.", wire="performance31d")
+    performance_1d_wei = Wei(
+        "Rewards of the last 24 hours; null if a dataset does not have all of it.",
+        wire="performance1d",
+        nullable=True,
+    )
+    performance_7d_wei = Wei(
+        "Income of the last 7 days; null if a dataset does not have all of it.",
+        wire="performance7d",
+        nullable=True,
+    )
+    performance_31d_wei = Wei(
+        "Income of the last 31 days; null if a dataset does not have all of it.",
+        wire="performance31d",
+        nullable=True,
+    )
     performance_365d_wei = Wei(
         "Income of the last 365 days.", wire="performance365d", optional=True
     )

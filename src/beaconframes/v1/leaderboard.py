@@ -26,8 +26,16 @@ class Leaderboard(Table):
     balance_gwei = Gwei("Balance at the end of the last day.", wire="balance", minimum=0)
     performance_1d_gwei = Gwei("Income of the last day; may be negative.", wire="performance1d")
     performance_7d_gwei = Gwei("Income of the last 7 days.", wire="performance7d")
-    performance_31d_gwei = Gwei("Income of the last 31 days.", wire="performance31d")
-    performance_365d_gwei = Gwei("Income of the last 365 days.", wire="performance365d")
+    performance_31d_gwei = Gwei(
+        "Income of the last 31 days; null if a dataset does not have all of it.",
+        wire="performance31d",
+        nullable=True,
+    )
+    performance_365d_gwei = Gwei(
+        "Income of the last 365 days; null if a dataset does not have all of it.",
+        wire="performance365d",
+        nullable=True,
+    )
     performance_total_gwei = Gwei(
         "Income since activation.", wire=("performancetotal", "performanceTotal"), optional=True
     )
