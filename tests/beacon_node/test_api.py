@@ -332,7 +332,7 @@ def test_each_fault_is_a_known_quirk():
     made_up = {
         "no-post-ids", "missing-ids", "pruned-duties", "no-attestation-rewards", "truncated-ssz",
         "duplicate-attestation-rewards", "json-instead-of-ssz", "state-of-another-slot",
-        "restarting",
+        "restarting", "no-old-blocks",
     }  # fmt: skip
 
     assert set(QUIRKS) | made_up == set(FAULTS)

@@ -171,6 +171,20 @@ class OldDutiesPruned(Fault):
         return None
 
 
+class NoOldBlocks(Fault):
+    """After checkpoint sync without backfill, a node of any client has no old blocks."""
+
+    name = "no-old-blocks"
+
+    def __init__(self, first_slot=200):
+        self.first_slot = first_slot
+
+    def refuse(self, node, request):
+        slot = request.args.get("block_id", "")
+        is_old = slot.isdigit() and int(slot) < self.first_slot
+        return node.no_block(slot) if is_old and "/beacon/rewards/" not in request.route else None
+
+
 class NoRewardsRoutes(Fault):
     """Lodestar 1.5.1 has no rewards routes at all. Measured; ChainSafe/lodestar#6484 adds them."""
 

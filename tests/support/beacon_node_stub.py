@@ -196,6 +196,7 @@ class Recording:
 
         None for a slot that is neither the first nor the last one of an epoch.
         """
+        slot = self.same_state(slot)
         if ("validators", slot) in self.ok:
             return self.ok["validators", slot]
         if slot % self.slots_per_epoch not in {0, self.slots_per_epoch - 1}:
@@ -204,6 +205,25 @@ class Recording:
             return None
         self.ok["validators", slot] = text = dump({"data": self._skipped_state(slot)}).decode()
         return text
+
+    def same_state(self, slot):
+        """Return the last slot of the epoch, if no block comes after *slot* in its epoch."""
+        last = slot - slot % self.slots_per_epoch + self.slots_per_epoch - 1
+        has_blocks = any(("block", later) in self.ok for later in range(slot + 1, last + 1))
+        return slot if has_blocks or slot % self.slots_per_epoch == 0 else last
+
+    def ssz_state(self, slot):
+        """Return the SSZ state of a slot, None if it is not recorded.
+
+        That of an epoch's last block is the state of the last slot with the slot of the block: it
+        also has the roots of the skipped slots between.
+        """
+        found = slot if slot == "genesis" else self.same_state(slot)
+        text = self.ok.get(("state", found)) or self.ok.get(("replayed_state", found))
+        if text is None:
+            return None
+        body = base64.b64decode(json.loads(text)["ssz"])
+        return body if slot == found else body[:40] + slot.to_bytes(8, "little") + body[48:]
 
     def _skipped_state(self, slot):
         """Return the validators of a state without a block of its own slot.
@@ -483,30 +503,38 @@ class BeaconNodeStub:
             reached = [f for f in schedule if int(f["epoch"]) <= slot // self.slots_per_epoch]
             return data(reached[-1], execution_optimistic=False)
         if name == "finality_checkpoints":
-            text = self._finality(slot)
-            return self._missing(request) if text is None else Answer(body=text.encode())
+            return self._checkpoints(request, slot)
         if name in PENDING:
             if self.recording.fork(slot) not in {"electra", "fulu"}:
                 return self.error(400, "state is prior to electra")
             text = self.recording.ok.get((name, self._recorded_slot(name, slot, state_id)))
             return self._missing(request) if text is None else Answer(body=text.encode())
-        epoch = int((request.values("epoch") or [slot // self.slots_per_epoch])[0])
+        return self._members(request, name, slot // self.slots_per_epoch)
+
+    def _checkpoints(self, request, slot):
+        text = self._finality(slot)
+        if text is None:
+            return self._missing(request)
+        answer = Answer(body=text.encode())
+        if self._finalized is None or slot != self.head:
+            return answer
+        checkpoint = {**answer.data["finalized"], "epoch": str(self._finalized)}
+        return answer.with_data({**answer.data, "finalized": checkpoint})
+
+    def _members(self, request, name, own):
+        epoch = int((request.values("epoch") or [own])[0])
         period = int(self.recording.spec["EPOCHS_PER_SYNC_COMMITTEE_PERIOD"])
-        own = slot // self.slots_per_epoch
-        if name == "committees":
-            if not own - 1 <= epoch <= own + 1:
-                return self.error(400, f"Epoch {epoch} out of bounds. Current epoch {own}")
-            rows = self.recording.committees(epoch)
-            return data(
-                [
-                    {"index": str(index), "slot": str(slot), "validators": members}
-                    for slot, index, members in rows
-                ],
-                execution_optimistic=False,
-            )
-        if not own // period <= epoch // period <= own // period + 1:
-            return self.error(400, f"Epoch {epoch} is too far from the state's epoch {own}")
-        return Answer(body=self.recording.sync_committee(epoch).encode())
+        if name == "sync_committees":
+            if not own // period <= epoch // period <= own // period + 1:
+                return self.error(400, f"Epoch {epoch} is too far from the state's epoch {own}")
+            return Answer(body=self.recording.sync_committee(epoch).encode())
+        if not own - 1 <= epoch <= own + 1:
+            return self.error(400, f"Epoch {epoch} out of bounds. Current epoch {own}")
+        rows = [
+            {"index": str(index), "slot": str(slot), "validators": members}
+            for slot, index, members in self.recording.committees(epoch)
+        ]
+        return data(rows, execution_optimistic=False)
 
     def _recorded_slot(self, kind, slot, state_id):
         """Return *slot*, or for the head the last slot with a recorded state."""
@@ -553,18 +581,16 @@ class BeaconNodeStub:
     def _ssz_state(self, request):
         state_id = request.args["state_id"]
         slot = "genesis" if state_id == "genesis" else self.find_state(state_id)
-        text = self.recording.ok.get(("state", slot)) or self.recording.ok.get(
-            ("replayed_state", slot)
-        )
         if slot is None:
             return self.no_state(state_id)
-        if text is None:
+        body = self.recording.ssz_state(slot)
+        if body is None:
             return self._missing(request)
         if "octet-stream" not in request.headers.get("accept", ""):
             return self.error(400, "only application/octet-stream is recorded")
         fork = self.recording.fork(0 if slot == "genesis" else slot)
         return Answer(
-            body=base64.b64decode(json.loads(text)["ssz"]),
+            body=body,
             headers={"Content-Type": "application/octet-stream", "Eth-Consensus-Version": fork},
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from beaconframes.beacon_node.node_session import SLOW, SSZ, NodeSession
+from beaconframes.beacon_node.node_session import QUICK, SLOW, SSZ, NodeSession
 from beaconframes.beacon_node.quirks import QUIRKS
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
 from beaconframes.errors import (
@@ -153,7 +153,9 @@ class BeaconApi:
     def version(self) -> str:
         """Return client and version, such as ``Lighthouse/v8.0.1-9f31cd0``; requested once."""
         if not self.session.client_version:
-            version = self._get_object("/eth/v1/node/version").get("version")
+            page = self._fetch("/eth/v1/node/version", timeouts=QUICK)
+            data = self._decode("/eth/v1/node/version", page.data, dict[str, Any])
+            version = data.get("version")
             if not isinstance(version, str) or not version:
                 raise self._schema_error("/eth/v1/node/version", "has no version")
             self.session.client_version = version[:120]
@@ -259,7 +261,7 @@ class BeaconApi:
                 route, f"has {count} committees for the {size} slots of epoch {epoch}"
             )
         if any(label.slot // size != epoch for label in labels):
-            self._count("committee-labels")
+            self.count_correction("committee-labels")
         return self._decode(route, page.data, list[dict[str, Any]])
 
     def sync_committee(self, state_id: int | str, epoch: int) -> NDArray[np.int64]:
@@ -289,8 +291,17 @@ class BeaconApi:
 
     def state(self, state_id: int | str) -> bytes:
         """Return a whole state as SSZ: on mainnet about 350 MB."""
+        return self._request_state(state_id)
+
+    def check_state(self, state_id: int | str) -> None:
+        """Raise the error that `state` would raise, without reading the whole state."""
+        self._request_state(state_id, first_bytes=_SSZ_HEAD.itemsize)
+
+    def _request_state(self, state_id: int | str, first_bytes: int | None = None) -> bytes:
         route = "/eth/v2/debug/beacon/states/{state_id}"
-        page = self._fetch(route, {"state_id": state_id}, accept=SSZ, timeouts=SLOW)
+        page = self._fetch(
+            route, {"state_id": state_id}, accept=SSZ, timeouts=SLOW, first_bytes=first_bytes
+        )
         if len(page.data) < _SSZ_HEAD.itemsize:
             raise self._schema_error(route, f"has {len(page.data)} bytes only")
         head = np.frombuffer(page.data, _SSZ_HEAD, 1)[0]
@@ -378,7 +389,7 @@ class BeaconApi:
             if chosen is None or row.validator_index in chosen:
                 rewards[row.validator_index] += row.reward
         if len({row.validator_index for row in rows}) < len(rows):
-            self._count("duplicate-sync-rewards")
+            self.count_correction("duplicate-sync-rewards")
         for index, reward in rewards.items():
             if abs(reward) > MAX_REWARD:
                 raise self._integrity_error(
@@ -533,7 +544,8 @@ class BeaconApi:
                 )
             previous = row.validator_index
 
-    def _count(self, quirk: str) -> None:
+    def count_correction(self, quirk: str) -> None:
+        """Count that a *quirk* of the client was repaired."""
         with self._lock:
             self.corrected[quirk] += 1
 

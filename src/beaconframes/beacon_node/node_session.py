@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -42,6 +43,8 @@ MAX_BODY: Final = 4 * 2**30
 SLOW: Final = Timeouts(total=1800.0, read=600.0)
 """For what the client may have to regenerate: some need minutes for an old state."""
 USUAL: Final = Timeouts(total=300.0, read=60.0)
+QUICK: Final = Timeouts(total=60.0, read=15.0)
+"""For the first request, which shows whether the address is that of a node."""
 MAX_ATTEMPTS_500: Final = 2
 """Clients also answer 500 to what they do not have, which a retry does not change."""
 
@@ -113,10 +116,16 @@ class NodeSession:
         body: Any = None,
         accept: str = "",
         timeouts: Timeouts = USUAL,
+        first_bytes: int | None = None,
         stop: threading.Event | None = None,
     ) -> ResponsePage:
-        """Return the page of a *route* such as ``/eth/v2/beacon/blocks/{block_id}``."""
+        """Return the page of a *route* such as ``/eth/v2/beacon/blocks/{block_id}``.
+
+        Of an SSZ response, only the *first_bytes* are read.
+        """
         request = self._build(route, path_arguments, query=query, body=body, accept=accept)
+        if first_bytes is not None:
+            request = replace(request, first_bytes=first_bytes)
         return self._session.fetch(request, timeouts=timeouts, stop=stop)
 
     def stream_lines(

@@ -35,7 +35,7 @@ CLIENTS: Final = {
             "--reconstruct-historic-states",
             "after checkpoint sync, old states exist when state reconstruction has ended",
             "--http",
-            "attestation rewards are complete since v4.5.0, and since v7.0.0 after Electra",
+            "rewards routes are complete since v4.5.0, and since v7.0.0 after Electra",
         ),
         Client(
             "Prysm",
@@ -43,7 +43,7 @@ CLIENTS: Final = {
             "needs an empty data directory; older versions have --slots-per-archive-point=32, and "
             "need minutes to regenerate a state",
             "--http-host",
-            "all rewards routes exist since v4.1.0",
+            "rewards routes exist since 2023",
         ),
         Client(
             "Teku",
@@ -51,14 +51,14 @@ CLIENTS: Final = {
             "sync again from an empty data directory; a smaller --data-storage-archive-frequency "
             "makes old states faster",
             "--rest-api-enabled=true",
-            "attestation rewards have their inactivity part since v23.10.0",
+            "rewards routes are complete since the end of 2023",
         ),
         Client(
             "Nimbus",
             "--history=archive",
             "states older than the database need the era archive",
             "--rest",
-            "attestation rewards exist in versions since August 2026",
+            "attestation rewards exist in versions after August 2026",
         ),
         Client(
             "Lodestar",
@@ -66,7 +66,7 @@ CLIENTS: Final = {
             "since v1.30.0; older versions store states every "
             "--chain.archiveStateEpochFrequency epochs",
             "--rest",
-            "attestation rewards exist since v1.17.0, for states in the cache",
+            "rewards routes exist since 2024, for states in the cache",
         ),
         Client(
             "Grandine",
@@ -150,7 +150,7 @@ QUIRKS: Final = {
         ),
         Quirk(
             "no-rewards-routes",
-            "Nimbus before August 2026, Lodestar before v1.17.0",
+            "Nimbus until August 2026, Lodestar until 2024",
             "the rewards routes, or the one of attestations, do not exist",
             "probe",
             "rewards are computed from SSZ states",
@@ -190,7 +190,7 @@ QUIRKS: Final = {
         ),
         Quirk(
             "no-inactivity",
-            "Lighthouse before v4.5.0, Teku before v23.10.0",
+            "Lighthouse before v4.5.0, Teku until the end of 2023",
             "attestation rewards have no inactivity penalty",
             "refused",
             "a row without this field is an error",
@@ -222,7 +222,7 @@ QUIRKS: Final = {
         ),
         Quirk(
             "sync-aggregate-of-one-vote",
-            "Nimbus before v25.1.0",
+            "Nimbus until January 2025",
             "the proposer's reward for sync committee votes is that of a single vote",
             "reconciliation",
             "the balances of the epoch do not agree",

@@ -32,7 +32,7 @@ class Request:
     ``path`` begins with ``/api/``; ``endpoint`` is the route with its placeholders, for errors.
     ``absent`` is the text of the error by which the service says that an object does not exist;
     such a response has no rows, and is no error. ``accept`` is the requested version of the
-    response, where the service has several.
+    response, where the service has several. Only the ``first_bytes`` of the response are read.
     """
 
     method: str
@@ -43,6 +43,7 @@ class Request:
     envelope: Envelope = Envelope.V1
     absent: str = ""
     accept: str = ""
+    first_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ class Transport:
             self._max_body,
             parse,
             self._open,
+            request.first_bytes,
         )
         try:
             with self._lock:
@@ -263,6 +264,7 @@ class _Exchange(threading.Thread):
         max_body: int,
         parse: Parse,
         open_exchanges: set[_Exchange],
+        first_bytes: int | None,
     ) -> None:
         super().__init__(name="beaconframes-http", daemon=True)
         self._open = open_exchanges
@@ -271,6 +273,7 @@ class _Exchange(threading.Thread):
         self._auth = auth
         self._max_body = max_body
         self._parse = parse
+        self._first_bytes = math.inf if first_bytes is None else first_bytes
         self.head: Future[tuple[int, dict[str, str]]] = Future()
         self.page: Future[ResponsePage | None] = Future()
         """The parsed response; None for an error, which the calling thread parses."""
@@ -296,6 +299,8 @@ class _Exchange(threading.Thread):
                     buffer = io.BytesIO()
                     for chunk in self._read_body(response, self._max_body):
                         buffer.write(chunk)
+                        if buffer.tell() >= self._first_bytes:
+                            break
                     body = buffer.getvalue()
                     del buffer
                 else:

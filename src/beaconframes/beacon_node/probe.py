@@ -1,0 +1,449 @@
+"""What a node can answer, found with few requests: client, head, oldest states, tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from beaconframes.beacon_node.quirks import find_client
+from beaconframes.client.summary import render_html, render_text
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, is_since
+from beaconframes.errors import (
+    BeaconframesError,
+    ConnectionFailed,
+    NotFound,
+    NotServed,
+    RateLimited,
+    ServerError,
+    Unauthorized,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from beaconframes.beacon_node.api import BeaconApi
+    from beaconframes.beacon_node.node_session import NodeSession
+
+ABILITIES: Final = {
+    "blocks": "blocks",
+    "states": "validators of old states",
+    "ssz": "SSZ states",
+    "attestation_rewards": "attestation rewards",
+    "block_rewards": "block rewards",
+    "sync_rewards": "sync committee rewards",
+    "duties": "committees of old epochs",
+    "proposers": "proposer duties of old epochs",
+    "pending": "pending queues",
+    "execution": "an execution node",
+}
+"""What a node may be able to answer, by name: in words."""
+
+_INCOME: Final = (
+    ("blocks", "ssz"),
+    ("states", "attestation_rewards", "block_rewards", "sync_rewards"),
+    ("blocks", "states", "duties", "genesis"),
+)
+_BLOCKS: Final = (("blocks",),)
+_DUTIES: Final = (("blocks", "ssz"), ("blocks", "duties"))
+_EXECUTION: Final = (("blocks", "execution"),)
+NEEDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    **dict.fromkeys(
+        (
+            "attester_slashings", "bls_changes", "epoch_slots", "graffiti_wall", "proposals",
+            "proposer_slashings", "slot_deposits", "slot_withdrawals", "slots",
+            "validator_withdrawals", "voluntary_exits",
+        ),
+        _BLOCKS,
+    ),
+    **dict.fromkeys(("attestations", "slot_attestations", "attestation_efficiency"), _DUTIES),
+    **dict.fromkeys(
+        ("income_history", "leaderboard", "performance", "slot_income", "validator_stats"), _INCOME
+    ),
+    "balance_history": (("ssz",), ("states",)),
+    "epochs": (("blocks", "ssz"), ("blocks", "states")),
+    "proposal_luck": (("blocks", "ssz"), ("blocks", "states")),
+    "sync_committees": (("ssz",), ("duties",)),
+    **dict.fromkeys(("latest_state", "validators", "withdrawal_credentials"), ((),)),
+    "validator_queue": (("pending",),),
+    **dict.fromkeys(
+        (
+            "deposit_origin", "deposits", "execution_blocks", "execution_performance",
+            "produced_blocks", "transaction_deposits", "yield_index",
+        ),
+        _EXECUTION,
+    ),
+    **dict.fromkeys(("address_balances", "gas_fees"), (("execution",),)),
+}  # fmt: skip
+"""By table: what it needs. One of the alternatives suffices; ``genesis``: from epoch 0 on."""
+
+NEVER: Final = {
+    "names": "names are not part of the beacon chain: use the explorer API",
+    "pool_stats": "pools are labels of the explorer: use the explorer API",
+    "pool_validators": "pools are labels of the explorer: use the explorer API",
+    "token_balances": "a node cannot list all tokens of an address: use the explorer API",
+}
+"""Tables that no node has, with the reason."""
+
+
+class TableAbility(NamedTuple):
+    """Whether a node can answer a table: since which epoch, or why not."""
+
+    table: str
+    oldest_epoch: int | None
+    """The first epoch that it can answer; None if it cannot answer the table."""
+    reason: str
+    """Why not, or why not earlier; empty if it can answer the whole chain."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a node can answer; prints as a table in a terminal or a notebook.
+
+    ``oldest`` has the first epoch of each ability that the node has, by the names of `ABILITIES`;
+    ``reasons`` says why it does not have the others, or not since the start of the chain.
+    """
+
+    url: str
+    client_version: str
+    chain: str
+    head_slot: int
+    head_epoch: int
+    finalized_epoch: int
+    first_epoch: int = 0
+    """The first epoch of the chain that can be answered at all: that of Altair."""
+    sync_state: str = "synchronized"
+    """Whether the node is synchronized, or how far it is behind."""
+    execution_version: str = ""
+    oldest: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    has_holes: bool = False
+    """Whether states between old ones are missing."""
+    corrected: Mapping[str, int] = field(default_factory=dict)
+    request_count: int = 0
+
+    @property
+    def oldest_state_epoch(self) -> int | None:
+        """Return the first epoch from which all states are there, None without any."""
+        epochs = [self.oldest[name] for name in ("ssz", "states") if name in self.oldest]
+        return min(epochs, default=None)
+
+    @property
+    def archive_hint(self) -> str:
+        """Return the flag with which this client stores old states."""
+        client = find_client(self.client_version)
+        if client is None:
+            return "use an archive node"
+        return f"start {client.name} with {client.archive_flag} ({client.archive_note})"
+
+    @property
+    def tables(self) -> tuple[TableAbility, ...]:
+        """Return for each table since when the node can answer it, or why not."""
+        found = [self._find_table(table) for table in NEEDS]
+        found += [TableAbility(table, None, reason) for table, reason in NEVER.items()]
+        return tuple(sorted(found))
+
+    def find_table(self, table: str) -> TableAbility:
+        """Return since when the node can answer a *table*, or why not."""
+        return next(each for each in self.tables if each.table == table)
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the facts, each with its label."""
+        lines = [
+            ("client", self.client_version),
+            ("chain", self.chain),
+            ("head", f"slot {self.head_slot:,}, epoch {self.head_epoch:,}, {self.sync_state}"),
+            ("finalized", f"epoch {self.finalized_epoch:,}"),
+            ("oldest state", self._describe_oldest()),
+            ("execution", self.execution_version or f"none: {self.reasons.get('execution')}"),
+        ]
+        refused: dict[str, list[str]] = {}
+        for name, reason in self.reasons.items():
+            if name not in self.oldest and name != "execution":
+                refused.setdefault(reason, []).append(ABILITIES[name])
+        lines += [("missing", f"{', '.join(names)}: {reason}") for reason, names in refused.items()]
+        if self.corrected:
+            lines.append(("corrected", ", ".join(sorted(self.corrected))))
+        tables = self.tables
+        for epoch in sorted({each.oldest_epoch for each in tables} - {None}):  # type: ignore[type-var]
+            names = ", ".join(each.table for each in tables if each.oldest_epoch == epoch)
+            lines.append((f"since epoch {epoch:,}", names))
+        missing: dict[str, list[str]] = {}
+        for each in tables:
+            if each.oldest_epoch is None:
+                missing.setdefault(each.reason, []).append(each.table)
+        lines += [
+            ("not available", f"{', '.join(names)}: {reason}") for reason, names in missing.items()
+        ]
+        return lines
+
+    def __str__(self) -> str:
+        """Return the facts, one a line."""
+        return render_text(f"Beacon node {self.url}", self.lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the facts as a table, for a notebook."""
+        return render_html(f"Beacon node {self.url}", self.lines())
+
+    def _describe_oldest(self) -> str:
+        oldest = self.oldest_state_epoch
+        if oldest is None:
+            return f"none: {self.archive_hint}"
+        if oldest <= self.first_epoch:
+            return f"epoch {oldest:,}, the whole chain"
+        holes = ", with holes before it" if self.has_holes else ""
+        return f"epoch {oldest:,}{holes}; for older ones {self.archive_hint}"
+
+    def _find_table(self, table: str) -> TableAbility:
+        oldest = {**self.oldest, "genesis": 0}
+        best: int | None = None
+        for needs in NEEDS[table]:
+            if any(name not in oldest for name in needs):
+                continue
+            epoch = max((oldest[name] for name in needs), default=self.first_epoch)
+            if "genesis" in needs and epoch > self.first_epoch:
+                continue
+            best = epoch if best is None else min(best, epoch)
+        if best is None:
+            return TableAbility(table, None, self._explain(table))
+        best = max(best, self.first_epoch)
+        reason = "" if best == self.first_epoch else f"for older epochs {self.archive_hint}"
+        return TableAbility(table, best, reason)
+
+    def _explain(self, table: str) -> str:
+        """Return why the node cannot answer a table: what it lacks of the first alternatives."""
+        missing = [
+            [name for name in needs if name not in self.oldest and name != "genesis"]
+            for needs in NEEDS[table][:2]
+        ]
+        texts = [", ".join(ABILITIES[name] for name in names) for names in missing if names]
+        known = [self.reasons[name] for names in missing for name in names if name in self.reasons]
+        return f"needs {'; or '.join(dict.fromkeys(texts))}" + (f": {known[0]}" if known else "")
+
+
+def probe(api: BeaconApi, execution: NodeSession | None = None) -> Capabilities:
+    """Return what the node of *api* can answer, and the *execution* node beside it.
+
+    About 20 requests, none with a large response. Raises if there is no connection.
+    """
+    return _Probe(api).run(execution)
+
+
+class _Probe:
+    def __init__(self, api: BeaconApi) -> None:
+        self.api = api
+        self.oldest: dict[str, int] = {}
+        self.reasons: dict[str, str] = {}
+        self.has_holes = False
+        self._proposers: dict[int, int | None] = {}
+
+    def run(self, execution: NodeSession | None) -> Capabilities:
+        api = self.api
+        before = api.request_count
+        version = api.version()
+        spec = self.spec = api.chain_spec
+        head = int(api.head()["header"]["message"]["slot"])
+        finalized = int(api.finality("head")["finalized"]["epoch"])
+        self.first = spec.fork_epochs.get("altair", 0)
+        if self.first == FAR_FUTURE_EPOCH:
+            self.first = 0
+        # The newest epoch whose last state is final.
+        self.newest = finalized - 1
+        if self.newest <= self.first:
+            waits = f"epoch {finalized} is finalized: wait until later epochs are"
+            self.reasons = dict.fromkeys(("blocks", "states", "ssz"), waits)
+        else:
+            self._probe_history()
+        execution_version = self._probe_execution(execution)
+        return Capabilities(
+            url=api.url,
+            client_version=version,
+            chain=spec.name,
+            head_slot=head,
+            head_epoch=spec.epoch_of(head),
+            finalized_epoch=finalized,
+            first_epoch=self.first,
+            sync_state=self._read_sync_state(),
+            execution_version=execution_version,
+            oldest=self.oldest,
+            reasons=self.reasons,
+            has_holes=self.has_holes,
+            corrected=dict(api.corrected),
+            request_count=api.request_count - before,
+        )
+
+    def _probe_history(self) -> None:
+        api, newest = self.api, self.newest
+        self._find("blocks", self._has_block, self.first, newest)
+        self._find("states", self._at_state(lambda slot: api.validators(slot, [0])), self.first)
+        # Between the oldest state and now, other routes of old states may end earlier.
+        oldest = self.oldest.get("states", self.first)
+        self._find("ssz", self._at_state(api.check_state), oldest)
+        self._find(
+            "duties",
+            self._at_state(lambda slot: api.committees(slot, self.spec.epoch_of(slot))),
+            oldest,
+        )
+        self._find("proposers", self._attempt(api.proposer_duties), oldest)
+        # The rewards of an epoch need the state at the end of the next one.
+        self._find("attestation_rewards", self._attempt(self._reward_attester), oldest, newest - 1)
+        oldest = self.oldest.get("attestation_rewards", oldest)
+        for name, request in (
+            ("block_rewards", api.block_rewards), ("sync_rewards", api.sync_rewards),
+        ):  # fmt: skip
+            if reason := self._at_block(request)(newest):
+                self.reasons[name] = reason
+            else:
+                self.oldest[name] = oldest
+        queue = api.pending_deposits
+        has_queues = is_since(self.spec.fork_at(newest), "electra")
+        if has_queues and (reason := self._at_state(queue)(newest)):
+            self.reasons["pending"] = reason
+        else:
+            self.oldest["pending"] = self.first
+
+    def _find(
+        self,
+        name: str,
+        check: Callable[[int], str],
+        first: int,
+        newest: int | None = None,
+    ) -> None:
+        """Find the first epoch since which *check* returns no reason against it."""
+        newest = self.newest if newest is None else newest
+        if reason := check(newest):
+            self.reasons[name] = reason
+            return
+        oldest = first
+        if first < newest and (reason := check(first)):
+            self.reasons[name] = reason
+            oldest = _bisect(lambda epoch: not check(epoch), first, newest)
+        elif name == "states" and (reason := check(middle := (first + newest) // 2 | 1)):
+            # Some clients have states at intervals only, of epochs that are multiples.
+            self.has_holes = True
+            self.reasons[name] = reason
+            oldest = _bisect(lambda epoch: not check(epoch), middle, newest)
+        self.oldest[name] = oldest
+
+    def _attempt(self, request: Callable[[int], object]) -> Callable[[int], str]:
+        """Return a check of an epoch that sends *request*."""
+
+        def check(epoch: int) -> str:
+            try:
+                request(epoch)
+            except (ConnectionFailed, RateLimited, Unauthorized):
+                raise
+            except NotServed as error:
+                return f"{error.message}. {error.hint}"
+            except BeaconframesError as error:
+                return error.message
+            return ""
+
+        return check
+
+    def _at_state(self, request: Callable[[int], object]) -> Callable[[int], str]:
+        """Return a check that sends *request* with the last slot of an epoch.
+
+        If the client has no states of skipped slots, with the last slot that has a block.
+        """
+
+        def send(epoch: int) -> None:
+            last = self.spec.first_slot_of(epoch + 1) - 1
+            try:
+                request(last)
+            except (NotFound, ServerError):
+                slot = self._find_last_block(epoch)
+                if slot is None or slot == last:
+                    raise
+                request(slot)
+                self.api.count_correction("skipped-slot-state")
+
+        return self._attempt(send)
+
+    def _at_block(self, request: Callable[[int], object]) -> Callable[[int], str]:
+        """Return a check that sends *request* with the last block of an epoch."""
+
+        def send(epoch: int) -> None:
+            if (slot := self._find_last_block(epoch)) is not None:
+                request(slot)
+
+        return self._attempt(send)
+
+    def _has_block(self, epoch: int) -> str:
+        """Return why an epoch seems to have no blocks: of four slots, none has one."""
+        step = max(1, self.spec.slots_per_epoch // 4)
+        last = self.spec.first_slot_of(epoch + 1) - 1
+        for slot in range(last, last - self.spec.slots_per_epoch, -step):
+            if self._find_proposer(slot) is not None:
+                return ""
+        return f"no block of epoch {epoch}: the node did not download old blocks"
+
+    def _reward_attester(self, epoch: int) -> None:
+        """Request the attestation rewards of a validator that was active in *epoch*."""
+        slot = self._find_last_block(epoch)
+        if slot is not None:
+            proposer = self._find_proposer(slot)
+            assert proposer is not None
+            self.api.attestation_rewards(epoch, [proposer])
+
+    def _find_last_block(self, epoch: int) -> int | None:
+        first = self.spec.first_slot_of(epoch)
+        slots = range(first + self.spec.slots_per_epoch - 1, first - 1, -1)
+        return next((slot for slot in slots if self._find_proposer(slot) is not None), None)
+
+    def _find_proposer(self, slot: int) -> int | None:
+        """Return the proposer of the block of a slot, None without one."""
+        if slot not in self._proposers:
+            header = self.api.header(slot)
+            message = None if header is None else header["header"]["message"]
+            self._proposers[slot] = None if message is None else int(message["proposer_index"])
+        return self._proposers[slot]
+
+    def _read_sync_state(self) -> str:
+        try:
+            syncing = self.api.syncing()
+        except (NotFound, NotServed):
+            return "unknown"
+        if syncing.get("is_syncing"):
+            return f"synchronizing, {syncing.get('sync_distance')} slots behind"
+        is_verified = not (syncing.get("is_optimistic") or syncing.get("el_offline"))
+        return "synchronized" if is_verified else "not verified: its execution node is behind"
+
+    def _probe_execution(self, execution: NodeSession | None) -> str:
+        if execution is None:
+            self.reasons["execution"] = "pass the address of an execution node (execution=)"
+            return ""
+        calls: list[tuple[str, list[str]]] = [
+            ("web3_clientVersion", []),
+            ("eth_getBlockReceipts", ["latest"]),
+        ]
+        try:
+            version, _ = execution.call(calls)
+        except (ConnectionFailed, RateLimited, Unauthorized):
+            raise
+        except BeaconframesError as error:
+            self.reasons["execution"] = error.message
+            return ""
+        self.oldest["execution"] = self.first
+        return str(version)
+
+
+def _bisect(is_usable: Callable[[int], bool], bad: int, good: int) -> int:
+    """Return the first epoch after *bad* since which *is_usable* holds, up to *good*.
+
+    A node that prunes has a few recent epochs, so the search goes back from *good* in steps that
+    double.
+    """
+    step = 1
+    while good - step > bad and is_usable(good - step):
+        good -= step
+        step *= 2
+    bad = max(bad, good - step)
+    while good - bad > 1:
+        middle = (bad + good) // 2
+        if is_usable(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
