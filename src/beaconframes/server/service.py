@@ -107,7 +107,7 @@ class Service:
             rows = self.draw_rows(endpoint, translated, view)
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             uncovered = find_uncovered(endpoint, translated, view)
-            if uncovered and records.is_empty() and endpoint.shape is not Shape.LIST:
+            if uncovered and not records and endpoint.shape is not Shape.LIST:
                 return self.build_uncovered(uncovered)
             body = wire.encode_body(endpoint, records, translated, self.wire)
         except TableAbsent as refusal:
