@@ -212,7 +212,7 @@ class Capabilities:
         return TableAbility(table, best, reason)
 
     def _explain(self, table: str) -> str:
-        """Return why the node cannot answer a table: what it lacks of the first alternatives."""
+        """Return why the node cannot answer a table: what is missing of the first alternatives."""
         missing = [
             [name for name in needs if name not in self.oldest and name != "genesis"]
             for needs in NEEDS[table][:2]
