@@ -155,34 +155,39 @@ class AttestationRewards:
         fork are those of epoch + 1, and the inactivity scores are already updated. *participation*
         has the flags of unslashed validators that were active in *epoch*, and 0 for others.
         """
-        increments = effective_balances // spec.effective_balance_increment
+        # Often less than half of the registry is eligible; the others have no amounts.
+        chosen = np.flatnonzero(is_eligible)
+        effective, flags = effective_balances[chosen], participation[chosen]
+        increments = effective // spec.effective_balance_increment
         active_increments = total_active_balance // spec.effective_balance_increment
         base = increments * compute_base_reward_per_increment(spec, total_active_balance)
         amounts = {}
         for flag, weight in FLAG_WEIGHTS.items():
-            timely = (participation & flag) != 0
-            # A leak pays no rewards; only penalties remain.
-            reward = (
-                np.zeros_like(base)
-                if is_leak
-                else compute_flag_rewards(weight, base, increments, timely, active_increments)
-            )
+            timely = (flags & flag) != 0
+            amount = amounts[flag] = np.zeros_like(base)
+            if not is_leak:  # A leak pays no rewards; only penalties remain.
+                amount += compute_flag_rewards(weight, base, increments, timely, active_increments)
             if flag != TIMELY_HEAD:
-                reward -= compute_flag_penalties(weight, base, is_eligible & ~timely)
-            amounts[flag] = reward
-        is_timely_target = (participation & TIMELY_TARGET) != 0
+                amount -= compute_flag_penalties(weight, base, ~timely)
         penalties = compute_inactivity_penalties(
-            effective_balances,
-            inactivity_scores,
+            effective,
+            inactivity_scores[chosen],
             spec.inactivity_score_bias,
             spec.get_inactivity_penalty_quotient(fork),
         )
+        penalties[(flags & TIMELY_TARGET) != 0] = 0
+
+        def spread(values: Ints) -> Ints:
+            full = np.zeros(len(is_eligible), np.int64)
+            full[chosen] = values
+            return full
+
         return cls(
             epoch,
-            source=amounts[TIMELY_SOURCE],
-            target=amounts[TIMELY_TARGET],
-            head=amounts[TIMELY_HEAD],
-            inactivity=-np.where(is_eligible & ~is_timely_target, penalties, 0),
+            source=spread(amounts[TIMELY_SOURCE]),
+            target=spread(amounts[TIMELY_TARGET]),
+            head=spread(amounts[TIMELY_HEAD]),
+            inactivity=spread(-penalties),
             is_leak=is_leak,
         )
 
@@ -225,14 +230,15 @@ def update_inactivity_scores(
     spec: Spec, scores: Ints, is_eligible: Bools, is_timely_target: Bools, *, is_leak: bool
 ) -> Ints:
     """Return the inactivity scores after the transition at the end of an epoch."""
-    updated = np.where(
-        is_timely_target, scores - np.minimum(scores, 1), scores + spec.inactivity_score_bias
-    )
+    updated = scores + np.where(is_timely_target, -1, spec.inactivity_score_bias)
+    np.maximum(updated, 0, out=updated)
     if not is_leak:
-        updated -= np.minimum(updated, spec.inactivity_score_recovery_rate)
-    return np.where(is_eligible, updated, scores)
+        updated -= spec.inactivity_score_recovery_rate
+        np.maximum(updated, 0, out=updated)
+    np.copyto(updated, scores, where=~is_eligible)
+    return updated
 
 
 def _sum_balances(spec: Spec, state: BeaconState, chosen: Bools) -> int:
-    total = int(state.effective_balances.sum(where=chosen))
+    total = int(state.effective_balances @ chosen)
     return max(total, spec.effective_balance_increment)

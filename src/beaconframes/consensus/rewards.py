@@ -56,7 +56,7 @@ def compute_flag_rewards(
     weight: int, base: Ints, increments: Ints, timely: Bools, active_increments: int
 ) -> Ints:
     """Return the rewards of one participation flag, for the *timely* unslashed validators."""
-    participating = int(increments[timely].sum())
+    participating = int(increments @ timely)
     reward = compute_flag_reward(weight, base, participating, active_increments)
     return np.where(timely, reward, 0)
 

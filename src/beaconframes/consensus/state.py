@@ -146,10 +146,7 @@ class BeaconState:
     def get_total_active_balance(self, spec: Spec) -> int:
         """Return the effective balance of all validators that are active in the state's epoch."""
         active = self.is_active(spec.epoch_of(self.slot))
-        return max(
-            spec.effective_balance_increment,
-            int(self.effective_balances.sum(where=active)),
-        )
+        return max(spec.effective_balance_increment, int(self.effective_balances @ active))
 
 
 def decode_state(ssz: bytes, spec: Spec) -> BeaconState:
