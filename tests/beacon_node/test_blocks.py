@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import polars as pl
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 from beaconframes.beacon_node.attestations import build_slot_attestations, read_votes
 from beaconframes.beacon_node.blocks import build_block_tables, build_blocks, decode_graffiti
 from beaconframes.beacon_node.slot_blocks import (
+    apply_state_roots,
     find_last_block,
+    find_roots_to_check,
     parse_proposers,
     read_orphan,
     read_slots,
@@ -23,6 +26,7 @@ from beaconframes.beacon_node.slot_blocks import (
 from beaconframes.errors import ResponseError
 from beaconframes.v1 import ENDPOINTS, _blocks, graffiti_wall
 
+from ..support.beacon_states import load_states
 from ..support.recorded_blocks import load_blocks
 
 CHAINS = ("altair", "capella", "electra")
@@ -293,6 +297,45 @@ def test_the_last_root_is_unknown_without_a_later_block():
     slots = read_slots(chain.spec, answers, proposers=chain.proposers, last_root=root.upper())
     assert slots[-1].root == root
     assert find_last_block([]) is None
+
+
+def test_a_lost_block_is_an_error_and_not_a_missed_slot():
+    """A pruned node answers 404 as for a missed slot: then the root before would be wrong."""
+    chain = load_blocks("electra")
+    roots = {slot: header["root"] for slot, header in chain.headers.items()}
+    answers = {slot: chain.answers[slot] for slot in range(8, 24)}
+    slots = read_slots(chain.spec, answers, proposers=chain.proposers, roots=roots)
+    assert [(slot.slot, slot.root) for slot in slots if slot.block] == [
+        (slot, roots[slot]) for slot in range(8, 24) if slot in roots
+    ]
+    # Slot 14 is missed.
+    assert find_roots_to_check(slots) == [13, 23]
+    answers[17] = None
+    slots = read_slots(chain.spec, answers, proposers=chain.proposers)
+    assert find_roots_to_check(slots) == [13, 16, 23]
+    assert slots[16 - 8].root == roots[17]
+    with pytest.raises(ResponseError, match=r"block of slot 16 .*has lost a later block"):
+        read_slots(chain.spec, answers, proposers=chain.proposers, roots={16: roots[16].upper()})
+
+
+def test_the_roots_of_a_state_confirm_blocks_and_missed_slots():
+    """A state has the roots of the last 64 slots of the minimal preset."""
+    chain, state = load_blocks("electra"), load_states("electra").state(3)
+    answers = {slot: chain.answers[slot] for slot in range(34)}
+    slots = read_slots(chain.spec, answers, proposers=chain.proposers)
+    checked = apply_state_roots(chain.spec, slots, state)
+    assert slots == checked
+    unknown = [replace(slot, root=None) for slot in slots]
+    filled = apply_state_roots(chain.spec, unknown, state)
+    assert [slot.root for slot in slots[:31]] == [slot.root for slot in filled[:31]]
+    # The state is that of slot 31, before the header of which its own root is known.
+    assert filled[31].root is None
+    lost = read_slots(chain.spec, answers | {17: None}, proposers=chain.proposers)
+    with pytest.raises(ResponseError, match="block of slot 16"):
+        apply_state_roots(chain.spec, lost, state)
+    lost = [replace(slot, root=None) for slot in lost]
+    with pytest.raises(ResponseError, match=r"block of slot 17 .*it is missing"):
+        apply_state_roots(chain.spec, lost, state)
 
 
 def test_orphaned_blocks_are_rows_beside_the_canonical_one():

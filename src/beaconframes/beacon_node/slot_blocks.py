@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from beaconframes.consensus.spec import Spec
+    from beaconframes.consensus.state import BeaconState
 
 PROPOSED: Final = "proposed"
 MISSED: Final = "missed"
@@ -62,6 +63,7 @@ def read_slots(
     *,
     proposers: Mapping[int, int],
     last_root: str | None = None,
+    roots: Mapping[int, str] | None = None,
     validator_count: int | None = None,
 ) -> list[SlotBlock]:
     """Return the slots of *answers* in order, each with its canonical block.
@@ -71,17 +73,80 @@ def read_slots(
     that root is None: request ``/eth/v1/beacon/headers/{slot}``, or add later slots to *answers*.
     *proposers* has the proposers of missed slots. With *validator_count*, a block that names a
     validator with a higher index is a `ResponseError`.
+
+    A node that has lost a block answers as for a missed slot. *roots* has the roots of some slots
+    from headers: one that is not the parent root of the next block is a `ResponseError`. Those of
+    `find_roots_to_check` are enough.
     """
     slots: list[SlotBlock] = []
     child_root = last_root.lower() if last_root else None
+    known = {slot: root.lower() for slot, root in (roots or {}).items()}
     for slot in sorted(answers, reverse=True):
         if answers[slot] is None:
             slots.append(_build_empty_slot(slot, proposers, child_root))
             continue
+        child_root = child_root or known.get(slot)
+        if known.get(slot) not in (None, child_root):
+            raise _build_root_error(
+                slot, known[slot], f"the next block has the parent {child_root}"
+            )
         block = parse_block(spec, slot, answers[slot], validator_count=validator_count)
         slots.append(_build_slot(block, child_root, proposers.get(slot)))
         child_root = block.message.parent_root.lower()
     return slots[::-1]
+
+
+def find_roots_to_check(slots: Sequence[SlotBlock]) -> list[int]:
+    """Return the slots of blocks that the next slot does not confirm: it has no block.
+
+    Only these roots are wrong if the node has lost a block, or if the last root is unknown.
+    """
+    canonical = [slot for slot in slots if slot.status != ORPHANED]
+    has_next = [slot.status == PROPOSED for slot in canonical[1:]] + [False]
+    return [
+        slot.slot
+        for slot, confirmed in zip(canonical, has_next, strict=True)
+        if slot.status == PROPOSED and not confirmed
+    ]
+
+
+def apply_state_roots(
+    spec: Spec, slots: Sequence[SlotBlock], state: BeaconState
+) -> list[SlotBlock]:
+    """Return *slots* with the block roots that a later state has, after a check of all of them.
+
+    A state has the roots of the last ``slots_per_historical_root`` slots; a slot without a block
+    has the root of the block before.
+
+    Raises
+    ------
+    ResponseError
+        The node has lost a block, or the slots belong to another chain than the state.
+    """
+    size = spec.slots_per_historical_root
+    checked = []
+    for slot in slots:
+        if slot.status == ORPHANED or not max(state.slot - size, 0) <= slot.slot < state.slot:
+            checked.append(slot)
+            continue
+        root = "0x" + state.block_roots[slot.slot % size].tobytes().hex()
+        if slot.status == PROPOSED and slot.root not in (None, root):
+            raise _build_root_error(slot.slot, slot.root, f"the state has the root {root}")
+        before = (slot.slot - 1) % size
+        if slot.status == MISSED and slot.slot > state.slot - size:
+            if state.block_roots[before].tobytes() != state.block_roots[slot.slot % size].tobytes():
+                raise build_error(slot.slot, f"it is missing, but the state has its root {root}")
+        checked.append(replace(slot, root=root) if slot.status == PROPOSED else slot)
+    return checked
+
+
+def _build_root_error(slot: int, root: str | None, contradiction: str) -> ResponseError:
+    """Return the error for a root that another answer of the node contradicts."""
+    return build_error(
+        slot,
+        f"its root is {root}, but {contradiction}. The node has lost a later block, or the chain "
+        "was reorganized between two requests",
+    )
 
 
 def read_orphan(
