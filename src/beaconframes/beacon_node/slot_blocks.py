@@ -124,19 +124,23 @@ def apply_state_roots(
         The node has lost a block, or the slots belong to another chain than the state.
     """
     size = spec.slots_per_historical_root
+    roots = {
+        slot: "0x" + state.block_roots[slot % size].tobytes().hex()
+        for slot in range(max(state.slot - size, 0), state.slot)
+    }
     checked = []
     for slot in slots:
-        if slot.status == ORPHANED or not max(state.slot - size, 0) <= slot.slot < state.slot:
+        root = roots.get(slot.slot)
+        if root is None or slot.status == ORPHANED:
             checked.append(slot)
-            continue
-        root = "0x" + state.block_roots[slot.slot % size].tobytes().hex()
-        if slot.status == PROPOSED and slot.root not in (None, root):
-            raise _build_root_error(slot.slot, slot.root, f"the state has the root {root}")
-        before = (slot.slot - 1) % size
-        if slot.status == MISSED and slot.slot > state.slot - size:
-            if state.block_roots[before].tobytes() != state.block_roots[slot.slot % size].tobytes():
+        elif slot.status == PROPOSED:
+            if slot.root not in (None, root):
+                raise _build_root_error(slot.slot, slot.root, f"the state has the root {root}")
+            checked.append(replace(slot, root=root))
+        else:
+            if roots.get(slot.slot - 1, root) != root:
                 raise build_error(slot.slot, f"it is missing, but the state has its root {root}")
-        checked.append(replace(slot, root=root) if slot.status == PROPOSED else slot)
+            checked.append(slot)
     return checked
 
 
