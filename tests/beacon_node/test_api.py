@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
+import tracemalloc
 
+import httpx
 import numpy as np
 import pytest
 
@@ -135,6 +137,45 @@ def test_wrong_states(fault, kind, words):
     with pytest.raises(kind, match=words) as caught:
         api.state(95)
     assert caught.value.endpoint.endswith("/eth/v2/debug/beacon/states/{state_id}")
+
+
+class Chunks(httpx.SyncByteStream):
+    """A state of 16 MiB in chunks that are made when they are read."""
+
+    def __init__(self, first):
+        self.first, self.read = first, 0
+
+    def __iter__(self):
+        for number in range(256):
+            self.read += 1
+            yield self.first.ljust(2**16, b"\0") if number == 0 else bytes(2**16)
+
+
+def connect_large(chunks):
+    """Return the API of a node whose states are these chunks."""
+    stub = BeaconNodeStub()
+
+    def answer(request):
+        if "debug" in request.url.path:
+            return httpx.Response(200, stream=chunks)
+        return stub.transport.handle_request(request)
+
+    return BeaconApi("http://node.example", transport=httpx.MockTransport(answer))
+
+
+def test_large_state_is_in_memory_once():
+    """The body grows in place; a check of the state reads its first chunk only."""
+    chunks = Chunks(connect()[0].state(95)[:48])
+    api = connect_large(chunks)
+    api.check_state(95)
+    assert 1 == chunks.read
+
+    tracemalloc.start()
+    state = api.state(95)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 2**24 == len(state)
+    assert peak < 1.3 * len(state)
 
 
 def test_state_of_a_skipped_slot():

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import pickle
 from base64 import b64encode
 
 import pytest
 
 from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.errors import BeaconframesError, ConfigError
+from beaconframes.errors import BeaconframesError, ConfigError, UsageError
 from beaconframes.http.credentials import split_address
 
 from ..http.test_secrets import dump
@@ -73,6 +74,14 @@ def test_credentials_are_never_sent_unencrypted():
     assert ("http://node.example:5052/beacon", None) == split_address(
         "http://node.example:5052/beacon/"
     )
+
+
+def test_api_cannot_be_pickled():
+    """Credentials do not leave the process; each worker gets the address."""
+    with BeaconApi(f"https://alice:{PASSWORD}@node.example") as api:
+        with pytest.raises(UsageError, match="address of the node in each process"):
+            pickle.dumps(api)
+        assert "https://node.example" == api.url
 
 
 def test_percent_encoded_credentials():

@@ -18,11 +18,13 @@ from beaconframes.errors import (
     NotFound,
     NotServed,
     SchemaError,
+    UsageError,
 )
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import NoReturn, Self
 
     import httpx
     from numpy.typing import NDArray
@@ -128,6 +130,21 @@ class BeaconApi:
     def __repr__(self) -> str:
         client = self.session.client_version
         return f"BeaconApi({self.url!r}{f', client={client!r}' if client else ''})"
+
+    def __reduce__(self) -> NoReturn:
+        """Raise a UsageError: connections cannot be pickled, and credentials must not be."""
+        raise UsageError(
+            "a BeaconApi cannot be pickled or copied",
+            hint="Create one from the address of the node in each process",
+        )
+
+    def __enter__(self) -> Self:
+        """Return the API itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close all connections."""
+        self.close()
 
     @property
     def url(self) -> str:

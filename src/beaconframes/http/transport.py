@@ -296,10 +296,10 @@ class _Exchange(threading.Thread):
                 pending = self.page
                 if status == 200:
                     # Unlike a join of all chunks, this needs the memory of the body only once.
-                    buffer = io.BytesIO()
+                    buffer, size = io.BytesIO(), 0
                     for chunk in self._read_body(response, self._max_body):
-                        buffer.write(chunk)
-                        if buffer.tell() >= self._first_bytes:
+                        size += buffer.write(chunk)
+                        if size >= self._first_bytes:
                             break
                     body = buffer.getvalue()
                     del buffer
