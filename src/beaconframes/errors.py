@@ -169,7 +169,7 @@ class NotServed(ServiceError):
 
 
 class TableNotInDataset(NotServed):
-    """The dataset that is served locally does not have the ``table`` of the endpoint."""
+    """The dataset that is served locally does not have the ``table``, or not enough of it."""
 
     category = "table not in dataset"
     table: str = ""

@@ -109,7 +109,7 @@ def test_an_invalid_header_names_no_table(header):
     assert AbsentTable.parse(header) is None
 
 
-@pytest.mark.parametrize("kind", ["dataset", "export", "simulation"])
+@pytest.mark.parametrize("kind", ["dataset", "export", "simulation", "partial"])
 def test_a_header_names_the_table_and_the_kind(kind):
     """The header is read as it was written."""
     absent = AbsentTable("slot_income", kind)

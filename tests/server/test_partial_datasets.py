@@ -9,7 +9,10 @@ import pytest
 import beaconframes as bf
 from beaconframes.dataset import Grid
 from beaconframes.endpoint.uncovered import MAX_HEADER, encode_uncovered, parse_uncovered
+from beaconframes.v1._blocks import Blocks
 from beaconframes.v1.epochs import Epochs
+from beaconframes.v1.execution_blocks import ExecutionBlocks
+from beaconframes.v1.income_history import IncomeHistory
 from beaconframes.v1.slot_withdrawals import SlotWithdrawals
 
 from ..support import small_dataset as small
@@ -137,6 +140,49 @@ def test_a_store_does_not_hold_uncovered_units_as_empty(dataset, tmp_path, load)
             gaps.append(bf.missing().rows())
 
     assert gaps[0] == gaps[1] == gaps[2] != []
+
+
+@pytest.fixture(scope="module")
+def rewarded(tmp_path_factory):
+    """Validator 1 has the income of all final epochs, and 2 that from epoch 50 on."""
+    cells = small.cells([1, 2], range(158)).filter(
+        (pl.col("validator_index") == 1) | (pl.col("epoch") >= 50)
+    )
+    amounts = {name: 0 for name in IncomeHistory.schema() if name.endswith(("_gwei", "_wei"))}
+    income = cells.with_columns(**{**amounts, "attestation_head_reward_gwei": 1})
+    income = small.fit(IncomeHistory, income.with_columns(proposals_missed=0))
+    grid = Grid("validator_index", "epoch", ("validator_index", "epoch"))
+    covered = {"1": ((0, 157),), "2": ((50, 157),)}
+    by_slot = Grid(None, "block_slot", ("block_slot",))
+    return small.create(
+        tmp_path_factory.mktemp("rewarded") / "data",
+        income_history=(income, grid, covered),
+        slot_withdrawals=(SlotWithdrawals.empty(), by_slot, {"": ((400, 1263),)}),
+        blocks=Blocks.empty(),
+        execution_blocks=ExecutionBlocks.empty(),
+        validators=small.validators(),
+    )
+
+
+def test_v2_sums_nothing_that_is_not_covered(rewarded):
+    """Row 6: a sum over rows that are not covered would be too small, so it is an error."""
+    with bf.local(rewarded):
+        total = bf.v2.load_rewards_aggregate(1, window="all_time")
+        for validators in ([2], [1, 2], [1, 7]):
+            with pytest.raises(bf.errors.TableNotInDataset, match="income_history for a part"):
+                bf.v2.load_rewards_aggregate(validators, window="all_time")
+
+    assert [158 * 10**9] == total["attestation_head_reward_wei"].to_list()
+
+
+def test_v2_slots_that_are_not_covered_are_not_empty(rewarded):
+    """Row 6: a range with slots that are not covered is an error; a covered one may be empty."""
+    with bf.local(rewarded):
+        empty = bf.v2.load_withdrawal_slots(1, since=400, until=1263)
+        with pytest.raises(bf.errors.TableNotInDataset, match="slot_withdrawals for a part"):
+            bf.v2.load_withdrawal_slots(1, since=399, until=1263)
+
+    assert empty.is_empty()
 
 
 def test_other_clients_get_an_error_for_an_uncovered_object_and_a_header_for_a_list(local):

@@ -15,7 +15,7 @@ from beaconframes.endpoint.parameter import RequestRefused
 ABSENT_TABLE_HEADER = "x-beaconframes-absent-table"
 """The header of an error that names the table and the kind of the dataset."""
 
-DatasetKind: TypeAlias = Literal["dataset", "export", "simulation"]
+DatasetKind: TypeAlias = Literal["dataset", "export", "simulation", "partial"]
 
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 
@@ -24,13 +24,17 @@ HINTS: dict[DatasetKind, str] = {
     "otherwise load the rows from another service",
     "export": "Export it again with the table {table}, or load the rows from another service",
     "simulation": "Another version of beaconframes simulated it: simulate it again",
+    "partial": "Request validators and epochs that it covers, or index or export the others",
 }
-"""What to do about the absent table, by kind of the dataset."""
+"""What to do about the absent table, by kind of the dataset.
+
+A partial one has the table, but not all rows that an answer is computed from.
+"""
 
 
 @dataclass(frozen=True)
 class AbsentTable:
-    """A table that a dataset of some kind does not have."""
+    """A table that a dataset of some kind does not have, or not as much of it as is needed."""
 
     table: str
     kind: DatasetKind = "dataset"
@@ -38,6 +42,8 @@ class AbsentTable:
     @property
     def message(self) -> str:
         """Return what is wrong."""
+        if self.kind == "partial":
+            return f"this dataset has {self.table} for a part of the request only"
         return f"this dataset has no {self.table}"
 
     @property

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset.coverage import WHOLE_CHAIN
+from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.endpoint.intervals import merge_intervals, subtract_intervals
+from beaconframes.endpoint.set_members import resolve_members
 from beaconframes.endpoint.uncovered import encode_uncovered
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint, Fields
     from beaconframes.endpoint.intervals import Interval, Intervals
@@ -40,6 +44,37 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
         units = subtract_intervals([(0, last)], covered.get(subject, ()))
         uncovered[subject] = convert(units, stored, requested, view.chain)
     return encode_uncovered(uncovered)
+
+
+def require_covered(
+    endpoint: Endpoint, fields: Fields, view: DatasetView, tables: Collection[str]
+) -> None:
+    """Raise TableAbsent if a V2 answer needs rows of *tables* that *view* does not cover.
+
+    The answer is computed from the rows of all validators, unless *fields* select some, in the
+    finalized part of the slots that *fields* select.
+    """
+    partial = [table for table in sorted(tables) if table in view.grids]
+    ranges = [parameter.slot_range(fields, view) for parameter in endpoint.all_parameters]
+    slots = next((found for found in ranges if found is not None), None)
+    if not partial or slots is None:
+        return
+    first = max(slots[0], 0)
+    last = min(slots[1], view.head.latest("slot", view.chain, finalized=True))
+    if first > last:
+        return
+    members = None
+    if fields.get("validator") is not None:
+        members = [str(index) for index in resolve_members(fields["validator"], view)]
+    for table in partial:
+        grid = view.grids[table]
+        unit = unit_of(grid.unit)
+        low, high = (view.chain.at(unit, view.chain.time_of("slot", n)) for n in (first, last))
+        subjects = [WHOLE_CHAIN] if grid.subject is None else members
+        covered = view.dataset.coverage(table, subjects, first=low, last=high)
+        whole = ((low, high),)
+        if subjects is None or any(covered.get(subject) != whole for subject in subjects):
+            raise TableAbsent(AbsentTable(table, "partial"))
 
 
 def unit_of(column: str) -> Any:

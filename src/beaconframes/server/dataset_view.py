@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from beaconframes.dataset import Dataset, Grid
     from beaconframes.server.head_clock import HeadClock
+
+SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", default=None)
+"""The tables from which the answer in this context is computed so far."""
 
 MAX_VIEWS = 4
 """Heads of a live chain whose rows are cached; pages of a list need the head of its first page."""
@@ -85,6 +89,8 @@ class DatasetView:
 
         A table that does not exist is an error, or has no rows if its *schema* is given.
         """
+        if (scanned := SCANNED_TABLES.get()) is not None:
+            scanned.add(table)
         if table in self.drawn:
             return self.drawn[table].lazy()
         return self.table_cache.scan(table, schema)

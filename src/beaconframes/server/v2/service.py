@@ -12,6 +12,8 @@ import msgspec
 from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.pagination import PAGE_SIZE
+from beaconframes.server.coverage import require_covered
+from beaconframes.server.dataset_view import SCANNED_TABLES
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.response_range import find_range
 from beaconframes.server.v2.rows import (
@@ -174,11 +176,19 @@ class ServiceV2:
                 return self._cached_rows[name]
         if endpoint is SLOT_ATTESTATION_DUTIES:
             view = view.with_old_duties(find_range(endpoint, fields, view)["slot"]["start"])
-        rows = endpoint.select(ROWS[endpoint.name](view), fields, view)
-        if endpoint.name in SUMMARIES:
-            rows = SUMMARIES[endpoint.name](rows)
-            for parameter in endpoint.all_parameters:
-                rows = parameter.apply_to_sums(rows, fields)
+        token = SCANNED_TABLES.set(set())
+        try:
+            rows = endpoint.select(ROWS[endpoint.name](view), fields, view)
+            if endpoint.name in SUMMARIES:
+                rows = SUMMARIES[endpoint.name](rows)
+                for parameter in endpoint.all_parameters:
+                    rows = parameter.apply_to_sums(rows, fields)
+            tables = SCANNED_TABLES.get() or ()
+        finally:
+            SCANNED_TABLES.reset(token)
+        if endpoint.name in SUMMARIES or not endpoint.parameters_of(Role.SUBJECT):
+            # Rows that are not covered would count as zero.
+            require_covered(endpoint, fields, view, tables)
         selected = rows.collect()
         with self._lock:
             self._cached_rows[name] = selected
