@@ -35,17 +35,17 @@ with the reason.
 - ``validator_withdrawals``: from ``slot_withdrawals`` and ``blocks``.
 - ``withdrawal_credentials``: from ``validators``.
 
-Deposits are those of ``deposit_events``, which state the slot in which a deposit moved a balance;
-without it those of ``slot_deposits``, if there are no deposit requests (before Electra).
-Withdrawals are those of ``withdrawal_events``, ``validator_withdrawals`` or ``slot_withdrawals``.
-``transfer_events`` have signed amounts that are neither: consolidations, and balances that became
-deposits in the queue. These events have the columns `balance_moves.AMOUNTS`; an amount that moves
-at the end of an epoch has the last slot of that epoch. ``missed_attestation_events`` (validator and
-epoch) may replace old ``attestations``.
+Deposits are those of ``deposit_events``, one row per deposit, in the slot in which it moved a
+balance; without that table those of ``slot_deposits``, if there are no deposit requests (before
+Electra). Withdrawals are those of ``withdrawal_events``, ``validator_withdrawals`` or
+``slot_withdrawals``. ``transfer_events`` have signed amounts that are neither: consolidations, and
+balances that became deposits in the queue. These events have the columns `balance_moves.AMOUNTS`;
+an amount that moves at the end of an epoch has the last slot of that epoch.
+``missed_attestation_events`` (validator and epoch) may replace old ``attestations``.
 
-Rows of ``epochs``, ``validator_stats`` and ``yield_index`` never change once they are derived, so
-*epochs* and *days* of `derive_tables`
-add those of a growing dataset. The other tables describe the head: replace them.
+Final rows of ``epochs``, ``validator_stats`` and ``yield_index`` change only when the coverage of
+their epochs grows, so the arguments *epochs* and *days* of `derive_tables` add those of a growing
+dataset. The other tables describe the head: replace them.
 """
 
 from beaconframes.derive.chain_tables import ChainTables, Coverage, Tables, fit_table
