@@ -1,0 +1,106 @@
+"""One epoch of a chain: its tables, from what a reader requests for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from beaconframes.beacon_node.attestations import (
+    build_attestations,
+    build_slot_attestations,
+    count_votes,
+)
+from beaconframes.beacon_node.blocks import build_block_tables
+from beaconframes.beacon_node.epoch_amounts import build_reward_tables
+from beaconframes.beacon_node.index_coverage import REWARD_TABLES
+from beaconframes.beacon_node.tables import build_frame
+from beaconframes.v1.sync_committees import SyncCommittees
+
+if TYPE_CHECKING:
+    from beaconframes.beacon_node.epoch_amounts import AmountSource, EpochAmounts
+    from beaconframes.beacon_node.index_coverage import EpochTask
+    from beaconframes.beacon_node.reader import ChainReader
+    from beaconframes.beacon_node.slot_blocks import SlotBlock
+    from beaconframes.consensus.shuffling import Committees
+
+ATTESTATIONS = "attestations"
+SLOT_ATTESTATIONS = "slot_attestations"
+SYNC_COMMITTEES = "sync_committees"
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """The rows of each table of a task."""
+
+    frames: dict[str, pl.DataFrame]
+    verified_until: int = -1
+    """The last epoch whose changes of balance were compared."""
+
+
+def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochResult:
+    """Return the tables of an epoch; what they need is requested, and nothing else."""
+    chain, names = reader.spec.chain, set(task.tables)
+    frames: dict[str, pl.DataFrame] = {}
+    verified_until = -1
+    if names & set(REWARD_TABLES):
+        earned = amounts.read(task.epoch, task.validators)
+        frames |= build_reward_tables(earned, chain)
+        verified_until = earned.verified_until
+    if ATTESTATIONS in names:
+        duties = build_attestations(
+            reader.spec, task.epoch, reader.committees(task.epoch), list_slots(reader, task.epoch, 2)
+        )
+        if task.validators is not None:
+            duties = duties.filter(pl.col("validator_index").is_in(task.validators))
+        frames[ATTESTATIONS] = duties
+    if SYNC_COMMITTEES in names:
+        frames[SYNC_COMMITTEES] = build_sync_committee(reader, task.epoch)
+    if SLOT_ATTESTATIONS in names:
+        frames[SLOT_ATTESTATIONS] = build_slot_attestations(
+            reader.spec,
+            reader.slots(task.epoch),
+            read_committees(reader, range(task.epoch - 1, task.epoch + 1)),
+        )
+    if names - frames.keys():
+        frames |= build_block_tables(
+            reader.spec, reader.slots(task.epoch), votes=count_epoch_votes(reader, task.epoch)
+        )
+    return EpochResult({name: frames[name] for name in task.tables}, verified_until)
+
+
+def list_slots(reader: ChainReader, epoch: int, epochs: int) -> list[SlotBlock]:
+    """Return the slots of some *epochs* from *epoch* on, as far as the chain has them."""
+    last = reader.head_slot // reader.spec.slots_per_epoch
+    numbers = range(epoch, min(epoch + epochs, last + 1))
+    return [slot for number in numbers for slot in reader.slots(number)]
+
+
+def read_committees(reader: ChainReader, epochs: range) -> dict[int, Committees]:
+    """Return the committees of some epochs, as far as the chain has them."""
+    last = reader.head_slot // reader.spec.slots_per_epoch
+    return {epoch: reader.committees(epoch) for epoch in epochs if 0 <= epoch <= last}
+
+
+def count_epoch_votes(reader: ChainReader, epoch: int) -> dict[str, int | None]:
+    """Return the votes for the blocks of an epoch, which this epoch and the next one include."""
+    committees = read_committees(reader, range(epoch - 1, epoch + 2))
+    return count_votes(reader.spec, list_slots(reader, epoch, 2), committees)
+
+
+def build_sync_committee(reader: ChainReader, epoch: int) -> pl.DataFrame:
+    """Return the sync committee of the period of an epoch, one row per seat."""
+    chain = reader.spec.chain
+    period = epoch // chain.epochs_per_sync_period
+    members = reader.sync_committee(epoch)
+    count = len(members)
+    columns = {
+        "period": np.full(count, period),
+        "seat": np.arange(count),
+        "validator_index": members,
+        "start_epoch": np.full(count, period * chain.epochs_per_sync_period),
+        "end_epoch": np.full(count, (period + 1) * chain.epochs_per_sync_period - 1),
+    }
+    return build_frame(SyncCommittees, columns, chain)

@@ -1,0 +1,197 @@
+"""The amounts of one epoch: what its duties earned, and whether that explains the balances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+import polars as pl
+
+from beaconframes.beacon_node.income_tables import EpochMoves, SlotIncome, UnexplainedChanges
+from beaconframes.beacon_node.tables import build_frame
+from beaconframes.v1.balance_history import BalanceHistory
+from beaconframes.v1.income_history import IncomeHistory
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from beaconframes.calendar import Chain
+    from beaconframes.consensus.epoch_moves import Move
+    from beaconframes.consensus.slot_income import SlotIncome as SlotIncomeRow
+
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+REWARD_COLUMNS = {
+    "attestation_inclusion": "proposer_attestation_inclusion_reward_gwei",
+    "sync_inclusion": "proposer_sync_inclusion_reward_gwei",
+    "proposer_slashing_inclusion": "proposer_slashing_inclusion_reward_gwei",
+    "attester_slashing_inclusion": "proposer_slashing_inclusion_reward_gwei",
+}
+"""The column of the income history for each kind of income inside blocks that is a reward."""
+
+SYNC_COMMITTEE = "sync_committee"
+PENALTIES = ("slashing_penalty", "slashing_correlation")
+"""Kinds of the column ``slashing_penalty_gwei``: in the block, and half-way to withdrawal."""
+
+
+class Change(NamedTuple):
+    """Changes of balance that income and transfers do not explain, all of one epoch."""
+
+    epoch: int
+    validators: Ints
+    change: Ints
+    explained: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class EpochAmounts:
+    """The amounts of one epoch; arrays have one entry for each of the *validators*."""
+
+    epoch: int
+    validators: Ints
+    """Indices in ascending order."""
+    is_rewarded: Bools
+    """Whether the validator has attestation duties: active, or slashed and still penalized."""
+    source: Ints
+    target: Ints
+    head: Ints
+    inactivity: Ints
+    has_balance: Bools
+    balances: Ints
+    """After the block of the first slot."""
+    effective_balances: Ints
+    slot_income: Sequence[SlotIncomeRow]
+    """Of all validators or of the chosen ones."""
+    moves: Sequence[Move]
+    """At the end of the epoch, without attestation rewards."""
+    proposals_missed: Mapping[int, int]
+    fees_wei: Mapping[int, int] | None = None
+    """Priority fees of the proposers; None without an execution node."""
+    unexplained: Sequence[Change] = ()
+    verified_until: int = -1
+    """The last epoch whose changes of balance were compared; below *epoch* if none was."""
+
+
+class AmountSource(Protocol):
+    """Where the amounts of an epoch come from: states, rewards routes, or blocks alone."""
+
+    def read(self, epoch: int, validators: Sequence[int] | None) -> EpochAmounts:
+        """Return the amounts of an epoch, of some *validators* or of all."""
+
+
+@dataclass
+class _Sums:
+    """Amounts by validator, added up for the validators of an epoch."""
+
+    validators: Ints
+    columns: dict[str, Ints] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Ints:
+        if name not in self.columns:
+            self.columns[name] = np.zeros(len(self.validators), np.int64)
+        return self.columns[name]
+
+    def add(self, name: str, index: int, amount: int) -> None:
+        """Add an amount of a validator; one that is not among *validators* is ignored."""
+        position = int(np.searchsorted(self.validators, index))
+        if position < len(self.validators) and self.validators[position] == index:
+            self[name][position] += amount
+
+
+def build_reward_tables(amounts: EpochAmounts, chain: Chain) -> dict[str, pl.DataFrame]:
+    """Return the tables of income, balances and their reconciliation, by name."""
+    chosen = set(amounts.validators.tolist()) if len(amounts.slot_income) < 100_000 else None
+    return {
+        IncomeHistory.table_name: build_income(amounts, chain),
+        BalanceHistory.table_name: build_balances(amounts, chain),
+        SlotIncome.table_name: build_rows(SlotIncome, amounts.slot_income, chosen, chain),
+        EpochMoves.table_name: build_rows(EpochMoves, amounts.moves, chosen, chain),
+        UnexplainedChanges.table_name: build_unexplained(amounts.unexplained, chain),
+    }
+
+
+def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
+    """Return the income history of the epoch: validators with duties, and others with income."""
+    sums = _Sums(amounts.validators)
+    for _, kind, index, amount in amounts.slot_income:
+        if kind in REWARD_COLUMNS:
+            sums.add(REWARD_COLUMNS[kind], index, amount)
+        elif kind == SYNC_COMMITTEE:
+            name = "sync_committee_reward_gwei" if amount > 0 else "sync_committee_penalty_gwei"
+            sums.add(name, index, abs(amount))
+        elif kind in PENALTIES:
+            sums.add("slashing_penalty_gwei", index, -amount)
+    for _, kind, index, amount in amounts.moves:
+        if kind in PENALTIES:
+            sums.add("slashing_penalty_gwei", index, -amount)
+    for index, count in amounts.proposals_missed.items():
+        sums.add("proposals_missed", index, count)
+    has_row = amounts.is_rewarded.copy()
+    for column in sums.columns.values():
+        has_row |= column != 0
+    sums["attestation_head_reward_gwei"][:] = amounts.head
+    for flag, signed in (("source", amounts.source), ("target", amounts.target)):
+        sums[f"attestation_{flag}_reward_gwei"][:] = np.maximum(signed, 0)
+        sums[f"attestation_{flag}_penalty_gwei"][:] = np.maximum(-signed, 0)
+    sums["finality_delay_penalty_gwei"][:] = -amounts.inactivity
+    validators = amounts.validators[has_row]
+    columns: dict[str, Any] = {
+        "validator_index": validators,
+        "epoch": np.full(len(validators), amounts.epoch),
+    }
+    for column in IncomeHistory.columns:
+        if column.default == 0 and column.name != "tx_fee_reward_wei":
+            columns[column.name] = sums[column.name][has_row]
+    if amounts.fees_wei is not None:
+        fees = [amounts.fees_wei.get(index, 0) for index in validators.tolist()]
+        columns["tx_fee_reward_wei"] = pl.Series("tx_fee_reward_wei", fees, pl.Decimal(28, 0))
+    return build_frame(IncomeHistory, columns, chain)
+
+
+def build_balances(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
+    """Return the balances after the block of the epoch's first slot."""
+    mask = amounts.has_balance
+    columns = {
+        "validator_index": amounts.validators[mask],
+        "epoch": np.full(int(mask.sum()), amounts.epoch),
+        "balance_gwei": amounts.balances[mask],
+        "effective_balance_gwei": amounts.effective_balances[mask],
+    }
+    return build_frame(BalanceHistory, columns, chain)
+
+
+def build_rows(
+    table: type[SlotIncome | EpochMoves],
+    rows: Sequence[SlotIncomeRow] | Sequence[Move],
+    chosen: set[int] | None,
+    chain: Chain,
+) -> pl.DataFrame:
+    """Return rows of amounts by kind, those of the *chosen* validators or of all (None)."""
+    kept = [row for row in rows if chosen is None or row.validator_index in chosen]
+    unit = "slot" if table is SlotIncome else "epoch"
+    columns: dict[str, Any] = {
+        unit: np.array([row[0] for row in kept], np.int64),
+        "kind": pl.Series("kind", [row.kind for row in kept], pl.String),
+        "validator_index": np.array([row.validator_index for row in kept], np.int64),
+        "amount_gwei": np.array([row.amount_gwei for row in kept], np.int64),
+    }
+    return build_frame(table, columns, chain)
+
+
+def build_unexplained(changes: Sequence[Change], chain: Chain) -> pl.DataFrame:
+    """Return the changes of balance that are not explained, one row per validator and epoch."""
+    empty = np.zeros(0, np.int64)
+    change = np.concatenate([empty, *(one.change for one in changes)])
+    explained = np.concatenate([empty, *(one.explained for one in changes)])
+    columns = {
+        "validator_index": np.concatenate([empty, *(one.validators for one in changes)]),
+        "epoch": np.concatenate([empty, *(np.full(len(c.validators), c.epoch) for c in changes)]),
+        "change_gwei": change,
+        "explained_gwei": explained,
+        "unexplained_gwei": change - explained,
+    }
+    return build_frame(UnexplainedChanges, columns, chain)

@@ -1,0 +1,50 @@
+"""Tables of an index that no endpoint serves: income inside blocks, moves, unexplained changes."""
+
+from __future__ import annotations
+
+from beaconframes.schema import Count, Epoch, EpochTime, Gwei, Slot, SlotTime, Table, Text
+
+
+class SlotIncome(Table):
+    """Amounts inside blocks. One row per slot, validator and kind; penalties are negative."""
+
+    slot = Slot("Slot of the block.", key=True)
+    validator_index = Count("Validator.", key=True)
+    kind = Text(
+        "attestation_inclusion, sync_inclusion, proposer_slashing_inclusion or "
+        "attester_slashing_inclusion (to the proposer), sync_committee (to a member), "
+        "slashing_penalty, withdrawal, deposit, or switch_to_compounding.",
+        key=True,
+    )
+    time = SlotTime("Start of the slot, UTC.")
+    amount_gwei = Gwei("Change of the balance; negative if the validator loses it.")
+
+
+class EpochMoves(Table):
+    """Amounts at the end of an epoch, without attestations. One row per validator and kind."""
+
+    epoch = Epoch("Epoch at whose end the balance moves.", key=True)
+    validator_index = Count("Validator.", key=True)
+    kind = Text(
+        "slashing_correlation, pending_deposit, pending_consolidation or fork_upgrade.", key=True
+    )
+    time = EpochTime("Start of the epoch, UTC.")
+    amount_gwei = Gwei("Change of the balance; negative if the validator loses it.")
+
+
+class UnexplainedChanges(Table):
+    """Changes of balance that income and transfers do not explain. One row per validator, epoch.
+
+    A validator and epoch that the index covers, and that has no row here, is explained to the gwei.
+    """
+
+    validator_index = Count("Validator.", key=True)
+    epoch = Epoch(
+        "Epoch of the change: it contains the blocks of this epoch, and the attestation rewards of "
+        "two epochs before.",
+        key=True,
+    )
+    time = EpochTime("Start of the epoch, UTC.")
+    change_gwei = Gwei("Change of the balance.")
+    explained_gwei = Gwei("Income, deposits, withdrawals and other moves of that time.")
+    unexplained_gwei = Gwei("Change of the balance without its explained part.")

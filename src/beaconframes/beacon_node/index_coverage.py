@@ -1,0 +1,147 @@
+"""Coverage of an index: which tables it can have, by which unit, and which epochs are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from beaconframes.beacon_node.income_tables import EpochMoves, SlotIncome, UnexplainedChanges
+from beaconframes.dataset import Grid
+from beaconframes.v1._blocks import Blocks
+from beaconframes.v1.attestations import Attestations
+from beaconframes.v1.attester_slashings import AttesterSlashings
+from beaconframes.v1.balance_history import BalanceHistory
+from beaconframes.v1.bls_changes import BlsChanges
+from beaconframes.v1.epochs import Epochs
+from beaconframes.v1.graffiti_wall import GraffitiWall
+from beaconframes.v1.income_history import IncomeHistory
+from beaconframes.v1.proposer_slashings import ProposerSlashings
+from beaconframes.v1.slot_attestations import SlotAttestations
+from beaconframes.v1.slot_deposits import SlotDeposits
+from beaconframes.v1.slot_withdrawals import SlotWithdrawals
+from beaconframes.v1.sync_committees import SyncCommittees
+from beaconframes.v1.validator_withdrawals import ValidatorWithdrawals
+from beaconframes.v1.voluntary_exits import VoluntaryExits
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from beaconframes.calendar import Chain
+    from beaconframes.dataset import Covered, Dataset
+    from beaconframes.schema import Table
+
+WHOLE_CHAIN = ""
+"""The subject of rows of the whole chain."""
+
+
+@dataclass(frozen=True)
+class IndexedTable:
+    """A table of an index, and the column by which its epochs are covered."""
+
+    table: type[Table]
+    unit: str
+    """The column of the unit: an epoch, a slot or a period."""
+    by_validator: bool = False
+    """Whether an index of chosen validators has rows of these only."""
+
+    def grid(self, *, chosen: bool) -> Grid:
+        """Return the grid of the table, in an index of *chosen* validators or of all."""
+        subject = "validator_index" if chosen and self.by_validator else None
+        key = tuple(self.table.key())
+        if subject is not None and key[0] != subject:
+            key = (subject, *(name for name in key if name != subject))
+        return Grid(subject, self.unit, key)
+
+    def units_of(self, epoch: int, chain: Chain) -> tuple[int, int]:
+        """Return the first and the last unit of an epoch."""
+        if self.unit == "epoch":
+            return epoch, epoch
+        if self.unit == "period":
+            period = epoch // chain.epochs_per_sync_period
+            return period, period
+        return epoch * chain.slots_per_epoch, (epoch + 1) * chain.slots_per_epoch - 1
+
+
+INDEXED_TABLES = {
+    indexed.table.table_name: indexed
+    for indexed in (
+        IndexedTable(IncomeHistory, "epoch", by_validator=True),
+        IndexedTable(BalanceHistory, "epoch", by_validator=True),
+        IndexedTable(Attestations, "epoch", by_validator=True),
+        IndexedTable(SlotIncome, "slot", by_validator=True),
+        IndexedTable(EpochMoves, "epoch", by_validator=True),
+        IndexedTable(UnexplainedChanges, "epoch", by_validator=True),
+        IndexedTable(Epochs, "epoch"),
+        IndexedTable(Blocks, "epoch"),
+        IndexedTable(SlotAttestations, "block_slot"),
+        IndexedTable(AttesterSlashings, "block_slot"),
+        IndexedTable(ProposerSlashings, "block_slot"),
+        IndexedTable(VoluntaryExits, "block_slot"),
+        IndexedTable(SlotDeposits, "block_slot"),
+        IndexedTable(SlotWithdrawals, "block_slot"),
+        IndexedTable(ValidatorWithdrawals, "epoch"),
+        IndexedTable(BlsChanges, "epoch"),
+        IndexedTable(GraffitiWall, "slot"),
+        IndexedTable(SyncCommittees, "period"),
+    )
+}
+"""The tables that are written epoch by epoch, in the order of writing."""
+
+REWARD_TABLES = (
+    "income_history",
+    "balance_history",
+    "slot_income",
+    "epoch_moves",
+    "unexplained_changes",
+)
+"""Tables that are built, reconciled and stored together."""
+
+
+@dataclass(frozen=True)
+class EpochTask:
+    """The unit of work: the tables of one epoch, for some validators or for all (None)."""
+
+    epoch: int
+    tables: tuple[str, ...]
+    validators: tuple[int, ...] | None
+
+
+def find_tasks(
+    dataset: Dataset,
+    chain: Chain,
+    tables: Collection[str],
+    epochs: Iterable[int],
+    validators: Collection[int] | None,
+) -> list[EpochTask]:
+    """Return the tasks that complete *tables* of *dataset*, in the order of epochs."""
+    requested = sorted(epochs)
+    if not requested:
+        return []
+    subjects = None if validators is None else [str(index) for index in validators]
+    missing: dict[int, tuple[set[str], set[int]]] = {}
+    for name in tables:
+        indexed = INDEXED_TABLES[name]
+        own = subjects if validators is not None and indexed.by_validator else [WHOLE_CHAIN]
+        covered = dataset.coverage(name, own)
+        for epoch in requested:
+            first, last = indexed.units_of(epoch, chain)
+            open_subjects = [
+                subject for subject in own or () if not is_covered(covered, subject, first, last)
+            ]
+            if open_subjects:
+                found_tables, found = missing.setdefault(epoch, (set(), set()))
+                found_tables.add(name)
+                found |= {int(subject) for subject in open_subjects if subject}
+    return [
+        EpochTask(
+            epoch,
+            tuple(name for name in INDEXED_TABLES if name in names),
+            None if validators is None else tuple(sorted(found)),
+        )
+        for epoch, (names, found) in sorted(missing.items())
+    ]
+
+
+def is_covered(covered: Covered, subject: str, first: int, last: int) -> bool:
+    """Return whether all units from *first* to *last* of a *subject* are covered."""
+    return any(low <= first and last <= high for low, high in covered.get(subject, ()))

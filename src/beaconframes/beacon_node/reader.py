@@ -1,0 +1,199 @@
+"""The reader of a chain: blocks, states and duties of a node, each requested once and cached."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from beaconframes.beacon_node.slot_blocks import SlotBlock, parse_proposers, read_slots
+from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
+from beaconframes.consensus.state import decode_state
+from beaconframes.errors import NotFound, ServiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from beaconframes.beacon_node.api import BeaconApi
+    from beaconframes.consensus.spec import Spec
+    from beaconframes.consensus.state import BeaconState
+
+T = TypeVar("T")
+
+CACHED_EPOCHS = 6
+"""Epochs whose blocks, duties and other small objects are cached: neighbours share them."""
+CACHED_STATES = 4
+"""States that are cached: an epoch needs those of its neighbours."""
+CONCURRENT_REQUESTS = 8
+"""Blocks of an epoch that are requested at the same time."""
+
+
+class RequestCache:
+    """Values by key, computed once, also if several threads need one at the same time."""
+
+    def __init__(self, size: int) -> None:
+        """Cache the *size* values that were used last."""
+        self._size = size
+        self._values: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the value of *key*; an error is raised to all who wait, and is not cached."""
+        with self._lock:
+            future = self._values.get(key)
+            is_new = future is None
+            if future is None:
+                future = self._values[key] = Future()
+            self._values.move_to_end(key)
+            while len(self._values) > self._size:
+                self._values.popitem(last=False)
+        if is_new:
+            try:
+                future.set_result(compute())
+            except BaseException as error:
+                with self._lock:
+                    self._values.pop(key, None)
+                future.set_exception(error)
+                raise
+        value: T = future.result()
+        return value
+
+
+class ChainReader:
+    """Reads a chain from a node, for any number of threads."""
+
+    def __init__(
+        self, api: BeaconApi, spec: Spec, *, head_slot: int, has_states: bool
+    ) -> None:
+        """Read from *api* up to *head_slot*.
+
+        With *has_states*, duties are computed from states instead of being requested.
+        """
+        self.api, self.spec, self.has_states = api, spec, has_states
+        self.head_slot = head_slot
+        slots = spec.slots_per_epoch
+        self._blocks = RequestCache(CACHED_EPOCHS * slots)
+        self._states = RequestCache(CACHED_STATES)
+        self._objects: dict[str, RequestCache] = {}
+        self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
+
+    @property
+    def last_complete_epoch(self) -> int:
+        """Return the last epoch whose slots are all at or before the head."""
+        return (self.head_slot + 1) // self.spec.slots_per_epoch - 1
+
+    def close(self) -> None:
+        """End the threads that request blocks."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def cached(self, kind: str, number: int, compute: Callable[[], T]) -> T:
+        """Return the object of a *kind* and an epoch or period, computed once."""
+        cache = self._objects.setdefault(kind, RequestCache(CACHED_EPOCHS))
+        return cache.get(number, compute)
+
+    def slots_of(self, epoch: int) -> range:
+        """Return the slots of an epoch."""
+        size = self.spec.slots_per_epoch
+        return range(epoch * size, (epoch + 1) * size)
+
+    def answer(self, slot: int) -> dict[str, Any] | None:
+        """Return the signed block of a slot as JSON, None if the slot has no block."""
+        return self._blocks.get(slot, lambda: self.api.block(slot))
+
+    def answers(self, epoch: int) -> dict[int, dict[str, Any] | None]:
+        """Return the answer for each slot of an epoch, up to the head."""
+        slots = [slot for slot in self.slots_of(epoch) if slot <= self.head_slot]
+        futures = [self._pool.submit(copy_context().run, self.answer, slot) for slot in slots]
+        return {slot: future.result() for slot, future in zip(slots, futures, strict=True)}
+
+    def messages(self, epoch: int) -> dict[int, dict[str, Any]]:
+        """Return the messages of the blocks of an epoch by slot, in order."""
+        return {
+            slot: answer["message"]
+            for slot, answer in self.answers(epoch).items()
+            if answer is not None
+        }
+
+    def slots(self, epoch: int) -> list[SlotBlock]:
+        """Return the slots of an epoch with their blocks, checked."""
+        return self.cached("slots", epoch, lambda: self._read_slots(epoch))
+
+    def _read_slots(self, epoch: int) -> list[SlotBlock]:
+        answers = self.answers(epoch)
+        # The root of the last block is the parent root of the first block after it.
+        last_root = None
+        if self.slots_of(epoch + 1)[-1] <= self.head_slot:
+            following = self.messages(epoch + 1)
+            last_root = next((m["parent_root"] for m in following.values()), None)
+        if last_root is None:
+            last = max((slot for slot, answer in answers.items() if answer), default=None)
+            last_root = None if last is None else self.api.header(last)["root"]
+        return read_slots(
+            self.spec, answers, proposers=self.proposers(epoch), last_root=last_root
+        )
+
+    def state(self, epoch: int) -> BeaconState:
+        """Return the state after the last slot of an epoch, before the transition at its end."""
+        return self._states.get(epoch, lambda: self._request_state(epoch))
+
+    def _request_state(self, epoch: int) -> BeaconState:
+        last = self.slots_of(epoch)[-1]
+        try:
+            return decode_state(self.api.state(last), self.spec)
+        except (NotFound, ServiceError):
+            # Some clients have no state of a skipped slot. Within an epoch only blocks change a
+            # state, so that of the last block is the same.
+            slots = [slot for slot in self.messages(epoch) if slot < last]
+            if not slots or last in self.messages(epoch):
+                raise
+            state = decode_state(self.api.state(slots[-1]), self.spec)
+            return replace(state, slot=last)
+
+    def genesis_state(self) -> BeaconState:
+        """Return the state of genesis."""
+        return self.cached("genesis", 0, lambda: decode_state(self.api.state("genesis"), self.spec))
+
+    def committees(self, epoch: int) -> Committees:
+        """Return the attestation committees of an epoch."""
+        if self.has_states:
+            return self.cached(
+                "committees",
+                epoch,
+                lambda: compute_committees(self.spec, self.state(epoch), epoch),
+            )
+        first = self.slots_of(epoch)[0]
+        return self.cached(
+            "committees",
+            epoch,
+            lambda: Committees.from_api(self.spec, epoch, self.api.committees(first, epoch)),
+        )
+
+    def proposers(self, epoch: int) -> dict[int, int]:
+        """Return the proposer of each slot of an epoch."""
+
+        def compute() -> dict[int, int]:
+            found = compute_proposers(self.spec, self.state(epoch), epoch)
+            return dict(zip(self.slots_of(epoch), found.tolist(), strict=True))
+
+        def request() -> dict[int, int]:
+            return parse_proposers(self.spec, epoch, self.api.proposer_duties(epoch))
+
+        return self.cached("proposers", epoch, compute if self.has_states else request)
+
+    def sync_committee(self, epoch: int) -> NDArray[np.int64]:
+        """Return the validator of each seat of the sync committee in an epoch."""
+        period = epoch // self.spec.epochs_per_sync_committee_period
+        if self.has_states:
+            return self.cached(
+                "sync_committee", period, lambda: self.state(epoch).current_sync_committee
+            )
+        first = self.slots_of(epoch)[0]
+        return self.cached(
+            "sync_committee", period, lambda: self.api.sync_committee(first, epoch)
+        )

@@ -1,0 +1,185 @@
+"""Amounts of an epoch from states: all validators, from one SSZ state per epoch and the blocks.
+
+The blocks of an epoch are replayed on the balances of the state before it. The result must equal
+the balances of the state after it; what differs is unexplained.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from beaconframes.beacon_node.epoch_amounts import Change, EpochAmounts
+from beaconframes.consensus.attestation_rewards import AttestationRewards
+from beaconframes.consensus.epoch_moves import compute_transition
+from beaconframes.consensus.participation import BlockParticipation
+from beaconframes.consensus.slot_income import EpochRegistry, compute_slot_income
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from beaconframes.beacon_node.reader import ChainReader
+    from beaconframes.consensus.epoch_moves import Transition
+    from beaconframes.consensus.slot_income import SlotIncome
+
+    Ints = NDArray[np.int64]
+
+VERIFIED_LATER = 2
+"""Epochs after which the attestation rewards of an epoch are in the balances."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """The blocks of an epoch, replayed on the balances before it."""
+
+    slot_income: list[SlotIncome]
+    balances: Ints
+    """After the block of the first slot."""
+    unexplained: Change
+
+
+class StateAmounts:
+    """Reads the amounts of an epoch from states."""
+
+    def __init__(self, reader: ChainReader) -> None:
+        """Request states and blocks from *reader*."""
+        self.reader, self.spec = reader, reader.spec
+
+    def read(self, epoch: int, validators: Sequence[int] | None) -> EpochAmounts:
+        """Return the amounts of an epoch, of some *validators* or of all.
+
+        Balances are compared up to two epochs later, as far as the node has states.
+        """
+        state, later = self.reader.state(epoch), self.reader.state(epoch + 1)
+        rewards, replay = self.rewards(epoch), self.replay(epoch)
+        count = len(later.balances)
+        chosen = np.arange(count)
+        if validators is not None:
+            chosen = np.array(sorted({v for v in validators if v < count}), np.int64)
+        is_slashed = later.slashed & (epoch + 1 < later.withdrawable_epochs)
+        is_rewarded = later.is_active(epoch) | is_slashed
+        balances = _extend(replay.balances, count)
+        effective = _extend(state.effective_balances, count)
+        exists = np.arange(count) < len(replay.balances)
+        is_withdrawn = (balances == 0) & (later.withdrawable_epochs <= epoch)
+        unexplained, verified_until = self.compare(epoch, chosen)
+        return EpochAmounts(
+            epoch=epoch,
+            validators=chosen,
+            is_rewarded=is_rewarded[chosen],
+            source=_extend(rewards.source, count)[chosen],
+            target=_extend(rewards.target, count)[chosen],
+            head=_extend(rewards.head, count)[chosen],
+            inactivity=_extend(rewards.inactivity, count)[chosen],
+            has_balance=(exists & ~is_withdrawn)[chosen],
+            balances=balances[chosen],
+            effective_balances=effective[chosen],
+            slot_income=replay.slot_income,
+            moves=self.transition(epoch).moves,
+            proposals_missed=self.count_missed(epoch),
+            unexplained=unexplained,
+            verified_until=verified_until,
+        )
+
+    def compare(self, epoch: int, chosen: Ints) -> tuple[list[Change], int]:
+        """Return the unexplained changes that concern the income of *epoch*, and the last epoch."""
+        found = []
+        last = self.reader.last_complete_epoch
+        until = epoch - 1
+        for number in range(epoch, min(epoch + VERIFIED_LATER, last) + 1):
+            change = self.replay(number).unexplained
+            inside = np.isin(change.validators, chosen)
+            if inside.any():
+                found.append(
+                    Change(
+                        number,
+                        change.validators[inside],
+                        change.change[inside],
+                        change.explained[inside],
+                    )
+                )
+            until = number
+        return found, until
+
+    def rewards(self, epoch: int) -> AttestationRewards:
+        """Return the attestation rewards for the duties of an epoch."""
+        return self.reader.cached(
+            "attestation rewards",
+            epoch,
+            lambda: AttestationRewards.from_state(self.spec, self.reader.state(epoch + 1)),
+        )
+
+    def transition(self, epoch: int) -> Transition:
+        """Return the transition at the end of an epoch."""
+
+        def compute() -> Transition:
+            rewards = self.rewards(epoch - 1) if epoch > 0 else None
+            state, later = self.reader.state(epoch), self.reader.state(epoch + 1)
+            return compute_transition(self.spec, state, later, rewards)
+
+        return self.reader.cached("transition", epoch, compute)
+
+    def replay(self, epoch: int) -> Replay:
+        """Return the blocks of an epoch, replayed."""
+        return self.reader.cached("replay", epoch, lambda: self._replay(epoch))
+
+    def _replay(self, epoch: int) -> Replay:
+        reader, spec = self.reader, self.spec
+        after = reader.state(epoch)
+        if epoch == 0:
+            before = reader.genesis_state()
+            participation, start = BlockParticipation(spec), before.balances
+        else:
+            before = reader.state(epoch - 1)
+            committees = reader.committees(epoch - 1)
+            participation = BlockParticipation.from_state(spec, before, committees)
+            start = self.transition(epoch - 1).balances
+        total = after.get_total_active_balance(spec)
+        participation.start_epoch(
+            epoch, reader.committees(epoch), after.effective_balances, total
+        )
+        registry = EpochRegistry.build(
+            spec,
+            epoch,
+            before=before,
+            after=after,
+            balances=start,
+            sync_committee=after.current_sync_committee,
+            total_active_balance=total,
+        )
+        rows: list[SlotIncome] = []
+        first_slot = spec.first_slot_of(epoch)
+        messages = reader.messages(epoch)
+        balances = start
+        for slot, message in messages.items():
+            reward = participation.process_block(message)
+            assert reward is not None
+            rows += compute_slot_income(registry, message, reward)
+            if slot == first_slot:
+                balances = registry.balances[: registry.count].copy()
+        expected = registry.balances
+        differs = np.flatnonzero(expected != after.balances)
+        known = _extend(before.balances, len(expected))[differs]
+        unexplained = Change(
+            epoch, differs, after.balances[differs] - known, expected[differs] - known
+        )
+        return Replay(rows, balances, unexplained)
+
+    def count_missed(self, epoch: int) -> Counter[int]:
+        """Return the number of missed proposals in an epoch by validator."""
+        proposers, messages = self.reader.proposers(epoch), self.reader.messages(epoch)
+        return Counter(
+            proposer for slot, proposer in proposers.items() if slot not in messages and slot > 0
+        )
+
+
+def _extend(values: Ints, count: int) -> Ints:
+    """Return *values* with zeros for the validators that were added later."""
+    extended = np.zeros(count, values.dtype)
+    extended[: len(values)] = values[:count]
+    return extended
