@@ -20,11 +20,10 @@ from beaconframes.beacon_node.tables import build_frame
 from beaconframes.v1.sync_committees import SyncCommittees
 
 if TYPE_CHECKING:
-    from beaconframes.beacon_node.epoch_amounts import AmountSource, EpochAmounts
+    from beaconframes.beacon_node.attestations import IncludedVote
+    from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.beacon_node.index_coverage import EpochTask
     from beaconframes.beacon_node.reader import ChainReader
-    from beaconframes.beacon_node.slot_blocks import SlotBlock
-    from beaconframes.consensus.shuffling import Committees
 
 ATTESTATIONS = "attestations"
 SLOT_ATTESTATIONS = "slot_attestations"
@@ -51,7 +50,7 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
         verified_until = earned.verified_until
     if ATTESTATIONS in names:
         duties = build_attestations(
-            reader.spec, task.epoch, reader.committees(task.epoch), list_slots(reader, task.epoch, 2)
+            reader.spec, task.epoch, reader.committees(task.epoch), read_both_votes(reader, task.epoch)
         )
         if task.validators is not None:
             duties = duties.filter(pl.col("validator_index").is_in(task.validators))
@@ -60,34 +59,19 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
         frames[SYNC_COMMITTEES] = build_sync_committee(reader, task.epoch)
     if SLOT_ATTESTATIONS in names:
         frames[SLOT_ATTESTATIONS] = build_slot_attestations(
-            reader.spec,
-            reader.slots(task.epoch),
-            read_committees(reader, range(task.epoch - 1, task.epoch + 1)),
+            reader.spec, reader.votes(task.epoch)
         )
     if names - frames.keys():
         frames |= build_block_tables(
-            reader.spec, reader.slots(task.epoch), votes=count_epoch_votes(reader, task.epoch)
+            reader.spec, reader.slots(task.epoch), votes=count_votes(read_both_votes(reader, task.epoch))
         )
     return EpochResult({name: frames[name] for name in task.tables}, verified_until)
 
 
-def list_slots(reader: ChainReader, epoch: int, epochs: int) -> list[SlotBlock]:
-    """Return the slots of some *epochs* from *epoch* on, as far as the chain has them."""
-    last = reader.head_slot // reader.spec.slots_per_epoch
-    numbers = range(epoch, min(epoch + epochs, last + 1))
-    return [slot for number in numbers for slot in reader.slots(number)]
-
-
-def read_committees(reader: ChainReader, epochs: range) -> dict[int, Committees]:
-    """Return the committees of some epochs, as far as the chain has them."""
-    last = reader.head_slot // reader.spec.slots_per_epoch
-    return {epoch: reader.committees(epoch) for epoch in epochs if 0 <= epoch <= last}
-
-
-def count_epoch_votes(reader: ChainReader, epoch: int) -> dict[str, int | None]:
-    """Return the votes for the blocks of an epoch, which this epoch and the next one include."""
-    committees = read_committees(reader, range(epoch - 1, epoch + 2))
-    return count_votes(reader.spec, list_slots(reader, epoch, 2), committees)
+def read_both_votes(reader: ChainReader, epoch: int) -> list[IncludedVote]:
+    """Return the attestations in blocks of an epoch and the next: all that are for its slots."""
+    following = reader.votes(epoch + 1) if epoch < reader.head_epoch else []
+    return [*reader.votes(epoch), *following]
 
 
 def build_sync_committee(reader: ChainReader, epoch: int) -> pl.DataFrame:

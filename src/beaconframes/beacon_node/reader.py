@@ -9,6 +9,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from beaconframes.beacon_node.attestations import read_votes
 from beaconframes.beacon_node.slot_blocks import SlotBlock, parse_proposers, read_slots
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
 from beaconframes.consensus.state import decode_state
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.beacon_node.api import BeaconApi
+    from beaconframes.beacon_node.attestations import IncludedVote
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
@@ -84,6 +86,11 @@ class ChainReader:
         self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
 
     @property
+    def head_epoch(self) -> int:
+        """Return the epoch of the head."""
+        return self.spec.epoch_of(self.head_slot)
+
+    @property
     def last_complete_epoch(self) -> int:
         """Return the last epoch whose slots are all at or before the head."""
         return (self.head_slot + 1) // self.spec.slots_per_epoch - 1
@@ -137,6 +144,16 @@ class ChainReader:
         return read_slots(
             self.spec, answers, proposers=self.proposers(epoch), last_root=last_root
         )
+
+    def votes(self, epoch: int) -> list[IncludedVote]:
+        """Return the attestations in the blocks of an epoch, with their signers."""
+
+        def read() -> list[IncludedVote]:
+            slots = self.slots(epoch)
+            known = {number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0}
+            return read_votes(self.spec, slots, known)
+
+        return self.cached("votes", epoch, read)
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
