@@ -2,68 +2,98 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
 from beaconframes.beacon_node.epoch import EpochResult, build_epoch
 from beaconframes.beacon_node.income_tables import UnexplainedChanges
-from beaconframes.beacon_node.index_coverage import (
-    INDEXED_TABLES,
-    WHOLE_CHAIN,
-    find_tasks,
-)
-from beaconframes.endpoint.chain_metadata import describe_chain
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, WHOLE_CHAIN, is_covered
+from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from beaconframes.beacon_node.epoch import EpochInputs
+    from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.beacon_node.index_coverage import EpochTask
+    from beaconframes.beacon_node.reader import ChainReader
     from beaconframes.calendar import Chain
-    from beaconframes.dataset import Dataset, Writer
+    from beaconframes.dataset import Dataset
 
-WORKERS = 4
-"""Epochs that are read at the same time."""
-PENDING_PER_WORKER = 2
-"""Epochs that are submitted ahead of the one that is stored next."""
+WORKERS = 2
+"""Epochs that are read at the same time, without an executor of the caller."""
+TASKS_AHEAD = 4
+"""Tasks that are submitted before the result of the first of them is stored."""
+
+EXPLAINED, UNEXPLAINED, UNVERIFIED = "explained", "unexplained", "unverified"
 
 
-class Submits(Protocol):
-    """An executor: a thread pool, a Dask client, or any object with such a ``submit``."""
+class Executor(Protocol):
+    """A thread pool, a Dask client, or any object with such a ``submit``."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
-        """Run the function elsewhere; the result has a method ``result``."""
+        """Run the function elsewhere; what is returned has a method ``result``."""
 
 
-@dataclass
-class IndexProgress:
-    """What an index run has done so far."""
+def run_tasks(
+    build: Callable[[EpochTask], EpochResult],
+    tasks: Sequence[EpochTask],
+    executor: Executor | None = None,
+) -> Iterator[tuple[EpochTask, EpochResult]]:
+    """Yield the result of each task in order, while the next ones are under way."""
+    pending: deque[tuple[EpochTask, Any]] = deque()
+    remaining = iter(tasks)
+    with open_executor(executor) as submit:
+        try:
+            while True:
+                for task in islice(remaining, TASKS_AHEAD - len(pending)):
+                    pending.append((task, submit(build, task)))
+                if not pending:
+                    return
+                task, future = pending.popleft()
+                yield task, future.result()
+        finally:
+            for _, future in pending:
+                future.cancel()
 
-    epochs: int = 0
-    rows: int = 0
-    unexplained: list[int] = field(default_factory=list)
-    """Epochs with a change of balance that is not explained."""
+
+@contextmanager
+def open_executor(executor: Executor | None) -> Iterator[Callable[..., Any]]:
+    """Return the function that submits tasks: to *executor*, or to threads of this process."""
+    if executor is not None:
+        yield executor.submit
+        return
+    threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="index")
+    try:
+        yield threads.submit
+    finally:
+        threads.shutdown(wait=True, cancel_futures=True)
 
 
-def store_epoch(
+def write_epochs(
     dataset: Dataset,
-    chain: Chain,
-    task: EpochTask,
-    result: EpochResult,
-    *,
-    is_final: bool,
-) -> None:
-    """Store the tables of one epoch in one commit.
+    reader: ChainReader,
+    amounts: AmountSource,
+    tasks: Sequence[EpochTask],
+    executor: Executor | None = None,
+) -> Iterator[tuple[EpochTask, EpochResult]]:
+    """Write the tables of each task in one commit, and yield the task after it.
 
-    Rows of an epoch that is not final are stored without coverage replaced by the next run.
+    An interrupted run leaves whole epochs only; a later one continues after them.
     """
+    build = partial(build_epoch, reader, amounts)
+    for task, result in run_tasks(build, tasks, executor):
+        store_epoch(dataset, reader.spec.chain, task, result)
+        yield task, result
+
+
+def store_epoch(dataset: Dataset, chain: Chain, task: EpochTask, result: EpochResult) -> None:
+    """Store the tables of one epoch in one commit."""
     chosen = task.validators is not None
     with dataset.writing() as writer:
         for name, rows in result.frames.items():
@@ -71,32 +101,51 @@ def store_epoch(
             grid = indexed.grid(chosen=chosen)
             first, last = indexed.units_of(task.epoch, chain)
             if name == UnexplainedChanges.table_name:
-                last = max(last, result.verified_until)
+                # Later units compare the same changes again; equal rows are stored once.
+                last = result.verified_until
+                if last < first:
+                    continue
             subjects = (
                 [WHOLE_CHAIN] if grid.subject is None else [str(v) for v in task.validators or ()]
             )
-            writer.add_covered(name, rows, grid, {one: ((first, last),) for one in subjects})
+            writer.add_covered(name, rows, grid, dict.fromkeys(subjects, ((first, last),)))
 
 
-def run_tasks(
-    inputs: EpochInputs, tasks: Sequence[EpochTask], executor: Submits | None = None
-) -> Iterator[tuple[EpochTask, EpochResult]]:
-    """Yield the result of each task in order, while later ones are under way."""
-    own = ThreadPoolExecutor(WORKERS, thread_name_prefix="index") if executor is None else None
-    pool = own if own is not None else executor
-    assert pool is not None
-    pending: deque[tuple[EpochTask, Any]] = deque()
-    remaining = iter(tasks)
-    try:
-        while True:
-            for task in itertools.islice(remaining, WORKERS * PENDING_PER_WORKER - len(pending)):
-                pending.append((task, pool.submit(build_epoch, inputs, task)))
-            if not pending:
-                return
-            task, future = pending.popleft()
-            yield task, future.result()
-    finally:
-        for _, future in pending:
-            future.cancel()
-        if own is not None:
-            own.shutdown(wait=True, cancel_futures=True)
+def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
+    """Return the indexed epochs, one row per epoch: status, and what is not explained.
+
+    The income of an epoch is ``explained`` if every change of balance that contains it is: those of
+    its own blocks, and those of its attestations, which follow two epochs later.
+    """
+    income = dataset.coverage("income_history")
+    epochs = sorted(
+        {epoch for parts in income.values() for low, high in parts for epoch in range(low, high + 1)}
+    )
+    compared = dataset.coverage(UnexplainedChanges.table_name)
+    rows = (
+        dataset.scan(UnexplainedChanges.table_name, schema=UnexplainedChanges.schema())
+        .group_by("epoch")
+        .agg(pl.len(), pl.col("unexplained_gwei").abs().sum())
+        .collect()
+    )
+    counts = {epoch: (count, gwei) for epoch, count, gwei in rows.iter_rows()}
+    found = []
+    for epoch in epochs:
+        last = epoch + VERIFIED_LATER
+        is_compared = all(
+            is_covered(compared, subject, epoch, last)
+            for subject, parts in income.items()
+            if any(low <= epoch <= high for low, high in parts)
+        )
+        differing = [counts[number] for number in range(epoch, last + 1) if number in counts]
+        status = UNEXPLAINED if differing else EXPLAINED if is_compared else UNVERIFIED
+        count, gwei = sum(one for one, _ in differing), sum(one for _, one in differing)
+        found.append((epoch, status, count, gwei))
+    schema = {
+        "epoch": pl.Int64,
+        "status": pl.String,
+        "unexplained_count": pl.Int64,
+        "unexplained_gwei": pl.Int64,
+    }
+    table = pl.DataFrame(found, schema=schema, orient="row")
+    return table.select("epoch", chain.time_expr("epoch", pl.col("epoch")).alias("time"), "status", "unexplained_count", "unexplained_gwei")
