@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from beaconframes.beacon_node.attestations import (
@@ -16,8 +15,7 @@ from beaconframes.beacon_node.attestations import (
 from beaconframes.beacon_node.blocks import build_block_tables
 from beaconframes.beacon_node.epoch_amounts import build_reward_tables
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES
-from beaconframes.beacon_node.tables import build_frame
-from beaconframes.v1.sync_committees import SyncCommittees
+from beaconframes.beacon_node.state_tables import build_sync_committees
 
 if TYPE_CHECKING:
     from beaconframes.beacon_node.attestations import IncludedVote
@@ -56,7 +54,9 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
             duties = duties.filter(pl.col("validator_index").is_in(task.validators))
         frames[ATTESTATIONS] = duties
     if SYNC_COMMITTEES in names:
-        frames[SYNC_COMMITTEES] = build_sync_committee(reader, task.epoch)
+        period = task.epoch // reader.spec.epochs_per_sync_committee_period
+        members = {period: reader.sync_committee(task.epoch)}
+        frames[SYNC_COMMITTEES] = build_sync_committees(reader.spec, members)
     if SLOT_ATTESTATIONS in names:
         frames[SLOT_ATTESTATIONS] = build_slot_attestations(
             reader.spec, reader.votes(task.epoch)
@@ -72,19 +72,3 @@ def read_both_votes(reader: ChainReader, epoch: int) -> list[IncludedVote]:
     """Return the attestations in blocks of an epoch and the next: all that are for its slots."""
     following = reader.votes(epoch + 1) if epoch < reader.head_epoch else []
     return [*reader.votes(epoch), *following]
-
-
-def build_sync_committee(reader: ChainReader, epoch: int) -> pl.DataFrame:
-    """Return the sync committee of the period of an epoch, one row per seat."""
-    chain = reader.spec.chain
-    period = epoch // chain.epochs_per_sync_period
-    members = reader.sync_committee(epoch)
-    count = len(members)
-    columns = {
-        "period": np.full(count, period),
-        "seat": np.arange(count),
-        "validator_index": members,
-        "start_epoch": np.full(count, period * chain.epochs_per_sync_period),
-        "end_epoch": np.full(count, (period + 1) * chain.epochs_per_sync_period - 1),
-    }
-    return build_frame(SyncCommittees, columns, chain)

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import polars as pl
 
-from beaconframes.beacon_node.income_tables import EpochMoves, SlotIncome, UnexplainedChanges
+from beaconframes.beacon_node.income_tables import (
+    DepositEvents,
+    EpochMoves,
+    SlotIncome,
+    TransferEvents,
+    UnexplainedChanges,
+)
 from beaconframes.beacon_node.tables import build_frame
 from beaconframes.v1.balance_history import BalanceHistory
 from beaconframes.v1.income_history import IncomeHistory
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from beaconframes.calendar import Chain
     from beaconframes.consensus.epoch_moves import Move
     from beaconframes.consensus.slot_income import SlotIncome as SlotIncomeRow
+    from beaconframes.schema import Table
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -36,6 +44,10 @@ REWARD_COLUMNS = {
 SYNC_COMMITTEE = "sync_committee"
 PENALTIES = ("slashing_penalty", "slashing_correlation")
 """Kinds of the column ``slashing_penalty_gwei``: in the block, and half-way to withdrawal."""
+
+
+DEPOSITS = ("deposit", "pending_deposit")
+TRANSFERS = ("switch_to_compounding", "pending_consolidation", "fork_upgrade")
 
 
 class Change(NamedTuple):
@@ -110,6 +122,8 @@ def build_reward_tables(amounts: EpochAmounts, chain: Chain) -> dict[str, pl.Dat
         BalanceHistory.table_name: build_balances(amounts, chain),
         SlotIncome.table_name: build_rows(SlotIncome, amounts.slot_income, chosen, chain),
         EpochMoves.table_name: build_rows(EpochMoves, amounts.moves, chosen, chain),
+        DepositEvents.table_name: build_events(DepositEvents, DEPOSITS, amounts, chosen, chain),
+        TransferEvents.table_name: build_events(TransferEvents, TRANSFERS, amounts, chosen, chain),
         UnexplainedChanges.table_name: build_unexplained(amounts.unexplained, chain),
     }
 
@@ -178,6 +192,28 @@ def build_rows(
         "kind": pl.Series("kind", [row.kind for row in kept], pl.String),
         "validator_index": np.array([row.validator_index for row in kept], np.int64),
         "amount_gwei": np.array([row.amount_gwei for row in kept], np.int64),
+    }
+    return build_frame(table, columns, chain)
+
+
+def build_events(
+    table: type[Table],
+    kinds: Collection[str],
+    amounts: EpochAmounts,
+    chosen: set[int] | None,
+    chain: Chain,
+) -> pl.DataFrame:
+    """Return the amounts of some *kinds*, one row per slot and validator."""
+    last_slot = (amounts.epoch + 1) * chain.slots_per_epoch - 1
+    moves = [(last_slot, *row[1:]) for row in amounts.moves]
+    sums: Counter[tuple[int, int]] = Counter()
+    for slot, kind, index, amount in [*amounts.slot_income, *moves]:
+        if kind in kinds and (chosen is None or index in chosen):
+            sums[slot, index] += amount
+    columns = {
+        "slot": np.array([slot for slot, _ in sums], np.int64),
+        "validator_index": np.array([index for _, index in sums], np.int64),
+        "amount_gwei": np.array(list(sums.values()), np.int64),
     }
     return build_frame(table, columns, chain)
 

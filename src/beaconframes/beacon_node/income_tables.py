@@ -48,3 +48,26 @@ class UnexplainedChanges(Table):
     change_gwei = Gwei("Change of the balance.")
     explained_gwei = Gwei("Income, deposits, withdrawals and other moves of that time.")
     unexplained_gwei = Gwei("Change of the balance without its explained part.")
+
+
+class DepositEvents(Table):
+    """Deposits that reached a balance. One row per slot and validator.
+
+    Before Electra: in a block. Since then: at the end of an epoch, which has its last slot here.
+    """
+
+    slot = Slot("Slot in which, or after which, the balance grew.", key=True)
+    validator_index = Count("Validator.", key=True)
+    amount_gwei = Gwei("Amount.")
+
+
+class TransferEvents(Table):
+    """Other moves of balances, signed. One row per slot and validator.
+
+    Consolidations, and balances that became deposits in the queue: at the fork to Electra, and by
+    a switch to compounding credentials.
+    """
+
+    slot = Slot("Slot in which, or after which, the balance changed.", key=True)
+    validator_index = Count("Validator.", key=True)
+    amount_gwei = Gwei("Change of the balance.")

@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from beaconframes.beacon_node.income_tables import EpochMoves, SlotIncome, UnexplainedChanges
+from beaconframes.beacon_node.income_tables import (
+    DepositEvents,
+    EpochMoves,
+    SlotIncome,
+    TransferEvents,
+    UnexplainedChanges,
+)
 from beaconframes.dataset import Grid
 from beaconframes.v1._blocks import Blocks
+from beaconframes.v1._execution_requests import DepositRequests
 from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.attester_slashings import AttesterSlashings
 from beaconframes.v1.balance_history import BalanceHistory
 from beaconframes.v1.bls_changes import BlsChanges
-from beaconframes.v1.epochs import Epochs
 from beaconframes.v1.graffiti_wall import GraffitiWall
 from beaconframes.v1.income_history import IncomeHistory
 from beaconframes.v1.proposer_slashings import ProposerSlashings
@@ -70,14 +76,16 @@ INDEXED_TABLES = {
         IndexedTable(Attestations, "epoch", by_validator=True),
         IndexedTable(SlotIncome, "slot", by_validator=True),
         IndexedTable(EpochMoves, "epoch", by_validator=True),
+        IndexedTable(DepositEvents, "slot", by_validator=True),
+        IndexedTable(TransferEvents, "slot", by_validator=True),
         IndexedTable(UnexplainedChanges, "epoch", by_validator=True),
-        IndexedTable(Epochs, "epoch"),
         IndexedTable(Blocks, "epoch"),
         IndexedTable(SlotAttestations, "block_slot"),
         IndexedTable(AttesterSlashings, "block_slot"),
         IndexedTable(ProposerSlashings, "block_slot"),
         IndexedTable(VoluntaryExits, "block_slot"),
         IndexedTable(SlotDeposits, "block_slot"),
+        IndexedTable(DepositRequests, "block_slot"),
         IndexedTable(SlotWithdrawals, "block_slot"),
         IndexedTable(ValidatorWithdrawals, "epoch"),
         IndexedTable(BlsChanges, "epoch"),
@@ -92,6 +100,8 @@ REWARD_TABLES = (
     "balance_history",
     "slot_income",
     "epoch_moves",
+    "deposit_events",
+    "transfer_events",
     "unexplained_changes",
 )
 """Tables that are built, reconciled and stored together."""

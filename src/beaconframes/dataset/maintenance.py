@@ -20,7 +20,7 @@ from beaconframes.dataset.coverage import MAX_UNIT, PRUNE_MARK, CoveredTables, s
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -65,6 +65,17 @@ class MaintainedTables(CoveredTables):
             if table in (None, name):
                 with self.writing() as writer:
                     compact(self.path, writer, name, grid)
+
+    def replace_tables(
+        self, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any] | None = None
+    ) -> None:
+        """Replace all rows of some *tables*, and entries of ``meta``, in one commit."""
+        with self.writing() as writer:
+            for name, rows in tables.items():
+                retire_segments(writer.connection, ledger.get_segments(writer.connection, name))
+                writer.drop_table(name)
+                writer.add(name, rows)
+            writer.set_meta(facts or {})
 
     def prune(
         self,

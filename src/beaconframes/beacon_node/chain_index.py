@@ -1,0 +1,233 @@
+"""The dataset of an index: created for one chain, extended by epochs, with tables of the head."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.beacon_node.index import compute_coverage, write_epochs
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, find_tasks
+from beaconframes.beacon_node.state_tables import (
+    build_latest_state,
+    build_validator_queue,
+    build_validators,
+)
+from beaconframes.dataset import Dataset
+from beaconframes.derive import ChainTables, Coverage, derive_tables
+from beaconframes.endpoint import Head
+from beaconframes.endpoint.chain_metadata import describe_chain
+from beaconframes.errors import DatasetError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+    from pathlib import Path
+
+    from beaconframes.beacon_node.epoch_amounts import AmountSource
+    from beaconframes.beacon_node.index import Executor
+    from beaconframes.beacon_node.index_coverage import EpochTask
+    from beaconframes.beacon_node.reader import ChainReader
+    from beaconframes.consensus.spec import Spec
+
+WHOLE_CHAIN_VALIDATORS = "all"
+GENESIS_ROOT = "genesis_validators_root"
+
+
+class ChainIndex:
+    """A dataset of a node's chain, of chosen validators or of all (None)."""
+
+    def __init__(
+        self, dataset: Dataset, spec: Spec, validators: Collection[int] | None = None
+    ) -> None:
+        self.dataset, self.spec, self.chain = dataset, spec, spec.chain
+        self.validators = None if validators is None else frozenset(validators)
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        spec: Spec,
+        *,
+        source: str,
+        validators: Collection[int] | None = None,
+        has_fixed_validators: bool = True,
+    ) -> ChainIndex:
+        """Open the index in *folder*, or create it.
+
+        *source* states the node, without credentials. An index is of one chain, and of all
+        validators or of chosen ones. With *has_fixed_validators*, these are always the same.
+
+        Raises
+        ------
+        DatasetError
+            The folder has another dataset, or an index of another chain.
+        UsageError
+            The index has other validators.
+        """
+        chosen: Any = WHOLE_CHAIN_VALIDATORS if validators is None else "chosen"
+        if validators is not None and has_fixed_validators:
+            chosen = sorted(validators)
+        facts = {
+            "service": source,
+            "simulated": False,
+            "indexed": True,
+            "chain": describe_chain(spec.chain),
+            GENESIS_ROOT: "0x" + spec.genesis_validators_root.hex(),
+            "validators": chosen,
+        }
+        if not (folder / "ledger.sqlite").exists():
+            start = {"latest_epoch": 0, "latest_slot": 0, "finalized_epoch": 0}
+            return cls(Dataset.create(folder, meta=facts | start), spec, validators)
+        dataset = Dataset.open(folder)
+        meta = dataset.meta
+        if not meta.get("indexed"):
+            raise DatasetError(
+                f"{folder} is a dataset that was not indexed from a node",
+                hint="Choose another folder",
+            )
+        if meta.get(GENESIS_ROOT) != facts[GENESIS_ROOT]:
+            raise DatasetError(
+                f"{folder} has an index of another chain, {meta['chain']['name']}",
+                hint="Connect to a node of that chain, or choose another folder",
+            )
+        if meta.get("validators") != chosen:
+            raise UsageError(
+                f"{folder} has an index of {_describe(meta.get('validators'))}, not of "
+                f"{_describe(chosen)}",
+                hint="Give the same validators, or choose another folder",
+            )
+        return cls(dataset, spec, validators)
+
+    def find_tasks(
+        self,
+        tables: Collection[str],
+        epochs: Iterable[int],
+        validators: Collection[int] | None = None,
+    ) -> list[EpochTask]:
+        """Return the tasks that complete *tables* for some *epochs*."""
+        chosen = self.validators if validators is None else validators
+        return find_tasks(self.dataset, self.chain, tables, epochs, chosen)
+
+    def write(
+        self,
+        reader: ChainReader,
+        amounts: AmountSource,
+        tasks: list[EpochTask],
+        executor: Executor | None = None,
+    ) -> Iterator[EpochTask]:
+        """Write the tables of each task in one commit, and yield it."""
+        for task, _ in write_epochs(self.dataset, reader, amounts, tasks, executor):
+            yield task
+
+    def remove(self, epochs: Iterable[int]) -> None:
+        """Remove the rows of epochs that were not final when they were written."""
+        for name in self.dataset.grids():
+            indexed = INDEXED_TABLES.get(name)
+            if indexed is None or indexed.unit == "period":
+                continue
+            parts = [indexed.units_of(epoch, self.chain) for epoch in epochs]
+            if not parts:
+                continue
+            first, last = min(a for a, _ in parts), max(b for _, b in parts)
+            covered = self.dataset.coverage(name, first=first, last=last)
+            if covered:
+                self.dataset.prune_units(name, covered)
+
+    def update_head(
+        self,
+        *,
+        head: Head,
+        last_proposed_slot: int,
+        is_syncing: bool,
+        validators: pl.DataFrame,
+        pending_deposits: Any = None,
+    ) -> None:
+        """Replace the tables that describe the head, and the head in the metadata.
+
+        *validators* are those of the head state, in the columns of `read_validators`.
+        """
+        attested = self._find_last_attestations()
+        tables = {
+            "validators": build_validators(
+                self.spec, head.epoch, validators, last_attestations=attested
+            ),
+            "latest_state": build_latest_state(
+                self.spec,
+                current_slot=head.slot,
+                last_proposed_slot=last_proposed_slot,
+                finalized_epoch=head.finalized_epoch,
+                is_syncing=is_syncing,
+            ),
+        }
+        if self.validators is None:
+            tables["validator_queue"] = build_validator_queue(
+                self.spec, head.epoch, validators, pending_deposits
+            )
+        facts = {
+            "latest_epoch": head.epoch,
+            "latest_slot": head.slot,
+            "finalized_epoch": head.finalized_epoch,
+        }
+        self.dataset.replace_tables(tables, facts)
+
+    def derive(self) -> None:
+        """Replace the tables that follow from others."""
+        data = ChainTables(self.dataset, self.chain, self._head(), self.get_coverage())
+        tables: dict[str, pl.DataFrame] = {}
+        for table, rows in derive_tables(data):
+            name = table.table_name
+            if name not in INDEXED_TABLES:
+                tables[name] = tables[name].vstack(rows) if name in tables else rows
+        self.dataset.replace_tables(tables)
+
+    def get_coverage(self) -> Coverage:
+        """Return the epochs and the validators of which all rows are stored."""
+        by_table = {}
+        size = self.chain.slots_per_epoch
+        for name in self.dataset.grids():
+            indexed = INDEXED_TABLES.get(name)
+            if indexed is None or indexed.unit == "period":
+                continue
+            parts = _intersect(self.dataset.coverage(name).values())
+            if indexed.unit != "epoch":
+                parts = [(-(-low // size), (high + 1) // size - 1) for low, high in parts]
+            by_table[name] = [(low, high) for low, high in parts if low <= high]
+        return Coverage(by_table.get("balance_history", []), by_table, self.validators)
+
+    def coverage(self) -> pl.DataFrame:
+        """Return the indexed epochs, one row per epoch, with the status of its income."""
+        return compute_coverage(self.dataset, self.chain)
+
+    def _head(self) -> Head:
+        meta = self.dataset.meta
+        return Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
+
+    def _find_last_attestations(self) -> pl.DataFrame | None:
+        """Return the slot of the last attestation of each validator; None without the table."""
+        if "attestations" not in self.dataset.tables():
+            return None
+        included = self.dataset.scan("attestations").filter(pl.col("status") == "included")
+        slots = included.group_by("validator_index").agg(
+            last_attestation_slot=pl.col("attester_slot").max()
+        )
+        return slots.collect()
+
+
+def _describe(validators: Any) -> str:
+    if validators == WHOLE_CHAIN_VALIDATORS:
+        return "all validators"
+    if not isinstance(validators, list):
+        return "the validators of loads"
+    shown = ", ".join(map(str, validators[:5])) + (", ..." if len(validators) > 5 else "")
+    return f"{len(validators)} validators ({shown})"
+
+
+def _intersect(covered: Iterable[Iterable[tuple[int, int]]]) -> list[tuple[int, int]]:
+    """Return the intervals that all subjects have."""
+    result: list[tuple[int, int]] | None = None
+    for parts in covered:
+        own = list(parts)
+        result = own if result is None else [
+            (max(a, c), min(b, d)) for a, b in result for c, d in own if max(a, c) <= min(b, d)
+        ]
+    return result or []
