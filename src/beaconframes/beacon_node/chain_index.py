@@ -227,7 +227,11 @@ def _intersect(covered: Iterable[Iterable[tuple[int, int]]]) -> list[tuple[int, 
     result: list[tuple[int, int]] | None = None
     for parts in covered:
         own = list(parts)
-        result = own if result is None else [
-            (max(a, c), min(b, d)) for a, b in result for c, d in own if max(a, c) <= min(b, d)
-        ]
+        result = (
+            own
+            if result is None
+            else [
+                (max(a, c), min(b, d)) for a, b in result for c, d in own if max(a, c) <= min(b, d)
+            ]
+        )
     return result or []

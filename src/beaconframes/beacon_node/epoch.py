@@ -47,9 +47,8 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
         frames |= build_reward_tables(earned, chain)
         verified_until = earned.verified_until
     if ATTESTATIONS in names:
-        duties = build_attestations(
-            reader.spec, task.epoch, reader.committees(task.epoch), read_both_votes(reader, task.epoch)
-        )
+        committees, votes = reader.committees(task.epoch), read_both_votes(reader, task.epoch)
+        duties = build_attestations(reader.spec, task.epoch, committees, votes)
         if task.validators is not None:
             duties = duties.filter(pl.col("validator_index").is_in(task.validators))
         frames[ATTESTATIONS] = duties
@@ -58,13 +57,11 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
         members = {period: reader.sync_committee(task.epoch)}
         frames[SYNC_COMMITTEES] = build_sync_committees(reader.spec, members)
     if SLOT_ATTESTATIONS in names:
-        frames[SLOT_ATTESTATIONS] = build_slot_attestations(
-            reader.spec, reader.votes(task.epoch)
-        )
+        frames[SLOT_ATTESTATIONS] = build_slot_attestations(reader.spec, reader.votes(task.epoch))
     if names - frames.keys():
-        frames |= build_block_tables(
-            reader.spec, reader.slots(task.epoch), votes=count_votes(read_both_votes(reader, task.epoch))
-        )
+        votes_by_root = count_votes(read_both_votes(reader, task.epoch))
+        slots = reader.slots(task.epoch)
+        frames |= build_block_tables(reader.spec, slots, votes=votes_by_root)
     return EpochResult({name: frames[name] for name in task.tables}, verified_until)
 
 

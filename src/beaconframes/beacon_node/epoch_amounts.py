@@ -128,10 +128,10 @@ def build_reward_tables(amounts: EpochAmounts, chain: Chain) -> dict[str, pl.Dat
     }
 
 
-def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
-    """Return the income history of the epoch: validators with duties, and others with income."""
+def sum_income(amounts: EpochAmounts) -> _Sums:
+    """Return the income of the epoch by column, without attestations."""
     sums = _Sums(amounts.validators)
-    for _, kind, index, amount in amounts.slot_income:
+    for _, kind, index, amount in [*amounts.slot_income, *amounts.moves]:
         if kind in REWARD_COLUMNS:
             sums.add(REWARD_COLUMNS[kind], index, amount)
         elif kind == SYNC_COMMITTEE:
@@ -139,11 +139,14 @@ def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
             sums.add(name, index, abs(amount))
         elif kind in PENALTIES:
             sums.add("slashing_penalty_gwei", index, -amount)
-    for _, kind, index, amount in amounts.moves:
-        if kind in PENALTIES:
-            sums.add("slashing_penalty_gwei", index, -amount)
     for index, count in amounts.proposals_missed.items():
         sums.add("proposals_missed", index, count)
+    return sums
+
+
+def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
+    """Return the income history of the epoch: validators with duties, and others with income."""
+    sums = sum_income(amounts)
     has_row = amounts.is_rewarded.copy()
     for column in sums.columns.values():
         has_row |= column != 0

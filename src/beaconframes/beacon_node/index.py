@@ -118,9 +118,8 @@ def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
     its own blocks, and those of its attestations, which follow two epochs later.
     """
     income = dataset.coverage("income_history")
-    epochs = sorted(
-        {epoch for parts in income.values() for low, high in parts for epoch in range(low, high + 1)}
-    )
+    parts = {part for intervals in income.values() for part in intervals}
+    epochs = sorted({epoch for low, high in parts for epoch in range(low, high + 1)})
     compared = dataset.coverage(UnexplainedChanges.table_name)
     rows = (
         dataset.scan(UnexplainedChanges.table_name, schema=UnexplainedChanges.schema())
@@ -148,4 +147,5 @@ def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
         "unexplained_gwei": pl.Int64,
     }
     table = pl.DataFrame(found, schema=schema, orient="row")
-    return table.select("epoch", chain.time_expr("epoch", pl.col("epoch")).alias("time"), "status", "unexplained_count", "unexplained_gwei")
+    table.insert_column(1, table.select(time=chain.time_expr("epoch", pl.col("epoch")))["time"])
+    return table

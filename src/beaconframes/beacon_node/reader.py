@@ -16,7 +16,7 @@ from beaconframes.consensus.state import decode_state
 from beaconframes.errors import NotFound, ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -70,9 +70,7 @@ class RequestCache:
 class ChainReader:
     """Reads a chain from a node, for any number of threads."""
 
-    def __init__(
-        self, api: BeaconApi, spec: Spec, *, head_slot: int, has_states: bool
-    ) -> None:
+    def __init__(self, api: BeaconApi, spec: Spec, *, head_slot: int, has_states: bool) -> None:
         """Read from *api* up to *head_slot*.
 
         With *has_states*, duties are computed from states instead of being requested.
@@ -141,16 +139,16 @@ class ChainReader:
         if last_root is None:
             last = max((slot for slot, answer in answers.items() if answer), default=None)
             last_root = None if last is None else self.api.header(last)["root"]
-        return read_slots(
-            self.spec, answers, proposers=self.proposers(epoch), last_root=last_root
-        )
+        return read_slots(self.spec, answers, proposers=self.proposers(epoch), last_root=last_root)
 
     def votes(self, epoch: int) -> list[IncludedVote]:
         """Return the attestations in the blocks of an epoch, with their signers."""
 
         def read() -> list[IncludedVote]:
             slots = self.slots(epoch)
-            known = {number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0}
+            known = {
+                number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0
+            }
             return read_votes(self.spec, slots, known)
 
         return self.cached("votes", epoch, read)
@@ -211,6 +209,4 @@ class ChainReader:
                 "sync_committee", period, lambda: self.state(epoch).current_sync_committee
             )
         first = self.slots_of(epoch)[0]
-        return self.cached(
-            "sync_committee", period, lambda: self.api.sync_committee(first, epoch)
-        )
+        return self.cached("sync_committee", period, lambda: self.api.sync_committee(first, epoch))

@@ -140,9 +140,7 @@ class StateAmounts:
             participation = BlockParticipation.from_state(spec, before, committees)
             start = self.transition(epoch - 1).balances
         total = after.get_total_active_balance(spec)
-        participation.start_epoch(
-            epoch, reader.committees(epoch), after.effective_balances, total
-        )
+        participation.start_epoch(epoch, reader.committees(epoch), after.effective_balances, total)
         registry = EpochRegistry.build(
             spec,
             epoch,

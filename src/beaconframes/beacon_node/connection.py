@@ -1,0 +1,105 @@
+"""The connection to a node: what it can answer, its head, and the readers of its chain."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.probe import Capabilities, probe
+from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
+from beaconframes.errors import NotServed, UsageError
+
+if TYPE_CHECKING:
+    from beaconframes.beacon_node.epoch_amounts import AmountSource
+    from beaconframes.calendar import Chain
+    from beaconframes.consensus.spec import Spec
+
+
+class ChainStatus(NamedTuple):
+    """The head of a node's chain."""
+
+    head_slot: int
+    """The slot of the last block."""
+    finalized_epoch: int
+    """The epoch of the finalized checkpoint: blocks before its first slot are final."""
+
+    @property
+    def settled_epoch(self) -> int:
+        """Return the last epoch whose income is final, and in final balances; -1 if none is."""
+        return max(self.finalized_epoch - 1 - VERIFIED_LATER, -1)
+
+
+class NodeConnection:
+    """A beacon node, and the execution node beside it."""
+
+    def __init__(self, url: str, execution: str | None = None) -> None:
+        """Check the addresses; no request is sent."""
+        self.api = BeaconApi(url)
+        self.execution = None if execution is None else NodeSession(execution)
+
+    @property
+    def url(self) -> str:
+        """Return the address of the beacon node, without credentials."""
+        return self.api.url
+
+    @property
+    def spec(self) -> Spec:
+        """Return the constants of the chain."""
+        return self.api.chain_spec
+
+    @property
+    def chain(self) -> Chain:
+        """Return the clock of the chain."""
+        return self.spec.chain
+
+    @cached_property
+    def capabilities(self) -> Capabilities:
+        """Return what the node can answer, found with about 20 requests."""
+        return probe(self.api, self.execution)
+
+    def read_status(self) -> ChainStatus:
+        """Request the head and the finalized checkpoint."""
+        head = int(self.api.head()["header"]["message"]["slot"])
+        return ChainStatus(head, int(self.api.finality("head")["finalized"]["epoch"]))
+
+    def open_reader(self, status: ChainStatus) -> ChainReader:
+        """Return a reader of the chain up to the head of *status*."""
+        has_states = "ssz" in self.capabilities.oldest
+        return ChainReader(self.api, self.spec, head_slot=status.head_slot, has_states=has_states)
+
+    def open_amounts(self, reader: ChainReader) -> AmountSource:
+        """Return the source of rewards: states, if the node has them.
+
+        Raises
+        ------
+        NotServed
+            The node has neither states nor rewards.
+        """
+        oldest = self.capabilities.oldest
+        if "ssz" in oldest:
+            return StateAmounts(reader)
+        ability = self.capabilities.find_table("income_history")
+        raise NotServed(
+            f"the node cannot answer income_history: {ability.reason}",
+            hint="Use another node, or start this one with the flag of its client",
+        )
+
+    def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        self.api.close()
+        if self.execution is not None:
+            self.execution.close()
+
+
+def check_node(node: NodeConnection | str) -> NodeConnection:
+    """Return the connection to a *node* given by its address, or *node* itself."""
+    if isinstance(node, str):
+        return NodeConnection(node)
+    if isinstance(node, NodeConnection):
+        return node
+    raise UsageError(
+        f"{node!r} is not a node", hint='Give its address, such as "http://localhost:5052"'
+    )

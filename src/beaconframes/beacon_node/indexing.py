@@ -1,0 +1,194 @@
+"""`index`: the chain of a node as a dataset, with progress, a report and continuation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.beacon_node.chain_index import ChainIndex
+from beaconframes.beacon_node.connection import check_node
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.beacon_node.state_tables import read_state_validators, read_validators
+from beaconframes.calendar import resolve_span
+from beaconframes.derive.derivations import DERIVATIONS
+from beaconframes.endpoint import Head
+from beaconframes.errors import UsageError
+from beaconframes.text import shorten
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Collection, Iterable
+
+    from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
+    from beaconframes.beacon_node.index import Executor
+    from beaconframes.beacon_node.reader import ChainReader
+    from beaconframes.calendar import Chain, Moment
+
+ALWAYS = ("income_history", "balance_history", "slot_income", "epoch_moves", "deposit_events",
+          "transfer_events", "unexplained_changes")  # fmt: skip
+
+
+def index(
+    node: NodeConnection | str,
+    folder: str | os.PathLike[str],
+    *,
+    validators: Iterable[int | str] | None = None,
+    since: Moment | None = None,
+    until: Moment = "finalized",
+    tables: Collection[str] | None = None,
+    executor: Executor | None = None,
+    on_epoch: Callable[[int, int], None] | None = None,
+) -> pl.DataFrame:
+    """Write the chain of a node into a dataset, one row of the result per indexed epoch.
+
+    ::
+
+        bf.index("http://localhost:5052", "mychain", since="30d")
+        with bf.local("mychain"):
+            bf.load_income_history(range(10))
+
+    Each epoch is stored in one commit after its balances were compared with its income. A call
+    that was interrupted continues with the next call; stored epochs are not requested again.
+
+    Parameters
+    ----------
+    node
+        The address of the node, or a `beaconframes.node`.
+    folder
+        The folder of the dataset: new, empty, or of an earlier call.
+    validators
+        Indices or public keys. Default: all validators of the chain.
+    since, until
+        First and last epoch, inclusive: an epoch, a negative number counting back from the last
+        final epoch, a date, a datetime or an age such as ``"30d"``. Default: from the oldest epoch
+        that the node can answer to the last final one.
+    tables
+        Names of tables. Default: all that the node has. Income and balances are always indexed.
+    executor
+        Where epochs are computed: any object with ``submit``, such as a thread pool. Default:
+        threads of this process.
+    on_epoch
+        Called after each epoch with the number of finished epochs and of all.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns ``epoch``, ``time``, ``status``, ``unexplained_count``, ``unexplained_gwei``. The
+        status is ``explained``, ``unexplained``, or ``unverified`` if the balances that follow are
+        not final yet.
+    """
+    connection = check_node(node)
+    status = connection.read_status()
+    chain = connection.chain
+    chosen = resolve_validators(connection, validators)
+    epochs = find_epochs(connection, status, since, until)
+    names = choose_tables(tables)
+    chain_index = ChainIndex.open(
+        Path(folder), connection.spec, source=connection.url, validators=chosen
+    )
+    reader = connection.open_reader(status)
+    amounts = connection.open_amounts(reader)
+    try:
+        tasks = chain_index.find_tasks(names, epochs)
+        for number, _ in enumerate(chain_index.write(reader, amounts, tasks, executor), start=1):
+            if on_epoch is not None:
+                on_epoch(number, len(tasks))
+        write_head(chain_index, connection, reader, chain)
+    finally:
+        reader.close()
+    return chain_index.coverage()
+
+
+def write_head(
+    chain_index: ChainIndex, connection: NodeConnection, reader: ChainReader, chain: Chain
+) -> None:
+    """Write the tables of the last indexed epoch, and the tables that follow from others."""
+    covered = chain_index.get_coverage().epochs
+    if not covered:
+        return
+    last = covered[-1][1]
+    slot = (last + 1) * chain.slots_per_epoch - 1
+    pending: Any = None
+    if reader.has_states:
+        state = reader.state(last)
+        validators, pending = read_state_validators(state), state.pending_deposits
+        if chain_index.validators is not None:
+            validators = validators.filter(
+                pl.col("validator_index").is_in(sorted(chain_index.validators))
+            )
+    else:
+        ids = None if chain_index.validators is None else sorted(chain_index.validators)
+        validators = read_validators(connection.api.validators(slot, ids))
+    proposed = list(reader.messages(last)) or [slot]
+    chain_index.update_head(
+        head=Head(last, last, slot),
+        last_proposed_slot=proposed[-1],
+        is_syncing=False,
+        validators=validators,
+        pending_deposits=pending,
+    )
+    chain_index.derive()
+
+
+def find_epochs(
+    connection: NodeConnection, status: ChainStatus, since: Moment | None, until: Moment
+) -> range:
+    """Return the epochs from *since* to *until*, as far as the node can answer them."""
+    chain = connection.chain
+    last_final = status.settled_epoch
+    oldest = connection.capabilities.find_table("income_history").oldest_epoch
+    first = 0 if oldest is None or oldest == connection.capabilities.first_epoch else oldest + 1
+    if isinstance(until, str) and until == "finalized":
+        until = max(last_final, 0)
+    computable = (status.head_slot + 1) // chain.slots_per_epoch - 2
+    span = resolve_span(
+        first if since is None else since,
+        until,
+        unit="epoch",
+        chain=chain,
+        latest=lambda: max(last_final, 0),
+        now=lambda: chain.time_of("slot", status.head_slot),
+    )
+    if span.last > computable:
+        raise UsageError(
+            f"epoch {span.last} cannot be indexed yet: the last complete one is {computable}",
+            hint="Leave until out to index up to the last final epoch",
+        )
+    if last_final < 0:
+        raise UsageError(
+            "the chain has no final epoch yet", hint="Try again when it has finalized epochs"
+        )
+    return range(max(span.first, first), span.last + 1)
+
+
+def choose_tables(tables: Collection[str] | None) -> tuple[str, ...]:
+    """Return the tables to write, in order; those of income are always among them."""
+    derived = {derivation.table.table_name for derivation in DERIVATIONS}
+    if tables is None:
+        return tuple(INDEXED_TABLES)
+    for name in tables:
+        if name not in INDEXED_TABLES and name not in derived:
+            raise UsageError(
+                f"{shorten(name)} is not a table of an index",
+                hint=f"Tables: {', '.join(sorted({*INDEXED_TABLES, *derived}))}",
+            )
+    return tuple(name for name in INDEXED_TABLES if name in tables or name in ALWAYS)
+
+
+def resolve_validators(
+    connection: NodeConnection, validators: Iterable[int | str] | None
+) -> list[int] | None:
+    """Return the indices of *validators*, which may be given by public key."""
+    if validators is None:
+        return None
+    listed = list(validators)
+    keys = [value for value in listed if isinstance(value, str) and not value.isdecimal()]
+    indices = {int(value) for value in listed if value not in keys}
+    if keys:
+        found = read_validators(connection.api.validators("head", keys))
+        indices |= set(found["validator_index"].to_list())
+    if not indices:
+        raise UsageError("no validators are given", hint="Leave validators out to index all")
+    return sorted(indices)
