@@ -84,15 +84,23 @@ def test_zero_amounts_that_are_left_out_are_zero():
 
 
 @pytest.mark.parametrize("value", [3226, "3226"])
-@pytest.mark.parametrize(
-    "name", ["attestation_head_reward", "tx_fee_reward_wei", "proposals_missed"]
-)
+@pytest.mark.parametrize("name", ["attestation_head_reward", "proposals_missed"])
 def test_a_null_amount_is_not_zero(name, value):
     """G5: in the fast decoder, and in the one that reads numbers as text."""
     one = income(399000, attestation_source_reward=value)
 
     with pytest.raises(SchemaError, match=f"row 1 has no income.{name}"):
         decode("income_history", one, income(399001, **{name: None}))
+
+
+@pytest.mark.parametrize("value", [3226, "3226"])
+def test_unknown_fees_are_null(value):
+    """G5: a source without an execution node does not know the fees; they are not zero."""
+    one = income(399000, attestation_source_reward=value)
+
+    frame = decode("income_history", one, income(399001, tx_fee_reward_wei=None))
+
+    assert [0, None] == frame["tx_fee_reward_wei"].to_list()
 
 
 @pytest.mark.parametrize(

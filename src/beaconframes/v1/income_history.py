@@ -83,6 +83,7 @@ class IncomeHistory(Table):
         "Priority fees of proposed blocks, relay payments not included: with a relay, the builder "
         "receives the fees and pays the proposer another amount (see load_produced_blocks).",
         wire="income.tx_fee_reward_wei",
+        nullable=True,  # Without an execution node the fees are unknown.
         default=0,
         text=True,
     )
