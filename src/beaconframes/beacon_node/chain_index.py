@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.index_coverage import EpochTask
     from beaconframes.beacon_node.reader import ChainReader
     from beaconframes.consensus.spec import Spec
+    from beaconframes.endpoint.intervals import Intervals
 
 WHOLE_CHAIN_VALIDATORS = "all"
 GENESIS_ROOT = "genesis_validators_root"
@@ -182,7 +183,7 @@ class ChainIndex:
 
     def get_coverage(self) -> Coverage:
         """Return the epochs and the validators of which all rows are stored."""
-        by_table = {}
+        by_table: dict[str, Intervals] = {}
         size = self.chain.slots_per_epoch
         for name in self.dataset.grids():
             indexed = INDEXED_TABLES.get(name)
@@ -191,8 +192,8 @@ class ChainIndex:
             parts = _intersect(self.dataset.coverage(name).values())
             if indexed.unit != "epoch":
                 parts = [(-(-low // size), (high + 1) // size - 1) for low, high in parts]
-            by_table[name] = [(low, high) for low, high in parts if low <= high]
-        return Coverage(by_table.get("balance_history", []), by_table, self.validators)
+            by_table[name] = tuple((low, high) for low, high in parts if low <= high)
+        return Coverage(by_table.get("balance_history", ()), by_table, self.validators)
 
     def coverage(self) -> pl.DataFrame:
         """Return the indexed epochs, one row per epoch, with the status of its income."""

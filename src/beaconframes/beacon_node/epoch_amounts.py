@@ -148,8 +148,8 @@ def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
     """Return the income history of the epoch: validators with duties, and others with income."""
     sums = sum_income(amounts)
     has_row = amounts.is_rewarded.copy()
-    for column in sums.columns.values():
-        has_row |= column != 0
+    for amount in sums.columns.values():
+        has_row |= amount != 0
     sums["attestation_head_reward_gwei"][:] = amounts.head
     for flag, signed in (("source", amounts.source), ("target", amounts.target)):
         sums[f"attestation_{flag}_reward_gwei"][:] = np.maximum(signed, 0)

@@ -10,10 +10,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from beaconframes.beacon_node.attestations import read_votes
-from beaconframes.beacon_node.slot_blocks import SlotBlock, parse_proposers, read_slots
+from beaconframes.beacon_node.slot_blocks import (
+    SlotBlock,
+    apply_state_roots,
+    find_roots_to_check,
+    parse_proposers,
+    read_slots,
+)
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
 from beaconframes.consensus.state import decode_state
-from beaconframes.errors import NotFound, ServiceError
+from beaconframes.errors import NotFound, ResponseError, ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -130,16 +136,29 @@ class ChainReader:
         return self.cached("slots", epoch, lambda: self._read_slots(epoch))
 
     def _read_slots(self, epoch: int) -> list[SlotBlock]:
-        answers = self.answers(epoch)
+        spec, answers, proposers = self.spec, self.answers(epoch), self.proposers(epoch)
+        if self.has_states and epoch < self.last_complete_epoch:
+            slots = read_slots(spec, answers, proposers=proposers)
+            # The state has the root of each slot, and shows a block that the node has lost.
+            return apply_state_roots(spec, slots, self.state(epoch + 1))
         # The root of the last block is the parent root of the first block after it.
         last_root = None
-        if self.slots_of(epoch + 1)[-1] <= self.head_slot:
-            following = self.messages(epoch + 1)
-            last_root = next((m["parent_root"] for m in following.values()), None)
-        if last_root is None:
-            last = max((slot for slot, answer in answers.items() if answer), default=None)
-            last_root = None if last is None else self.api.header(last)["root"]
-        return read_slots(self.spec, answers, proposers=self.proposers(epoch), last_root=last_root)
+        if epoch < self.last_complete_epoch:
+            following = self.messages(epoch + 1).values()
+            last_root = next((message["parent_root"] for message in following), None)
+        slots = read_slots(spec, answers, proposers=proposers, last_root=last_root)
+        # A node that has lost a block answers as for a missed slot.
+        roots = {slot: self._request_root(slot) for slot in find_roots_to_check(slots)}
+        return read_slots(spec, answers, proposers=proposers, last_root=last_root, roots=roots)
+
+    def _request_root(self, slot: int) -> str:
+        header = self.api.header(slot)
+        if header is None:
+            raise ResponseError(
+                f"the node has the block of slot {slot}, but not its header",
+                hint="The chain may have been reorganized. Try again",
+            )
+        return str(header["root"])
 
     def votes(self, epoch: int) -> list[IncludedVote]:
         """Return the attestations in the blocks of an epoch, with their signers."""

@@ -66,7 +66,6 @@ class StateAmounts:
         balances = _extend(replay.balances, count)
         effective = _extend(state.effective_balances, count)
         exists = np.arange(count) < len(replay.balances)
-        is_withdrawn = (balances == 0) & (later.withdrawable_epochs <= epoch)
         unexplained, verified_until = self.compare(epoch, chosen)
         return EpochAmounts(
             epoch=epoch,
@@ -76,7 +75,7 @@ class StateAmounts:
             target=_extend(rewards.target, count)[chosen],
             head=_extend(rewards.head, count)[chosen],
             inactivity=_extend(rewards.inactivity, count)[chosen],
-            has_balance=(exists & ~is_withdrawn)[chosen],
+            has_balance=exists[chosen],
             balances=balances[chosen],
             effective_balances=effective[chosen],
             slot_income=replay.slot_income,
