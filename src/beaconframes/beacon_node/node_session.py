@@ -193,7 +193,7 @@ class NodeSession:
         if request.envelope is Envelope.BARE:
             return ResponsePage(response.body, headers=response.headers)
         try:
-            return parse_page(response, request.envelope)
+            return parse_page(response, request)
         except AttemptFailed as failure:
             failure.hint = failure.hint or "Check that the address is that of a beacon node"
             raise

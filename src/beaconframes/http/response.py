@@ -86,16 +86,9 @@ def decode_body(
         yield chunk
 
 
-def parse_response(response: HttpResponse, request: Request) -> ResponsePage:
+def parse_page(response: HttpResponse, request: Request) -> ResponsePage:
     """Return the page of data in the *response* to a *request*, or raise AttemptFailed."""
-    return parse_page(response, request.envelope, request.absent)
-
-
-def parse_page(response: HttpResponse, envelope: str, no_rows_message: str = "") -> ResponsePage:
-    """Return the page of data in a *response*, or raise AttemptFailed.
-
-    An error that contains *no_rows_message* means that there are no rows.
-    """
+    envelope, no_rows_message = request.envelope, request.absent
     status, headers, body = response.status, response.headers, response.body
     is_error = status in {400, 404}
     if no_rows_message and is_error and no_rows_message in body.decode(errors="replace"):

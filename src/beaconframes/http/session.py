@@ -17,7 +17,7 @@ from beaconframes.endpoint.chain_metadata import STATED_HEADERS
 from beaconframes.errors import BeaconframesError, ConnectionFailed, RequestTimeout, UsageError
 from beaconframes.http.rate_limiter import TICK, Clock, RateLimiter
 from beaconframes.http.redact import Redactor
-from beaconframes.http.response import HttpResponse, ResponsePage, parse_response
+from beaconframes.http.response import HttpResponse, ResponsePage, parse_page
 from beaconframes.http.retry import (
     MAX_RETRY_AFTER,
     AttemptFailed,
@@ -76,7 +76,7 @@ class Session:
         key: Secret | None = None,
         *,
         credentials: Credentials | None = None,
-        parse: Callable[[HttpResponse, Request], ResponsePage] = parse_response,
+        parse: Callable[[HttpResponse, Request], ResponsePage] = parse_page,
         rate: float | None = None,
         rate_limiter: RateLimiter | None = None,
         retry_quota: RetryQuota | None = None,
