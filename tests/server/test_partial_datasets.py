@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes.dataset import Grid
+from beaconframes.dataset import Dataset, Grid
 from beaconframes.endpoint.uncovered import MAX_HEADER, encode_uncovered, parse_uncovered
 from beaconframes.v1._blocks import Blocks
 from beaconframes.v1.epochs import Epochs
@@ -94,6 +94,20 @@ def test_a_missing_row_inside_the_coverage_is_still_a_contradiction(tmp_path):
 
     reasons = caught.value.missing.select("first_epoch", "last_epoch", "reason").rows()
     assert (50, 59, NOT_IN_DATASET) in reasons
+
+
+def test_the_gaps_of_an_export_stay_missing(dataset, tmp_path):
+    """The manifest of an export lists what its source did not have; it is not a contradiction."""
+    folder = tmp_path / "export"
+    with bf.local(dataset):
+        bf.export(bf.load_balance_history, folder, validators=[1, 7], since=48, until=52)
+    assert 2 == len(Dataset.open(folder).manifest["tables"]["balance_history"]["gaps"])
+
+    with bf.local(folder), pytest.warns(bf.MissingRows):
+        found = bf.load_balance_history([1, 7], since=48, until=52)
+
+    assert [50, 51, 52] == found["epoch"].to_list()
+    assert [(1, 48, 49, NOT_IN_DATASET), (7, 48, 52, NOT_IN_DATASET)] == bf.missing().rows()
 
 
 def test_no_validator_is_unknown_to_a_dataset(explorer):

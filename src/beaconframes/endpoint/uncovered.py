@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 DATASET_HEADER = "x-beaconframes-dataset"
-"""The header of each response from a dataset that is not simulated.
+"""The header of each response from a dataset that is not a simulation, but may be its export.
 
 It may have some validators only, so a validator without an answer is not one that does not exist.
 """

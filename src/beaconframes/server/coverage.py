@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset.coverage import WHOLE_CHAIN
+from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.endpoint.intervals import merge_intervals, subtract_intervals
@@ -25,6 +26,8 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
 
     The text is empty for a table without coverage: all of its rows are there.
     """
+    if isinstance(view.dataset, PublishedDataset):
+        return encode_uncovered(find_export_gaps(endpoint, fields, view.dataset, view))
     grid = view.grids.get(endpoint.table.table_name)
     policy = None if grid is None else CachePolicy.of(endpoint)
     if grid is None or policy is None:
@@ -44,6 +47,30 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
         units = subtract_intervals([(0, last)], covered.get(subject, ()))
         uncovered[subject] = convert(units, stored, requested, view.chain)
     return encode_uncovered(uncovered)
+
+
+def find_export_gaps(
+    endpoint: Endpoint, fields: Fields, export: PublishedDataset, view: DatasetView
+) -> dict[str, Intervals]:
+    """Return the gaps in the manifest of an *export*, of the requested validators."""
+    table = export.manifest["tables"].get(endpoint.table.table_name)
+    policy = CachePolicy.of(endpoint) if table and table["gaps"] else None
+    if table is None or policy is None:
+        return {}
+    unit, subject = policy.unit_column, policy.subject_column
+    requested = None
+    if policy.subject is not None and policy.subject.resolves_pubkeys:
+        requested = policy.subject.resolve(fields, view)
+    found: dict[str, list[Interval]] = {}
+    for gap in table["gaps"]:
+        bounds = [gap.get(f"{end}_{unit}", gap.get(unit)) for end in ("first", "last")]
+        index = None if subject is None else gap.get(subject)
+        is_requested = index is None or requested is None or index in requested
+        # A manifest from elsewhere may have any values.
+        if is_requested and all(type(number) is int for number in (*bounds, index or 0)):
+            name = WHOLE_CHAIN if index is None else str(index)
+            found.setdefault(name, []).append((bounds[0], bounds[1]))
+    return {name: merge_intervals(intervals) for name, intervals in found.items()}
 
 
 def require_covered(

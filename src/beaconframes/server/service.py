@@ -10,6 +10,7 @@ import msgspec
 import polars as pl
 from starlette.responses import Response
 
+from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Endpoint, RequestRefused, Shape
 from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, TableAbsent
 from beaconframes.endpoint.chain_metadata import (
@@ -83,7 +84,7 @@ class Service:
             WINDOWS_HEADER: "service" if drops_old_units else "none",
             **NOSNIFF,
         }
-        if not dataset.meta.get("simulated"):
+        if isinstance(dataset, PublishedDataset) or not dataset.meta.get("simulated"):
             self.headers[DATASET_HEADER] = "partial"
         self.requests = 0
         self._request_lock = threading.Lock()
