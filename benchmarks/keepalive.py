@@ -2,8 +2,8 @@
 
 The server runs in a process of its own. Each client sends small requests one after another over
 one connection. The comparison is a minimal Starlette application with a constant body, in the same
-process layout: the lower limit of what this web server can do. Then two loads of many small
-requests run against the local explorer.
+process layout: the lower limit of what this web server can do. Both alternate, request by request.
+Then two loads of many small requests run against the local explorer, in one process.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 import httpx
@@ -25,9 +26,10 @@ import beaconframes as bf
 from beaconframes.simulator import open_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 ROUNDS = 500
+WARM_UP = 20
 MINIMAL = """
 import socket, uvicorn
 from starlette.applications import Starlette
@@ -39,6 +41,7 @@ def answer(request):
 
 listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
 listener.bind(("127.0.0.1", 0))
+listener.listen()
 print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)
 app = Starlette(routes=[Route("/{path:path}", answer)])
 server = uvicorn.Server(uvicorn.Config(app, http="h11", lifespan="off", log_level="error"))
@@ -79,17 +82,16 @@ def open_socket(url: str) -> Callable[[str], object]:
     return send
 
 
-def find_median(client: str, url: str, path: str) -> float:
-    """Return the median milliseconds of a request on one connection."""
-    send = CLIENTS[client](url)
-    for _ in range(20):
-        send(path)
-    spent = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        send(path)
-        spent.append(time.perf_counter() - start)
-    return statistics.median(spent) * 1e3
+def find_medians(client: str, urls: Iterable[str], paths: Iterable[str]) -> list[float]:
+    """Return the median milliseconds of a request to each server, on one connection each."""
+    sends = [CLIENTS[client](url) for url in urls]
+    spent: list[list[float]] = [[] for _ in sends]
+    for path in paths:
+        for send, seconds in zip(sends, spent, strict=True):
+            start = time.perf_counter()
+            send(path)
+            seconds.append(time.perf_counter() - start)
+    return [statistics.median(seconds[WARM_UP:]) * 1e3 for seconds in spent]
 
 
 def open_with_httpx(url: str) -> Callable[[str], object]:
@@ -110,11 +112,12 @@ CLIENTS = {
 }
 
 
-def time_load(load: Callable[[], object]) -> float:
-    """Return the seconds of one call."""
-    start = time.perf_counter()
+def time_load(load: Callable[[], object]) -> str:
+    """Return the seconds of one call, and the seconds of CPU."""
+    start, start_of_cpu = time.perf_counter(), time.process_time()
     load()
-    return time.perf_counter() - start
+    spent, cpu = time.perf_counter() - start, time.process_time() - start_of_cpu
+    return f"{spent:.2f} s ({cpu:.2f} s of CPU)"
 
 
 def main() -> None:
@@ -123,18 +126,21 @@ def main() -> None:
     sample = open_sample()
     epoch = sample.meta["finalized_epoch"] - 20
     slot = 32 * epoch
-    paths = ("latestState", "validator/5", f"epoch/{epoch}", f"slot/{slot}")
+    cases = {path: [path] for path in ("latestState", "validator/5", f"epoch/{epoch}")}
+    cases |= {"slot, always one": [f"slot/{slot}"]}
+    cases |= {"slot, each another": [f"slot/{slot - n}" for n in range(ROUNDS + WARM_UP)]}
     serve = ("-m", "beaconframes", "serve", str(sample.path), "--port", "0")
     with run_server(*serve) as url, run_server("-c", MINIMAL) as minimal:
-        print(f"{'':<24}{'client':<12}{'ours ms':>9}{'minimal ms':>12}{'times':>7}   medians")
-        for path in (f"/api/v1/{path}" for path in paths):
+        print(f"{'':<20}{'client':<12}{'ours ms':>9}{'minimal ms':>12}{'times':>7}   medians")
+        for case, paths in cases.items():
+            sent = [f"/api/v1/{path}" for path in islice(cycle(paths), ROUNDS + WARM_UP)]
             for name in CLIENTS:
-                measured, limit = find_median(name, url, path), find_median(name, minimal, path)
-                print(f"{path:<24}{name:<12}{measured:>9.2f}{limit:>12.2f}{measured / limit:>7.1f}")
+                ours, limit = find_medians(name, (url, minimal), sent)
+                print(f"{case:<20}{name:<12}{ours:>9.2f}{limit:>12.2f}{ours / limit:>7.1f}")
     with bf.local(sample):
         slots = time_load(lambda: bf.load_slots(range(slot, slot + 300)))
         days = time_load(lambda: bf.load_yield_index(since=0))
-        print(f"load_slots of 300 slots {slots:.2f} s, yield index of all days {days:.2f} s")
+        print(f"load_slots of 300 slots: {slots}; yield index of all days: {days}")
 
 
 if __name__ == "__main__":
