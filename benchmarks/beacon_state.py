@@ -25,7 +25,8 @@ import numpy as np
 from beaconframes.consensus.attestation_rewards import AttestationRewards
 from beaconframes.consensus.shuffling import compute_committees, compute_proposers
 from beaconframes.consensus.spec import Spec
-from beaconframes.consensus.state import VALIDATOR, decode_state, list_fields
+from beaconframes.consensus.state import decode_state
+from beaconframes.consensus.state_fields import VALIDATOR, list_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -64,6 +64,12 @@ def test_forks_that_are_not_supported():
     refuse(change(52, bytes.fromhex("07000001")), "of fork 'gloas', which is not supported")
 
 
+def test_the_slot_of_another_fork():
+    """Epoch 1 is Deneb's; the state says Electra."""
+    match = "state of slot 15 has the version of fork 'electra', but .* schedules fork 'deneb'"
+    refuse(change(40, (15).to_bytes(8, "little")), match)
+
+
 def test_the_fields_of_another_fork():
     """Deneb has fewer fields than Electra: its lists would begin earlier."""
     refuse(

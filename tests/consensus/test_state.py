@@ -66,14 +66,16 @@ def check_validators(state, rows):
 
 
 def test_sync_committees_equal_the_route(chain):
-    spec = chain.spec
+    period, counts = chain.spec.epochs_per_sync_committee_period, [0, 0]
     for epoch in chain.epochs:
         state = chain.state(epoch)
-        if answer := chain.data("sync_committees", epoch):
-            assert answer["validators"] == [str(index) for index in state.current_sync_committee]
-        later = epoch + spec.epochs_per_sync_committee_period
-        if answer := chain.data("sync_committees", later):
-            assert answer["validators"] == [str(index) for index in state.next_sync_committee]
+        for later, committee in enumerate(
+            (state.current_sync_committee, state.next_sync_committee)
+        ):
+            if answer := chain.data("sync_committees", epoch + later * period):
+                counts[later] += 1
+                assert answer["validators"] == [str(index) for index in committee]
+    assert min(counts) >= 40
 
 
 def test_pending_queues_equal_the_routes():
@@ -100,10 +102,12 @@ def test_pending_queues_equal_the_routes():
 
 
 def test_block_roots_equal_the_headers(chain):
-    spec = chain.spec
+    spec, count = chain.spec, 0
     for epoch in chain.epochs:
         state = chain.state(epoch)
         for slot in range(spec.first_slot_of(epoch), state.slot):
             if header := chain.data("header", slot):
+                count += 1
                 found = state.block_roots[slot % spec.slots_per_historical_root]
                 assert header["root"] == f"0x{found.tobytes().hex()}"
+    assert count > 300

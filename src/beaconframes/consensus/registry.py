@@ -1,9 +1,9 @@
-"""The validator registry without a state: what the validators route of a node returns."""
+"""The validator registry: a part of each state, or what the validators route of a node returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,13 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.consensus.spec import Spec
-    from beaconframes.consensus.state import BeaconState
 
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
     Bytes = NDArray[np.uint8]
-
-    AnyRegistry: TypeAlias = "Registry | BeaconState"
 
 ADDRESS_PREFIX: Final = 1
 COMPOUNDING_PREFIX: Final = 2
@@ -31,7 +28,7 @@ COMPOUNDING_PREFIX: Final = 2
 
 @dataclass(frozen=True, eq=False)
 class Registry:
-    """All validators at one slot. The arrays have the names of those of `BeaconState`."""
+    """All validators at one slot: arrays with one entry per validator."""
 
     effective_balances: Ints
     balances: Ints
@@ -40,7 +37,9 @@ class Registry:
     exit_epochs: Ints
     withdrawable_epochs: Ints
     pubkeys: Bytes
+    """Shape (validators, 48)."""
     withdrawal_credentials: Bytes
+    """Shape (validators, 32)."""
 
     @classmethod
     def from_api(cls, validators: Sequence[Mapping[str, Any]]) -> Registry:
@@ -90,13 +89,13 @@ class PubkeyIndex:
         return None
 
 
-def compute_total_active_balance(spec: Spec, registry: AnyRegistry, epoch: int) -> int:
+def compute_total_active_balance(spec: Spec, registry: Registry, epoch: int) -> int:
     """Return the effective balance of all validators that are active in *epoch*, in gwei."""
-    total = int(registry.effective_balances.sum(where=registry.is_active(epoch)))
+    total = int(registry.effective_balances @ registry.is_active(epoch))
     return max(spec.effective_balance_increment, total)
 
 
-def is_slashable(registry: AnyRegistry, slashed: Bools, index: int, epoch: int) -> bool:
+def is_slashable(registry: Registry, slashed: Bools, index: int, epoch: int) -> bool:
     """Return whether a slashing in a block of *epoch* slashes a validator.
 
     *slashed* has the slashings before that block, *registry* the rest, as of any slot of the epoch

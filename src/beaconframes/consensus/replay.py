@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from beaconframes.consensus.registry import AnyRegistry
+    from beaconframes.consensus.registry import Registry
     from beaconframes.consensus.shuffling import Committees
     from beaconframes.consensus.spec import Spec
 
@@ -61,7 +61,7 @@ class Replay:
         epoch: int,
         blocks: Sequence[Message],
         committees: Committees,
-        registry: AnyRegistry,
+        registry: Registry,
     ) -> AttestationRewards | None:
         """Process all blocks of an epoch; return the rewards that its end pays.
 
@@ -88,7 +88,7 @@ class Replay:
         return self._end_epoch(registry, slashed, withdrawable)
 
     def _end_epoch(
-        self, registry: AnyRegistry, slashed: Bools, withdrawable_epochs: Ints
+        self, registry: Registry, slashed: Bools, withdrawable_epochs: Ints
     ) -> AttestationRewards | None:
         """Update justification and scores at the end of an epoch; return what it pays."""
         spec, epoch = self.spec, self.next_epoch

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from beaconframes.consensus.registry import AnyRegistry
+    from beaconframes.consensus.registry import Registry
     from beaconframes.consensus.spec import Spec
 
     Ints = NDArray[np.int64]
@@ -83,9 +83,9 @@ class EpochRegistry:
     spec: Spec
     epoch: int
     fork: str
-    before: AnyRegistry
+    before: Registry
     """At the end of the epoch before."""
-    after: AnyRegistry
+    after: Registry
     """At the end of this epoch."""
     balances: Ints
     """Before the next block."""
@@ -104,8 +104,8 @@ class EpochRegistry:
         spec: Spec,
         epoch: int,
         *,
-        before: AnyRegistry,
-        after: AnyRegistry,
+        before: Registry,
+        after: Registry,
         balances: Ints,
         sync_committee: Ints,
         total_active_balance: int,
