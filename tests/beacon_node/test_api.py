@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
+import json
 import threading
 import tracemalloc
 
@@ -25,7 +27,7 @@ from beaconframes.errors import (
 )
 
 from ..support.beacon_node_faults import FAULTS, Restarting
-from ..support.beacon_node_stub import BeaconNodeStub
+from ..support.beacon_node_stub import BeaconNodeStub, compute_header_root
 from ..support.faults import FastClock
 
 
@@ -344,6 +346,33 @@ def test_events_in_a_stream():
     assert ["GET /eth/v1/events?topics=block&topics=finalized_checkpoint"] == stub.log
 
 
+def test_orphan_and_its_events():
+    """A block that the chain leaves behind has a valid root, and is served by its root only."""
+    stub = BeaconNodeStub("electra", head=130, events_since=0)
+    missed = next(slot for slot in range(100, 130) if slot not in stub.recording.block_slots)
+    root = stub.add_orphan(missed)
+    api = BeaconApi("http://node.example", transport=stub.transport)
+    topics = ["block", "chain_reorg", "finalized_checkpoint"]
+    events = list(read_events(api, topics))
+    header = json.loads(stub.recording.ok["header", 100])["data"]
+
+    assert header["root"] == compute_header_root(header["header"]["message"])
+    assert None is api.block(missed)
+    assert str(missed) == api.block(root)["message"]["slot"]
+    assert False is api.header(root)["canonical"]
+    assert ["chain_reorg"] == [event.topic for event in events if "old_head_block" in event.data]
+    finalized = [int(event.data["epoch"]) for event in events if "epoch" in event.data
+                 and event.topic == "finalized_checkpoint"]  # fmt: skip
+    assert finalized == sorted(set(finalized))
+    assert 130 // 8 - 2 == finalized[-1]
+
+
+def read_events(api, topics):
+    """Yield the events of a stream that ends."""
+    with contextlib.suppress(ConnectionFailed):
+        yield from api.events(topics)
+
+
 def test_execution_calls_are_one_batch():
     """The execution node answers a batch in any order; its errors are ours."""
     with BeaconNodeStub() as stub:
@@ -373,7 +402,7 @@ def test_each_fault_is_a_known_quirk():
     made_up = {
         "no-post-ids", "missing-ids", "pruned-duties", "no-attestation-rewards", "truncated-ssz",
         "duplicate-attestation-rewards", "json-instead-of-ssz", "state-of-another-slot",
-        "restarting", "no-old-blocks",
+        "restarting", "no-old-blocks", "debug-forbidden",
     }  # fmt: skip
 
     assert set(QUIRKS) | made_up == set(FAULTS)

@@ -107,6 +107,7 @@ def test_states_with_holes():
         ("sync-reward-is-balance", "sync_rewards", "not a reward but a balance"),
         ("old-genesis", "ssz", "genesis time"),
         ("json-instead-of-ssz", "ssz", "answered JSON"),
+        ("debug-forbidden", "ssz", "Forbidden"),
         ("rewards-fail-above-32-eth", "attestation_rewards", "AttestationRewardsError"),
     ],
 )

@@ -406,6 +406,15 @@ class TruncatedSsz(Fault):
         return answer
 
 
+class DebugForbidden(Fault):
+    """Providers of hosted nodes refuse the debug routes with 403."""
+
+    name = "debug-forbidden"
+
+    def refuse(self, node, request):
+        return node.error(403, "Forbidden") if "/debug/" in request.route else None
+
+
 class CommaTopics(Fault):
     """`events?topics=a,b` never answers of Lodestar 1.5.1; repeated `topics=` does. Measured."""
 

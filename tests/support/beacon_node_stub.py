@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import functools
+import hashlib
 import json
 import lzma
 import re
@@ -313,6 +314,7 @@ class BeaconNodeStub:
         self.log = []
         """The method and the path of every request."""
         self.requests = []
+        self.orphans, self.orphan_events = {}, []
         self.unrecorded = []
         """Requests for what a real node would have, and the recording has not."""
         self.events_since = self.head if events_since is None else events_since
@@ -480,6 +482,9 @@ class BeaconNodeStub:
                        if slot is not None]  # fmt: skip
             return data(headers, execution_optimistic=False)
         block_id = request.args["block_id"]
+        if block_id in self.orphans:
+            kind = "header" if "headers" in request.route else "block"
+            return Answer(body=self.orphans[block_id][kind])
         slot = self.find_block(block_id)
         if slot is None:
             return self.no_block(block_id)
@@ -649,24 +654,72 @@ class BeaconNodeStub:
 
     def events(self, after, until):
         """Return the (topic, JSON text) of the slots in ``(after, until]``."""
-        if self.recording.events:
-            seconds = int(self.recording.spec["SECONDS_PER_SLOT"])
-            return [
-                (topic, text)
-                for at, topic, text in self.recording.events
-                if after < int(at // seconds) <= until
-            ]
-        found = []
-        for slot in self.recording.block_slots:
-            if not after < slot <= until:
-                continue
-            header = json.loads(self.recording.ok["header", slot])["data"]
-            block = {"slot": str(slot), "block": header["root"], "execution_optimistic": False}
-            found.append(("block", dump(block).decode()))
-            state = {**block, "state": header["header"]["message"]["state_root"]}
-            is_new = slot // self.slots_per_epoch != (slot - 1) // self.slots_per_epoch
-            found.append(("head", dump({**state, "epoch_transition": is_new}).decode()))
-        return found
+        seconds = int(self.recording.spec["SECONDS_PER_SLOT"])
+        recorded = [(int(at // seconds), *event) for at, *event in self.recording.events]
+        first = min((slot for slot, *_ in recorded), default=self.recording.last_slot + 1)
+        unrecorded = range(after + 1, min(first, until + 1))
+        made = [(slot, *event) for slot in unrecorded for event in self.make_events(slot)]
+        found = made + self.orphan_events + recorded
+        return [
+            event
+            for slot, *event in sorted(found, key=lambda each: each[0])
+            if after < slot <= until
+        ]
+
+    def make_events(self, slot):
+        """Return the events of a slot's block, for a time that was not recorded."""
+        if ("header", slot) not in self.recording.ok:
+            return []
+        header = json.loads(self.recording.ok["header", slot])["data"]
+        block = {"slot": str(slot), "block": header["root"], "execution_optimistic": False}
+        epoch = slot // self.slots_per_epoch
+        before = self.recording.block_slots[self.recording.block_slots.index(slot) - 1]
+        is_new = epoch != before // self.slots_per_epoch
+        head = {
+            **block,
+            "state": header["header"]["message"]["state_root"],
+            "epoch_transition": is_new,
+        }
+        events = [("block", dump(block).decode()), ("head", dump(head).decode())]
+        texts = [self._finality(each) for each in (before, slot)]
+        if is_new and all(texts):
+            old, new = (json.loads(text)["data"]["finalized"] for text in texts)
+            if old != new:
+                checkpoint = {"block": new["root"], "epoch": new["epoch"], "state": head["state"]}
+                events.append(("finalized_checkpoint", dump(checkpoint).decode()))
+        return events
+
+    def add_orphan(self, slot):
+        """Give the missed *slot* a block that the chain leaves behind; return its root.
+
+        It has the body of the block before it, and the events ``block`` and ``chain_reorg``. The
+        node serves it by its root only.
+        """
+        slots = self.recording.block_slots
+        before = max(each for each in slots if each < slot)
+        after = min(each for each in slots if each > slot)
+        signed = json.loads(self.recording.ok["block", before])["data"]
+        header = json.loads(self.recording.ok["header", before])["data"]
+        duties = json.loads(self.recording.ok["proposer_duties", slot // self.slots_per_epoch])
+        proposer = next(
+            duty["validator_index"] for duty in duties["data"] if duty["slot"] == str(slot)
+        )
+        own = {"slot": str(slot), "proposer_index": proposer, "parent_root": header["root"]}
+        header["header"]["message"] |= own
+        signed["message"] |= own
+        root = compute_header_root(header["header"]["message"])
+        version = self.recording.fork(slot)
+        self.orphans[root] = {
+            "block": dump({"version": version, "data": signed}),
+            "header": dump({"data": {**header, "root": root, "canonical": False}}),
+        }
+        new = json.loads(self.recording.ok["header", after])["data"]["root"]
+        event = {"slot": str(slot), "block": root, "execution_optimistic": False}
+        reorg = {"slot": str(after), "depth": "1", "old_head_block": root, "new_head_block": new,
+                 "epoch": str(after // self.slots_per_epoch)}  # fmt: skip
+        self.orphan_events.append((slot, "block", dump(event).decode()))
+        self.orphan_events.append((after, "chain_reorg", dump(reorg).decode()))
+        return root
 
     # The execution node.
 
@@ -888,6 +941,19 @@ def find_status(validator, epoch, left):
     if epoch < withdrawable:
         return "exited_slashed" if validator["slashed"] else "exited_unslashed"
     return "withdrawal_done" if left == "0" else "withdrawal_possible"
+
+
+def compute_header_root(message):
+    """Return the hash tree root of a block header: five leaves."""
+    leaves = [int(message[name]).to_bytes(32, "little") for name in ("slot", "proposer_index")]
+    leaves += [
+        bytes.fromhex(message[name][2:]) for name in ("parent_root", "state_root", "body_root")
+    ]
+    leaves += [bytes(32)] * 3
+    while len(leaves) > 1:
+        pairs = zip(leaves[::2], leaves[1::2], strict=True)
+        leaves = [hashlib.sha256(left + right).digest() for left, right in pairs]
+    return f"0x{leaves[0].hex()}"
 
 
 def data(value, **more):

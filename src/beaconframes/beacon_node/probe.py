@@ -332,7 +332,7 @@ class _Probe:
         def check(epoch: int) -> str:
             try:
                 request(epoch)
-            except (ConnectionFailed, RateLimited, Unauthorized):
+            except (ConnectionFailed, RateLimited):
                 raise
             except NotServed as error:
                 return f"{error.message}. {error.hint}"
