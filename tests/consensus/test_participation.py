@@ -133,3 +133,10 @@ def test_blocks_and_epochs_are_processed_in_order():
         participation.process_block(build_block(17))
     with pytest.raises(UsageError, match="epoch 3 does not follow epoch 1"):
         participation.start_epoch(3, None, np.zeros(16, np.int64), TOTAL)
+
+
+def test_committees_of_another_registry_are_an_error():
+    spec = build_spec()
+    committees = Committees.from_api(spec, 0, build_committees("capella", 0))
+    with pytest.raises(ResponseError, match="committees of epoch 0 have validator 15 of 15"):
+        BlockParticipation(spec).start_epoch(0, committees, np.full(15, 32 * ETH), TOTAL)

@@ -222,6 +222,13 @@ def test_a_sync_aggregate_of_another_size_is_an_error():
         list_rows(build_registry(), build_block(signed="0x0f0f"))
 
 
+def test_a_validator_that_the_registry_does_not_have_is_an_error():
+    withdrawal = {"validator_index": "16", "amount": "1"}
+    block = build_block(execution_payload={"withdrawals": [withdrawal]})
+    with pytest.raises(ResponseError, match="block of slot 8 names validator 16 of 16"):
+        list_rows(build_registry(), block)
+
+
 def test_a_block_of_another_epoch_is_an_error():
     with pytest.raises(UsageError, match="block of slot 16 is not in epoch 1"):
         list_rows(build_registry(), build_block(16))

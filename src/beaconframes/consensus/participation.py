@@ -131,14 +131,13 @@ class BlockParticipation:
         """
         participation = cls(spec)
         participation.epoch = epoch = spec.epoch_of(state.slot)
-        if (state.slot + 1) % spec.slots_per_epoch:
+        if state.slot + 1 != spec.first_slot_of(epoch + 1):
             raise UsageError(f"slot {state.slot} is not the last slot of epoch {epoch}")
         participation.previous = state.previous_participation
         participation.current = state.current_participation
         participation._committees[epoch] = committees
         participation._has_earlier_votes = True
-        first = epoch * spec.slots_per_epoch
-        for slot in range(first, state.slot):
+        for slot in range(spec.first_slot_of(epoch), state.slot):
             root = state.block_roots[slot % spec.slots_per_historical_root]
             participation._roots[slot] = "0x" + bytes(root).hex()
         return participation
@@ -153,6 +152,13 @@ class BlockParticipation:
         """Rotate the flags; the arguments are those of *epoch*, which follows the one before."""
         if self.epoch is not None and epoch != self.epoch + 1:
             raise UsageError(f"epoch {epoch} does not follow epoch {self.epoch}")
+        last = committees.validators.max(initial=-1)
+        if last >= len(effective_balances):
+            raise ResponseError(
+                f"the committees of epoch {epoch} have validator {last} of "
+                f"{len(effective_balances)}",
+                hint="The committees and the validators do not belong to the same state",
+            )
         self._has_earlier_votes |= self.epoch is not None or epoch == 0
         spec = self._spec
         self.epoch = epoch
@@ -161,7 +167,7 @@ class BlockParticipation:
         self._committees = {epoch: committees} | {
             before: known for before, known in self._committees.items() if before == epoch - 1
         }
-        first = (epoch - 1) * spec.slots_per_epoch
+        first = spec.first_slot_of(epoch - 1)
         self._roots = {slot: root for slot, root in self._roots.items() if slot >= first}
         self._increments = effective_balances // spec.effective_balance_increment
         self._base_reward_per_increment = compute_base_reward_per_increment(
@@ -192,7 +198,7 @@ class BlockParticipation:
         """Store the root of the last block as that of each slot up to the one before *slot*."""
         spec = self._spec
         before = slot - 1
-        first = max(0, (spec.epoch_of(slot) - 1) * spec.slots_per_epoch)
+        first = max(0, spec.first_slot_of(spec.epoch_of(slot) - 1))
         while before >= first and before not in self._roots:
             self._roots[before] = parent_root
             before -= 1

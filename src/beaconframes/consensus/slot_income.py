@@ -178,6 +178,11 @@ def compute_slot_income(
     body, proposer = message["body"], int(message["proposer_index"])
     moves: dict[tuple[str, int], int] = {}
     for kind, index, amount in _process_operations(registry, body, proposer, attestation_reward):
+        if index >= len(registry.balances):
+            raise ResponseError(
+                f"the block of slot {slot} names validator {index} of {len(registry.balances)}",
+                hint="The block and the states do not belong to the same chain",
+            )
         moved = registry.move(index, amount)
         moves[kind, index] = moves.get((kind, index), 0) + moved
         if kind == "deposit":
