@@ -199,14 +199,16 @@ def test_v2_slots_that_are_not_covered_are_not_empty(rewarded):
     assert empty.is_empty()
 
 
-def test_other_clients_get_an_error_for_an_uncovered_object_and_a_header_for_a_list(local):
-    """Lists stay as documented; their header names what they do not cover."""
+def test_other_clients_get_an_error_for_an_uncovered_unit_and_a_header_for_a_range(local):
+    """A slot that is not covered is not one without withdrawals; ranges stay as documented."""
     with httpx.Client(base_url=f"{local.url}/api/v1") as client:
-        epoch = client.get("/epoch/3")
+        epoch, slot = client.get("/epoch/3"), client.get("/slot/3/withdrawals")
+        covered_slot = client.get("/slot/400/withdrawals")
         rows = client.get("/validator/1,7/balancehistory", params={"latest_epoch": 60})
         covered = client.get("/validator/1/proposals")
 
-    assert 404 == epoch.status_code
+    assert (404, 404) == (epoch.status_code, slot.status_code)
+    assert (200, []) == (covered_slot.status_code, covered_slot.json()["data"])
     assert "this dataset does not have the requested rows" in epoch.text
     assert 11 == len(rows.json()["data"])
     expected = [([(7, 7)], [(0, 159)]), ([(1, 1)], [(0, 49), (100, 159)])]

@@ -8,9 +8,10 @@ from beaconframes.dataset.coverage import WHOLE_CHAIN
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.cache_policy import CachePolicy
+from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.intervals import merge_intervals, subtract_intervals
 from beaconframes.endpoint.set_members import resolve_members
-from beaconframes.endpoint.uncovered import encode_uncovered
+from beaconframes.endpoint.uncovered import encode_uncovered, parse_uncovered
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -47,6 +48,24 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
         units = subtract_intervals([(0, last)], covered.get(subject, ()))
         uncovered[subject] = convert(units, stored, requested, view.chain)
     return encode_uncovered(uncovered)
+
+
+def is_uncovered(endpoint: Endpoint, fields: Fields, uncovered: str) -> bool:
+    """Return whether a request for one epoch, slot or period is for an *uncovered* one.
+
+    An empty list would say that it has no rows. A request for a range has a list of the others.
+    """
+    policy = CachePolicy.of(endpoint)
+    numbers = [
+        parse_number(text) for name, text in fields.items() if f"{{{name}}}" in endpoint.path
+    ]
+    if policy is None or policy.subject is not None or len(numbers) != 1 or numbers[0] is None:
+        return False
+    return any(
+        first <= numbers[0] <= last
+        for _, units in parse_uncovered(uncovered)
+        for first, last in units
+    )
 
 
 def find_export_gaps(

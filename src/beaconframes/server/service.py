@@ -11,7 +11,7 @@ import polars as pl
 from starlette.responses import Response
 
 from beaconframes.dataset.dataset import PublishedDataset
-from beaconframes.endpoint import Endpoint, RequestRefused, Shape
+from beaconframes.endpoint import Endpoint, RequestRefused
 from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, TableAbsent
 from beaconframes.endpoint.chain_metadata import (
     CHAIN_HEADER,
@@ -24,7 +24,7 @@ from beaconframes.endpoint.chain_metadata import (
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER
 from beaconframes.server import charts, wire
-from beaconframes.server.coverage import find_uncovered
+from beaconframes.server.coverage import find_uncovered, is_uncovered
 from beaconframes.server.dataset_view import DatasetViews
 from beaconframes.server.table_cache import CACHE_BYTES
 from beaconframes.server.v2 import ServiceV2, encode_error
@@ -108,7 +108,7 @@ class Service:
             rows = self.draw_rows(endpoint, translated, view)
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             uncovered = find_uncovered(endpoint, translated, view)
-            if uncovered and not records and endpoint.shape is not Shape.LIST:
+            if uncovered and not records and is_uncovered(endpoint, translated, uncovered):
                 return self.build_uncovered(uncovered)
             body = wire.encode_body(endpoint, records, translated, self.wire)
         except TableAbsent as refusal:
@@ -213,7 +213,7 @@ class Service:
         return response
 
     def build_uncovered(self, uncovered: str) -> Response:
-        """Return the error response to a request for an object that the dataset does not cover."""
+        """Return the error response to a request for an epoch or slot that is not covered."""
         response = build_error("this dataset does not have the requested rows", 404)
         response.headers.update({**self.headers, UNCOVERED_HEADER: uncovered})
         return response
