@@ -10,6 +10,7 @@ import beaconframes as bf
 from beaconframes.dataset import Dataset, Grid
 from beaconframes.endpoint.uncovered import MAX_HEADER, encode_uncovered, parse_uncovered
 from beaconframes.v1._blocks import Blocks
+from beaconframes.v1.bls_changes import BlsChanges
 from beaconframes.v1.epochs import Epochs
 from beaconframes.v1.execution_blocks import ExecutionBlocks
 from beaconframes.v1.income_history import IncomeHistory
@@ -35,6 +36,8 @@ def dataset(tmp_path_factory):
         validators=small.validators(range(1, 4)),
         slot_withdrawals=(SlotWithdrawals.empty(), by_slot, slots),
         epochs=(epoch_rows(range(50, 100)), by_epoch, epochs),
+        bls_changes=(BlsChanges.empty(), by_epoch, {"": ((50, 157),)}),
+        blocks=(Blocks.empty(), by_epoch, epochs),
     )
 
 
@@ -128,6 +131,27 @@ def test_events_of_slots_that_are_not_covered_are_missing(explorer):
     assert [(800, 800, NOT_IN_DATASET)] == bf.missing().rows()
 
 
+def test_events_without_a_range_are_missing_for_epochs_that_are_not_covered(explorer):
+    """Row 6: no change is known only of the epochs that the dataset has."""
+    with pytest.warns(bf.MissingRows, match="epoch 0 to 49"):
+        found = bf.load_bls_changes([1, 2], explorer=explorer)
+
+    assert found.is_empty()
+    assert [(0, 49, NOT_IN_DATASET)] == bf.missing().rows()
+
+
+def test_slots_of_epochs_that_are_not_covered_are_missing(explorer):
+    """Row 6: blocks that are covered by epoch are requested by slot, and by proposer."""
+    with pytest.warns(bf.MissingRows):
+        slots = bf.load_slots([399], explorer=explorer)
+    assert [NOT_IN_DATASET] == bf.missing()["reason"].to_list()
+    with pytest.warns(bf.MissingRows, match="epoch 40 to 49"):
+        proposals = bf.load_proposals([1, 2], since=40, until=60, explorer=explorer)
+
+    assert slots.is_empty()
+    assert proposals.is_empty()
+
+
 def test_epochs_that_are_not_covered_are_missing(explorer):
     """Row 6: an object that is not there is neither a bad request nor a contradiction."""
     with pytest.warns(bf.MissingRows, match="epoch 48 to 49"):
@@ -205,7 +229,7 @@ def test_other_clients_get_an_error_for_an_uncovered_unit_and_a_header_for_a_ran
         epoch, slot = client.get("/epoch/3"), client.get("/slot/3/withdrawals")
         covered_slot = client.get("/slot/400/withdrawals")
         rows = client.get("/validator/1,7/balancehistory", params={"latest_epoch": 60})
-        covered = client.get("/validator/1/proposals")
+        covered = client.get("/validator/1")
 
     assert (404, 404) == (epoch.status_code, slot.status_code)
     assert (200, []) == (covered_slot.status_code, covered_slot.json()["data"])

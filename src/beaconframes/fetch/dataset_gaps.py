@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.active_periods import NOT_IN_DATASET, REASON, UNKNOWN
+from beaconframes.active_periods import FAR, NOT_IN_DATASET, REASON, UNKNOWN
 from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
 from beaconframes.endpoint.intervals import (
     clip_intervals,
@@ -66,9 +66,11 @@ class DatasetGaps:
 
     def add_unrequired(self, gaps: Gaps) -> Gaps:
         """Return *gaps* with those of an endpoint of events, of which no row is required."""
-        if self._is_required or self._policy is None or not self._units:
+        if self._is_required or not self._units:
             return gaps
-        unit, subject = self._policy.unit_column, self._policy.subject_column
+        unit, subject = "epoch", None
+        if self._policy is not None:
+            unit, subject = self._policy.unit_column, self._policy.subject_column
         parts: list[dict[str, Any]] = []
         for name, units in self._units.items():
             of_subject = {} if subject is None or name in CHAIN else {subject: int(name)}
@@ -91,17 +93,18 @@ def find_uncovered_units(
 ) -> dict[str, Intervals]:
     """Return the requested units that are stated as *uncovered*, by subject.
 
-    The subject of rows of the whole chain is ``""``.
+    The subject of rows of the whole chain is ``""``. Without a *policy*, requests have no range:
+    they are for the rows of all epochs.
     """
     found: dict[str, list[Interval]] = {}
     for call, header in uncovered:
-        if policy is None:
-            break
-        requested = [
-            interval
-            for expected in call.expected
-            for interval in intervals_of(expected.values.get(policy.unit_column, ()))
-        ]
+        requested: list[Interval] = [(0, FAR)]
+        if policy is not None:
+            requested = [
+                interval
+                for expected in call.expected
+                for interval in intervals_of(expected.values.get(policy.unit_column, ()))
+            ]
         for subjects, units in parse_uncovered(header):
             names = [str(n) for first, last in subjects for n in range(first, last + 1)]
             clipped = [part for unit in requested for part in clip_intervals(units, *unit)]

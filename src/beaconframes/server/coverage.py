@@ -25,23 +25,28 @@ if TYPE_CHECKING:
 def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str:
     """Return the header with the units that *view* does not cover, of the requested validators.
 
-    The text is empty for a table without coverage: all of its rows are there.
+    The units are those of the request; without a range, they are epochs. The text is empty for a
+    table without coverage: all of its rows are there.
     """
     if isinstance(view.dataset, PublishedDataset):
         return encode_uncovered(find_export_gaps(endpoint, fields, view.dataset, view))
     grid = view.grids.get(endpoint.table.table_name)
-    policy = None if grid is None else CachePolicy.of(endpoint)
-    if grid is None or policy is None:
+    if grid is None:
         return ""
-    stored, requested = unit_of(grid.unit), unit_of(policy.unit_column)
+    policy = CachePolicy.of(endpoint)
+    if policy is None and grid.subject is not None:
+        return ""
+    stored = unit_of(grid.unit)
+    requested = "epoch" if policy is None else unit_of(policy.unit_column)
     if stored != requested and {stored, requested} != {"epoch", "slot"}:
         return ""
     subjects = [WHOLE_CHAIN]
     if grid.subject is not None:
-        if policy.subject is None or not policy.subject.resolves_pubkeys:
+        if policy is None or policy.subject is None or not policy.subject.resolves_pubkeys:
             return ""
         subjects = [str(index) for index in sorted(policy.subject.resolve(fields, view))]
-    last = view.head.latest(stored, view.chain)
+    # A request without a range is for all rows, which are complete up to the finalized epoch.
+    last = view.head.latest(stored, view.chain, finalized=policy is None)
     covered = view.dataset.coverage(endpoint.table.table_name, subjects, last=last)
     uncovered: dict[str, Intervals] = {}
     for subject in subjects:
