@@ -184,15 +184,12 @@ class ChainIndex:
     def get_coverage(self) -> Coverage:
         """Return the epochs and the validators of which all rows are stored."""
         by_table: dict[str, Intervals] = {}
-        size = self.chain.slots_per_epoch
         for name in self.dataset.grids():
             indexed = INDEXED_TABLES.get(name)
             if indexed is None or indexed.unit == "period":
                 continue
             parts = _intersect(self.dataset.coverage(name).values())
-            if indexed.unit != "epoch":
-                parts = [(-(-low // size), (high + 1) // size - 1) for low, high in parts]
-            by_table[name] = tuple((low, high) for low, high in parts if low <= high)
+            by_table[name] = indexed.find_epochs(parts, self.chain)
         return Coverage(by_table.get("balance_history", ()), by_table, self.validators)
 
     def coverage(self) -> pl.DataFrame:
@@ -226,7 +223,7 @@ def _describe(validators: Any) -> str:
 def _intersect(covered: Iterable[Iterable[tuple[int, int]]]) -> list[tuple[int, int]]:
     """Return the intervals that all subjects have."""
     result: list[tuple[int, int]] | None = None
-    for parts in covered:
+    for parts in dict.fromkeys(map(tuple, covered)):
         own = list(parts)
         result = (
             own

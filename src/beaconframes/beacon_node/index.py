@@ -13,8 +13,9 @@ import polars as pl
 
 from beaconframes.beacon_node.epoch import EpochResult, build_epoch
 from beaconframes.beacon_node.income_tables import UnexplainedChanges
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, WHOLE_CHAIN, is_covered
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, WHOLE_CHAIN
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
+from beaconframes.endpoint.intervals import merge_intervals, numbers_of, subtract_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -118,34 +119,51 @@ def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
     its own blocks, and those of its attestations, which follow two epochs later.
     """
     income = dataset.coverage("income_history")
-    parts = {part for intervals in income.values() for part in intervals}
-    epochs = sorted({epoch for low, high in parts for epoch in range(low, high + 1)})
     compared = dataset.coverage(UnexplainedChanges.table_name)
     rows = (
         dataset.scan(UnexplainedChanges.table_name, schema=UnexplainedChanges.schema())
         .group_by("epoch")
-        .agg(pl.len(), pl.col("unexplained_gwei").abs().sum())
+        .agg(unexplained_count=pl.len(), unexplained_gwei=pl.col("unexplained_gwei").abs().sum())
+        .cast({"unexplained_count": pl.Int64, "unexplained_gwei": pl.Int64})
+    )
+    # The change of an epoch concerns the income of this epoch and of the ones before it.
+    differing = pl.concat(
+        rows.with_columns(pl.col("epoch") - before) for before in range(VERIFIED_LATER + 1)
+    )
+    # Nearly all validators have the same intervals.
+    pairs = {(parts, compared.get(subject, ())) for subject, parts in income.items()}
+    unverified = merge_intervals(
+        interval
+        for parts, known in pairs
+        for interval in subtract_intervals(
+            parts,
+            [(low, high - VERIFIED_LATER) for low, high in known if low <= high - VERIFIED_LATER],
+        )
+    )
+    epochs = merge_intervals(interval for parts, _ in pairs for interval in parts)
+    counts = pl.col("unexplained_count", "unexplained_gwei")
+    return (
+        pl.LazyFrame({"epoch": numbers_of(epochs)}, schema={"epoch": pl.Int64})
+        .join(differing.group_by("epoch").agg(counts.sum()), on="epoch", how="left")
+        .join(
+            pl.LazyFrame(
+                {"epoch": numbers_of(unverified), "is_unverified": True},
+                schema={"epoch": pl.Int64, "is_unverified": pl.Boolean},
+            ),
+            on="epoch",
+            how="left",
+        )
+        .sort("epoch")
+        .select(
+            "epoch",
+            time=chain.time_expr("epoch", pl.col("epoch")),
+            status=pl.when(pl.col("unexplained_count").is_not_null())
+            .then(pl.lit(UNEXPLAINED))
+            .when(pl.col("is_unverified").is_not_null())
+            .then(pl.lit(UNVERIFIED))
+            .otherwise(pl.lit(EXPLAINED)),
+            unexplained_count=pl.col("unexplained_count").fill_null(0),
+            unexplained_gwei=pl.col("unexplained_gwei").fill_null(0),
+        )
         .collect()
     )
-    counts = {epoch: (count, gwei) for epoch, count, gwei in rows.iter_rows()}
-    found = []
-    for epoch in epochs:
-        last = epoch + VERIFIED_LATER
-        is_compared = all(
-            is_covered(compared, subject, epoch, last)
-            for subject, parts in income.items()
-            if any(low <= epoch <= high for low, high in parts)
-        )
-        differing = [counts[number] for number in range(epoch, last + 1) if number in counts]
-        status = UNEXPLAINED if differing else EXPLAINED if is_compared else UNVERIFIED
-        count, gwei = sum(one for one, _ in differing), sum(one for _, one in differing)
-        found.append((epoch, status, count, gwei))
-    schema = {
-        "epoch": pl.Int64,
-        "status": pl.String,
-        "unexplained_count": pl.Int64,
-        "unexplained_gwei": pl.Int64,
-    }
-    table = pl.DataFrame(found, schema=schema, orient="row")
-    table.insert_column(1, table.select(time=chain.time_expr("epoch", pl.col("epoch")))["time"])
-    return table

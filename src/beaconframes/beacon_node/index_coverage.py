@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from beaconframes.beacon_node.income_tables import (
     UnexplainedChanges,
 )
 from beaconframes.dataset import Grid
+from beaconframes.endpoint.intervals import intervals_of, subtract_intervals
 from beaconframes.v1._blocks import Blocks
 from beaconframes.v1._execution_requests import DepositRequests
 from beaconframes.v1.attestations import Attestations
@@ -30,10 +32,11 @@ from beaconframes.v1.validator_withdrawals import ValidatorWithdrawals
 from beaconframes.v1.voluntary_exits import VoluntaryExits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.dataset import Covered, Dataset
+    from beaconframes.dataset import Dataset
+    from beaconframes.endpoint.intervals import Interval, Intervals
     from beaconframes.schema import Table
 
 WHOLE_CHAIN = ""
@@ -66,6 +69,17 @@ class IndexedTable:
             period = epoch // chain.epochs_per_sync_period
             return period, period
         return epoch * chain.slots_per_epoch, (epoch + 1) * chain.slots_per_epoch - 1
+
+    def find_epochs(self, units: Iterable[Interval], chain: Chain) -> Intervals:
+        """Return the epochs whose units are all among *units*."""
+        if self.unit == "epoch":
+            return tuple(units)
+        if self.unit == "period":
+            size = chain.epochs_per_sync_period
+            return tuple((low * size, (high + 1) * size - 1) for low, high in units)
+        size = chain.slots_per_epoch
+        found = ((-(-low // size), (high + 1) // size - 1) for low, high in units)
+        return tuple((low, high) for low, high in found if low <= high)
 
 
 INDEXED_TABLES = {
@@ -124,34 +138,43 @@ def find_tasks(
     validators: Collection[int] | None,
 ) -> list[EpochTask]:
     """Return the tasks that complete *tables* of *dataset*, in the order of epochs."""
-    requested = sorted(epochs)
-    if not requested:
-        return []
+    requested = intervals_of(epochs)
     subjects = None if validators is None else [str(index) for index in validators]
-    missing: dict[int, tuple[set[str], set[int]]] = {}
+    starts: dict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+    ends: dict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for name in tables:
         indexed = INDEXED_TABLES[name]
-        own = subjects if validators is not None and indexed.by_validator else [WHOLE_CHAIN]
+        own = subjects if subjects is not None and indexed.by_validator else [WHOLE_CHAIN]
         covered = dataset.coverage(name, own)
-        for epoch in requested:
-            first, last = indexed.units_of(epoch, chain)
-            open_subjects = [
-                subject for subject in own or () if not is_covered(covered, subject, first, last)
-            ]
-            if open_subjects:
-                found_tables, found = missing.setdefault(epoch, (set(), set()))
-                found_tables.add(name)
-                found |= {int(subject) for subject in open_subjects if subject}
-    return [
-        EpochTask(
-            epoch,
-            tuple(name for name in INDEXED_TABLES if name in names),
-            None if validators is None else tuple(sorted(found)),
-        )
-        for epoch, (names, found) in sorted(missing.items())
-    ]
+        # Nearly all validators have the same intervals.
+        groups: dict[Intervals, list[str]] = defaultdict(list)
+        for subject in own:
+            groups[covered.get(subject, ())].append(subject)
+        for units, group in groups.items():
+            part = name, tuple(group)
+            for first, last in subtract_intervals(requested, indexed.find_epochs(units, chain)):
+                starts[first].append(part)
+                ends[last + 1].append(part)
+    tasks: list[EpochTask] = []
+    missing: list[tuple[str, tuple[str, ...]]] = []
+    begin = 0
+    for epoch in sorted({*starts, *ends}):
+        tasks += _build_tasks(range(begin, epoch), missing, chosen=subjects is not None)
+        for part in ends[epoch]:
+            missing.remove(part)
+        missing += starts[epoch]
+        begin = epoch
+    return tasks
 
 
-def is_covered(covered: Covered, subject: str, first: int, last: int) -> bool:
-    """Return whether all units from *first* to *last* of a *subject* are covered."""
-    return any(low <= first and last <= high for low, high in covered.get(subject, ()))
+def _build_tasks(
+    epochs: range, missing: Sequence[tuple[str, tuple[str, ...]]], *, chosen: bool
+) -> list[EpochTask]:
+    """Return a task for each of *epochs*, all *missing* the same subjects of the same tables."""
+    if not missing:
+        return []
+    names = {name for name, _ in missing}
+    tables = tuple(name for name in INDEXED_TABLES if name in names)
+    validators = {int(subject) for _, subjects in missing for subject in subjects if subject}
+    found = tuple(sorted(validators)) if chosen else None
+    return [EpochTask(epoch, tables, found) for epoch in epochs]

@@ -1,0 +1,128 @@
+"""The plan of an index: which tasks complete a dataset, and the status of its epochs."""
+
+from __future__ import annotations
+
+import random
+import time
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from beaconframes.beacon_node.income_tables import UnexplainedChanges
+from beaconframes.beacon_node.index import compute_coverage
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, EpochTask, find_tasks
+from beaconframes.calendar import Chain
+from beaconframes.dataset import Dataset
+
+GENESIS = datetime(2026, 1, 1, tzinfo=UTC)
+CHAIN = Chain("minimal", GENESIS, slots_per_epoch=8, seconds_per_slot=6, epochs_per_sync_period=8)
+TABLES = ("income_history", "balance_history", "slot_income", "blocks", "sync_committees")
+
+
+def cover(dataset, name, units, *, chosen, rows=None):
+    """Store *rows* of a table, by default none, with the coverage *units*."""
+    indexed = INDEXED_TABLES[name]
+    empty = pl.DataFrame(schema=indexed.table.schema())
+    with dataset.writing() as writer:
+        writer.add_covered(
+            name, empty if rows is None else rows, indexed.grid(chosen=chosen), units
+        )
+
+
+@pytest.fixture
+def dataset(tmp_path):
+    """An empty dataset."""
+    return Dataset.create(tmp_path / "index", meta={})
+
+
+def find_tasks_one_by_one(dataset, epochs, validators):
+    """Return the tasks as the definition says: unit by unit."""
+    tasks = []
+    coverage = {name: dataset.coverage(name) for name in TABLES}
+    for epoch in sorted(set(epochs)):
+        names, found = [], set()
+        for name in INDEXED_TABLES:
+            if name not in TABLES:
+                continue
+            indexed = INDEXED_TABLES[name]
+            first, last = indexed.units_of(epoch, CHAIN)
+            covered = coverage[name]
+            for subject in map(str, validators) if indexed.by_validator else [""]:
+                if not any(low <= first and last <= high for low, high in covered.get(subject, ())):
+                    names.append(name)
+                    found |= {int(subject)} if subject else set()
+        if names:
+            tasks.append(EpochTask(epoch, tuple(dict.fromkeys(names)), tuple(sorted(found))))
+    return tasks
+
+
+def test_find_tasks_of_scattered_coverage(dataset):
+    dice = random.Random(5)
+    for name in TABLES:
+        size = {"slot": 8, "epoch": 1, "period": 1}[INDEXED_TABLES[name].unit]
+        parts = {}
+        for subject in "123" if INDEXED_TABLES[name].by_validator else ("",):
+            # Slots may begin and end inside an epoch, which is then not covered.
+            parts[subject] = tuple(
+                (first * size + dice.choice((0, 1)), (first + 3) * size - dice.choice((0, 1)))
+                for first in sorted(dice.sample(range(0, 60, 4), 6))
+            )
+        cover(dataset, name, parts, chosen=True)
+    epochs = [*range(3, 30), *range(40, 62), 7]
+    expected = find_tasks_one_by_one(dataset, epochs, (1, 2, 3))
+    assert {task.validators for task in expected} > {(2,), (1, 2, 3)}
+    assert expected == find_tasks(dataset, CHAIN, TABLES, epochs, (3, 1, 2))
+    assert [] == find_tasks(dataset, CHAIN, TABLES, [], (1,))
+
+
+def test_find_tasks_of_a_year(dataset):
+    """82,000 epochs of 100 validators: the plan takes well under a second."""
+    half = {str(index): ((0, 41_000),) for index in range(100)}
+    cover(dataset, "income_history", half, chosen=True)
+    start = time.process_time()
+    tasks = find_tasks(dataset, CHAIN, tuple(INDEXED_TABLES), range(82_000), range(100))
+    assert 0.8 > time.process_time() - start
+    assert 82_000 == len(tasks)
+    assert "income_history" not in tasks[41_000].tables
+    assert ("income_history", 41_001) == (tasks[41_001].tables[0], tasks[41_001].epoch)
+
+
+def test_coverage_of_a_year(dataset):
+    """The status of 82,000 epochs of 100 validators: as quick as the plan."""
+
+    def subjects(first, last):
+        return {str(index): ((first, last),) for index in range(100)}
+
+    changes = pl.DataFrame(
+        {
+            "validator_index": [7, 8],
+            "epoch": [5, 5],
+            "change_gwei": [9, 1],
+            "explained_gwei": [10, 4],
+        }
+    ).with_columns(
+        unexplained_gwei=pl.col("change_gwei") - pl.col("explained_gwei"),
+        time=CHAIN.time_expr("epoch", pl.col("epoch")),
+    )
+    changes = changes.select(UnexplainedChanges.schema().names()).cast(UnexplainedChanges.schema())
+    cover(dataset, "income_history", subjects(2, 82_001), chosen=True)
+    cover(dataset, "unexplained_changes", subjects(2, 82_000), chosen=True, rows=changes)
+    start = time.process_time()
+    found = compute_coverage(dataset, CHAIN)
+    assert 0.5 > time.process_time() - start
+    assert list(range(2, 82_002)) == found["epoch"].to_list()
+    counts = found.select("unexplained_count", "unexplained_gwei").rows()
+    # The change of epoch 5 concerns the income of epochs 3 to 5.
+    assert [(0, 0), (2, 4), (2, 4), (2, 4), (0, 0)] == counts[:5]
+    status = found["status"].to_list()
+    assert ["explained", "unexplained", "unexplained", "unexplained", "explained"] == status[:5]
+    assert ["explained", "unverified", "unverified", "unverified"] == status[-4:]
+    assert GENESIS + timedelta(seconds=2 * 48) == found["time"][0]
+
+
+def test_coverage_of_an_empty_index(dataset):
+    found = compute_coverage(dataset, CHAIN)
+    assert 0 == found.height
+    names = ["epoch", "time", "status", "unexplained_count", "unexplained_gwei"]
+    assert names == found.columns
