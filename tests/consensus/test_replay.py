@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
 
+from beaconframes.consensus.registry import compute_total_active_balance
 from beaconframes.consensus.replay import Replay
+from beaconframes.consensus.slot_income import EpochRegistry, compute_slot_income
 from beaconframes.errors import UsageError
 
 from ..support.beacon_states import load_states
@@ -51,3 +56,35 @@ def test_epochs_of_a_replay_must_be_consecutive():
     replay.process_epoch(0, chain.blocks(0), chain.committees(0), chain.registry(0))
     with pytest.raises(UsageError, match=r"epoch 2 cannot be replayed after epoch 0.*one is 1"):
         replay.process_epoch(2, chain.blocks(2), chain.committees(2), chain.registry(16))
+
+
+def test_no_gwei_of_a_chain_without_states_is_unexplained():
+    """Altair, from the routes for blocks, committees, sync committees and validators alone."""
+    chain = load_states("altair")
+    spec, expected = chain.spec, chain.expected
+    replay, rows = Replay(spec), 0
+    before = chain.registry(0)
+    balances = before.balances
+    for epoch in chain.epochs[:-1]:
+        first = spec.first_slot_of(epoch)
+        after, blocks = chain.registry(spec.first_slot_of(epoch + 1) - 1), chain.blocks(epoch)
+        seats = json.loads(chain.recording.sync_committee(epoch))["data"]["validators"]
+        registry = EpochRegistry.build(
+            spec,
+            epoch,
+            before=before,
+            after=after,
+            balances=balances,
+            sync_committee=np.array(seats, np.int64),
+            total_active_balance=compute_total_active_balance(spec, after, epoch),
+        )
+        rewards = replay.process_epoch(epoch, blocks, chain.committees(epoch), after)
+        for block in blocks:
+            slot = int(block["slot"])
+            rows += len(compute_slot_income(registry, block, replay.inclusion_rewards[slot]))
+            if slot == first:
+                after_block = expected["balance_after_block_gwei"][str(first)]
+                assert registry.balances.tolist() == after_block
+        assert registry.balances.tolist() == after.balances.tolist()
+        before, balances = after, after.balances + (rewards.total if rewards else 0)
+    assert rows > 1000

@@ -168,7 +168,7 @@ class Recording:
             self.rpc[path, json.dumps(entry["params"])] = text
         else:
             kind, key = name_answer(kind, path)
-            if kind == "committees" and "?" not in path:
+            if kind in {"committees", "sync_committees"} and "?" not in path:
                 key //= 8
             answers = self.errors if text.lstrip().startswith('{"error"') else self.ok
             answers[kind, key] = text

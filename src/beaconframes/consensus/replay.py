@@ -55,6 +55,8 @@ class Replay:
         self.participation = BlockParticipation(spec)
         self.justification = Justification((False, False, False, False), 0, 0, 0)
         self.inactivity_scores: Ints = np.zeros(0, np.int64)
+        self.inclusion_rewards: dict[int, int] = {}
+        """By slot of the last epoch: the proposer's reward for attestations, in gwei."""
 
     def process_epoch(
         self,
@@ -78,8 +80,10 @@ class Replay:
         total = compute_total_active_balance(self.spec, registry, epoch)
         self.participation.start_epoch(epoch, committees, registry.effective_balances, total)
         slashed, withdrawable = registry.slashed.copy(), registry.withdrawable_epochs.copy()
+        self.inclusion_rewards = {}
         for message in blocks:
-            self.participation.process_block(message)
+            reward = self.participation.process_block(message)
+            self.inclusion_rewards[int(message["slot"])] = reward or 0
             for _, index in find_slashings(message["body"]):
                 if is_slashable(registry, slashed, index, epoch):
                     slashed[index] = True
