@@ -487,6 +487,19 @@ def test_deposits_with_an_invalid_signature_have_a_colour():
     assert top > 33
 
 
+def test_deposits_with_an_unknown_signature_are_drawn():
+    """The validity is null where the registry of an own node does not prove it."""
+    frame = transfers(32 * 10**9, 10**9, days=[0, 0]).with_columns(
+        removed=pl.lit(value=False), valid_signature=pl.Series([True, None])
+    )
+
+    ax = plot.deposits(frame)
+
+    assert {"Valid signature": (0.0, 32.0), "Signature not checked": (32.0, 1.0)} == {
+        bars.get_label(): (bars[0].get_y(), bars[0].get_height()) for bars in ax.containers
+    }
+
+
 def test_swatches_of_the_legend_are_never_hatched():
     """Z3: the first bar, which the legend shows, is hatched."""
     frame = transfers(10**9, 10**9, 10**9)

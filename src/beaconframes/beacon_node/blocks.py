@@ -85,7 +85,7 @@ def build_blocks(
     """
     blocks = [slot.block for slot in slots]
     bodies = [block.message.body if block else None for block in blocks]
-    payloads = [_get_payload(body) for body in bodies]
+    payloads = [get_payload(body) for body in bodies]
     aggregates = [body.sync_aggregate if body else None for body in bodies]
     columns: dict[str, list[Any]] = {
         "slot": [slot.slot for slot in slots],
@@ -128,7 +128,7 @@ def build_blocks(
     return build_frame(Blocks, columns, spec.chain)
 
 
-def _get_payload(body: Body | None) -> ExecutionPayload | None:
+def get_payload(body: Body | None) -> ExecutionPayload | None:
     """Return the execution block; None before the Merge, when the payload is empty."""
     payload = body.execution_payload if body else None
     return payload if payload and payload.block_hash != _NO_HASH else None

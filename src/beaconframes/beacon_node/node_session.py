@@ -11,10 +11,12 @@ from urllib.parse import quote
 
 import msgspec
 
+from beaconframes.beacon_node.json_rpc import EXECUTION_HINT, parse_results
 from beaconframes.beacon_node.quirks import find_client
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import (
     BadRequest,
+    BeaconframesError,
     NotFound,
     NotServed,
     ProtocolError,
@@ -140,19 +142,28 @@ class NodeSession:
         return self._session.stream_lines(request, stop=stop)
 
     def call(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
-        """Return the results of JSON-RPC *calls*, (method, parameters) each, sent as one batch."""
-        body = [
+        """Return the results of JSON-RPC *calls*, (method, parameters) each, sent as one batch.
+
+        One call is not sent as a batch: some providers refuse batches.
+        """
+        outcome = self._call(calls)
+        # Raised here, so that no frame of the traceback holds a body.
+        if isinstance(outcome, BeaconframesError):
+            raise outcome
+        return outcome
+
+    def _call(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any] | BeaconframesError:
+        batch = [
             {"jsonrpc": "2.0", "id": number, "method": method, "params": list(parameters)}
             for number, (method, parameters) in enumerate(calls)
         ]
         names = " + ".join(sorted({method for method, _ in calls}))
-        request = Request(
-            "POST", "", body=msgspec.json.encode(body), endpoint=names, envelope=Envelope.BARE
-        )
+        body = msgspec.json.encode(batch if len(batch) > 1 else batch[0])
+        request = Request("POST", "", body=body, endpoint=names, envelope=Envelope.BARE)
         with self._lock:
             self.requests[names] += 1
         page = self._session.fetch(request, timeouts=SLOW)
-        return _parse_results(page.data, calls, names)
+        return parse_results(page.data, calls, names, self._session.redact)
 
     def _build(
         self,
@@ -179,7 +190,10 @@ class NodeSession:
 
     def _parse(self, response: HttpResponse, request: Request) -> ResponsePage:
         """Return the page in a response, or raise AttemptFailed."""
-        if response.status != 200:
+        is_rpc = request.envelope is Envelope.BARE
+        # Some servers send the errors of JSON-RPC with the status of an HTTP error.
+        is_answer = is_rpc and response.status in {400, 404, 405, 413, 500}
+        if response.status != 200 and not (is_answer and b'"jsonrpc"' in response.body):
             raise self._error(response, request)
         if request.accept == SSZ:
             if "json" in response.headers.get("content-type", "").lower():
@@ -190,7 +204,7 @@ class NodeSession:
                     max_attempts=1,
                 )
             return ResponsePage(response.body, headers=response.headers)
-        if request.envelope is Envelope.BARE:
+        if is_rpc:
             return ResponsePage(response.body, headers=response.headers)
         try:
             return parse_page(response, request)
@@ -205,14 +219,16 @@ class NodeSession:
             return error_for_status(status, response.headers, response.body)
         kind: type[Any] = BadRequest
         hint = None
+        if request.envelope is Envelope.BARE:
+            hint = EXECUTION_HINT
         if status in {401, 403}:
-            kind, hint = Unauthorized, CREDENTIALS_HINT
+            kind, hint = Unauthorized, f"{CREDENTIALS_HINT}. {hint}" if hint else CREDENTIALS_HINT
         elif status in {405, 415, 501} or (status == 404 and NO_ROUTE.search(text)):
-            kind, hint = NotServed, self._route_hint(request)
+            kind, hint = NotServed, hint or self._route_hint(request)
         elif status == 404:
-            kind, hint = NotFound, self._state_hint(request)
+            kind, hint = NotFound, hint or self._state_hint(request)
         elif status >= 500:
-            kind, hint = ServerError, self._state_hint(request)
+            kind, hint = ServerError, hint or self._state_hint(request)
         return AttemptFailed(
             kind,
             f"{self._describe()} answered with status {status}",
@@ -256,32 +272,3 @@ def error_text(body: bytes) -> str:
         if text is not None:
             return text.strip()
     return body[: 2**14].decode(errors="replace").strip()
-
-
-def _parse_results(
-    data: bytes, calls: Sequence[tuple[str, Sequence[Any]]], names: str
-) -> list[Any]:
-    """Return the results of a JSON-RPC batch in the order of the *calls*."""
-    try:
-        answers = msgspec.json.decode(data)
-    except msgspec.MsgspecError as error:
-        raise ProtocolError(
-            f"the answer is not JSON: {error}",
-            hint="Check that the address is that of an execution node",
-            endpoint=names,
-        ) from None
-    if isinstance(answers, dict):
-        answers = [answers]
-    found = {one.get("id"): one for one in answers if isinstance(one, dict)}
-    results = []
-    for number, (method, _) in enumerate(calls):
-        answer = found.get(number, found.get(None) if len(calls) == 1 else None)
-        if answer is None:
-            raise ProtocolError("the answer is not that of a JSON-RPC batch", endpoint=method)
-        if (failure := answer.get("error")) is not None:
-            message = failure.get("message") if isinstance(failure, dict) else failure
-            code = failure.get("code") if isinstance(failure, dict) else None
-            kind = NotServed if code == -32601 else ServerError
-            raise kind(f"the execution node reported: {message}", endpoint=method)
-        results.append(answer.get("result"))
-    return results

@@ -50,14 +50,16 @@ def deposits(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> Chart:
-    """Build the bars of valid and invalid deposits, or the lines of their running sums."""
-    columns = ["time", "amount_gwei", "valid_signature", "removed"]
-    rows = series.read_rows(frame, columns, loader="load_deposits").filter(~pl.col("removed"))
-    reason = series.explain_empty(frame, "no valid or invalid deposit with a time and an amount")
+    """Build the bars of valid, invalid and other deposits, or the lines of their running sums."""
+    columns, also = ["time", "amount_gwei", "removed"], ["valid_signature"]
+    rows = series.read_rows(frame, columns, loader="load_deposits", also=also)
+    rows = rows.filter(~pl.col("removed"))
+    reason = series.explain_empty(frame, "no deposit with a time and an amount")
     valid = pl.col("valid_signature")
     kinds = {
         "Valid signature": (rows.filter(valid), colours.BLUE),
         "Invalid signature": (rows.filter(~valid), colours.RED),
+        "Signature not checked": (rows.filter(valid.is_null()), colours.GREY),
     }
     return _build_transfers(
         kinds, "Deposits", reason, every, unit, (since, until), cumulative=cumulative

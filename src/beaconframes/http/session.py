@@ -118,6 +118,10 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({getattr(self, 'base_url', None)!r})"
 
+    def redact(self, text: str) -> str:
+        """Return *text* without the key and the credentials of this session."""
+        return self._redact(text)
+
     def fetch(
         self,
         request: Request,

@@ -20,6 +20,10 @@ class Deposits(Table):
     withdrawal_credentials = Hex("Withdrawal credentials of the deposit, 32 bytes.")
     amount_gwei = Gwei("Deposited amount.", wire="amount", minimum=0)
     signature = Hex("Signature of the deposit.")
-    valid_signature = Flag("Whether the signature is valid; the signature of a top-up need not be.")
+    valid_signature = Flag(
+        "Whether the signature is valid; the signature of a top-up need not be. From your own node"
+        " null, unless the registry proves it.",
+        nullable=True,
+    )
     removed = Flag("Whether a reorganization removed the block.")
     tx_input = Hex("Call data of the transaction; null if the service has none.", nullable=True)

@@ -26,7 +26,8 @@ class ExecutionBlocks(Table):
         "Priority fees; before the merge, plus the static and the uncle reward.", wire="blockReward"
     )
     block_mev_reward_wei = Wei(
-        "Payment of the builder, as the relay reports it; 0 without a relay.",
+        "Payment of the builder, as the relay reports it, or from your own node as the block has"
+        " it; 0 without one.",
         wire="blockMevReward",
     )
     producer_reward_wei = Wei(
@@ -38,7 +39,9 @@ class ExecutionBlocks(Table):
     gas_used = Count("Gas used.", wire="gasUsed")
     base_fee_per_gas_wei = Wei("Base fee per gas.", wire="baseFee")
     transactions_count = Count("Transactions.", wire="txCount")
-    internal_transactions_count = Count("Internal transactions.", wire="internalTxCount")
+    internal_transactions_count = Count(
+        "Internal transactions; null from your own node.", wire="internalTxCount", nullable=True
+    )
     uncles_count = Count("Uncles; always 0 since the merge.", wire="uncleCount")
     parent_hash = Hex("Hash of the parent block.", wire="parentHash")
     uncle_hash = Hex("Hash of the uncle list.", wire="uncleHash")

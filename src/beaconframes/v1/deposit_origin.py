@@ -29,8 +29,9 @@ class DepositOrigin(Table):
     )
     valid_signature = Flag(
         "Whether the signature of the deposits is valid; a public key with both kinds has two"
-        " rows.",
+        " rows. From your own node null, unless the registry proves it.",
         key=True,
+        nullable=True,
     )
     validator_index = Count(
         "Validator; null until the deposit creates one.",

@@ -57,7 +57,11 @@ class Block(Table):
     blob_transactions_count = Count(
         "Transactions with blobs; null before Deneb.", wire="transaction.count.blob", nullable=True
     )
-    internal_transactions_count = Count("Internal transactions.", wire="transaction.count.internal")
+    internal_transactions_count = Count(
+        "Internal transactions; null from your own node.",
+        wire="transaction.count.internal",
+        nullable=True,
+    )
     blob_gas_used = Count(
         "Gas used for blobs; null before Deneb.", wire="blob.gas.used", nullable=True
     )

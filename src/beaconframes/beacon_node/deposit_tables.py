@@ -1,0 +1,92 @@
+"""Tables of deposits and depositors, and what the registry proves about signatures."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.beacon_node.tables import build_frame
+from beaconframes.v1._deposits import Deposits
+from beaconframes.v1.deposit_origin import DepositOrigin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from beaconframes.beacon_node.deposit_events import Deposit
+    from beaconframes.calendar import Chain
+
+
+def build_deposits(
+    deposits: Sequence[Deposit], chain: Chain, validity: Sequence[bool | None]
+) -> pl.DataFrame:
+    """Return deposits, one row per event; *validity* is that of each signature.
+
+    See `find_validity`.
+    """
+    names = (
+        "block_number", "tx_index", "tx_hash", "time", "from_address", "pubkey",
+        "withdrawal_credentials", "amount_gwei", "signature", "removed", "tx_input",
+    )  # fmt: skip
+    columns: dict[str, Any] = {
+        name: [getattr(deposit, name) for deposit in deposits] for name in names
+    }
+    columns["merkletree_index"] = [
+        "0x" + struct.pack("<Q", deposit.number).hex() for deposit in deposits
+    ]
+    columns["valid_signature"] = list(validity)
+    return build_frame(Deposits, columns, chain)
+
+
+def build_deposit_origin(
+    deposits: Sequence[Deposit],
+    chain: Chain,
+    validity: Sequence[bool | None],
+    validators: Mapping[str, int],
+) -> pl.DataFrame:
+    """Return depositors, one row per address, public key and validity of the signatures.
+
+    *validators* has the index of each validator by its public key, in lower case.
+    """
+    rows = sorted(
+        {
+            (deposit.from_address, deposit.pubkey, is_valid)
+            for deposit, is_valid in zip(deposits, validity, strict=True)
+        },
+        key=str,
+    )
+    columns = {
+        "from_address": [address for address, _, _ in rows],
+        "pubkey": [pubkey for _, pubkey, _ in rows],
+        "valid_signature": [is_valid for _, _, is_valid in rows],
+        "validator_index": [validators.get(pubkey) for _, pubkey, _ in rows],
+    }
+    return build_frame(DepositOrigin, columns, chain)
+
+
+def find_validity(
+    deposits: Sequence[Deposit], validators: Mapping[str, int], *, processed_count: int = 0
+) -> list[bool | None]:
+    """Return whether the signature of each deposit is valid, as far as the registry proves it.
+
+    The first deposit with a valid signature creates the validator; signatures of later deposits
+    are not checked by the chain, so theirs is None. Only the validity of a whole history of
+    deposits, from number 0, can be proven. *validators* has the index of each validator by its
+    public key; *processed_count* is the number of deposits that the beacon chain has processed.
+    """
+    is_complete = bool(deposits) and deposits[0].number == 0
+    signed = defaultdict(set)
+    for deposit in deposits:
+        signed[deposit.pubkey].add(
+            (deposit.withdrawal_credentials, deposit.amount_gwei, deposit.signature)
+        )
+    found: list[bool | None] = []
+    for deposit in deposits:
+        if deposit.pubkey in validators:
+            is_only_one = is_complete and len(signed[deposit.pubkey]) == 1
+            found.append(True if is_only_one else None)
+        else:
+            found.append(False if deposit.number < processed_count else None)
+    return found
