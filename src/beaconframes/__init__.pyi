@@ -11,6 +11,10 @@ from beaconframes.server import (
     Local as Local,
     local as local,
 )
+from beaconframes.beacon_node import (
+    Node as Node,
+    node as node,
+)
 from beaconframes.config import settings as settings
 from beaconframes.calendar import (
     MAINNET as MAINNET,

@@ -1,1 +1,13 @@
-"""The Beacon API of a consensus node as a source of tables."""
+"""The Beacon API of a consensus node as a source of tables.
+
+`node` connects loaders to a node; `index` writes a dataset. Both take the same path::
+
+    NodeConnection      api, probe: routes, and what this node can answer
+    ChainReader         blocks, states and duties, each requested once
+    build_epoch         the tables of one epoch, and whether its balances are explained
+    ChainIndex          a dataset to which epochs are added, each in one commit
+"""
+
+from beaconframes.beacon_node.node import Node, node
+
+__all__ = ["Node", "node"]

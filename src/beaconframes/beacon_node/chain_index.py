@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 WHOLE_CHAIN_VALIDATORS = "all"
 GENESIS_ROOT = "genesis_validators_root"
+FIRST_UNSETTLED = "first_unsettled_epoch"
+"""The first epoch whose rows may change; they are removed before the next ones are written."""
 
 
 class ChainIndex:
@@ -120,19 +122,23 @@ class ChainIndex:
         for task, _ in write_epochs(self.dataset, reader, amounts, tasks, executor):
             yield task
 
-    def remove(self, epochs: Iterable[int]) -> None:
+    def mark_unsettled(self, settled: int, last: int) -> None:
+        """Note that rows after the *settled* epoch may change, if the *last* one is after it."""
+        if last > settled:
+            with self.dataset.writing() as writer:
+                writer.set_meta({FIRST_UNSETTLED: settled + 1})
+
+    def remove_unsettled(self) -> None:
         """Remove the rows of epochs that were not final when they were written."""
+        first = self.dataset.meta.get(FIRST_UNSETTLED)
+        if first is None:
+            return
         for name in self.dataset.grids():
             indexed = INDEXED_TABLES.get(name)
-            if indexed is None or indexed.unit == "period":
-                continue
-            parts = [indexed.units_of(epoch, self.chain) for epoch in epochs]
-            if not parts:
-                continue
-            first, last = min(a for a, _ in parts), max(b for _, b in parts)
-            covered = self.dataset.coverage(name, first=first, last=last)
-            if covered:
-                self.dataset.prune_units(name, covered)
+            if indexed is not None and indexed.unit != "period":
+                self.dataset.prune(name, first=indexed.units_of(first, self.chain)[0])
+        with self.dataset.writing() as writer:
+            writer.set_meta({FIRST_UNSETTLED: None})
 
     def update_head(
         self,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.probe import Capabilities, probe
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.errors import NotServed, UsageError
 
 if TYPE_CHECKING:
@@ -64,6 +65,25 @@ class NodeConnection:
         """Request the head and the finalized checkpoint."""
         head = int(self.api.head()["header"]["message"]["slot"])
         return ChainStatus(head, int(self.api.finality("head")["finalized"]["epoch"]))
+
+    @property
+    def first_epoch(self) -> int:
+        """Return the first epoch whose income the node can answer."""
+        ability = self.capabilities.find_table("income_history")
+        oldest, first = ability.oldest_epoch, self.capabilities.first_epoch
+        # The amounts of an epoch need the state before it, or that of genesis.
+        return first if oldest in (None, first) else oldest + 1
+
+    def has_few_validators(self, most: int) -> bool:
+        """Return whether the chain has at most *most* validators."""
+        return not self.api.validators("head", [most])
+
+    def read_pending_deposits(self) -> list[dict[str, Any]] | None:
+        """Return the queue of deposits at the head; None before Electra."""
+        epoch = self.spec.epoch_of(self.read_status().head_slot)
+        if epoch < self.spec.fork_epochs.get("electra", FAR_FUTURE_EPOCH):
+            return None
+        return self.api.pending_deposits("head")
 
     def open_reader(self, status: ChainStatus) -> ChainReader:
         """Return a reader of the chain up to the head of *status*."""

@@ -120,6 +120,29 @@ REWARD_TABLES = (
 )
 """Tables that are built, reconciled and stored together."""
 
+BLOCK_TABLES = (
+    "blocks",
+    "attester_slashings",
+    "proposer_slashings",
+    "voluntary_exits",
+    "slot_deposits",
+    "deposit_requests",
+    "slot_withdrawals",
+    "validator_withdrawals",
+    "bls_changes",
+    "graffiti_wall",
+)
+"""Tables that follow from the blocks alone, and are stored together."""
+
+
+def add_companions(tables: Collection[str]) -> tuple[str, ...]:
+    """Return *tables* with those that need no further request, in the order of writing."""
+    found = set(tables)
+    for together in (REWARD_TABLES, BLOCK_TABLES):
+        if found & set(together):
+            found |= set(together)
+    return tuple(name for name in INDEXED_TABLES if name in found)
+
 
 @dataclass(frozen=True)
 class EpochTask:

@@ -138,8 +138,7 @@ def find_epochs(
     """Return the epochs from *since* to *until*, as far as the node can answer them."""
     chain = connection.chain
     last_final = status.settled_epoch
-    oldest = connection.capabilities.find_table("income_history").oldest_epoch
-    first = 0 if oldest is None or oldest == connection.capabilities.first_epoch else oldest + 1
+    first = connection.first_epoch
     if isinstance(until, str) and until == "finalized":
         until = max(last_final, 0)
     computable = (status.head_slot + 1) // chain.slots_per_epoch - 2

@@ -115,13 +115,21 @@ class DatasetViews:
         self._views: OrderedDict[int, DatasetView] = OrderedDict()
         self._lock = threading.Lock()
         if clock is None:
-            self._fixed = DatasetView(
-                dataset, public=public, cache_bytes=cache_bytes, drops_old_units=drops_old_units
-            )
+            self._cache_bytes = cache_bytes
+            self.refresh()
         else:
             # Half for the whole dataset, and the rest for the heads.
             self._whole = TableCache(dataset, max_bytes=cache_bytes // 2)
             self._view_bytes = cache_bytes // 2 // MAX_VIEWS
+
+    def refresh(self) -> None:
+        """Show the dataset as it is now: another program or a node has extended it."""
+        self._fixed = DatasetView(
+            self.dataset,
+            public=self._public,
+            cache_bytes=self._cache_bytes,
+            drops_old_units=self.drops_old_units,
+        )
 
     def current(self) -> DatasetView:
         """Return the view of the present head."""

@@ -1,0 +1,156 @@
+"""Needs of a load: the tables of an index from which its rows follow, their epochs, validators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.derive.derivations import DERIVATIONS
+from beaconframes.endpoint import Envelope
+from beaconframes.endpoint.intervals import intervals_of
+from beaconframes.endpoint.set_members import resolve_members
+from beaconframes.server.v2.rows import ROWS
+from beaconframes.v1 import ENDPOINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from beaconframes.calendar import Unit
+    from beaconframes.endpoint import Call, Endpoint, View
+
+VALIDATORS = "validators"
+HEAD_TABLES = frozenset({VALIDATORS, "latest_state", "validator_queue"})
+"""Tables that describe the head, which are read again for each head."""
+
+BY_EPOCH = frozenset({"epochs"})
+"""Derived tables of which an epoch follows from this epoch alone."""
+
+_SCHEMAS = {endpoint.table.table_name: endpoint.table.schema() for endpoint in ENDPOINTS}
+_TABLES = {endpoint.path: endpoint.table.table_name for endpoint in ENDPOINTS}
+_SOURCES = {
+    derivation.table.table_name: [
+        next((name for name in names if name in INDEXED_TABLES or name in HEAD_TABLES), names[0])
+        for names in derivation.sources
+    ]
+    for derivation in DERIVATIONS
+}
+"""The tables from which a derived table follows."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a load needs: *epochs* is None for all, *validators* for all of the chain."""
+
+    tables: frozenset[str]
+    epochs: frozenset[int] | None
+    validators: frozenset[int] | None
+    pubkeys: frozenset[str]
+
+    @property
+    def indexed(self) -> list[str]:
+        """Return the tables that are written epoch by epoch, in their order."""
+        return [name for name in INDEXED_TABLES if name in self.tables]
+
+    @property
+    def derived(self) -> list[str]:
+        """Return the tables that follow from others."""
+        return [name for name in _SOURCES if name in self.tables and name not in INDEXED_TABLES]
+
+    @property
+    def others(self) -> list[str]:
+        """Return the tables that a beacon node cannot answer."""
+        known = {*INDEXED_TABLES, *_SOURCES, *HEAD_TABLES}
+        return sorted(self.tables - known)
+
+
+class _TableRecorder:
+    """A view without rows, which records the tables that are scanned."""
+
+    def __init__(self, view: View) -> None:
+        self.view, self.tables = view, set[str]()
+        self.chain, self.head = view.chain, view.head
+
+    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return no rows."""
+        if schema is None:
+            self.tables.add(table)
+        return pl.LazyFrame(schema=schema or _SCHEMAS[table])
+
+
+def find_needs(endpoint: Endpoint, calls: Iterable[Call], view: View) -> Needs:
+    """Return what *calls* of an *endpoint* need; *view* has the chain and its head."""
+    listed = list(calls)
+    tables = set(find_tables(endpoint, view))
+    derived = {name for name in tables if name in _SOURCES and name not in INDEXED_TABLES}
+    for name in derived:
+        tables |= set(_SOURCES[name])
+    ranges = [list(find_epochs(endpoint, call, view)) for call in listed]
+    epochs = None
+    if all(ranges) and derived <= BY_EPOCH:
+        epochs = frozenset(epoch for parts in ranges for part in parts for epoch in part)
+    indices, pubkeys = find_subjects(listed, view)
+    return Needs(frozenset(tables), epochs, indices, pubkeys)
+
+
+def find_tables(endpoint: Endpoint, view: View) -> set[str]:
+    """Return the tables from which the answers of *endpoint* are computed."""
+    if endpoint.envelope is not Envelope.V2:
+        # Some loads have a narrower table for the same answers.
+        return {_TABLES.get(endpoint.path, endpoint.table.table_name), VALIDATORS}
+    recorder = _TableRecorder(view)
+    ROWS[endpoint.name](recorder)  # type: ignore[arg-type]
+    return {*recorder.tables, VALIDATORS}
+
+
+def find_epochs(endpoint: Endpoint, call: Call, view: View) -> Iterator[range]:
+    """Yield the epochs of a call; none if it states no epochs, slots, days or periods."""
+    chain = view.chain
+    for parameter, batch in zip(endpoint.all_parameters, call.batches, strict=True):
+        slots = parameter.slot_range(call.fields, view)
+        if slots is not None:
+            size = chain.slots_per_epoch
+            yield range(max(slots[0], 0) // size, max(slots[1], 0) // size + 1)
+            continue
+        for expected in batch.expected:
+            for column, values in expected.values.items():
+                numbers = [value for value in values if isinstance(value, int)]
+                if (unit := find_unit(column)) is None:
+                    continue
+                for first, last in intervals_of(numbers):
+                    start = chain.at("slot", chain.time_of(unit, first))
+                    end = chain.at("slot", chain.time_of(unit, last + 1)) - 1
+                    size = chain.slots_per_epoch
+                    yield range(start // size, end // size + 1)
+
+
+@cache
+def find_unit(column: str) -> Unit | None:
+    """Return the unit of a column: a slot, an epoch, a day or a period."""
+    units: tuple[Unit, ...] = ("slot", "epoch", "day", "period")
+    for unit in units:
+        if column == unit or column.endswith(f"_{unit}"):
+            return unit
+    return None
+
+
+def find_subjects(
+    calls: Iterable[Call], view: View
+) -> tuple[frozenset[int] | None, frozenset[str]]:
+    """Return the indices and the public keys of the requested validators; None: of all."""
+    indices, pubkeys, has_subject = set[int](), set[str](), False
+    for call in calls:
+        if call.fields.get("validator") is not None and not isinstance(
+            call.fields["validator"], str
+        ):
+            indices |= set(resolve_members(call.fields["validator"], view))
+            has_subject = True
+        for expected in call.expected:
+            indices |= {int(value) for value in expected.values.get("validator_index", ())}
+            pubkeys |= {*expected.values.get("pubkey", ()), *expected.pubkeys}
+            has_subject |= bool({"validator_index", "pubkey"} & expected.values.keys())
+            has_subject |= bool(expected.pubkeys)
+    return (frozenset(indices) if has_subject else None), frozenset(pubkeys)

@@ -1,0 +1,212 @@
+"""A node as the source of loads: what a load needs is indexed, and answered by a local explorer.
+
+The index is a dataset that grows: each load adds the epochs that it needs and that are not stored
+yet. So every loader of both API versions returns the rows that a complete index would have.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.beacon_node.index_coverage import REWARD_TABLES, add_companions
+from beaconframes.beacon_node.needs import find_needs
+from beaconframes.beacon_node.state_tables import read_validators
+from beaconframes.endpoint import Head
+from beaconframes.errors import NotServed, RequestLimitExceeded
+from beaconframes.fetch.source import ApiSource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from beaconframes.beacon_node.chain_index import ChainIndex
+    from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
+    from beaconframes.beacon_node.needs import Needs
+    from beaconframes.endpoint import ChainHead, Endpoint, Request
+    from beaconframes.fetch.served_range import ServedRange
+    from beaconframes.fetch.source import FetchedRows
+    from beaconframes.http.session import Session
+    from beaconframes.server.local_explorer import Server
+
+MAX_EPOCHS = 2_000
+"""Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
+
+
+LOADED_TABLES = {
+    "blocks": "slots",
+    "deposit_requests": "slots",
+    "deposit_events": "income_history",
+    "transfer_events": "income_history",
+    "epoch_moves": "income_history",
+    "unexplained_changes": "income_history",
+}
+"""Tables that no loader returns, and a loaded table that a node can answer in the same cases."""
+
+
+class GrowingIndex:
+    """The index of a node that loads extend; one load at a time."""
+
+    def __init__(
+        self, node: NodeConnection, chain_index: ChainIndex, *, has_all_validators: bool
+    ) -> None:
+        """Extend *chain_index* from *node*: by chosen validators, or always by all of them."""
+        self.node, self.chain_index = node, chain_index
+        self.has_all_validators = has_all_validators
+        self.server: Server | None = None
+        """The local explorer that answers from the index."""
+        self._status: ChainStatus | None = None
+        self._read_at = 0.0
+        self._validators = pl.DataFrame()
+        self._lock = threading.RLock()
+
+    @property
+    def head(self) -> Head:
+        """Return the head of the index: the last epoch whose income is known."""
+        meta = self.chain_index.dataset.meta
+        return Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
+
+    def refresh(self) -> ChainStatus:
+        """Request the head of the node, at most once per slot, and write it into the index."""
+        with self._lock:
+            age = time.monotonic() - self._read_at
+            status = self._status
+            if status is None or age > self.node.spec.seconds_per_slot:
+                status = self.node.read_status()
+                self._read_at = time.monotonic()
+                if self._status is None or status != self._status:
+                    self._status = status
+                    self.chain_index.remove_unsettled()
+                    self._write_head(status, set())
+            return status
+
+    def prepare(self, endpoint: Endpoint, needs: Needs) -> None:
+        """Add what a load needs and the index does not have.
+
+        Raises
+        ------
+        NotServed
+            A node cannot answer the endpoint, or it needs more than one load can add.
+        """
+        with self._lock:
+            status = self.refresh()
+            self._check(endpoint, needs)
+            self._add_validators(status, needs)
+            epochs = self._find_epochs(needs)
+            chosen = None if self.has_all_validators else needs.validators
+            tasks = self.chain_index.find_tasks(add_companions(needs.indexed), epochs, chosen)
+            if len(tasks) > MAX_EPOCHS:
+                raise RequestLimitExceeded(
+                    f"load_{endpoint.name} needs {len(tasks):,} epochs of the node, and one load "
+                    f"adds up to {MAX_EPOCHS:,}",
+                    hint="Index them first: bf.index(node, folder), and load with bf.local(folder)",
+                )
+            if tasks:
+                reader = self.node.open_reader(status)
+                try:
+                    amounts = self.node.open_amounts(reader)
+                    for _ in self.chain_index.write(reader, amounts, tasks):
+                        pass
+                finally:
+                    reader.close()
+                last = max(task.epoch for task in tasks)
+                self.chain_index.mark_unsettled(status.settled_epoch, last)
+            if needs.derived:
+                self.chain_index.derive()
+            if (tasks or needs.derived) and self.server is not None:
+                self.server.service.refresh()
+
+    def _check(self, endpoint: Endpoint, needs: Needs) -> None:
+        """Raise NotServed for tables that the node cannot answer."""
+        capabilities = self.node.capabilities
+        for name in needs.others:
+            reason = capabilities.find_table(name).reason
+            raise NotServed(
+                f"load_{endpoint.name} cannot be answered by a beacon node: {reason}",
+                hint="print(node) lists what this node can answer",
+                endpoint=endpoint.route,
+            )
+        for name in needs.indexed:
+            ability = capabilities.find_table(LOADED_TABLES.get(name, name))
+            if ability.oldest_epoch is None:
+                raise NotServed(
+                    f"this node cannot answer load_{endpoint.name}: {ability.reason}",
+                    hint="print(node) lists what this node can answer",
+                    endpoint=endpoint.route,
+                )
+        is_by_validator = set(needs.indexed) & {*REWARD_TABLES, "attestations"}
+        if is_by_validator and needs.validators is None and not self.has_all_validators:
+            raise NotServed(
+                f"load_{endpoint.name} needs all validators of the chain",
+                hint="Index them first: bf.index(node, folder), and load with bf.local(folder)",
+                endpoint=endpoint.route,
+            )
+
+    def _find_epochs(self, needs: Needs) -> range | list[int]:
+        """Return the requested epochs that the chain and the node have."""
+        first, last = self.node.first_epoch, self.head.epoch
+        if needs.epochs is None:
+            return range(first, self.head.finalized_epoch + 1)
+        return [epoch for epoch in sorted(needs.epochs) if first <= epoch <= last]
+
+    def _add_validators(self, status: ChainStatus, needs: Needs) -> None:
+        """Add the requested validators to the table of validators."""
+        if self.has_all_validators:
+            return
+        known = set(self._validators["validator_index"]) if self._validators.height else set()
+        keys = set(self._validators["pubkey"]) if self._validators.height else set()
+        ids: set[int | str] = {*(needs.validators or ()), *needs.pubkeys}
+        if new := ids - known - keys:
+            self._write_head(status, new)
+
+    def _write_head(self, status: ChainStatus, new: set[int | str]) -> None:
+        """Write the head and the validators: all of them, or the known and the *new* ones."""
+        chain = self.chain_index.chain
+        epoch = max((status.head_slot + 1) // chain.slots_per_epoch - 2, 0)
+        slot = (epoch + 1) * chain.slots_per_epoch - 1
+        ids: list[int | str] | None = None
+        if not self.has_all_validators:
+            known = self._validators["validator_index"].to_list() if self._validators.height else []
+            ids = [*known, *sorted(new, key=str)]
+        self._validators = read_validators(self.node.api.validators("head", ids))
+        self.chain_index.update_head(
+            head=Head(epoch, max(status.settled_epoch, 0), slot),
+            last_proposed_slot=slot,
+            is_syncing=False,
+            validators=self._validators,
+            pending_deposits=self.node.read_pending_deposits(),
+        )
+        if self.server is not None:
+            self.server.service.refresh()
+
+
+class NodeSource(ApiSource):
+    """A node, by way of the local explorer that serves its index."""
+
+    def __init__(self, session: Session, index: GrowingIndex) -> None:
+        """Answer from the local explorer of *session*, after *index* has what a load needs."""
+        super().__init__(session, session, public=False)
+        self._index = index
+
+    def fetch(self, request: Request) -> bytes:
+        """Return the data of one response, as of the present head."""
+        self._index.refresh()
+        return super().fetch(request)
+
+    def fetch_rows(
+        self,
+        endpoint: Endpoint,
+        arguments: Sequence[Mapping[str, Any]],
+        chain_head: ChainHead,
+        served: ServedRange,
+    ) -> Iterator[FetchedRows]:
+        """Yield the rows of *endpoint*; what the index does not have is requested first."""
+        assert self._index.server is not None
+        self._index.refresh()
+        view = self._index.server.service.views.current()
+        calls = self.plan(endpoint, arguments, chain_head)
+        self._index.prepare(endpoint, find_needs(endpoint, calls, view))
+        yield from super().fetch_rows(endpoint, arguments, chain_head, served)
