@@ -9,6 +9,7 @@ from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.probe import Capabilities, probe
 from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.errors import NotServed, UsageError
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.calendar import Chain
     from beaconframes.consensus.spec import Spec
+
+REPLAY_NEEDS = ("blocks", "states", "duties")
+"""What a node must have since genesis, so that its blocks can be replayed."""
 
 
 class ChainStatus(NamedTuple):
@@ -91,16 +95,18 @@ class NodeConnection:
         return ChainReader(self.api, self.spec, head_slot=status.head_slot, has_states=has_states)
 
     def open_amounts(self, reader: ChainReader) -> AmountSource:
-        """Return the source of rewards: states, if the node has them.
+        """Return the source of rewards: states, or blocks if the node has all since genesis.
 
         Raises
         ------
         NotServed
-            The node has neither states nor rewards.
+            The node has neither states nor all blocks and duties.
         """
         oldest = self.capabilities.oldest
         if "ssz" in oldest:
             return StateAmounts(reader)
+        if all(oldest.get(name) == 0 for name in REPLAY_NEEDS):
+            return ReplayAmounts(reader)
         ability = self.capabilities.find_table("income_history")
         raise NotServed(
             f"the node cannot answer income_history: {ability.reason}",

@@ -174,20 +174,26 @@ class ChainReader:
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
-        return self._states.get(epoch, lambda: self._request_state(epoch))
+        return self._states.get(epoch, lambda: self._read_state(epoch))
 
-    def _request_state(self, epoch: int) -> BeaconState:
+    def _read_state(self, epoch: int) -> BeaconState:
         last = self.slots_of(epoch)[-1]
+        state = self.request_state(last, lambda slot: decode_state(self.api.state(slot), self.spec))
+        # Within an epoch only blocks change a state.
+        return replace(state, slot=last)
+
+    def request_state(self, slot: int, request: Callable[[int], T]) -> T:
+        """Return the answer of *request* for the state of *slot*.
+
+        Some clients have no state of a skipped slot: then for that of the epoch's last block.
+        """
         try:
-            return decode_state(self.api.state(last), self.spec)
+            return request(slot)
         except (NotFound, ServiceError):
-            # Some clients have no state of a skipped slot. Within an epoch only blocks change a
-            # state, so that of the last block is the same.
-            slots = [slot for slot in self.messages(epoch) if slot < last]
-            if not slots or last in self.messages(epoch):
+            slots = list(self.messages(self.spec.epoch_of(slot)))
+            if not slots or slot in slots:
                 raise
-            state = decode_state(self.api.state(slots[-1]), self.spec)
-            return replace(state, slot=last)
+            return request(slots[-1])
 
     def genesis_state(self) -> BeaconState:
         """Return the state of genesis."""
@@ -202,11 +208,12 @@ class ChainReader:
                 lambda: compute_committees(self.spec, self.state(epoch), epoch),
             )
         first = self.slots_of(epoch)[0]
-        return self.cached(
-            "committees",
-            epoch,
-            lambda: Committees.from_api(self.spec, epoch, self.api.committees(first, epoch)),
-        )
+
+        def request() -> Committees:
+            data = self.request_state(first, lambda slot: self.api.committees(slot, epoch))
+            return Committees.from_api(self.spec, epoch, data)
+
+        return self.cached("committees", epoch, request)
 
     def proposers(self, epoch: int) -> dict[int, int]:
         """Return the proposer of each slot of an epoch."""
@@ -228,4 +235,8 @@ class ChainReader:
                 "sync_committee", period, lambda: self.state(epoch).current_sync_committee
             )
         first = self.slots_of(epoch)[0]
-        return self.cached("sync_committee", period, lambda: self.api.sync_committee(first, epoch))
+        return self.cached(
+            "sync_committee",
+            period,
+            lambda: self.request_state(first, lambda slot: self.api.sync_committee(slot, epoch)),
+        )

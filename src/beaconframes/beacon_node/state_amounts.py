@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.reader import ChainReader
     from beaconframes.consensus.epoch_moves import Transition
+    from beaconframes.consensus.registry import Registry
     from beaconframes.consensus.slot_income import SlotIncome
+    from beaconframes.consensus.state import BeaconState
 
     Ints = NDArray[np.int64]
 
@@ -55,7 +57,7 @@ class StateAmounts:
 
         Balances are compared up to two epochs later, as far as the node has states.
         """
-        state, later = self.reader.state(epoch), self.reader.state(epoch + 1)
+        state, later = self.state(epoch), self.state(epoch + 1)
         rewards, replay = self.rewards(epoch), self.replay(epoch)
         count = len(later.balances)
         chosen = np.arange(count)
@@ -105,12 +107,20 @@ class StateAmounts:
             until = number
         return found, until
 
+    def state(self, epoch: int) -> BeaconState:
+        """Return the state after the last slot of an epoch, before the transition at its end."""
+        return self.reader.state(epoch)
+
+    def genesis_state(self) -> Registry:
+        """Return the validators of genesis."""
+        return self.reader.genesis_state()
+
     def rewards(self, epoch: int) -> AttestationRewards:
         """Return the attestation rewards for the duties of an epoch."""
         return self.reader.cached(
             "attestation rewards",
             epoch,
-            lambda: AttestationRewards.from_state(self.spec, self.reader.state(epoch + 1)),
+            lambda: AttestationRewards.from_state(self.spec, self.state(epoch + 1)),
         )
 
     def transition(self, epoch: int) -> Transition:
@@ -118,7 +128,7 @@ class StateAmounts:
 
         def compute() -> Transition:
             rewards = self.rewards(epoch - 1) if epoch > 0 else None
-            state, later = self.reader.state(epoch), self.reader.state(epoch + 1)
+            state, later = self.state(epoch), self.state(epoch + 1)
             return compute_transition(self.spec, state, later, rewards)
 
         return self.reader.cached("transition", epoch, compute)
@@ -128,18 +138,13 @@ class StateAmounts:
         return self.reader.cached("replay", epoch, lambda: self._replay(epoch))
 
     def _replay(self, epoch: int) -> Replay:
-        reader, spec = self.reader, self.spec
-        after = reader.state(epoch)
+        spec = self.spec
+        after = self.state(epoch)
         if epoch == 0:
-            before = reader.genesis_state()
-            participation, start = BlockParticipation(spec), before.balances
+            before, start = self.genesis_state(), self.genesis_state().balances
         else:
-            before = reader.state(epoch - 1)
-            committees = reader.committees(epoch - 1)
-            participation = BlockParticipation.from_state(spec, before, committees)
-            start = self.transition(epoch - 1).balances
-        total = after.get_total_active_balance(spec)
-        participation.start_epoch(epoch, reader.committees(epoch), after.effective_balances, total)
+            before, start = self.state(epoch - 1), self.transition(epoch - 1).balances
+        inclusion_rewards = self.inclusion_rewards(epoch)
         registry = EpochRegistry.build(
             spec,
             epoch,
@@ -147,16 +152,14 @@ class StateAmounts:
             after=after,
             balances=start,
             sync_committee=after.current_sync_committee,
-            total_active_balance=total,
+            total_active_balance=after.get_total_active_balance(spec),
         )
         rows: list[SlotIncome] = []
         first_slot = spec.first_slot_of(epoch)
-        messages = reader.messages(epoch)
+        messages = self.reader.messages(epoch)
         balances = start
         for slot, message in messages.items():
-            reward = participation.process_block(message)
-            assert reward is not None
-            rows += compute_slot_income(registry, message, reward)
+            rows += compute_slot_income(registry, message, inclusion_rewards[slot])
             if slot == first_slot:
                 balances = registry.balances[: registry.count].copy()
         expected = registry.balances
@@ -166,6 +169,23 @@ class StateAmounts:
             epoch, differs, after.balances[differs] - known, expected[differs] - known
         )
         return Replay(rows, balances, unexplained)
+
+    def inclusion_rewards(self, epoch: int) -> dict[int, int]:
+        """Return the proposer's reward for the attestations of each block of an epoch, by slot."""
+        reader, spec, after = self.reader, self.spec, self.state(epoch)
+        if epoch == 0:
+            participation = BlockParticipation(spec)
+        else:
+            before, committees = self.state(epoch - 1), reader.committees(epoch - 1)
+            participation = BlockParticipation.from_state(spec, before, committees)
+        total = after.get_total_active_balance(spec)
+        participation.start_epoch(epoch, reader.committees(epoch), after.effective_balances, total)
+        rewards = {}
+        for slot, message in reader.messages(epoch).items():
+            reward = participation.process_block(message)
+            assert reward is not None  # The state before has the earlier votes.
+            rewards[slot] = reward
+        return rewards
 
     def count_missed(self, epoch: int) -> Counter[int]:
         """Return the number of missed proposals in an epoch by validator."""

@@ -6,6 +6,7 @@ which epochs are justified. Both follow from all blocks since genesis.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +58,7 @@ class Replay:
         self.inactivity_scores: Ints = np.zeros(0, np.int64)
         self.inclusion_rewards: dict[int, int] = {}
         """By slot of the last epoch: the proposer's reward for attestations, in gwei."""
+        self._registry: Registry | None = None
 
     def process_epoch(
         self,
@@ -70,6 +72,20 @@ class Replay:
         They are those for the duties of the epoch before; None for epoch 0. *registry* has the
         validators at any slot of *epoch*, such as the first one.
         """
+        self.process_blocks(epoch, blocks, committees, registry)
+        return self.end_epoch()
+
+    def process_blocks(
+        self,
+        epoch: int,
+        blocks: Sequence[Message],
+        committees: Committees,
+        registry: Registry,
+    ) -> None:
+        """Process the blocks of an epoch, with the arguments of `process_epoch`.
+
+        Then call `end_epoch`.
+        """
         if epoch != self.next_epoch:
             raise UsageError(
                 f"epoch {epoch} cannot be replayed after epoch {self.next_epoch - 1}"
@@ -79,6 +95,7 @@ class Replay:
             )
         total = compute_total_active_balance(self.spec, registry, epoch)
         self.participation.start_epoch(epoch, committees, registry.effective_balances, total)
+        self.inactivity_scores = extend_zeros(self.inactivity_scores, len(registry.slashed))
         slashed, withdrawable = registry.slashed.copy(), registry.withdrawable_epochs.copy()
         self.inclusion_rewards = {}
         for message in blocks:
@@ -89,15 +106,17 @@ class Replay:
                     slashed[index] = True
                     end = epoch + self.spec.epochs_per_slashings_vector
                     withdrawable[index] = max(withdrawable[index], end)
-        return self._end_epoch(registry, slashed, withdrawable)
+        self._registry = replace(registry, slashed=slashed, withdrawable_epochs=withdrawable)
 
-    def _end_epoch(
-        self, registry: Registry, slashed: Bools, withdrawable_epochs: Ints
-    ) -> AttestationRewards | None:
+    def end_epoch(self) -> AttestationRewards | None:
         """Update justification and scores at the end of an epoch; return what it pays."""
+        registry = self._registry
+        if registry is None:
+            raise UsageError("no epoch has been started", hint="Call process_blocks first")
+        self._registry = None
+        slashed, withdrawable_epochs = registry.slashed, registry.withdrawable_epochs
         spec, epoch = self.spec, self.next_epoch
         self.next_epoch += 1
-        self.inactivity_scores = extend_zeros(self.inactivity_scores, len(slashed))
         if epoch == 0:
             return None
         previous, current = (
