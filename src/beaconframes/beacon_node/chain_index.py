@@ -54,11 +54,13 @@ class ChainIndex:
         source: str,
         validators: Collection[int] | None = None,
         has_fixed_validators: bool = True,
+        has_execution: bool = False,
     ) -> ChainIndex:
         """Open the index in *folder*, or create it.
 
         *source* states the node, without credentials. An index is of one chain, and of all
-        validators or of chosen ones. With *has_fixed_validators*, these are always the same.
+        validators or of chosen ones. With *has_fixed_validators*, these are always the same. With
+        *has_execution*, its income has the fees that an execution node states.
 
         Raises
         ------
@@ -77,6 +79,7 @@ class ChainIndex:
             "chain": describe_chain(spec.chain),
             GENESIS_ROOT: "0x" + spec.genesis_validators_root.hex(),
             "validators": chosen,
+            "execution": has_execution,
         }
         if not (folder / "ledger.sqlite").exists():
             start = {"latest_epoch": 0, "latest_slot": 0, "finalized_epoch": 0}
@@ -98,6 +101,13 @@ class ChainIndex:
                 f"{folder} has an index of {_describe(meta.get('validators'))}, not of "
                 f"{_describe(chosen)}",
                 hint="Give the same validators, or choose another folder",
+            )
+        if meta.get("execution", False) != has_execution:
+            raise UsageError(
+                f"{folder} has an index {'without' if has_execution else 'with'} an execution node",
+                hint="Choose another folder, or call it as before"
+                if has_execution
+                else "Pass the address of the execution node: execution=",
             )
         return cls(dataset, spec, validators)
 

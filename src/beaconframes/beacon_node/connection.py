@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.probe import Capabilities, probe
+from beaconframes.beacon_node.execution import ExecutionApi
+from beaconframes.beacon_node.probe import Capabilities, TableAbility, probe
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 
 REPLAY_NEEDS = ("blocks", "states", "duties")
 """What a node must have since genesis, so that its blocks can be replayed."""
+
+
+LOADED_TABLES = {
+    "blocks": "slots",
+    "deposit_requests": "slots",
+    "deposit_events": "income_history",
+    "transfer_events": "income_history",
+    "epoch_moves": "income_history",
+    "unexplained_changes": "income_history",
+}
+"""Tables that no loader returns, and a loaded table that a node can answer in the same cases."""
 
 
 class ChainStatus(NamedTuple):
@@ -43,7 +54,7 @@ class NodeConnection:
     def __init__(self, url: str, execution: str | None = None) -> None:
         """Check the addresses; no request is sent."""
         self.api = BeaconApi(url)
-        self.execution = None if execution is None else NodeSession(execution)
+        self.execution = None if execution is None else ExecutionApi(execution)
 
     @property
     def url(self) -> str:
@@ -63,7 +74,7 @@ class NodeConnection:
     @cached_property
     def capabilities(self) -> Capabilities:
         """Return what the node can answer, found with about 20 requests."""
-        return probe(self.api, self.execution)
+        return probe(self.api, None if self.execution is None else self.execution.session)
 
     def read_status(self) -> ChainStatus:
         """Request the head and the finalized checkpoint."""
@@ -77,6 +88,14 @@ class NodeConnection:
         oldest, first = ability.oldest_epoch, self.capabilities.first_epoch
         # The amounts of an epoch need the state before it, or that of genesis.
         return first if oldest in (None, first) else oldest + 1
+
+    def find_ability(self, table: str) -> TableAbility:
+        """Return since when the node can answer a *table* of an index, or why not."""
+        return self.capabilities.find_table(LOADED_TABLES.get(table, table))
+
+    def can_index(self, table: str) -> bool:
+        """Return whether the node can answer a *table* of an index."""
+        return self.find_ability(table).oldest_epoch is not None
 
     def has_few_validators(self, most: int) -> bool:
         """Return whether the chain has at most *most* validators."""
@@ -92,7 +111,13 @@ class NodeConnection:
     def open_reader(self, status: ChainStatus) -> ChainReader:
         """Return a reader of the chain up to the head of *status*."""
         has_states = "ssz" in self.capabilities.oldest
-        return ChainReader(self.api, self.spec, head_slot=status.head_slot, has_states=has_states)
+        return ChainReader(
+            self.api,
+            self.spec,
+            head_slot=status.head_slot,
+            has_states=has_states,
+            execution=self.execution if "execution" in self.capabilities.oldest else None,
+        )
 
     def open_amounts(self, reader: ChainReader) -> AmountSource:
         """Return the source of rewards: states, or blocks if the node has all since genesis.

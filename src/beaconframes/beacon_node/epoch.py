@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,6 +14,7 @@ from beaconframes.beacon_node.attestations import (
 )
 from beaconframes.beacon_node.blocks import build_block_tables
 from beaconframes.beacon_node.epoch_amounts import build_reward_tables
+from beaconframes.beacon_node.execution_blocks import build_execution_blocks, sum_fees
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES
 from beaconframes.beacon_node.state_tables import build_sync_committees
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 ATTESTATIONS = "attestations"
 SLOT_ATTESTATIONS = "slot_attestations"
+EXECUTION_BLOCKS = "execution_blocks"
 SYNC_COMMITTEES = "sync_committees"
 
 
@@ -44,6 +46,10 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
     verified_until = -1
     if names & set(REWARD_TABLES):
         earned = amounts.read(task.epoch, task.validators)
+        if reader.execution is not None:
+            fees = sum_fees(reader.spec, reader.payments(task.epoch))
+            by_validator = {validator: amount for (validator, _), amount in fees.items()}
+            earned = replace(earned, fees_wei=by_validator)
         frames |= build_reward_tables(earned, chain)
         verified_until = earned.verified_until
     if ATTESTATIONS in names:
@@ -58,6 +64,11 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
         frames[SYNC_COMMITTEES] = build_sync_committees(reader.spec, members)
     if SLOT_ATTESTATIONS in names:
         frames[SLOT_ATTESTATIONS] = build_slot_attestations(reader.spec, reader.votes(task.epoch))
+    if EXECUTION_BLOCKS in names:
+        # The rows of an epoch are stored once it is final.
+        frames[EXECUTION_BLOCKS] = build_execution_blocks(
+            reader.spec, reader.payments(task.epoch), finalized_epoch=task.epoch
+        )
     if names - frames.keys():
         votes_by_root = count_votes(read_both_votes(reader, task.epoch))
         slots = reader.slots(task.epoch)

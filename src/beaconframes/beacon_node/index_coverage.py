@@ -16,6 +16,7 @@ from beaconframes.beacon_node.income_tables import (
 from beaconframes.dataset import Grid
 from beaconframes.endpoint.intervals import intervals_of, subtract_intervals
 from beaconframes.v1._blocks import Blocks
+from beaconframes.v1._execution_blocks import ExecutionBlocks
 from beaconframes.v1._execution_requests import DepositRequests
 from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.attester_slashings import AttesterSlashings
@@ -105,6 +106,7 @@ INDEXED_TABLES = {
         IndexedTable(BlsChanges, "epoch"),
         IndexedTable(GraffitiWall, "slot"),
         IndexedTable(SyncCommittees, "period"),
+        IndexedTable(ExecutionBlocks, "epoch"),
     )
 }
 """The tables that are written epoch by epoch, in the order of writing."""

@@ -84,10 +84,15 @@ def index(
     chain = connection.chain
     chosen = resolve_validators(connection, validators)
     epochs = find_epochs(connection, status, since, until)
-    names = choose_tables(tables)
+    names = choose_tables(connection, tables)
     chain_index = ChainIndex.open(
-        Path(folder), connection.spec, source=connection.url, validators=chosen
+        Path(folder),
+        connection.spec,
+        source=connection.url,
+        validators=chosen,
+        has_execution=connection.execution is not None,
     )
+    chain_index.remove_unsettled()
     reader = connection.open_reader(status)
     amounts = connection.open_amounts(reader)
     try:
@@ -95,6 +100,8 @@ def index(
         for number, _ in enumerate(chain_index.write(reader, amounts, tasks, executor), start=1):
             if on_epoch is not None:
                 on_epoch(number, len(tasks))
+        if tasks:
+            chain_index.mark_unsettled(status.settled_epoch, tasks[-1].epoch)
         write_head(chain_index, connection, reader, chain)
     finally:
         reader.close()
@@ -162,16 +169,21 @@ def find_epochs(
     return range(max(span.first, first), span.last + 1)
 
 
-def choose_tables(tables: Collection[str] | None) -> tuple[str, ...]:
+def choose_tables(connection: NodeConnection, tables: Collection[str] | None) -> tuple[str, ...]:
     """Return the tables to write, in order; those of income are always among them."""
     derived = {derivation.table.table_name for derivation in DERIVATIONS}
     if tables is None:
-        return tuple(INDEXED_TABLES)
+        return tuple(name for name in INDEXED_TABLES if connection.can_index(name))
     for name in tables:
         if name not in INDEXED_TABLES and name not in derived:
             raise UsageError(
                 f"{shorten(name)} is not a table of an index",
                 hint=f"Tables: {', '.join(sorted({*INDEXED_TABLES, *derived}))}",
+            )
+        if name in INDEXED_TABLES and not connection.can_index(name):
+            raise UsageError(
+                f"this node cannot answer {name}: {connection.find_ability(name).reason}",
+                hint="Leave the table out",
             )
     return tuple(name for name in INDEXED_TABLES if name in tables or name in ALWAYS)
 

@@ -43,6 +43,7 @@ class Node(Explorer):
             source=self.connection.url,
             validators=None if has_all else (),
             has_fixed_validators=False,
+            has_execution=execution is not None,
         )
         self.index = GrowingIndex(self.connection, chain_index, has_all_validators=has_all)
         self.index.refresh()
@@ -85,7 +86,9 @@ class Node(Explorer):
             self._temporary = tempfile.TemporaryDirectory(prefix="beaconframes-node-")
             return Path(self._temporary.name) / "index"
         root = setting if isinstance(setting, Path) else None
-        return store_folder(root, self.connection.url, self.connection.chain)
+        # With an execution node, the income of the same epochs has other values: the fees.
+        suffix = "" if self.connection.execution is None else "#execution"
+        return store_folder(root, self.connection.url + suffix, self.connection.chain)
 
 
 def node(

@@ -36,17 +36,6 @@ MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
 
 
-LOADED_TABLES = {
-    "blocks": "slots",
-    "deposit_requests": "slots",
-    "deposit_events": "income_history",
-    "transfer_events": "income_history",
-    "epoch_moves": "income_history",
-    "unexplained_changes": "income_history",
-}
-"""Tables that no loader returns, and a loaded table that a node can answer in the same cases."""
-
-
 class GrowingIndex:
     """The index of a node that loads extend; one load at a time."""
 
@@ -130,7 +119,7 @@ class GrowingIndex:
                 endpoint=endpoint.route,
             )
         for name in needs.indexed:
-            ability = capabilities.find_table(LOADED_TABLES.get(name, name))
+            ability = self.node.find_ability(name)
             if ability.oldest_epoch is None:
                 raise NotServed(
                     f"this node cannot answer load_{endpoint.name}: {ability.reason}",

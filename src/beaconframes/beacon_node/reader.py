@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from beaconframes.beacon_node.attestations import read_votes
+from beaconframes.beacon_node.execution_blocks import read_payments
 from beaconframes.beacon_node.slot_blocks import (
     SlotBlock,
     apply_state_roots,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.api import BeaconApi
     from beaconframes.beacon_node.attestations import IncludedVote
+    from beaconframes.beacon_node.execution import ExecutionApi
+    from beaconframes.beacon_node.execution_blocks import BlockPayment
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
@@ -76,11 +79,21 @@ class RequestCache:
 class ChainReader:
     """Reads a chain from a node, for any number of threads."""
 
-    def __init__(self, api: BeaconApi, spec: Spec, *, head_slot: int, has_states: bool) -> None:
+    def __init__(
+        self,
+        api: BeaconApi,
+        spec: Spec,
+        *,
+        head_slot: int,
+        has_states: bool,
+        execution: ExecutionApi | None = None,
+    ) -> None:
         """Read from *api* up to *head_slot*.
 
-        With *has_states*, duties are computed from states instead of being requested.
+        With *has_states*, duties are computed from states instead of being requested. An
+        *execution* node has the fees of the blocks.
         """
+        self.execution = execution
         self.api, self.spec, self.has_states = api, spec, has_states
         self.head_slot = head_slot
         slots = spec.slots_per_epoch
@@ -159,6 +172,15 @@ class ChainReader:
                 hint="The chain may have been reorganized. Try again",
             )
         return str(header["root"])
+
+    def payments(self, epoch: int) -> list[BlockPayment]:
+        """Return what the execution blocks of an epoch paid; there must be an execution node."""
+
+        def read() -> list[BlockPayment]:
+            assert self.execution is not None
+            return read_payments(self.execution, self.slots(epoch))
+
+        return self.cached("payments", epoch, read)
 
     def votes(self, epoch: int) -> list[IncludedVote]:
         """Return the attestations in the blocks of an epoch, with their signers."""
