@@ -106,3 +106,31 @@ def test_epochs_that_are_not_final_are_read_again(chain):
         assert stored.scan("balance_history").select(pl.len()).collect().item() > 0
         node.index.chain_index.remove_unsettled()
         assert stored.coverage("balance_history") == {}
+
+
+def test_fees_are_those_of_the_execution_node(tmp_path):
+    expected = json.loads(lzma.decompress((FOLDER / "capella-expected.json.xz").read_bytes()))
+    first, last = 3, 4
+    fees = {
+        block: int(wei)
+        for slot, block, *_, wei in expected["execution_fees"]
+        if first <= slot // 8 <= last
+    }
+    with (
+        BeaconNodeStub("capella") as stub,
+        bf.node(stub.url, execution=stub.execution_url, store=tmp_path),
+    ):
+        income = bf.load_income_history(range(16), since=first, until=last)
+        blocks = bf.load_produced_blocks(range(16))
+    assert sum(fees.values()) == income["tx_fee_reward_wei"].sum()
+    rewards = dict(blocks.select("block_number", "block_reward_wei").iter_rows())
+    assert fees == {block: int(rewards[block]) for block in fees}
+
+
+def test_fees_are_unknown_without_an_execution_node(chain):
+    stub, _, _ = chain
+    with bf.node(stub.url, store=False):
+        income = bf.load_income_history(CHOSEN, since=3, until=3)
+        with pytest.raises(NotServed, match="execution"):
+            bf.load_execution_blocks([3])
+    assert income["tx_fee_reward_wei"].null_count() == income.height

@@ -108,6 +108,18 @@ class NodeConnection:
             return None
         return self.api.pending_deposits("head")
 
+    @cached_property
+    def deposit_contract(self) -> str:
+        """Return the address of the deposit contract."""
+        return str(self.api.spec()["DEPOSIT_CONTRACT_ADDRESS"])
+
+    def read_final_block_number(self) -> int | None:
+        """Return the number of the last final execution block; None before the Merge."""
+        block = self.api.block("finalized")
+        payload = block["message"]["body"].get("execution_payload") if block else None
+        number = int(payload["block_number"]) if payload else 0
+        return number or None
+
     def open_reader(self, status: ChainStatus) -> ChainReader:
         """Return a reader of the chain up to the head of *status*."""
         has_states = "ssz" in self.capabilities.oldest

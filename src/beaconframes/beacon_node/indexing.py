@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import check_node
+from beaconframes.beacon_node.execution_tables import DEPOSITS, write_deposits
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
 from beaconframes.beacon_node.state_tables import read_state_validators, read_validators
 from beaconframes.calendar import resolve_span
@@ -103,9 +104,17 @@ def index(
         if tasks:
             chain_index.mark_unsettled(status.settled_epoch, tasks[-1].epoch)
         write_head(chain_index, connection, reader, chain)
+        if has_deposits(connection, tables):
+            write_deposits(chain_index, connection)
     finally:
         reader.close()
     return chain_index.coverage()
+
+
+def has_deposits(connection: NodeConnection, tables: Collection[str] | None) -> bool:
+    """Return whether to write the deposits that an execution node has."""
+    is_requested = tables is None or not DEPOSITS.isdisjoint(tables)
+    return is_requested and "execution" in connection.capabilities.oldest
 
 
 def write_head(
@@ -175,10 +184,10 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
     if tables is None:
         return tuple(name for name in INDEXED_TABLES if connection.can_index(name))
     for name in tables:
-        if name not in INDEXED_TABLES and name not in derived:
+        if name not in {*INDEXED_TABLES, *derived, *DEPOSITS}:
             raise UsageError(
                 f"{shorten(name)} is not a table of an index",
-                hint=f"Tables: {', '.join(sorted({*INDEXED_TABLES, *derived}))}",
+                hint=f"Tables: {', '.join(sorted({*INDEXED_TABLES, *derived, *DEPOSITS}))}",
             )
         if name in INDEXED_TABLES and not connection.can_index(name):
             raise UsageError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.beacon_node.execution_tables import DEPOSITS, READINGS
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Envelope
@@ -49,6 +50,7 @@ class Needs:
     epochs: frozenset[int] | None
     validators: frozenset[int] | None
     pubkeys: frozenset[str]
+    addresses: frozenset[str]
 
     @property
     def indexed(self) -> list[str]:
@@ -63,7 +65,7 @@ class Needs:
     @property
     def others(self) -> list[str]:
         """Return the tables that a beacon node cannot answer."""
-        known = {*INDEXED_TABLES, *_SOURCES, *HEAD_TABLES}
+        known = {*INDEXED_TABLES, *_SOURCES, *HEAD_TABLES, *READINGS, *DEPOSITS}
         return sorted(self.tables - known)
 
 
@@ -93,7 +95,9 @@ def find_needs(endpoint: Endpoint, calls: Iterable[Call], view: View) -> Needs:
     if all(ranges) and derived <= BY_EPOCH:
         epochs = frozenset(epoch for parts in ranges for part in parts for epoch in part)
     indices, pubkeys = find_subjects(listed, view)
-    return Needs(frozenset(tables), epochs, indices, pubkeys)
+    expected = [rows.values for call in listed for rows in call.expected]
+    addresses = {str(address) for values in expected for address in values.get("address", ())}
+    return Needs(frozenset(tables), epochs, indices, pubkeys, frozenset(addresses))
 
 
 def find_tables(endpoint: Endpoint, view: View) -> set[str]:

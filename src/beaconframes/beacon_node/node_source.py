@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.beacon_node.execution_tables import (
+    DEPOSITS,
+    READINGS,
+    write_deposits,
+    write_readings,
+)
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES, add_companions
 from beaconframes.beacon_node.needs import find_needs
 from beaconframes.beacon_node.state_tables import read_validators
@@ -105,14 +111,23 @@ class GrowingIndex:
                 self.chain_index.mark_unsettled(status.settled_epoch, last)
             if needs.derived:
                 self.chain_index.derive()
-            if (tasks or needs.derived) and self.server is not None:
+            if readings := needs.tables & READINGS:
+                write_readings(self.chain_index, self.node, readings, needs.addresses)
+            if needs.tables & DEPOSITS:
+                write_deposits(self.chain_index, self.node)
+            if (
+                tasks or needs.derived or needs.tables & {*READINGS, *DEPOSITS}
+            ) and self.server is not None:
                 self.server.service.refresh()
 
     def _check(self, endpoint: Endpoint, needs: Needs) -> None:
         """Raise NotServed for tables that the node cannot answer."""
         capabilities = self.node.capabilities
-        for name in needs.others:
-            reason = capabilities.find_table(name).reason
+        for name in [*needs.others, *sorted(needs.tables & {*READINGS, *DEPOSITS})]:
+            ability = capabilities.find_table(name)
+            if ability.oldest_epoch is not None:
+                continue
+            reason = ability.reason
             raise NotServed(
                 f"load_{endpoint.name} cannot be answered by a beacon node: {reason}",
                 hint="print(node) lists what this node can answer",
