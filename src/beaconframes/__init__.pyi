@@ -91,6 +91,9 @@ from beaconframes import v2 as v2
 # Record what the service serves for ten hours only.
 from beaconframes.v1.recorder import record as record
 
+# Write the chain of your own node into a dataset.
+from beaconframes.beacon_node.indexing import index as index
+
 # Analyse and draw.
 from beaconframes import (
     analysis as analysis,

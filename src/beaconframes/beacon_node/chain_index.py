@@ -20,7 +20,7 @@ from beaconframes.endpoint.chain_metadata import describe_chain
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Generator, Iterable
     from pathlib import Path
 
     from beaconframes.beacon_node.epoch_amounts import AmountSource
@@ -127,7 +127,7 @@ class ChainIndex:
         amounts: AmountSource,
         tasks: list[EpochTask],
         executor: Executor | None = None,
-    ) -> Iterator[EpochTask]:
+    ) -> Generator[EpochTask]:
         """Write the tables of each task in one commit, and yield it."""
         for task, _ in write_epochs(self.dataset, reader, amounts, tasks, executor):
             yield task

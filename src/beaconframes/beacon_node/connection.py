@@ -12,7 +12,7 @@ from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
-from beaconframes.errors import NotServed, UsageError
+from beaconframes.errors import NotServed
 
 if TYPE_CHECKING:
     from beaconframes.beacon_node.epoch_amounts import AmountSource
@@ -150,19 +150,15 @@ class NodeConnection:
             hint="Use another node, or start this one with the flag of its client",
         )
 
+    @property
+    def request_count(self) -> int:
+        """Return the number of requests to both nodes, retries included."""
+        return self.api.request_count + (
+            0 if self.execution is None else self.execution.session.request_count
+        )
+
     def close(self) -> None:
         """Close all connections; a later request opens new ones."""
         self.api.close()
         if self.execution is not None:
             self.execution.close()
-
-
-def check_node(node: NodeConnection | str) -> NodeConnection:
-    """Return the connection to a *node* given by its address, or *node* itself."""
-    if isinstance(node, str):
-        return NodeConnection(node)
-    if isinstance(node, NodeConnection):
-        return node
-    raise UsageError(
-        f"{node!r} is not a node", hint='Give its address, such as "http://localhost:5052"'
-    )

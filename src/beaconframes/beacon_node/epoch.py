@@ -28,6 +28,7 @@ ATTESTATIONS = "attestations"
 SLOT_ATTESTATIONS = "slot_attestations"
 EXECUTION_BLOCKS = "execution_blocks"
 SYNC_COMMITTEES = "sync_committees"
+UNEXPLAINED_CHANGES = "unexplained_changes"
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,11 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
         votes_by_root = count_votes(read_both_votes(reader, task.epoch))
         slots = reader.slots(task.epoch)
         frames |= build_block_tables(reader.spec, slots, votes=votes_by_root)
-    return EpochResult({name: frames[name] for name in task.tables}, verified_until)
+    names = set(task.tables)
+    if names & set(REWARD_TABLES):
+        # Earlier epochs have compared this epoch as well, but not those after it.
+        names.add(UNEXPLAINED_CHANGES)
+    return EpochResult({name: frames[name] for name in frames if name in names}, verified_until)
 
 
 def read_both_votes(reader: ChainReader, epoch: int) -> list[IncludedVote]:

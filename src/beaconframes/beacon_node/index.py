@@ -69,9 +69,16 @@ def open_executor(executor: Executor | None) -> Iterator[Callable[..., Any]]:
     if executor is not None:
         yield executor.submit
         return
-    threads = ThreadPoolExecutor(WORKERS, thread_name_prefix="index")
-    try:
+    with open_threads() as threads:
         yield threads.submit
+
+
+@contextmanager
+def open_threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
+    """Return a pool of threads; at the end, tasks that have not started are cancelled."""
+    threads = ThreadPoolExecutor(workers or WORKERS, thread_name_prefix="index")
+    try:
+        yield threads
     finally:
         threads.shutdown(wait=True, cancel_futures=True)
 

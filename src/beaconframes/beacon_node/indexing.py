@@ -2,45 +2,65 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from beaconframes.beacon_node.chain_index import ChainIndex
-from beaconframes.beacon_node.connection import check_node
+from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.execution_tables import DEPOSITS, write_deposits
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.beacon_node.node import Node
 from beaconframes.beacon_node.state_tables import read_state_validators, read_validators
 from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head
 from beaconframes.errors import UsageError
+from beaconframes.fetch.progress import show_units
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     import os
+    import threading
     from collections.abc import Callable, Collection, Iterable
+    from typing import Self
 
-    from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
+    from beaconframes.beacon_node.connection import ChainStatus
     from beaconframes.beacon_node.index import Executor
     from beaconframes.beacon_node.reader import ChainReader
     from beaconframes.calendar import Chain, Moment
+
+log = logging.getLogger("beaconframes.index")
 
 ALWAYS = ("income_history", "balance_history", "slot_income", "epoch_moves", "deposit_events",
           "transfer_events", "unexplained_changes")  # fmt: skip
 
 
+class IndexProgress(NamedTuple):
+    """An epoch that was stored, and how many are."""
+
+    epoch: int
+    done: int
+    """Epochs that this call has stored."""
+    total: int
+    """Epochs that this call stores."""
+
+
 def index(
-    node: NodeConnection | str,
+    node: str | Node | NodeConnection,
     folder: str | os.PathLike[str],
     *,
+    execution: str | None = None,
     validators: Iterable[int | str] | None = None,
     since: Moment | None = None,
     until: Moment = "finalized",
     tables: Collection[str] | None = None,
     executor: Executor | None = None,
-    on_epoch: Callable[[int, int], None] | None = None,
+    on_epoch: Callable[[IndexProgress], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> pl.DataFrame:
     """Write the chain of a node into a dataset, one row of the result per indexed epoch.
 
@@ -56,9 +76,11 @@ def index(
     Parameters
     ----------
     node
-        The address of the node, or a `beaconframes.node`.
+        The address of the node, or a `bf.node`.
     folder
         The folder of the dataset: new, empty, or of an earlier call.
+    execution
+        The address of the execution node beside a *node* that is given by its address.
     validators
         Indices or public keys. Default: all validators of the chain.
     since, until
@@ -71,7 +93,10 @@ def index(
         Where epochs are computed: any object with ``submit``, such as a thread pool. Default:
         threads of this process.
     on_epoch
-        Called after each epoch with the number of finished epochs and of all.
+        Called after each epoch with the number of this epoch, of finished epochs and of all:
+        ``epoch, done, total``.
+    stop
+        Ends the call after the epoch in progress, once it is set.
 
     Returns
     -------
@@ -80,35 +105,97 @@ def index(
         status is ``explained``, ``unexplained``, or ``unverified`` if the balances that follow are
         not final yet.
     """
-    connection = check_node(node)
-    status = connection.read_status()
-    chain = connection.chain
-    chosen = resolve_validators(connection, validators)
-    epochs = find_epochs(connection, status, since, until)
-    names = choose_tables(connection, tables)
-    chain_index = ChainIndex.open(
-        Path(folder),
-        connection.spec,
-        source=connection.url,
-        validators=chosen,
-        has_execution=connection.execution is not None,
-    )
-    chain_index.remove_unsettled()
-    reader = connection.open_reader(status)
-    amounts = connection.open_amounts(reader)
-    try:
-        tasks = chain_index.find_tasks(names, epochs)
-        for number, _ in enumerate(chain_index.write(reader, amounts, tasks, executor), start=1):
-            if on_epoch is not None:
-                on_epoch(number, len(tasks))
-        if tasks:
-            chain_index.mark_unsettled(status.settled_epoch, tasks[-1].epoch)
-        write_head(chain_index, connection, reader, chain)
-        if has_deposits(connection, tables):
-            write_deposits(chain_index, connection)
-    finally:
-        reader.close()
-    return chain_index.coverage()
+    with ExitStack() as stack:
+        connection = open_connection(node, execution, stack)
+        # No traceback of a later error holds their credentials.
+        del node, execution
+        status = connection.read_status()
+        chosen = resolve_validators(connection, validators)
+        epochs = find_epochs(connection, status, since, until)
+        indexer = stack.enter_context(Indexer(connection, status, Path(folder), chosen, tables))
+        indexer.write(status, epochs, executor=executor, on_epoch=on_epoch, stop=stop)
+        return indexer.chain_index.coverage()
+
+
+class Indexer:
+    """Extends the index in a folder by epochs of a node's chain."""
+
+    def __init__(
+        self,
+        connection: NodeConnection,
+        status: ChainStatus,
+        folder: Path,
+        validators: Collection[int] | None,
+        tables: Collection[str] | None,
+    ) -> None:
+        """Open the index, or create it."""
+        self.connection = connection
+        self.tables = choose_tables(connection, tables)
+        self.has_deposits = has_deposits(connection, tables)
+        self.reader = connection.open_reader(status)
+        self.amounts = connection.open_amounts(self.reader)
+        self.chain_index = ChainIndex.open(
+            folder,
+            connection.spec,
+            source=connection.url,
+            validators=validators,
+            has_execution=connection.execution is not None,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.reader.close()
+
+    def write(
+        self,
+        status: ChainStatus,
+        epochs: range,
+        *,
+        executor: Executor | None = None,
+        on_epoch: Callable[[IndexProgress], None] | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Write those of *epochs* that are not stored, then the tables of the head.
+
+        Once *stop* is set, the epochs after the one in progress are left out.
+        """
+        self.chain_index.remove_unsettled()
+        self.chain_index.mark_unsettled(status.settled_epoch, epochs.stop - 1)
+        tasks = self.chain_index.find_tasks(self.tables, epochs)
+        written = self.chain_index.write(self.reader, self.amounts, tasks, executor)
+        with closing(written), show_units("index", len(tasks), "epochs") as count:
+            for done, task in enumerate(written, start=1):
+                count()
+                if on_epoch is not None:
+                    on_epoch(IndexProgress(task.epoch, done, len(tasks)))
+                if stop is not None and stop.is_set():
+                    break
+        write_head(self.chain_index, self.connection, self.reader, self.connection.chain)
+        if self.has_deposits:
+            write_deposits(self.chain_index, self.connection)
+
+
+def open_connection(
+    node: str | Node | NodeConnection, execution: str | None, stack: ExitStack
+) -> NodeConnection:
+    """Return the connection of a *node*, or a new one to its address, which *stack* closes.
+
+    *execution* is the address of the execution node beside a node that is given by its address.
+    """
+    if isinstance(node, str):
+        return stack.enter_context(closing(NodeConnection(node, execution)))
+    if not isinstance(node, Node | NodeConnection):
+        raise UsageError(
+            f"{shorten(node)} is not a node",
+            hint='Give its address, such as "http://localhost:5052", or a bf.node',
+        )
+    if execution is not None:
+        raise UsageError(
+            "execution= is given beside an open node", hint="Give it to bf.node instead"
+        )
+    return node.connection if isinstance(node, Node) else node
 
 
 def has_deposits(connection: NodeConnection, tables: Collection[str] | None) -> bool:

@@ -412,7 +412,7 @@ class _Probe:
 
     def _probe_execution(self, execution: NodeSession | None) -> str:
         if execution is None:
-            self.reasons["execution"] = "pass the address of an execution node (execution=)"
+            self.reasons["execution"] = "pass the address of an execution node as execution="
             return ""
         calls: list[tuple[str, list[str]]] = [
             ("web3_clientVersion", []),

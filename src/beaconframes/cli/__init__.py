@@ -26,6 +26,7 @@ COMMANDS = (
     "wall",
     "store",
     "record",
+    "index",
     "demo",
     "serve",
     "simulate",

@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
 from beaconframes.errors import UsageError
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 STANDARD_INPUT = "-"
 _SHOWN = 60
 
 
 def parse_list(
-    option: str, texts: Iterable[str], check: Callable[[Any], object]
+    option: str,
+    texts: Iterable[str],
+    check: Callable[[Any], object],
+    *,
+    reads_files: bool = False,
 ) -> list[int | str]:
     """Return all items of *texts*: numbers, ranges such as ``1-100``, and other words.
 
     ``-`` is standard input: items separated by commas or spaces on any number of lines, with
-    comments after ``#``. *check* validates them; its errors get the line number.
+    comments after ``#``. So is the name of an existing file, if the option *reads_files*. *check*
+    validates the items; its errors get the line number.
     """
     items: list[int | str] = []
     for text in texts:
         if text == STANDARD_INPUT:
-            for number, line in read_standard_input():
-                try:
-                    _parse_items(option, items, line, check)
-                except UsageError as error:
-                    raise UsageError(
-                        f"line {number:,} of standard input: {error.message}", hint=error.hint
-                    ) from None
+            stream = getattr(sys.stdin, "buffer", None)
+            if stream is None:
+                raise UsageError("standard input is closed", hint="Redirect a file or a pipe to it")
+            _parse_lines(option, items, stream, "standard input", check)
+        elif reads_files and Path(text).is_file():
+            with Path(text).open("rb") as file:
+                _parse_lines(option, items, file, text, check)
         else:
             _parse_items(option, items, text, None)
     if not items:
@@ -60,18 +66,27 @@ def _parse_items(
         )
 
 
-def read_standard_input() -> Iterator[tuple[int, str]]:
-    """Yield the lines of standard input with their numbers, without comments, one at a time."""
-    stream = getattr(sys.stdin, "buffer", None)
-    if stream is None:
-        raise UsageError("standard input is closed", hint="Redirect a file or a pipe to it")
+def _parse_lines(
+    option: str,
+    items: list[int | str],
+    stream: IO[bytes],
+    name: str,
+    check: Callable[[Any], object],
+) -> None:
+    """Append the items of all lines of a stream, without comments, to *items*."""
     for number, raw in enumerate(stream, 1):
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise UsageError(f"line {number:,} of standard input is not UTF-8") from None
-        if text := line.partition("#")[0].strip():
-            yield number, text
+            raise UsageError(f"line {number:,} of {name} is not UTF-8") from None
+        if not (text := line.partition("#")[0].strip()):
+            continue
+        try:
+            _parse_items(option, items, text, check)
+        except UsageError as error:
+            raise UsageError(
+                f"line {number:,} of {name}: {error.message}", hint=error.hint
+            ) from None
 
 
 def check_word(item: Any) -> None:

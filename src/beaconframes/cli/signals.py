@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from beaconframes.cli.messages import STOPPED, print_message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 CLEANUP_SECONDS = 1.5
 """Time for cleaning up after a signal; then the process exits at once."""
@@ -45,7 +45,8 @@ class _LastSignal:
 _hints: list[str] = []
 _reported = threading.Event()
 _installed = threading.Event()
-_interrupting = threading.Event()
+_tolerated: dict[int, str] = {}
+"""The signals whose first arrival does not end the process, each with the message to print."""
 _last = _LastSignal()
 
 
@@ -69,9 +70,6 @@ def interrupt_on_first_signal() -> Iterator[list[int]]:
     A second signal ends the command like any other, unless it repeats the first one.
     """
     received: list[int] = []
-    if not _installed.is_set():
-        yield received
-        return
 
     def interrupt(number: int, _frame: object) -> None:
         received.append(number)
@@ -79,13 +77,42 @@ def interrupt_on_first_signal() -> Iterator[list[int]]:
         _raise_on_signals()
         raise KeyboardInterrupt
 
-    _interrupting.set()
-    for number in SIGNALS:
-        signal.signal(number, interrupt)
-    try:
+    with _tolerate(dict.fromkeys(SIGNALS, ""), interrupt):
         yield received
+
+
+@contextmanager
+def finish_on_first_interrupt(message: str) -> Iterator[threading.Event]:
+    """Yield an event that the first Ctrl-C sets, and print *message* then.
+
+    A second one ends the command, unless it repeats the first one; so does SIGTERM.
+    """
+    stop = threading.Event()
+
+    def finish(number: int, _frame: object) -> None:
+        stop.set()
+        _last.record(number)
+        _raise_on_signals()
+
+    with _tolerate({signal.SIGINT: message}, finish):
+        yield stop
+
+
+@contextmanager
+def _tolerate(
+    messages: dict[signal.Signals, str], handler: Callable[[int, object], None]
+) -> Iterator[None]:
+    """Let *handler* handle the first of the signals of *messages*."""
+    if not _installed.is_set():
+        yield
+        return
+    for number, message in messages.items():
+        _tolerated[number] = message
+        signal.signal(number, handler)
+    try:
+        yield
     finally:
-        _interrupting.clear()
+        _tolerated.clear()
         _raise_on_signals()
 
 
@@ -115,8 +142,10 @@ def _stop(number: int, _frame: object) -> None:
 def _exit_after_signal(reader: socket.socket, _writer: socket.socket) -> None:
     """Wait for a signal, then for the cleanup, and exit the process."""
     number = reader.recv(1)[0]
-    if _interrupting.is_set():
-        _interrupting.clear()
+    if (message := _tolerated.get(number)) is not None:
+        _tolerated.clear()
+        if message:
+            print_message(message)
         first = _LastSignal()
         first.record(number)
         number = reader.recv(1)[0]

@@ -11,6 +11,8 @@ from contextvars import ContextVar, copy_context
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.config import current
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -160,7 +162,24 @@ def postfix(rows: int, requests_left: int | None) -> str:
     return ", ".join(parts)
 
 
-def new_bar(name: str, total: int | None) -> Any:
+@contextmanager
+def show_units(name: str, total: int, unit: str) -> Iterator[Callable[[], None]]:
+    """Show a bar of *total* units and the remaining time; yield the function that counts one.
+
+    It is shown in a terminal or a notebook, unless the setting ``progress`` says otherwise.
+    """
+    show = current().progress
+    if not total or not (is_interactive() if show is None else show):
+        yield lambda: None
+        return
+    bar = new_bar(name, total, unit)
+    try:
+        yield bar.update
+    finally:
+        bar.close()
+
+
+def new_bar(name: str, total: int | None, unit: str = "requests") -> Any:
     """Return a tqdm bar: a widget in a notebook, a line of text in a terminal."""
     notebook = in_notebook()
     if notebook and find_spec("ipywidgets") is None:
@@ -171,7 +190,7 @@ def new_bar(name: str, total: int | None) -> Any:
     return tqdm(
         total=total,
         desc=name,
-        unit=" requests",
+        unit=f" {unit}",
         # The finished bar stays in a notebook, and is removed from a terminal.
         leave=notebook,
         dynamic_ncols=not notebook,

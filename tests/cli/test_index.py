@@ -1,0 +1,194 @@
+"""`beaconframes index`: the chain of a node as a dataset, from the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import beaconframes as bf
+from beaconframes.beacon_node.connection import NodeConnection
+from beaconframes.beacon_node.income_tables import UnexplainedChanges
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.cli import commands
+from beaconframes.dataset import Dataset
+
+from ..support.beacon_node_stub import BeaconNodeStub
+
+
+def run(*arguments):
+    """Run the command in this process."""
+    return CliRunner().invoke(commands, ["index", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def node():
+    """A node with the recorded Capella chain."""
+    with BeaconNodeStub("capella") as stub:
+        yield stub
+
+
+@pytest.fixture(scope="module")
+def first_run(node, tmp_path_factory):
+    """The folder of an index of epochs 0 and 1, and the result of the command."""
+    folder = tmp_path_factory.mktemp("index") / "capella"
+    return folder, run("--node", node.url, "--out", folder, "--until", 1)
+
+
+@pytest.fixture
+def folder(first_run, tmp_path):
+    """A copy of the index."""
+    return shutil.copytree(first_run[0], tmp_path / "capella")
+
+
+def test_summary(first_run, node):
+    """The epochs, their size, what they cost, and what the node cannot answer."""
+    folder, result = first_run
+    assert (0, "") == (result.exit_code, result.stderr)
+    first, *absent, size, verdict = result.stdout.splitlines()
+    sent = sum(node.counts.values())
+    assert f"2 epochs added with {sent} requests" == first
+    assert any("names: names are not part of the beacon chain" in line for line in absent)
+    assert any("gas_fees" in line and "an execution node as --execution" in line for line in absent)
+    sizes = Dataset.open(folder).tables()
+    rows = sum(size.rows for size in sizes.values())
+    assert f"{folder} (minimal): 2 epochs (0-1), {rows:,} rows in {len(sizes)} tables" in size
+    assert "2 explained, 0 unexplained, 0 unverified" == verdict
+    listed = {name for line in absent for name in line.split(": ")[1].split(", ")}
+    assert not listed & {name for name, size in sizes.items() if size.rows}
+
+
+def test_continuing(folder, node, monkeypatch):
+    """Stored epochs are not requested again, and each new epoch has its verdict.
+
+    Credentials in the environment are sent, and shown nowhere.
+    """
+    monkeypatch.setenv("BEACONFRAMES_NODE_URL", node.url.replace("://", "://alice:ZEBRA-9f86@"))
+    before = len(node.log)
+
+    result = run("--out", folder, "--until", 2, "--json", "--workers", 1, "--debug")
+
+    report = json.loads(result.stdout)
+    assert (0, [[0, 2]]) == (result.exit_code, report["epochs"])
+    assert (3, 0, 0) == tuple(report[name] for name in ("explained", "unexplained", "unverified"))
+    log = node.log[before:]
+    assert (1, len(log)) == (report["added_epochs"], report["requests"])
+    states = [line for line in log if "/debug/beacon/states/" in line]
+    # Epoch 2 needs the states at the end of the epoch before it, and of those up to epoch 4.
+    assert {int(line.rpartition("/")[2]) for line in states[-4:]} == {15, 23, 31, 39}
+    assert "authorization" in node.requests[-1].headers
+    assert "ZEBRA" not in result.output + json.dumps(Dataset.open(folder).meta)
+
+
+def test_check_without_a_node(folder, monkeypatch):
+    """--check reads the verdicts of an index; an unexplained gwei ends it with status 1."""
+    monkeypatch.setenv("BEACONFRAMES_NODE_URL", "http://127.0.0.1:9")
+    explained = run("--out", folder, "--check")
+    changes = pl.DataFrame(
+        {"validator_index": [3, 5], "epoch": [1, 1], "unexplained_gwei": [-7, 2]}
+    )
+    changes = changes.select(
+        pl.col(name).cast(dtype) if name in changes.columns else pl.lit(None, dtype).alias(name)
+        for name, dtype in UnexplainedChanges.schema().items()
+    )
+    dataset = Dataset.open(folder)
+    dataset.prune("unexplained_changes", first=1)
+    with dataset.writing() as writer:
+        grid = INDEXED_TABLES["unexplained_changes"].grid(chosen=False)
+        writer.add_covered("unexplained_changes", changes, grid, {"": ((1, 3),)})
+
+    unexplained = run("--out", folder, "--check")
+    report = json.loads(run("--out", folder, "--check", "--json").stdout)
+
+    assert (0, "") == (explained.exit_code, explained.stderr)
+    assert "2 explained, 0 unexplained" in explained.stdout
+    assert 1 == unexplained.exit_code
+    assert ["1", "9", "2", "3,", "5"] == unexplained.stdout.splitlines()[-1].split()
+    # The change of epoch 1 concerns the income of epochs 0 and 1.
+    assert unexplained.stderr.startswith(
+        "beaconframes: 2 epochs are unexplained: balances of 2 validators changed by 9 gwei more "
+        "or less than their income in epochs 1"
+    )
+    assert [(1, 3, -7), (1, 5, 2)] == [
+        (row["epoch"], row["validator_index"], row["unexplained_gwei"]) for row in report["data"]
+    ]
+
+
+def test_usage_errors(tmp_path, node):
+    """What is missing or wrong is named; no folder is created."""
+    out = tmp_path / "new"
+    validators = tmp_path / "validators.txt"
+    validators.write_text("1, 2 # mine\nx\n")
+    other = Dataset.create(tmp_path / "other", meta={})
+    cases = (
+        (2, "no node is given. Give its address with --node", ("--out", out)),
+        (9, "does not exist", ("--out", tmp_path / "absent", "--check")),
+        (9, "was not indexed from a node", ("--out", other.path, "--check")),
+        (2, f"line 2 of {validators}", ("--node", node.url, "--out", out, "--validators",
+                                        validators)),
+        (2, "'nothing' is not a table of an index", ("--node", node.url, "--out", out,
+                                                     "--tables", "nothing")),
+    )  # fmt: skip
+    for code, message, arguments in cases:
+        result = run(*arguments)
+        assert (code, 1) == (result.exit_code, len(result.stderr.splitlines()))
+        assert message in result.stderr
+    assert not out.exists()
+
+
+def test_stop_after_the_epoch_in_progress(node, tmp_path):
+    """The epochs up to then are complete, and the head is that of the last one."""
+    stop = threading.Event()
+    seen = []
+
+    def on_epoch(progress):
+        seen.append(progress)
+        stop.set()
+
+    coverage = bf.index(
+        node.url, tmp_path / "index", validators=[1], until=4, stop=stop, on_epoch=on_epoch
+    )
+
+    assert [(0, 1, 5)] == seen
+    assert [(0, "explained")] == coverage.select("epoch", "status").rows()
+    assert 0 == Dataset.open(tmp_path / "index").meta["latest_epoch"]
+
+
+def test_nodes_of_other_kinds(tmp_path):
+    """A node is an address or an open node, which has its execution node already."""
+    with pytest.raises(bf.errors.UsageError, match="5052 is not a node"):
+        bf.index(5052, tmp_path / "index")
+    with pytest.raises(bf.errors.UsageError, match="execution= is given beside an open node"):
+        bf.index(NodeConnection("http://node"), tmp_path / "index", execution="http://node:8545")
+
+
+@pytest.mark.more
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c(tmp_path):
+    """Ctrl-C ends after the epoch in progress, and says how to continue; the same command does."""
+    out = tmp_path / "index"
+    with BeaconNodeStub("capella") as stub:
+        command = [sys.executable, "-m", "beaconframes", "index", "--node", stub.url, "--out", out]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            ledger = Dataset(out)
+            while not (out / "ledger.sqlite").exists() or "blocks" not in ledger.tables():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            errors = process.communicate(timeout=30)[1].splitlines()
+
+        stored = ledger.coverage("blocks")[""]
+        again = run("--node", stub.url, "--out", out, "--until", stored[0][1], "--json")
+
+    assert 130 == process.returncode
+    assert 2 == len(errors)
+    assert "ending after the epoch in progress; press Ctrl-C again to stop at once" in errors[0]
+    assert "stopped; the stored epochs are complete; run the same command again" in errors[1]
+    assert 0 == stored[0][0] <= stored[0][1] < 50
+    assert 0 == json.loads(again.stdout)["added_epochs"]
