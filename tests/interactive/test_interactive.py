@@ -31,6 +31,7 @@ from ..support.chart_frames import (
     committee,
     gas,
     income,
+    index_statuses,
     leaderboard,
     produced,
     proposals,
@@ -448,6 +449,16 @@ def test_coverage_shows_present_and_missing_rows():
     figure = interactive.coverage(pl.concat([balances([100, 102], [1]), balances([101], [40])]))
 
     assert [[1, 2, 1], [2, 1, 2]] == np.asarray(figure.data[0].z).tolist()
+
+
+def test_index_coverage_names_statuses_and_no_validators():
+    """The hover text has the time and the status of an epoch."""
+    figure = interactive.index_coverage(index_statuses(explained=[100, 102], unexplained=[101]))
+
+    (trace,) = figure.data
+    assert [[1, 0, 1], [0, 2, 0], [0, 0, 0], [0, 0, 0]] == np.asarray(trace.z).tolist()
+    assert "validator" not in trace.hovertemplate
+    assert "unexplained" == trace.text[1][1]
 
 
 def test_many_points_are_thinned_with_a_note():

@@ -49,6 +49,7 @@ LOOKED_AT = [
     "leaderboard",
     "gas fees",
     "coverage",
+    "index coverage",
 ]
 
 

@@ -200,6 +200,13 @@ def gas(*minutes):
     )
 
 
+def index_statuses(**epochs):
+    """Indexed epochs by status, as `index` returns them."""
+    rows = [(epoch, status) for status, numbers in epochs.items() for epoch in numbers]
+    frame = pl.DataFrame(rows, {"epoch": pl.Int64, "status": pl.String}, orient="row")
+    return frame.with_columns(epoch_time()).sort("epoch")
+
+
 CHARTS = {
     "income": ("income", income, (), {}),
     "income by epoch": ("income", income, (), {"every": "epoch"}),
@@ -261,4 +268,14 @@ CHARTS = {
     "leaderboard": ("leaderboard", lambda: leaderboard(5, 3, 4), (), {}),
     "gas fees": ("gas_fees", lambda: gas(0, 5, 10), (), {}),
     "coverage": ("coverage", balances, (), {}),
+    "index coverage": (
+        "index_coverage",
+        lambda: index_statuses(
+            explained=[*range(100, 130), *range(135, 150)],
+            unexplained=[130, 131],
+            unverified=[150, 151],
+        ),
+        (),
+        {},
+    ),
 }

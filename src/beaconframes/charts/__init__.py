@@ -5,6 +5,7 @@ from beaconframes.charts.balances import balances
 from beaconframes.charts.coverage import coverage
 from beaconframes.charts.gas_fees import gas_fees
 from beaconframes.charts.income import income
+from beaconframes.charts.index_coverage import index_coverage
 from beaconframes.charts.leaderboard import leaderboard
 from beaconframes.charts.proposals import proposals
 from beaconframes.charts.sync_members import sync_members
@@ -19,6 +20,7 @@ __all__ = [
     "deposits",
     "gas_fees",
     "income",
+    "index_coverage",
     "leaderboard",
     "proposals",
     "sync_members",

@@ -113,6 +113,8 @@ class Heatmap:
     cells: NDArray[Any]
     kinds: tuple[tuple[str, str], ...] = ()
     shares: str | None = None
+    has_validators: bool = True
+    """Whether the rows are validators, which the hover text then names."""
 
 
 Layer: TypeAlias = Line | Points | Bars | Area | ReferenceLine | Heatmap

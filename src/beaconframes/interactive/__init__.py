@@ -11,6 +11,7 @@ from beaconframes.interactive.coverage import coverage
 from beaconframes.interactive.deposits import deposits
 from beaconframes.interactive.gas_fees import gas_fees
 from beaconframes.interactive.income import income
+from beaconframes.interactive.index_coverage import index_coverage
 from beaconframes.interactive.leaderboard import leaderboard
 from beaconframes.interactive.proposals import proposals
 from beaconframes.interactive.style import style
@@ -27,6 +28,7 @@ __all__ = [
     "deposits",
     "gas_fees",
     "income",
+    "index_coverage",
     "leaderboard",
     "proposals",
     "style",

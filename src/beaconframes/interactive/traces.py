@@ -241,7 +241,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart) -> list[Any]:
         "y": layer.rows,
         "z": layer.cells,
     }
-    where = "%{x}<br>validator %{y}<br>"
+    where = "%{x}<br>validator %{y}<br>" if layer.has_validators else "%{x}<br>"
     if layer.shares is not None:
         options |= {
             "colorscale": colours.SHARES,

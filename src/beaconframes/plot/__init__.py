@@ -10,6 +10,7 @@ from beaconframes.plot.coverage import coverage
 from beaconframes.plot.deposits import deposits
 from beaconframes.plot.gas_fees import gas_fees
 from beaconframes.plot.income import income
+from beaconframes.plot.index_coverage import index_coverage
 from beaconframes.plot.leaderboard import leaderboard
 from beaconframes.plot.proposals import proposals
 from beaconframes.plot.style import style
@@ -26,6 +27,7 @@ __all__ = [
     "deposits",
     "gas_fees",
     "income",
+    "index_coverage",
     "leaderboard",
     "proposals",
     "style",

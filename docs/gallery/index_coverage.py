@@ -1,0 +1,16 @@
+"""Epochs of an index of a beacon node, by status of their income."""
+
+import polars as pl
+
+import beaconframes as bf
+
+with bf.local():
+    epochs = bf.load_epochs(since=-450).select("epoch", "time")
+
+# The columns of bf.index(...); these statuses are made up.
+statuses = {83_300: "unexplained", 83_301: "unexplained"}
+status = pl.col("epoch").replace_strict(statuses, default="explained")
+coverage = epochs.with_columns(status=status).filter(~pl.col("epoch").is_between(83_400, 83_460))
+
+ax = bf.plot.index_coverage(coverage)
+figure = bf.interactive.index_coverage(coverage)

@@ -1,0 +1,32 @@
+"""Indexed epochs by status, in matplotlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from beaconframes import charts
+from beaconframes.plot import canvas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from narwhals.stable.v2.typing import IntoFrame
+
+
+def index_coverage(
+    coverage: IntoFrame, *, epochs: range | None = None, ax: Axes | None = None, **kwargs: Any
+) -> Axes:
+    """Draw the epochs of an index of a beacon node: a row per status, a column per epoch.
+
+    *coverage* is the result of ``bf.index(...)``. The income of an epoch is *explained* if it
+    agrees with the balances of all validators to the gwei, *unexplained* if it does not, and
+    *unverified* if the balances that follow are not final yet. Epochs between them are *not
+    indexed*. The labels have the number of epochs.
+
+    *epochs*, such as ``range(0, 1000)``, are the epochs to draw; default: from the first to the
+    last indexed one. With more than 300, a column has several of them, and is filled in the row of
+    each status that occurs.
+
+    *kwargs* go to ``Axes.imshow``.
+    """
+    chart = charts.index_coverage(coverage, epochs=epochs)
+    return canvas.draw_chart(chart, ax, kwargs)
