@@ -190,7 +190,16 @@ def build_series(table: TableSpec, column: Column, values: list[Any], first_row:
         raise
     if series.null_count() and not column.may_be_null:
         return check_nulls(table, column, values, series, first_row)
+    if series.null_count() and column.default is not None:
+        # An empty text stands for the default, and JSON null for an unknown value.
+        is_default = pl.Series([not is_json_null(value) for value in values])
+        return series.set(series.is_null() & is_default, column.default)
     return series
+
+
+def is_json_null(value: Any) -> bool:
+    """Return whether a field has no value, or the value null."""
+    return value is None or (isinstance(value, msgspec.Raw) and bytes(value) in {b"", b"null"})
 
 
 def check_nulls(
@@ -202,8 +211,7 @@ def check_nulls(
     """
     for row in series.is_null().arg_true():
         value = values[row]
-        is_json_null = isinstance(value, msgspec.Raw) and bytes(value) in {b"", b"null"}
-        if value is None or is_json_null:
+        if is_json_null(value):
             raise build_absence_error(table, column, first_row + row)
         if value == "" and column.default is None:
             raise build_cell_error(table, column, column.wire_paths[0], value, first_row + row)
