@@ -9,6 +9,7 @@ from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from beaconframes.dataset import ledger
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.server.table_cache import TableCache
 from beaconframes.simulator.old_attestations import OldAttestations
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.dataset import Dataset, Grid
+    from beaconframes.endpoint import Head
     from beaconframes.server.head_clock import HeadClock
 
 SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", default=None)
 """The tables from which the answer in this context is computed so far."""
 
+MAX_HEADS = 100
+"""Heads of a dataset that grows: pages of a list need that of its first page."""
 MAX_VIEWS = 4
 """Heads of a live chain whose rows are cached; pages of a list need the head of its first page."""
 
@@ -41,6 +45,8 @@ class DatasetView:
         self.drops_old_units = drops_old_units
         metadata = ChainMetadata.parse(dataset.meta)
         self.chain, self.head = metadata.chain, metadata.head
+        self.version = 0
+        """Changes of the dataset before this view."""
         self.table_cache = TableCache(dataset, public=public, max_bytes=cache_bytes)
         self.drawn: dict[str, pl.DataFrame] = {}
 
@@ -97,7 +103,7 @@ class DatasetView:
 
 
 class DatasetViews:
-    """The views of a dataset: one, or one for each head of a live chain."""
+    """The views of a dataset: one for each state of its files, or for each head of a live chain."""
 
     def __init__(
         self,
@@ -111,34 +117,74 @@ class DatasetViews:
         """Show *dataset* as of its own head, or as of the head of *clock*."""
         self.dataset, self.clock = dataset, clock
         self.drops_old_units = drops_old_units
+        self.version = 0
+        """Changes of the dataset that were read so far."""
+        self._may_change = clock is None and not dataset.meta.get("simulated")
         self._public = public
         self._views: OrderedDict[int, DatasetView] = OrderedDict()
         self._lock = threading.Lock()
         if clock is None:
             self._cache_bytes = cache_bytes
-            self.refresh()
+            self._heads: OrderedDict[int, tuple[Head, int]] = OrderedDict()
+            self._read()
         else:
             # Half for the whole dataset, and the rest for the heads.
             self._whole = TableCache(dataset, max_bytes=cache_bytes // 2)
             self._view_bytes = cache_bytes // 2 // MAX_VIEWS
 
-    def refresh(self) -> None:
-        """Show the dataset as it is now: another program or a node has extended it."""
-        self._fixed = DatasetView(
+    def _read(self) -> None:
+        """Read the dataset as it is now."""
+        state = ledger.read_file_states(self.dataset.path)
+        self._checksum = ledger.read_checksum(self.dataset.path) if state else None
+        view = DatasetView(
             self.dataset,
             public=self._public,
             cache_bytes=self._cache_bytes,
             drops_old_units=self.drops_old_units,
         )
+        view.version = self.version + 1
+        self._heads[view.head.slot] = view.head, view.version
+        while len(self._heads) > MAX_HEADS:
+            self._heads.popitem(last=False)
+        self._fixed, self.version = view, view.version
+        # Last: a thread that finds this state takes the new view.
+        self._state = state
+
+    def refresh(self) -> None:
+        """Show the dataset as it is now, if another process or a node has changed it.
+
+        Without a change of its files, nothing is read. A simulation does not change.
+        """
+        if not self._may_change or ledger.read_file_states(self.dataset.path) == self._state:
+            return
+        with self._lock:
+            state = ledger.read_file_states(self.dataset.path)
+            if state == self._state:
+                return
+            if ledger.read_checksum(self.dataset.path) == self._checksum:
+                self._state = state
+            else:
+                self._read()
+
+    def _at_earlier_head(self, slot: int) -> DatasetView:
+        """Return the view of a dataset that has grown since the first page of a list."""
+        view = self._fixed
+        if slot != view.head.slot and slot in self._heads:
+            view = copy(view)
+            view.head, view.version = self._heads[slot]
+        return view
 
     def current(self) -> DatasetView:
         """Return the view of the present head."""
-        return self._fixed if self.clock is None else self.at(self.clock.head().slot)
+        if self.clock is not None:
+            return self.at(self.clock.head().slot)
+        self.refresh()
+        return self._fixed
 
     def at(self, slot: int) -> DatasetView:
         """Return the view of the head at *slot*."""
         if self.clock is None:
-            return self._fixed
+            return self._at_earlier_head(slot)
         from beaconframes.simulator.dataset_at import DatasetAt
 
         with self._lock:

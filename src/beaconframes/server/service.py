@@ -34,6 +34,8 @@ from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Fields, Head
     from beaconframes.server.access import Tier
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from beaconframes.server.wire import Wire
 
 JSON = "application/json"
+MAX_REPEATS = 4
+"""Answers that are computed for one request while the dataset changes."""
 
 MAX_PREMIUM_VALIDATORS = 300
 PREMIUM_VALIDATORS = replace(
@@ -54,7 +58,7 @@ NOSNIFF = {"x-content-type-options": "nosniff"}
 
 
 class Service:
-    """Answers requests from one dataset, which it never changes; all handlers share it."""
+    """Answers requests from one dataset, which only others change; all handlers share it."""
 
     def __init__(
         self,
@@ -91,7 +95,7 @@ class Service:
         self.service_v2 = ServiceV2(self.views, is_strict=wire == "spec")
 
     def refresh(self) -> None:
-        """Answer from the dataset as it is now."""
+        """Answer from the dataset as it is now; requests do so as well."""
         self.views.refresh()
 
     @property
@@ -106,6 +110,19 @@ class Service:
         self._count_request()
         if tier == "premium" and endpoint is VALIDATORS:
             endpoint = PREMIUM_VALIDATORS
+        return self._read_unchanged(lambda: self._answer(endpoint, fields))
+
+    def _read_unchanged(self, answer: Callable[[], Response]) -> Response:
+        """Return an answer whose rows and coverage are of one state of the dataset."""
+        for _ in range(MAX_REPEATS):
+            version = self.views.version
+            response = answer()
+            self.views.refresh()
+            if self.views.version == version:
+                break
+        return response
+
+    def _answer(self, endpoint: Endpoint, fields: dict[str, str]) -> Response:
         view = self.views.current()
         try:
             translated = wire.translate_fields(endpoint, fields, view, self.wire)
@@ -171,6 +188,9 @@ class Service:
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
         """Return the answer of a V2 endpoint to a request with this *body* and a key of *tier*."""
         self._count_request()
+        return self._read_unchanged(lambda: self._answer_v2(endpoint, body, tier))
+
+    def _answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
         try:
             status, content = self.service_v2.answer(endpoint, body, tier)
         except TableAbsent as refusal:

@@ -86,7 +86,7 @@ class ServiceV2:
         self.views = views
         self.is_strict = is_strict
         self._cursors = CursorCodec()
-        self._cached_rows: OrderedDict[tuple[int, bytes], pl.DataFrame] = OrderedDict()
+        self._cached_rows: OrderedDict[tuple[int, int, bytes], pl.DataFrame] = OrderedDict()
         self._lock = threading.Lock()
 
     def answer(self, endpoint: Endpoint, body: bytes, tier: Tier) -> tuple[int, bytes]:
@@ -169,7 +169,7 @@ class ServiceV2:
         self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
     ) -> pl.DataFrame:
         """Return all rows that *fields* select, and cache them for the next pages."""
-        name = view.head.slot, hash_request(endpoint.path, fields)
+        name = view.head.slot, view.version, hash_request(endpoint.path, fields)
         with self._lock:
             if name in self._cached_rows:
                 self._cached_rows.move_to_end(name)
