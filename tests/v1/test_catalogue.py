@@ -203,6 +203,28 @@ def test_final_epochs_without_rows_raise(load):
     assert 4 == len(server.arrived)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "slot_income",
+        "epoch_moves",
+        "unexplained_changes",
+        "deposit_events",
+        "transfer_events",
+        "deposit_requests",
+    ],
+)
+def test_a_table_of_an_index_is_in_the_dictionary(name):
+    """Tables that no loader returns have a section of their own, and no field on the wire."""
+    section = (ROOT / "docs" / "dictionary.md").read_text().partition("## Tables of an index")[2]
+    columns = bf.describe(name)
+
+    assert f"### `{name}`" in section
+    assert "wire" not in columns.columns
+    for column in columns["column"]:
+        assert f"`{column}`" in section.partition(f"### `{name}`")[2].partition("###")[0]
+
+
 def test_the_dictionary_page_is_up_to_date():
     """No column, argument or default of a loader changes by accident: the page has all of them."""
     is_current = dictionary.build_page() == (ROOT / "docs" / "dictionary.md").read_text()

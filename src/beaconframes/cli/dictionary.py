@@ -35,5 +35,6 @@ def dictionary(loader: str | None, as_json: bool) -> None:
         else:
             mark = "*" if row["key"] else " "
             click.echo(f"{mark} {row['column']:<44}{row['type']:<20}{row['meaning']}")
-    if loader is not None and ENDPOINTS_BY_NAME[endpoint_name_of(loader)].table.keeps_every_field:
+    endpoint = ENDPOINTS_BY_NAME.get(endpoint_name_of(loader)) if loader else None
+    if endpoint is not None and endpoint.table.keeps_every_field:
         click.echo("  The columns are not documented: each field of the service is a column.")
