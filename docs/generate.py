@@ -1,25 +1,114 @@
-"""Generate the data dictionary and the OpenAPI document from the declarations of the endpoints.
+"""Generate the pages, and parts of pages, whose facts the code states.
 
-`make docs` writes it; `make check` runs this with --check, which fails if the page is out of date.
+These are the data dictionary, the OpenAPI document, and the tables about clients of a beacon node.
+`make docs` writes them; `make check` runs this with --check, which fails if one is out of date.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from beaconframes import dictionary
+from beaconframes.beacon_node.probe import ABILITIES, NEEDS, NEVER
+from beaconframes.beacon_node.quirks import CLIENTS, QUIRKS
 from beaconframes.server.openapi import build_openapi
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
 DOCS = Path(__file__).resolve().parent
+PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def build_rows(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of Markdown."""
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def build_clients() -> str:
+    """Return the table of clients and their flags."""
+    titles = ("client", "old states", "note", "Beacon API", "rewards routes")
+    return build_rows(
+        titles,
+        (
+            (
+                client.name,
+                f"`{client.archive_flag}`",
+                client.archive_note,
+                f"`{client.api_flag}`",
+                client.rewards_note,
+            )
+            for client in CLIENTS.values()
+        ),
+    )
+
+
+def build_quirks() -> str:
+    """Return the table of known departures from the Beacon API."""
+    return build_rows(
+        ("client", "departure", "found by", "what beaconframes does", "evidence"),
+        (
+            (quirk.client, quirk.problem, quirk.found_by, quirk.handling, quirk.evidence)
+            for quirk in QUIRKS.values()
+        ),
+    )
+
+
+def build_loaders() -> str:
+    """Return the table of loaders, by what a node needs to answer them."""
+    groups = defaultdict(list)
+    for name, alternatives in NEEDS.items():
+        if name in dictionary.ENDPOINTS_BY_NAME:
+            groups[alternatives].append(f"`load_{name}`")
+    words = ABILITIES | {"genesis": "all of it since genesis"}
+    return build_rows(
+        ("loaders", "the node needs"),
+        (
+            (
+                ", ".join(sorted(names)),
+                "; or ".join(
+                    ", ".join(words[need] for need in needs) or "nothing else"
+                    for needs in alternatives
+                ),
+            )
+            for alternatives, names in groups.items()
+        ),
+    )
+
+
+def build_never() -> str:
+    """Return the table of loaders that no node can answer."""
+    return build_rows(
+        ("loader", "reason"), ((f"`load_{name}`", reason) for name, reason in NEVER.items())
+    )
+
+
+PARTS = {
+    "clients": build_clients,
+    "quirks": build_quirks,
+    "loaders": build_loaders,
+    "never": build_never,
+}
+"""The generated parts of pages, by the name in their mark."""
+
+
+def fill_parts(text: str) -> str:
+    """Return a page with its generated parts."""
+    return PART.sub(lambda part: part[1] + PARTS[part[2]]() + part[3], text)
 
 
 def pages() -> dict[Path, str]:
     """Return the text of every generated page."""
     return {
         DOCS / "dictionary.md": dictionary.build_page(),
+        DOCS / "own-node.md": fill_parts((DOCS / "own-node.md").read_text(encoding="utf-8")),
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
     }
 
