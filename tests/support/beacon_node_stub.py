@@ -244,7 +244,7 @@ class Recording:
         if ("validators", other) in self.ok:
             rows = json.loads(self.ok["validators", other])["data"]
         else:  # Neither the first nor the last slot of the epoch has a block.
-            rows = json.loads(self.ok["validators", epoch * size - 1])["data"]
+            rows = json.loads(self.validators(epoch * size - 1))["data"]
             effective = expected["effective_balance_last_slot"][str(epoch)]
             for row, amount in zip(rows, effective, strict=True):
                 row["validator"]["effective_balance"] = str(amount)
@@ -253,7 +253,7 @@ class Recording:
         # What blocks between the two states changed, from the state on the other side.
         around = slot - 1 if is_first else slot + 1
         if is_first or self._has_operations(range(other + 1, slot)):
-            sources = json.loads(self.ok["validators", around])["data"] if slot else rows
+            sources = json.loads(self.validators(around))["data"] if slot else rows
         else:
             sources = rows
         for row, source in zip(rows, sources):  # noqa: B905

@@ -23,7 +23,7 @@ from beaconframes.consensus.state import decode_state
 from beaconframes.errors import NotFound, ResponseError, ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -133,7 +133,11 @@ class ChainReader:
     def answers(self, epoch: int) -> dict[int, dict[str, Any] | None]:
         """Return the answer for each slot of an epoch, up to the head."""
         slots = [slot for slot in self.slots_of(epoch) if slot <= self.head_slot]
-        futures = [self._pool.submit(copy_context().run, self.answer, slot) for slot in slots]
+        return self.request_all(self.answer, slots)
+
+    def request_all(self, request: Callable[[int], T], slots: Sequence[int]) -> dict[int, T]:
+        """Return the answers of *request* by slot; several are sent at the same time."""
+        futures = [self._pool.submit(copy_context().run, request, slot) for slot in slots]
         return {slot: future.result() for slot, future in zip(slots, futures, strict=True)}
 
     def messages(self, epoch: int) -> dict[int, dict[str, Any]]:

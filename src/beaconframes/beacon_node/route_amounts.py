@@ -1,0 +1,450 @@
+"""Amounts of an epoch from the rewards routes: chosen validators, without SSZ states.
+
+An epoch needs three requests: attestation rewards, validators at its first slot, proposer duties.
+Own blocks need one more each, as do the slots of a period in the sync committee.
+
+Balances show whether the rewards are right. Between the first slots of two epochs, a balance
+changes by the rewards and by what else moves it. Where rewards do not explain the change, the
+blocks of the epoch and the queues of Electra are requested. What is still left is unexplained.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from beaconframes.beacon_node.chosen_validators import (
+    BalanceMove,
+    BlockMoves,
+    ChosenValidators,
+    find_applied_deposits,
+    find_removed,
+    find_upgrade_moves,
+)
+from beaconframes.beacon_node.epoch_amounts import Change, EpochAmounts
+from beaconframes.beacon_node.reader import RequestCache
+from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
+from beaconframes.consensus.epoch_moves import Move
+from beaconframes.consensus.registry import Registry, compute_total_active_balance, decode_hex
+from beaconframes.consensus.rewards import compute_correlation_penalty
+from beaconframes.consensus.slot_income import KINDS, SlotIncome
+from beaconframes.consensus.spec import is_since
+from beaconframes.errors import IntegrityError, NotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
+
+    from numpy.typing import NDArray
+
+    from beaconframes.beacon_node.reader import ChainReader
+
+    T = TypeVar("T")
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+    Chosen = tuple[int, ...] | None
+
+PARTS: Final = ("source", "target", "head", "inactivity")
+CACHED_OBJECTS: Final = 60
+"""Rewards, validators and intervals that are cached: those of six epochs or more."""
+SLASHING_PARTS: Final = ("proposer_slashings", "attester_slashings")
+
+
+class Rewards(NamedTuple):
+    """Attestation rewards; arrays with one entry for each validator at the next epoch's start."""
+
+    is_rewarded: Bools
+    parts: dict[str, Ints]
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """What moved balances from the first slot of the epoch before to the first slot of an epoch.
+
+    Both balances are those after the slot's block.
+    """
+
+    slot_income: list[SlotIncome]
+    moves: list[Move]
+    """In the transition between both epochs, without attestation rewards."""
+    missed: Counter[tuple[int, int]]
+    """Missed proposals by epoch and validator."""
+    unexplained: Change
+
+
+@dataclass(eq=False)
+class _Replay:
+    """Balances, moved in the order in which the chain moves them; none falls below zero."""
+
+    validators: ChosenValidators
+    balances: Ints
+    minimum: int
+    """What a switch to compounding credentials leaves in the balance."""
+    slot_income: list[SlotIncome] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+
+    def add_slot(self, slot: int, moves: Sequence[BalanceMove]) -> None:
+        """Apply the moves of a block."""
+        sums: Counter[tuple[str, int]] = Counter()
+        for move in sorted(moves, key=lambda move: KINDS.index(move.kind)):
+            sums[move.kind, move.validator_index] += self._move(move)
+        self.slot_income += [
+            SlotIncome(slot, kind, index, amount)
+            for (kind, index), amount in sums.items()
+            if amount
+        ]
+
+    def add_transition(
+        self, epoch: int, rewards: Rewards | None, moves: Sequence[BalanceMove]
+    ) -> None:
+        """Pay attestation rewards and apply the other moves at the end of *epoch*."""
+        sums: Counter[tuple[str, int]] = Counter()
+        if rewards is not None:
+            whole = self.balances + sum(rewards.parts.values())
+            for part in PARTS:
+                self.balances = np.maximum(self.balances + rewards.parts[part], 0)
+            for place in np.flatnonzero(self.balances != whole).tolist():
+                index = int(self.validators.indices[place])
+                sums["unpaid_penalty", index] = int(self.balances[place] - whole[place])
+        for move in moves:
+            sums[move.kind, move.validator_index] += self._move(move)
+        self.moves += [
+            Move(epoch, kind, index, amount) for (kind, index), amount in sums.items() if amount
+        ]
+
+    def _move(self, move: BalanceMove) -> int:
+        place = self.validators.positions[move.validator_index]
+        old = int(self.balances[place])
+        amount = move.amount_gwei
+        if amount is None:
+            amount = -max(0, old - self.minimum)
+        self.balances[place] = new = max(0, old + amount)
+        return new - old
+
+
+class RouteAmounts:
+    """Reads the amounts of an epoch from the rewards routes."""
+
+    def __init__(self, reader: ChainReader) -> None:
+        """Request rewards, validators, duties and blocks from *reader*."""
+        self.reader, self.spec, self.api = reader, reader.spec, reader.api
+        self._cache = RequestCache(CACHED_OBJECTS)
+
+    def read(self, epoch: int, validators: Sequence[int] | None) -> EpochAmounts:
+        """Return the amounts of an epoch, of some *validators* or of all.
+
+        Balances are compared up to two epochs later, as far as the node has them.
+        """
+        chosen = None if validators is None else tuple(sorted(set(validators)))
+        until = min(epoch + VERIFIED_LATER, self.reader.head_epoch)
+        intervals = [self.interval(number, chosen) for number in range(epoch, until + 1)]
+        now, later = self.validators(epoch, chosen), self.validators(epoch + 1, chosen)
+        rewards = self.rewards(epoch, chosen)
+        # The block of an epoch's first slot belongs to the interval before it.
+        own = intervals[:2]
+        missed: Counter[int] = Counter()
+        for interval in own:
+            for (number, index), count in interval.missed.items():
+                missed[index] += count if number == epoch else 0
+        return EpochAmounts(
+            epoch=epoch,
+            validators=later.indices,
+            is_rewarded=rewards.is_rewarded,
+            source=rewards.parts["source"],
+            target=rewards.parts["target"],
+            head=rewards.parts["head"],
+            inactivity=rewards.parts["inactivity"],
+            has_balance=np.isin(later.indices, now.indices),
+            balances=later.spread(now.registry.balances, now.indices),
+            effective_balances=later.spread(now.registry.effective_balances, now.indices),
+            slot_income=[
+                row
+                for interval in own
+                for row in interval.slot_income
+                if self.spec.epoch_of(row.slot) == epoch
+            ],
+            moves=[row for interval in own for row in interval.moves if row.epoch == epoch],
+            proposals_missed=missed,
+            unexplained=[
+                interval.unexplained
+                for interval in intervals
+                if len(interval.unexplained.validators)
+            ],
+            verified_until=until,
+        )
+
+    def validators(self, epoch: int, chosen: Chosen) -> ChosenValidators:
+        """Return the chosen validators after the block of the epoch's first slot."""
+
+        def read() -> ChosenValidators:
+            rows = self.api.validators(self.spec.first_slot_of(epoch), chosen)
+            if chosen is not None:
+                requested = set(chosen)
+                rows = [row for row in rows if int(row["index"]) in requested]
+            return ChosenValidators.from_api(rows)
+
+        return self._cached("validators", epoch, chosen, read)
+
+    def rewards(self, epoch: int, chosen: Chosen) -> Rewards:
+        """Return the rewards for the attestation duties of an epoch."""
+        return self._cached("rewards", epoch, chosen, lambda: self._read_rewards(epoch, chosen))
+
+    def interval(self, epoch: int, chosen: Chosen) -> Interval:
+        """Return what moved balances up to the first slot of *epoch*, since that before."""
+        return self._cached("interval", epoch, chosen, lambda: self._read_interval(epoch, chosen))
+
+    def _cached(self, kind: str, epoch: int, chosen: Chosen, read: Callable[[], T]) -> T:
+        return self._cache.get((kind, epoch, chosen), read)
+
+    def _read_rewards(self, epoch: int, chosen: Chosen) -> Rewards:
+        validators = self.validators(epoch + 1, chosen)
+        registry = validators.registry
+        is_slashed = registry.slashed & (epoch + 1 < registry.withdrawable_epochs)
+        is_rewarded = registry.is_active(epoch) | is_slashed
+        ids = validators.indices[is_rewarded].tolist()
+        if not ids:  # An empty list requests the rewards of all validators.
+            return Rewards(
+                is_rewarded, {part: np.zeros(len(is_rewarded), np.int64) for part in PARTS}
+            )
+        rows = self.api.attestation_rewards(epoch, None if chosen is None else ids)
+        parts = {
+            part: validators.spread(getattr(rows, part), rows.validator_indices) for part in PARTS
+        }
+        if chosen is None:
+            is_rewarded = np.isin(validators.indices, rows.validator_indices)
+        return Rewards(is_rewarded, parts)
+
+    def _read_interval(self, epoch: int, chosen: Chosen) -> Interval:
+        after = self.validators(epoch, chosen)
+        empty = np.zeros(0, np.int64)
+        if epoch == 0:
+            return Interval([], [], Counter(), Change(0, empty, empty, empty))
+        before = self.validators(epoch - 1, chosen)
+        rewards, missed = None, Counter[tuple[int, int]]()
+        if epoch > 1:
+            earlier = self.rewards(epoch - 2, chosen)
+            rewards = Rewards(
+                after.spread(earlier.is_rewarded, before.indices),
+                {part: after.spread(earlier.parts[part], before.indices) for part in PARTS},
+            )
+        income = self._read_income(epoch, after, missed)
+        start = after.spread(before.registry.balances, before.indices)
+
+        def replay(
+            blocks: Mapping[int, list[BalanceMove]], transition: Sequence[BalanceMove]
+        ) -> tuple[_Replay, Bools]:
+            result = _Replay(after, start.copy(), self.spec.min_activation_balance)
+            for slot in self._slots_until(epoch):
+                if slot % self.spec.slots_per_epoch == 0:
+                    result.add_transition(epoch - 1, rewards, transition)
+                result.add_slot(slot, [*income.get(slot, ()), *blocks.get(slot, ())])
+            return result, result.balances != after.registry.balances
+
+        result, differs = replay({}, ())
+        was_slashed = after.spread(before.registry.slashed, before.indices)
+        if differs.any() or (was_slashed != after.registry.slashed).any():
+            messages = list(self.reader.messages(epoch - 1).values())
+            messages = [one for one in messages if int(one["slot"]) % self.spec.slots_per_epoch]
+            if (answer := self.reader.answer(self.spec.first_slot_of(epoch))) is not None:
+                messages.append(answer["message"])
+            block_moves = BlockMoves(self.spec, before, after, messages)
+            moves = block_moves.find()
+            result, differs = replay(moves, ())
+            if differs.any():
+                transition = self._read_transition(epoch, block_moves)
+                result, differs = replay(moves, transition)
+        change = after.registry.balances - start
+        explained = result.balances - start
+        return Interval(
+            result.slot_income,
+            result.moves,
+            missed,
+            Change(epoch, after.indices[differs], change[differs], explained[differs]),
+        )
+
+    def _slots_until(self, epoch: int) -> range:
+        """Return the slots after the first one of the epoch before, up to that of *epoch*."""
+        first = self.spec.first_slot_of(epoch)
+        return range(first - self.spec.slots_per_epoch + 1, first + 1)
+
+    def _read_income(
+        self, epoch: int, validators: ChosenValidators, missed: Counter[tuple[int, int]]
+    ) -> dict[int, list[BalanceMove]]:
+        """Return the rewards inside blocks by slot, and count *missed* proposals."""
+        slots, size = self._slots_until(epoch), self.spec.slots_per_epoch
+        proposers = {**self.reader.proposers(epoch - 1), **self.reader.proposers(epoch)}
+        own = [slot for slot in slots if proposers[slot] in validators.positions]
+        members = {}
+        for slot in slots:
+            committee = set(self.reader.sync_committee(slot // size).tolist())
+            members[slot] = sorted(committee & validators.positions.keys())
+        income: dict[int, list[BalanceMove]] = {slot: [] for slot in slots}
+        blocks = self.reader.request_all(lambda slot: self._read_block(slot, proposers[slot]), own)
+        for slot, rewards in blocks.items():
+            if rewards is None:
+                missed[slot // size, proposers[slot]] += 1
+            else:
+                income[slot] += rewards
+        synced = self.reader.request_all(
+            lambda slot: self._read_sync(slot, members[slot]),
+            [slot for slot in slots if members[slot] and blocks.get(slot, ()) is not None],
+        )
+        for slot, rewards in synced.items():
+            income[slot] += rewards
+        return income
+
+    def _read_block(self, slot: int, proposer: int) -> list[BalanceMove] | None:
+        """Return what a proposer earns by a block; None if it missed the slot."""
+        try:
+            rewards = self.api.block_rewards(slot)
+        except NotFound:
+            if self.api.header(slot) is not None:
+                raise
+            return None
+        if rewards["proposer_index"] != proposer:
+            raise IntegrityError(
+                f"{self.api.version()}: epoch {self.spec.epoch_of(slot)}: the rewards of slot "
+                f"{slot} are those of proposer {rewards['proposer_index']}, its duty is that of "
+                f"{proposer}",
+                hint="The chain may have been reorganized. Try again",
+            )
+        kinds = {"attestations": "attestation_inclusion", "sync_aggregate": "sync_inclusion"}
+        kinds |= {part: f"{part.removesuffix('s')}_inclusion" for part in SLASHING_PARTS}
+        return [BalanceMove(kind, proposer, rewards[part]) for part, kind in kinds.items()]
+
+    def _read_sync(self, slot: int, members: Sequence[int]) -> list[BalanceMove]:
+        """Return the sync committee rewards of *members*; none if the slot has no block."""
+        try:
+            rewards = self.api.sync_rewards(slot, members)
+        except NotFound:
+            return []
+        return [BalanceMove("sync_committee", index, amount) for index, amount in rewards.items()]
+
+    # What only some epochs need.
+
+    def _read_transition(self, epoch: int, blocks: BlockMoves) -> list[BalanceMove]:
+        """Return what the transition into *epoch* moves besides attestation rewards."""
+        spec, first = self.spec, self.spec.first_slot_of(epoch)
+        moves = self._read_correlation_penalties(epoch - 1, blocks.after, blocks.before)
+        if not is_since(spec.fork_at(epoch), "electra"):
+            return moves
+        if not is_since(spec.fork_at(epoch - 1), "electra"):
+            return moves + find_upgrade_moves(blocks, self.api.pending_deposits(first))
+        request = self.reader.request_state
+        deposits = find_removed(
+            request(first - 1, self.api.pending_deposits), self.api.pending_deposits(first)
+        )
+        moves += find_applied_deposits(blocks, deposits)
+        consolidations = find_removed(
+            request(first - 1, self.api.pending_consolidations),
+            self.api.pending_consolidations(first),
+        )
+        pairs = [(int(one["source_index"]), int(one["target_index"])) for one in consolidations]
+        pairs = [pair for pair in pairs if blocks.after.positions.keys() & set(pair)]
+        return moves + self._read_consolidations(first - 1, pairs, deposits, blocks.after)
+
+    def _read_consolidations(
+        self,
+        slot: int,
+        pairs: Sequence[tuple[int, int]],
+        deposits: Sequence[Mapping[str, Any]],
+        chosen: ChosenValidators,
+    ) -> list[BalanceMove]:
+        """Return the moves of consolidations; *pairs* of source and target, in the order of moves.
+
+        The balance of a source is that after the last slot of the epoch and the *deposits* that
+        were applied since. A source has no attestation rewards any more.
+        """
+        if not pairs:
+            return []
+        sources = ChosenValidators.from_api(
+            self.reader.request_state(
+                slot, lambda slot: self.api.validators(slot, sorted({pair[0] for pair in pairs}))
+            )
+        )
+        balances = dict(
+            zip(sources.indices.tolist(), sources.registry.balances.tolist(), strict=True)
+        )
+        for deposit in deposits:
+            index = sources.index_of_pubkey.get(decode_hex(deposit["pubkey"]))
+            if index is not None:
+                balances[index] += int(deposit["amount"])
+        moves = []
+        for source, target in pairs:
+            if sources.get("slashed", source):
+                continue
+            amount = min(balances[source], int(sources.get("effective_balances", source)))
+            balances[source] -= amount
+            moves += [
+                BalanceMove("pending_consolidation", index, signed)
+                for index, signed in ((source, -amount), (target, amount))
+                if index in chosen.positions
+            ]
+        return moves
+
+    def _read_correlation_penalties(
+        self, epoch: int, after: ChosenValidators, before: ChosenValidators
+    ) -> list[BalanceMove]:
+        """Return the penalties of validators that are half-way to withdrawal after a slashing.
+
+        They depend on all slashings of the time before, and on all active validators. This is the
+        only amount of chosen validators that needs a request for all of them.
+        """
+        spec, vector = self.spec, self.spec.epochs_per_slashings_vector
+        is_due = after.registry.slashed & (
+            after.registry.withdrawable_epochs == epoch + vector // 2
+        )
+        if not is_due.any():
+            return []
+        last = spec.first_slot_of(epoch + 1) - 1
+        registry = Registry.from_api(self.reader.request_state(last, self.api.validators))
+        slashed = self._read_slashed_balance(epoch, registry)
+        if slashed is None:
+            return []
+        fork = spec.fork_at(epoch)
+        total = compute_total_active_balance(spec, registry, epoch)
+        return [
+            BalanceMove(
+                "slashing_correlation",
+                index,
+                -compute_correlation_penalty(
+                    spec,
+                    int(before.get("effective_balances", index)),
+                    slashed,
+                    total,
+                    spec.get_proportional_slashing_multiplier(fork),
+                    is_electra=is_since(fork, "electra"),
+                ),
+            )
+            for index in after.indices[is_due].tolist()
+        ]
+
+    def _read_slashed_balance(self, epoch: int, registry: Registry) -> int | None:
+        """Return the balance that was slashed in the time that counts at the end of *epoch*.
+
+        The effective balance at the time of a slashing counts. None if that time is unknown: an
+        exit queue that is longer than the time until withdrawal hides it.
+        """
+        vector = self.spec.epochs_per_slashings_vector
+        is_recent = registry.slashed & (registry.withdrawable_epochs > epoch)
+        by_epoch: dict[int, list[int]] = {}
+        for index in np.flatnonzero(is_recent).tolist():
+            by_epoch.setdefault(int(registry.withdrawable_epochs[index]) - vector, []).append(index)
+        total = 0
+        for slashed_in, ids in by_epoch.items():
+            if not 0 <= slashed_in <= epoch:
+                return None
+            last = self.spec.first_slot_of(slashed_in + 1) - 1
+            before, after = (
+                ChosenValidators.from_api(
+                    self.reader.request_state(slot, lambda slot: self.api.validators(slot, ids))  # noqa: B023
+                ).registry
+                for slot in (max(last - self.spec.slots_per_epoch, 0), last)
+            )
+            if before.slashed.any() or not after.slashed.all():
+                return None
+            total += int(after.effective_balances.sum())
+        return total
