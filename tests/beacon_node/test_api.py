@@ -402,7 +402,8 @@ def test_each_fault_is_a_known_quirk():
     made_up = {
         "no-post-ids", "missing-ids", "pruned-duties", "no-attestation-rewards", "truncated-ssz",
         "duplicate-attestation-rewards", "json-instead-of-ssz", "state-of-another-slot",
-        "restarting", "no-old-blocks", "debug-forbidden",
+        "restarting", "no-old-blocks", "debug-forbidden", "zero-inactivity",
+        "balances-of-another-fork",
     }  # fmt: skip
 
     assert set(QUIRKS) | made_up == set(FAULTS)

@@ -271,6 +271,15 @@ class NoInactivity(Fault):
         return change_rows(request, answer, lambda row: row.pop("inactivity", None))
 
 
+class ZeroInactivity(Fault):
+    """The inactivity penalty is always 0: the field was added before the penalty was computed."""
+
+    name = "zero-inactivity"
+
+    def change(self, node, request, answer):
+        return change_rows(request, answer, lambda row: row.update(inactivity="0"))
+
+
 class PositiveInactivity(Fault):
     """A development version of Nimbus has the penalty without its sign. nimbus-eth2#8649."""
 
@@ -424,6 +433,26 @@ class CommaTopics(Fault):
         if any(name == "topics" and "," in text for name, text in request.query):
             answer.topics = ("none",)
         return answer
+
+
+class BalancesOfAnotherFork(Fault):
+    """A reorganization between two requests: balances are those of the chain before it. Any client.
+
+    Of one epoch only: the requests after it have the new chain.
+    """
+
+    name = "balances-of-another-fork"
+
+    def __init__(self, epoch=29):
+        self.epoch = epoch
+
+    def change(self, node, request, answer):
+        slot = str(self.epoch * node.slots_per_epoch)
+        if not request.route.endswith("/validators") or request.args["state_id"] != slot:
+            return answer
+        return answer.with_data(
+            [{**row, "balance": str(int(row["balance"]) - 8000)} for row in answer.data]
+        )
 
 
 class Slow(Fault):

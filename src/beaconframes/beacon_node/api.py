@@ -491,7 +491,7 @@ class BeaconApi:
                 validator = row.get("validator", {})
                 epoch = int(validator.get("activation_eligibility_epoch", FAR_FUTURE_EPOCH))
                 found[str(row.get("index"))] = found[str(validator.get("pubkey"))] = epoch
-            if "0" not in found:
+            if not any(str(row.get("index")) == "0" for row in known):
                 raise self._missing_error("head", ["0"])
             self._eligibility |= found
         epoch = FAR_FUTURE_EPOCH - 1

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.execution import ExecutionApi
 from beaconframes.beacon_node.probe import Capabilities, TableAbility, probe
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
+from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.errors import NotServed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
     from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.calendar import Chain
     from beaconframes.consensus.spec import Spec
 
-REPLAY_NEEDS = ("blocks", "states", "duties")
+STATES, ROUTES, REPLAY = "states", "routes", "replay"
+AMOUNTS: Final[Mapping[str, Callable[[ChainReader], AmountSource]]] = {
+    STATES: StateAmounts,
+    ROUTES: RouteAmounts,
+    REPLAY: ReplayAmounts,
+}
+"""Where income comes from, by name."""
+ROUTE_NEEDS: Final = ("states", "attestation_rewards", "block_rewards", "sync_rewards", "proposers")
+"""What a node must have, so that income can be read from the rewards routes."""
+REPLAY_NEEDS: Final = ("blocks", "states", "duties")
 """What a node must have since genesis, so that its blocks can be replayed."""
+LARGE_REGISTRY: Final = 50_000
+"""Validators of a chain from which the rewards routes are cheaper than states for chosen ones."""
 
 
 LOADED_TABLES = {
@@ -86,8 +100,10 @@ class NodeConnection:
         """Return the first epoch whose income the node can answer."""
         ability = self.capabilities.find_table("income_history")
         oldest, first = ability.oldest_epoch, self.capabilities.first_epoch
-        # The amounts of an epoch need the state before it, or that of genesis.
-        return first if oldest in (None, first) else oldest + 1
+        if oldest in (None, first):
+            return first
+        # The amounts of an epoch need the state before it, or the rewards that its start pays.
+        return oldest + (VERIFIED_LATER if self.find_source(()) == ROUTES else 1)
 
     def find_ability(self, table: str) -> TableAbility:
         """Return since when the node can answer a *table* of an index, or why not."""
@@ -120,35 +136,59 @@ class NodeConnection:
         number = int(payload["block_number"]) if payload else 0
         return number or None
 
-    def open_reader(self, status: ChainStatus) -> ChainReader:
-        """Return a reader of the chain up to the head of *status*."""
-        has_states = "ssz" in self.capabilities.oldest
+    @cached_property
+    def has_large_registry(self) -> bool:
+        """Return whether states are too large to read one per epoch for few validators."""
+        return not self.has_few_validators(LARGE_REGISTRY)
+
+    def find_source(self, validators: Collection[int] | None) -> str | None:
+        """Return where the income of chosen *validators*, or of all, comes from with least cost.
+
+        ``states``: SSZ states, ``routes``: the rewards routes, ``replay``: all blocks since
+        genesis; None if the node has none of them.
+        """
+        oldest = self.capabilities.oldest
+        if all(name in oldest for name in ROUTE_NEEDS):
+            first = max(oldest[name] for name in ROUTE_NEEDS)
+            has_older_states = "ssz" in oldest and oldest["ssz"] < first
+            is_cheaper = validators is not None and not has_older_states
+            if "ssz" not in oldest or (is_cheaper and self.has_large_registry):
+                return ROUTES
+        if "ssz" in oldest:
+            return STATES
+        return REPLAY if all(oldest.get(name) == 0 for name in REPLAY_NEEDS) else None
+
+    def open_reader(
+        self, status: ChainStatus, validators: Collection[int] | None = None
+    ) -> ChainReader:
+        """Return a reader of the chain up to the head of *status*, for `open_amounts`."""
         return ChainReader(
             self.api,
             self.spec,
             head_slot=status.head_slot,
-            has_states=has_states,
+            # Where income needs no states, duties are not computed from them.
+            has_states=self.find_source(validators) == STATES,
             execution=self.execution if "execution" in self.capabilities.oldest else None,
         )
 
-    def open_amounts(self, reader: ChainReader) -> AmountSource:
-        """Return the source of rewards: states, or blocks if the node has all since genesis.
+    def open_amounts(
+        self, reader: ChainReader, validators: Collection[int] | None = None
+    ) -> AmountSource:
+        """Return the source of rewards for *validators*; *reader* was opened for the same ones.
 
         Raises
         ------
         NotServed
-            The node has neither states nor all blocks and duties.
+            The node has neither states, nor rewards routes, nor all blocks and duties.
         """
-        oldest = self.capabilities.oldest
-        if "ssz" in oldest:
-            return StateAmounts(reader)
-        if all(oldest.get(name) == 0 for name in REPLAY_NEEDS):
-            return ReplayAmounts(reader)
-        ability = self.capabilities.find_table("income_history")
-        raise NotServed(
-            f"the node cannot answer income_history: {ability.reason}",
-            hint="Use another node, or start this one with the flag of its client",
-        )
+        source = self.find_source(validators)
+        if source is None:
+            ability = self.capabilities.find_table("income_history")
+            raise NotServed(
+                f"the node cannot answer income_history: {ability.reason}",
+                hint="Use another node, or start this one with the flag of its client",
+            )
+        return AMOUNTS[source](reader)
 
     @property
     def request_count(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from beaconframes.beacon_node.epoch_amounts import build_reward_tables
 from beaconframes.beacon_node.execution_blocks import build_execution_blocks, sum_fees
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES
 from beaconframes.beacon_node.state_tables import build_sync_committees
+from beaconframes.errors import BeaconframesError
 
 if TYPE_CHECKING:
     from beaconframes.beacon_node.attestations import IncludedVote
@@ -41,7 +43,22 @@ class EpochResult:
 
 
 def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochResult:
-    """Return the tables of an epoch; what they need is requested, and nothing else."""
+    """Return the tables of an epoch; what they need is requested, and nothing else.
+
+    An error names the client and the epoch.
+    """
+    try:
+        return _build_epoch(reader, amounts, task)
+    except BeaconframesError as error:
+        client = reader.api.session.client_version
+        if not re.search(r"\bepoch \d", error.message):
+            error.message = f"epoch {task.epoch}: {error.message}"
+        if client not in error.message:
+            error.message = f"{client}: {error.message}"
+        raise
+
+
+def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochResult:
     chain, names = reader.spec.chain, set(task.tables)
     frames: dict[str, pl.DataFrame] = {}
     verified_until = -1

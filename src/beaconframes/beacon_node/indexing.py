@@ -132,8 +132,8 @@ class Indexer:
         self.connection = connection
         self.tables = choose_tables(connection, tables)
         self.has_deposits = has_deposits(connection, tables)
-        self.reader = connection.open_reader(status)
-        self.amounts = connection.open_amounts(self.reader)
+        self.reader = connection.open_reader(status, validators)
+        self.amounts = connection.open_amounts(self.reader, validators)
         self.chain_index = ChainIndex.open(
             folder,
             connection.spec,
@@ -223,7 +223,8 @@ def write_head(
             )
     else:
         ids = None if chain_index.validators is None else sorted(chain_index.validators)
-        validators = read_validators(connection.api.validators(slot, ids))
+        rows = reader.request_state(slot, lambda slot: connection.api.validators(slot, ids))
+        validators = read_validators(rows)
     proposed = list(reader.messages(last)) or [slot]
     chain_index.update_head(
         head=Head(last, last, slot),

@@ -100,9 +100,9 @@ class GrowingIndex:
                     hint="Index them first: bf.index(node, folder), and load with bf.local(folder)",
                 )
             if tasks:
-                reader = self.node.open_reader(status)
+                reader = self.node.open_reader(status, chosen)
                 try:
-                    amounts = self.node.open_amounts(reader)
+                    amounts = self.node.open_amounts(reader, chosen)
                     for _ in self.chain_index.write(reader, amounts, tasks):
                         pass
                 finally:

@@ -40,7 +40,7 @@ ABILITIES: Final = {
 
 _INCOME: Final = (
     ("blocks", "ssz"),
-    ("states", "attestation_rewards", "block_rewards", "sync_rewards"),
+    ("states", "attestation_rewards", "block_rewards", "sync_rewards", "proposers"),
     ("blocks", "states", "duties", "genesis"),
 )
 _BLOCKS: Final = (("blocks",),)

@@ -1,0 +1,105 @@
+"""Which source of income a connection chooses: by what the node has, and by cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+import beaconframes as bf
+from beaconframes.beacon_node import connection as connections
+from beaconframes.beacon_node.connection import ROUTE_NEEDS, ChainStatus, NodeConnection
+from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.replay_amounts import ReplayAmounts
+from beaconframes.beacon_node.route_amounts import RouteAmounts
+from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.errors import NotServed
+
+from ..support.beacon_node_stub import BeaconNodeStub, read_recording
+
+ROUTES = dict.fromkeys(ROUTE_NEEDS, 5)
+REPLAY = {"blocks": 0, "states": 0, "duties": 0}
+
+
+def connect(oldest, *, is_large):
+    connection = NodeConnection("http://node.test")
+    ability = SimpleNamespace(reason="needs SSZ states", oldest_epoch=5)
+    connection.__dict__["capabilities"] = SimpleNamespace(
+        oldest=oldest, first_epoch=0, find_table=lambda _: ability
+    )
+    connection.__dict__["has_large_registry"] = is_large
+    connection.api.__dict__["chain_spec"] = SimpleNamespace(
+        slots_per_epoch=8, epochs_per_slashings_vector=64, fork_at=lambda _: "altair", name="test"
+    )
+    return connection
+
+
+@pytest.mark.parametrize(
+    ("oldest", "validators", "is_large", "source"),
+    [
+        # States have all validators for one request an epoch, but they are large.
+        ({"ssz": 5, **ROUTES}, None, True, StateAmounts),
+        ({"ssz": 5, **ROUTES}, [1], True, RouteAmounts),
+        ({"ssz": 5, **ROUTES}, [1], False, StateAmounts),
+        # Older epochs count for more than cost.
+        ({"ssz": 4, **ROUTES}, [1], True, StateAmounts),
+        ({"ssz": 5}, [1], True, StateAmounts),
+        (ROUTES, [1], False, RouteAmounts),
+        (ROUTES, None, True, RouteAmounts),
+        (ROUTES | REPLAY, [1], False, RouteAmounts),
+        (REPLAY, [1], False, ReplayAmounts),
+        (REPLAY, None, False, ReplayAmounts),
+    ],
+)
+def test_the_cheapest_source_that_the_node_has_is_chosen(oldest, validators, is_large, source):
+    connection = connect(oldest, is_large=is_large)
+    reader = connection.open_reader(ChainStatus(100, 10), validators)
+    amounts = connection.open_amounts(reader, validators)
+    assert type(amounts) is source
+    # Duties are computed from states only where states are read anyway.
+    assert reader.has_states == (source is StateAmounts)
+    reader.close()
+
+
+@pytest.mark.parametrize("oldest", [{}, {"blocks": 0}, {**REPLAY, "states": 3}, {"states": 0}])
+def test_a_node_without_any_source_is_refused(oldest):
+    connection = connect(oldest, is_large=False)
+    with pytest.raises(NotServed, match="cannot answer income_history: needs SSZ states"):
+        connection.open_amounts(None, [1])
+
+
+def test_routes_need_the_rewards_of_two_epochs_before():
+    assert connect({"ssz": 5}, is_large=True).first_epoch == 6
+    assert connect(ROUTES, is_large=True).first_epoch == 7
+
+
+@pytest.mark.parametrize(("most", "is_large"), [(15, True), (16, False)])
+def test_the_size_of_the_registry_needs_no_request_for_all_validators(monkeypatch, most, is_large):
+    """The Capella chain has 16 validators."""
+    monkeypatch.setattr(connections, "LARGE_REGISTRY", most)
+    with BeaconNodeStub() as stub:
+        assert NodeConnection(stub.url).has_large_registry is is_large
+        assert all(request.body for request in stub.requests if "/validators" in request.route)
+
+
+def test_a_node_without_states_is_indexed_by_routes(tmp_path):
+    """Chosen validators, without SSZ states; a route of states is only sent by the probe."""
+    until, expected = 3, read_recording("electra").expected
+    with BeaconNodeStub("electra", faults=["debug-forbidden"]) as stub:
+        status = index(
+            stub.url, tmp_path / "index", validators=[3, 70], until=until, tables=["income_history"]
+        )
+        assert set(status["status"]) == {"explained"}
+        requests = Counter({route.rsplit("/", 2)[1]: n for route, n in stub.counts.items()})
+        assert requests["attestations"] == until + 1 + 2  # Two of the probe.
+    with bf.local(tmp_path / "index"):
+        income = bf.load_income_history([3], since=0, until=until)
+        balances = bf.load_balance_history([3], since=0, until=until)
+    rewards = expected["attestation_rewards_of_duty_epoch"]
+    targets = [rewards[str(epoch)]["target"][3] for epoch in range(until + 1)]
+    found = income["attestation_target_reward_gwei"] - income["attestation_target_penalty_gwei"]
+    assert found.to_list() == targets
+    assert balances["balance_gwei"].to_list() == [
+        expected["balance_first_slot_post_block"][str(epoch)][3] for epoch in range(until + 1)
+    ]

@@ -1,0 +1,343 @@
+"""Amounts of chosen validators from the rewards routes, reconciled with their balances."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections import Counter
+from contextlib import contextmanager
+
+import pytest
+
+from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.epoch import build_epoch
+from beaconframes.beacon_node.epoch_amounts import build_reward_tables
+from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
+from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.route_amounts import RouteAmounts
+from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.errors import BeaconframesError
+
+from ..support.beacon_node_stub import BeaconNodeStub, read_recording
+
+PARTS = ("source", "target", "head", "inactivity")
+ELECTRA = (2, 10, 11, 13, 15, 16, 60, 61, 63, 67, 70, 71, 72)
+"""Validators with deposits, exits, slashings, consolidations, switches; three are new."""
+IN_BLOCKS = {
+    "attestation_inclusion": "proposer_attestations",
+    "sync_committee": "sync",
+    "sync_inclusion": "sync",
+    "withdrawal": "withdrawals",
+    "switch_to_compounding": "switch_to_compounding",
+    # A slashing has a penalty and a reward; the expected values name both by the slashing.
+    "proposer_slashing_inclusion": "slashing",
+    "attester_slashing_inclusion": "slashing",
+    "slashing_penalty": "slashing",
+}
+BETWEEN_EPOCHS = {
+    "slashing_correlation": "slashing_correlation",
+    "pending_deposit": "pending_deposits",
+    "pending_consolidation": "pending_consolidations",
+    "fork_upgrade": "fork_upgrade",
+}
+
+
+@contextmanager
+def open_amounts(name, source=RouteAmounts, faults=()):
+    """Open a source of amounts of a recorded chain."""
+    node = BeaconNodeStub(name, faults=faults)
+    api = BeaconApi("http://node.test", transport=node.transport)
+    api.version()
+    reader = ChainReader(
+        api, api.chain_spec, head_slot=node.head, has_states=source is StateAmounts
+    )
+    yield node, source(reader)
+    reader.close()
+    api.close()
+
+
+@functools.cache
+def read_epochs(name, chosen, epochs):
+    """Return the amounts of some epochs, read once for all tests."""
+    with open_amounts(name) as (node, amounts):
+        found = {epoch: amounts.read(epoch, chosen) for epoch in epochs}
+        assert not node.unrecorded
+        assert not any("/debug/" in route for route in node.counts)
+        return found
+
+
+def check_amounts(name, chosen, epochs):
+    """Compare all amounts of epochs with the expected values of a chain."""
+    expected, runs = read_recording(name).expected, read_epochs(name, chosen, epochs)
+    last_slot = read_recording(name).last_slot
+    slot_income, moves = Counter(), Counter()
+    for epoch, amounts in runs.items():
+        assert not amounts.unexplained
+        assert amounts.verified_until == min(epoch + 2, last_slot // 8)
+        balances = expected["balance_first_slot_post_block"][str(epoch)]
+        rewards = expected["attestation_rewards_of_duty_epoch"][str(epoch)]
+        for place, index in enumerate(amounts.validators.tolist()):
+            found = {part: int(getattr(amounts, part)[place]) for part in PARTS}
+            cells = {part: rewards[part][index] if index < len(rewards[part]) else 0
+                     for part in PARTS}  # fmt: skip
+            assert found == cells, (epoch, index)
+            assert amounts.has_balance[place] == (index < len(balances))
+            if index < len(balances):
+                assert amounts.balances[place] == balances[index]
+        for slot, kind, index, gwei in amounts.slot_income:
+            slot_income[slot, IN_BLOCKS[kind], index] += gwei
+        for number, kind, index, gwei in amounts.moves:
+            assert number == epoch
+            moves[epoch, BETWEEN_EPOCHS[kind], index] += gwei
+    assert slot_income == find_slot_income(expected, chosen, epochs)
+    assert moves == find_moves(expected, chosen, epochs)
+
+
+def find_slot_income(expected, chosen, epochs):
+    sums = Counter()
+    for slot, part, index, gwei in expected["slot_income"]:
+        if index in chosen and slot // 8 in epochs:
+            sums[slot, "slashing" if "slashing" in part else part, index] += gwei
+    return sums
+
+
+def find_moves(expected, chosen, epochs):
+    rows = [
+        *expected.get("epoch_end_moves", ()),
+        *((slot // 8 - 1, "fork_upgrade", index, gwei)
+          for slot, index, gwei in expected.get("fork_upgrade_moves", ())),
+        *((int(epoch), "slashing_correlation", int(index), gwei)
+          for epoch, row in expected.get("correlation_penalties_at_end_of_epoch", {}).items()
+          for index, gwei in row.items()),
+    ]  # fmt: skip
+    sums = Counter()
+    for epoch, part, index, gwei in rows:
+        if index in chosen and epoch in epochs:
+            sums[epoch, part, index] += gwei
+    return sums
+
+
+def test_electra_chain_is_explained_to_the_gwei():
+    """The fork, deposits, a switch, consolidation requests, slashings."""
+    check_amounts("electra", ELECTRA, range(1, 13))
+
+
+@pytest.mark.parametrize("epochs", [range(17, 19), range(43, 45)])
+def test_later_epochs_of_the_electra_chain_are_explained(epochs):
+    """Consolidations; correlation penalties."""
+    check_amounts("electra", ELECTRA, epochs)
+
+
+@pytest.mark.parametrize("epochs", [range(25, 27), range(45, 47)])
+def test_capella_chain_is_explained_to_the_gwei(epochs):
+    """Full withdrawals and a leak; correlation penalties."""
+    check_amounts("capella", (5, 7, 8), epochs)
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(
+    ("name", "count", "epochs"), [("capella", 16, range(59)), ("electra", 73, range(48))]
+)
+def test_all_validators_of_a_chain_are_explained(name, count, epochs):
+    """All duty epochs of both chains."""
+    check_amounts(name, tuple(range(count)), epochs)
+
+
+def check_frames(name, chosen, epochs, read):
+    """Compare the frames of routes with those of states; *read* are the epochs to read."""
+    with open_amounts(name, StateAmounts) as (_, states):
+        for epoch in epochs:
+            routes = read_epochs(name, chosen, read)[epoch]
+            found = build_reward_tables(routes, states.spec.chain)
+            expected = build_reward_tables(states.read(epoch, chosen), states.spec.chain)
+            assert found.keys() == expected.keys()
+            for table, rows in expected.items():
+                order = rows.columns
+                assert found[table].sort(order).equals(rows.sort(order)), (epoch, table)
+
+
+def test_frames_equal_those_of_states():
+    check_frames("electra", ELECTRA, range(9, 11), range(1, 13))
+
+
+@pytest.mark.more
+@pytest.mark.parametrize(("name", "chosen"), [("electra", ELECTRA), ("capella", tuple(range(16)))])
+def test_frames_of_a_whole_chain_equal_those_of_states(name, chosen):
+    check_frames(name, chosen, range(48), range(48))
+
+
+def test_an_epoch_needs_three_requests():
+    """Of validators without proposals, seats and withdrawals; a period needs one more."""
+    with open_amounts("electra") as (node, amounts):
+        amounts.read(10, [3])
+        counts = [node.counts.total()]
+        for epoch in range(11, 19):
+            amounts.read(epoch, [3])
+            counts.append(node.counts.total())
+    needed = [after - before for before, after in itertools.pairwise(counts)]
+    assert max(needed) == 4
+    assert sum(needed) == 3 * 8 + 1
+
+
+def test_sync_committee_rewards_are_requested_for_members_only():
+    with open_amounts("electra") as (node, amounts):
+        committee = read_recording("electra").expected["sync_committee"]
+        index = next(v for v in committee["2"] if v not in committee["1"])
+        amounts.read(12, [index])
+        assert not any("sync_committee/" in path for path in node.log)
+        amounts.read(17, [index])
+        slots = {int(path.rsplit("/", 1)[1]) for path in node.log if "sync_committee/" in path}
+        assert slots
+        assert min(slots) >= 16 * 8
+
+
+def test_validators_that_do_not_exist_have_no_rows():
+    with open_amounts("electra") as (_, amounts):
+        found = amounts.read(3, [5, 70, 999])
+    assert found.validators.tolist() == [5]
+
+
+def test_an_epoch_without_duties_requests_no_rewards():
+    """An empty list of ids would request the rewards of all validators."""
+    with open_amounts("electra") as (node, amounts):
+        found = amounts.read(30, [2])
+        assert not found.is_rewarded.any()
+        assert not node.counts["/eth/v1/beacon/rewards/attestations/{epoch}"]
+        assert found.verified_until == 32
+        assert not found.unexplained
+
+
+FAULTY = range(27, 30)
+"""Epochs of a leak: validator 7, which is offline, has inactivity penalties."""
+CHOSEN = (0, 2, 7)
+
+FOUND_BY_BALANCES = [
+    "rewards-one-epoch-off",
+    "sync-aggregate-of-one-vote",
+    "zero-inactivity",
+    "balances-of-another-fork",
+]
+REFUSED = [
+    "sync-reward-is-balance",
+    "no-inactivity",
+    "positive-inactivity",
+    "duplicate-attestation-rewards",
+    "no-attestation-rewards",
+    "empty-data",
+    "reorganization",
+]
+
+
+def build_with_fault(fault):
+    """Return the tables of the epochs that end without an error, and the errors."""
+    built, errors = {}, []
+    with open_amounts("capella", faults=[fault] if fault else []) as (_, amounts):
+        for epoch in FAULTY:
+            try:
+                result = build_epoch(
+                    amounts.reader, amounts, EpochTask(epoch, REWARD_TABLES, CHOSEN)
+                )
+            except BeaconframesError as error:
+                errors.append((epoch, str(error)))
+            else:
+                built[epoch] = result
+    return built, errors
+
+
+def find_wrong_epochs(built):
+    """Return the epochs whose stored rows differ from those of a node without faults."""
+    right, _ = build_faultless()
+    return {
+        epoch
+        for epoch, result in built.items()
+        if any(
+            not result.frames[name].equals(right[epoch].frames[name])
+            for name in REWARD_TABLES
+            if name != "unexplained_changes"
+        )
+    }
+
+
+def find_unexplained_epochs(built):
+    """Return the epochs with a change that is unexplained."""
+    return {epoch for epoch, result in built.items() if result.frames["unexplained_changes"].height}
+
+
+@functools.cache
+def build_faultless():
+    return build_with_fault(None)
+
+
+def test_epochs_of_a_node_without_faults_are_explained():
+    built, errors = build_faultless()
+    assert set(built) == set(FAULTY)
+    assert not errors
+    assert not find_unexplained_epochs(built)
+
+
+@pytest.mark.parametrize("fault", FOUND_BY_BALANCES)
+def test_wrong_rewards_are_found_by_the_balances(fault):
+    """The answers look right: no wrong value is stored in an epoch that counts as explained."""
+    built, errors = build_with_fault(fault)
+    assert not errors
+    wrong = find_wrong_epochs(built)
+    assert wrong
+    assert wrong <= find_unexplained_epochs(built)
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_impossible_answers_name_client_and_epoch(fault):
+    built, errors = build_with_fault(fault)
+    assert errors
+    assert not find_wrong_epochs(built) - find_unexplained_epochs(built)
+    for epoch, text in errors:
+        assert "Lodestar" in text
+        named = [int(number) for number in re.findall(r"\bepoch (\d+)", text)]
+        assert epoch - 2 <= named[0] <= epoch + 2
+
+
+def test_rows_of_one_validator_are_added_up():
+    """Nimbus has a row for each seat; the values are right, and explained."""
+    built, errors = build_with_fault("duplicate-sync-rewards")
+    assert not errors
+    assert not find_wrong_epochs(built) | find_unexplained_epochs(built)
+
+
+def test_a_lost_sync_reward_is_unexplained():
+    """A node that answers 404 for a block it has: the seat's reward is missing in the income."""
+
+    class LostReward:
+        def refuse(self, node, request):
+            if request.path.endswith("/rewards/sync_committee/227"):
+                return node.error(404, "Not found")
+            return None
+
+        def change(self, node, request, answer):
+            return answer
+
+    built, errors = build_with_fault(LostReward())
+    assert not errors
+    assert find_wrong_epochs(built) == {28}
+    # Each epoch whose income is part of the change: that of slots from 225 to 232.
+    assert find_unexplained_epochs(built) == {27, 28, 29}
+    rows = built[28].frames["unexplained_changes"]
+    assert set(rows["epoch"]) == {29}
+    assert (rows["unexplained_gwei"] == rows["change_gwei"] - rows["explained_gwei"]).all()
+
+
+def test_rewards_of_another_proposer_are_an_error():
+    """After a reorganization, the slot has the block of another proposer."""
+
+    class AnotherProposer:
+        def refuse(self, node, request):
+            return None
+
+        def change(self, node, request, answer):
+            if "/rewards/blocks/" not in request.route or answer.status != 200:
+                return answer
+            return answer.with_data({**answer.data, "proposer_index": "9"})
+
+    _, errors = build_with_fault(AnotherProposer())
+    assert errors
+    assert all("the rewards of slot" in text and "of proposer 9" in text for _, text in errors)
