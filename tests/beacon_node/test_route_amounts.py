@@ -208,6 +208,16 @@ def test_an_epoch_without_duties_requests_no_rewards():
         assert not found.unexplained
 
 
+class Answers:
+    """A fault that replaces the answers to some requests."""
+
+    def __init__(self, refuse):
+        self.refuse = refuse
+
+    def change(self, node, request, answer):
+        return answer
+
+
 FAULTY = range(27, 30)
 """Epochs of a leak: validator 7, which is offline, has inactivity penalties."""
 CHOSEN = (0, 2, 7)
@@ -307,16 +317,12 @@ def test_rows_of_one_validator_are_added_up():
 def test_a_lost_sync_reward_is_unexplained():
     """A node that answers 404 for a block it has: the seat's reward is missing in the income."""
 
-    class LostReward:
-        def refuse(self, node, request):
-            if request.path.endswith("/rewards/sync_committee/227"):
-                return node.error(404, "Not found")
-            return None
+    def refuse(node, request):
+        if request.path.endswith("/rewards/sync_committee/227"):
+            return node.error(404, "Not found")
+        return None
 
-        def change(self, node, request, answer):
-            return answer
-
-    built, errors = build_with_fault(LostReward())
+    built, errors = build_with_fault(Answers(refuse))
     assert not errors
     assert find_wrong_epochs(built) == {28}
     # Each epoch whose income is part of the change: that of slots from 225 to 232.
@@ -324,6 +330,42 @@ def test_a_lost_sync_reward_is_unexplained():
     rows = built[28].frames["unexplained_changes"]
     assert set(rows["epoch"]) == {29}
     assert (rows["unexplained_gwei"] == rows["change_gwei"] - rows["explained_gwei"]).all()
+
+
+def test_moves_of_unknown_queues_are_unexplained():
+    """A node without the routes of pending queues: other epochs are explained."""
+    fault = Answers(lambda node, request: node.no_route() if "pending" in request.route else None)
+    with open_amounts("electra", faults=[fault]) as (_, amounts):
+        deposits = amounts.read(3, [61]), amounts.read(12, [61])
+    (change,) = deposits[0].unexplained[:1]
+    assert change.epoch == 3
+    assert (change.change - change.explained).tolist() == [8000839552]
+    assert not deposits[1].unexplained
+
+
+def test_correlation_penalties_without_the_time_of_a_slashing_are_unexplained():
+    """A long exit queue: the time of withdrawal does not show when a validator was slashed."""
+
+    class LongQueue:
+        def refuse(self, node, request):
+            return None
+
+        def change(self, node, request, answer):
+            if not request.route.endswith("/validators") or request.body:
+                return answer
+            rows = answer.data
+            for row in rows:
+                if row["validator"]["slashed"]:
+                    later = int(row["validator"]["withdrawable_epoch"]) + 1
+                    row["validator"]["withdrawable_epoch"] = str(later)
+            return answer.with_data(rows)
+
+    with open_amounts("capella", faults=[LongQueue()]) as (_, amounts):
+        found = amounts.read(45, [8])
+    assert not found.moves
+    assert [change.epoch for change in found.unexplained] == [46]
+    (unexplained,) = found.unexplained[0].change - found.unexplained[0].explained
+    assert unexplained == -15_000_000_000
 
 
 def test_rewards_of_another_proposer_are_an_error():
