@@ -93,6 +93,7 @@ from beaconframes.v1.recorder import record as record
 
 # Write the chain of your own node into a dataset.
 from beaconframes.beacon_node.indexing import index as index
+from beaconframes.beacon_node.follower import follow as follow
 
 # Analyse and draw.
 from beaconframes import (

@@ -133,6 +133,8 @@ def test_usage_errors(tmp_path, node):
         (9, "was not indexed from a node", ("--out", other.path, "--check")),
         (2, f"line 2 of {validators}", ("--node", node.url, "--out", out, "--validators",
                                         validators)),
+        (2, "--follow and --until exclude each other", ("--node", node.url, "--out", out,
+                                                        "--follow", "--until", 3)),
         (2, "'nothing' is not a table of an index", ("--node", node.url, "--out", out,
                                                      "--tables", "nothing")),
     )  # fmt: skip
@@ -171,24 +173,28 @@ def test_nodes_of_other_kinds(tmp_path):
 
 @pytest.mark.more
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_ctrl_c(tmp_path):
+@pytest.mark.parametrize("option", [(), ("--follow",)])
+def test_ctrl_c(tmp_path, option):
     """Ctrl-C ends after the epoch in progress, and says how to continue; the same command does."""
     out = tmp_path / "index"
     with BeaconNodeStub("capella") as stub:
-        command = [sys.executable, "-m", "beaconframes", "index", "--node", stub.url, "--out", out]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        command = [sys.executable, "-m", "beaconframes", "index", "--node", stub.url, *option]
+        with subprocess.Popen(
+            [*command, "--out", out], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
             ledger = Dataset(out)
             while not (out / "ledger.sqlite").exists() or "blocks" not in ledger.tables():
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
-            errors = process.communicate(timeout=30)[1].splitlines()
+            output, errors = process.communicate(timeout=30)
 
         stored = ledger.coverage("blocks")[""]
         again = run("--node", stub.url, "--out", out, "--until", stored[0][1], "--json")
 
     assert 130 == process.returncode
-    assert 2 == len(errors)
-    assert "ending after the epoch in progress; press Ctrl-C again to stop at once" in errors[0]
-    assert "stopped; the stored epochs are complete; run the same command again" in errors[1]
+    ending, stopped = errors.splitlines()
+    assert "ending after the epoch in progress; press Ctrl-C again to stop at once" in ending
+    assert "stopped; the stored epochs are complete; run the same command again" in stopped
     assert 0 == stored[0][0] <= stored[0][1] < 50
+    assert f"{stored[0][1] + 1} explained, 0 unexplained" in output
     assert 0 == json.loads(again.stdout)["added_epochs"]

@@ -89,7 +89,7 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) ->
         )
     if names - frames.keys():
         votes_by_root = count_votes(read_both_votes(reader, task.epoch))
-        slots = reader.slots(task.epoch)
+        slots = reader.slots_with_orphans(task.epoch)
         frames |= build_block_tables(reader.spec, slots, votes=votes_by_root)
     names = set(task.tables)
     if names & set(REWARD_TABLES):

@@ -31,6 +31,15 @@ WORKERS = 2
 TASKS_AHEAD = 4
 """Tasks that are submitted before the result of the first of them is stored."""
 
+COVERAGE = {
+    "epoch": pl.Int64(),
+    "time": pl.Datetime("us", "UTC"),
+    "status": pl.String(),
+    "unexplained_count": pl.Int64(),
+    "unexplained_gwei": pl.Int64(),
+}
+"""The columns of the coverage of an index."""
+
 EXPLAINED, UNEXPLAINED, UNVERIFIED = "explained", "unexplained", "unverified"
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from beaconframes.beacon_node.attestations import read_votes
 from beaconframes.beacon_node.execution_blocks import read_payments
 from beaconframes.beacon_node.slot_blocks import (
+    MISSED,
     SlotBlock,
     apply_state_roots,
     find_roots_to_check,
@@ -100,6 +101,8 @@ class ChainReader:
         self._blocks = RequestCache(CACHED_EPOCHS * slots)
         self._states = RequestCache(CACHED_STATES)
         self._objects: dict[str, RequestCache] = {}
+        self.orphans: dict[str, SlotBlock] = {}
+        """Blocks that may be orphaned, by root."""
         self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
 
     @property
@@ -151,6 +154,23 @@ class ChainReader:
     def slots(self, epoch: int) -> list[SlotBlock]:
         """Return the slots of an epoch with their blocks, checked."""
         return self.cached("slots", epoch, lambda: self._read_slots(epoch))
+
+    def slots_with_orphans(self, epoch: int) -> list[SlotBlock]:
+        """Return the slots of an epoch with their blocks, and with those known to be orphaned.
+
+        A slot without a canonical block is not missed if an orphaned block was proposed in it.
+        """
+        slots = self.slots(epoch)
+        canonical = {slot.root for slot in slots}
+        numbers = self.slots_of(epoch)
+        orphans = [
+            block
+            for block in list(self.orphans.values())
+            if block.slot in numbers and block.root not in canonical
+        ]
+        proposed = {block.slot for block in orphans}
+        found = [slot for slot in slots if slot.status != MISSED or slot.slot not in proposed]
+        return sorted([*found, *orphans], key=lambda slot: slot.slot)
 
     def _read_slots(self, epoch: int) -> list[SlotBlock]:
         spec, answers, proposers = self.spec, self.answers(epoch), self.proposers(epoch)

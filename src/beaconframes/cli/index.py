@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.connection import NodeConnection
     from beaconframes.beacon_node.index_report import IndexReport
+    from beaconframes.beacon_node.indexing import IndexProgress
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
 WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop at once"
@@ -65,6 +66,11 @@ OPTIONS: list[click.Parameter] = [
         ["--workers"],
         type=click.IntRange(min=1, max=4),
         help="Epochs that are read at the same time; the default is 2.",
+    ),
+    click.Option(
+        ["--follow"],
+        is_flag=True,
+        help="Add each epoch as it becomes final, and record orphaned blocks, until Ctrl-C.",
     ),
     click.Option(
         ["--check"],
@@ -126,11 +132,13 @@ def write_index(
     until: str | None,
     tables: str | None,
     workers: int | None,
+    follow: bool,
     progress: bool | None,
     as_json: bool,
 ) -> None:
     """Index the epochs of a node, and print the report."""
     from beaconframes.beacon_node.connection import NodeConnection
+    from beaconframes.beacon_node.follower import follow as follow_chain
     from beaconframes.beacon_node.index import open_threads
     from beaconframes.beacon_node.index_report import read_report
     from beaconframes.beacon_node.indexing import index as index_chain
@@ -142,11 +150,20 @@ def write_index(
         else None,
         "tables": None if tables is None else parse_tables(tables),
         "since": None if since is None else parse_time("--since", since),
-        "until": "finalized" if until is None else parse_time("--until", until),
     }
+    if until is not None:
+        if follow:
+            raise UsageError("--follow and --until exclude each other", hint="Use one of them")
+        chosen["until"] = parse_time("--until", until)
     shown: dict[str, Any] = {} if progress is None else {"progress": progress}
     connection = NodeConnection(node, execution)
     stored: list[int] = []
+
+    def count(progress: IndexProgress) -> None:
+        stored.append(progress.epoch)
+        if follow and progress.done == progress.total and not as_json:
+            click.echo(f"Epoch {progress.epoch:,} is stored")
+
     signals.set_hint(RESUME_HINT)
     try:
         with (
@@ -154,13 +171,8 @@ def write_index(
             open_threads(workers) as executor,
             signals.finish_on_first_interrupt(WAIT_HINT) as stop,
         ):
-            index_chain(
-                connection,
-                out,
-                **chosen,
-                executor=executor,
-                on_epoch=lambda progress: stored.append(progress.epoch),
-                stop=stop,
+            (follow_chain if follow else index_chain)(
+                connection, out, **chosen, executor=executor, on_epoch=count, stop=stop
             )
         facts = {"added_epochs": len(stored), "requests": connection.request_count}
         print_report(read_report(out), facts, find_absent(connection), as_json=as_json)

@@ -1,0 +1,181 @@
+"""`follow`: an index that grows with its chain."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.beacon_node.head_events import HeadEvents
+from beaconframes.beacon_node.index import COVERAGE
+from beaconframes.beacon_node.indexing import (
+    Indexer,
+    find_epochs,
+    open_connection,
+    resolve_validators,
+)
+from beaconframes.errors import IntegrityError, ServiceError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Collection, Iterable
+
+    from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
+    from beaconframes.beacon_node.index import Executor
+    from beaconframes.beacon_node.indexing import IndexProgress
+    from beaconframes.beacon_node.node import Node
+    from beaconframes.calendar import Chain, Moment
+
+log = logging.getLogger("beaconframes.index")
+
+STOP_INTERVAL = 1.0
+"""Seconds: how often a waiting call checks whether it should stop."""
+
+
+def follow(
+    node: str | Node | NodeConnection,
+    folder: str | os.PathLike[str],
+    *,
+    execution: str | None = None,
+    validators: Iterable[int | str] | None = None,
+    since: Moment | None = None,
+    tables: Collection[str] | None = None,
+    executor: Executor | None = None,
+    on_epoch: Callable[[IndexProgress], None] | None = None,
+    stop: threading.Event | None = None,
+) -> pl.DataFrame:
+    """Write the chain of a node into a dataset, and add each epoch as it becomes final.
+
+    ::
+
+        bf.follow("http://localhost:5052", "mychain", validators=[1, 2, 3], since="30d")
+
+    First it does what `index` does. Then it waits for new final epochs, until Ctrl-C or until
+    *stop* is set. Epochs that may still be reorganized are never stored. Blocks that are orphaned
+    in the meantime are stored too, with the status ``orphaned``; a node does not have those of
+    earlier times. Failed requests are repeated. Another process can serve the dataset at the same
+    time: `local` and ``beaconframes serve`` show each new epoch.
+
+    Parameters
+    ----------
+    node, folder, execution, validators, tables, executor, on_epoch
+        As in `index`.
+    since
+        First epoch; see `index`. ``since=-1`` starts with the last final epoch.
+    stop
+        Ends the call after the epoch in progress, once it is set.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per indexed epoch; see `index`.
+    """
+    with ExitStack() as stack:
+        connection = open_connection(node, execution, stack)
+        # No traceback of a later error holds their credentials.
+        del node, execution
+        chosen = resolve_validators(connection, validators)
+        follower = Follower(
+            connection,
+            lambda status: Indexer(connection, status, Path(folder), chosen, tables),
+            since=since,
+            executor=executor,
+            on_epoch=on_epoch,
+            stop=threading.Event() if stop is None else stop,
+        )
+        stack.callback(follower.close)
+        return follower.run()
+
+
+class Follower:
+    """Extends an index by each epoch as it becomes final."""
+
+    def __init__(
+        self,
+        connection: NodeConnection,
+        open_indexer: Callable[[ChainStatus], Indexer],
+        *,
+        since: Moment | None,
+        executor: Executor | None,
+        on_epoch: Callable[[IndexProgress], None] | None,
+        stop: threading.Event,
+    ) -> None:
+        self.connection, self.since = connection, since
+        self._open_indexer = open_indexer
+        self._indexer: Indexer | None = None
+        self._executor, self._on_epoch, self._stop = executor, on_epoch, stop
+        self._news = threading.Event()
+        """Set when the node reports a new finalized checkpoint."""
+        self._next_epoch = 0
+        """The first epoch that is not stored."""
+        self._events = HeadEvents(connection.api, on_finalized=self._news.set)
+
+    def run(self) -> pl.DataFrame:
+        """Add epochs until Ctrl-C or until the call is stopped; return the coverage."""
+        with self._events:
+            try:
+                while not self._stop.is_set():
+                    is_added = self.add_epochs()
+                    self.wait(is_added=is_added)
+            except KeyboardInterrupt:
+                log.info("following ends: interrupted")
+        if self._indexer is None:
+            return pl.DataFrame(schema=COVERAGE)
+        return self._indexer.chain_index.coverage()
+
+    def close(self) -> None:
+        """End the threads that read blocks."""
+        if self._indexer is not None:
+            self._indexer.reader.close()
+
+    def add_epochs(self) -> bool:
+        """Add the epochs that have become final; return False if a request failed."""
+        self._news.clear()
+        try:
+            status = self.connection.read_status()
+            if status.settled_epoch >= self._next_epoch:
+                self._write(status)
+        except (ServiceError, IntegrityError) as error:
+            if isinstance(error, ServiceError) and not error.retryable:
+                raise
+            log.warning("%s; retrying in one slot", error)
+            return False
+        return True
+
+    def _write(self, status: ChainStatus) -> None:
+        if self._indexer is None:
+            epochs = find_epochs(self.connection, status, self.since, "finalized")
+            self._next_epoch = epochs.start
+            self._indexer = self._open_indexer(status)
+            self._indexer.reader.orphans = self._events.blocks
+        self._indexer.reader.head_slot = status.head_slot
+        epochs = range(self._next_epoch, status.settled_epoch + 1)
+        self._indexer.write(
+            status, epochs, executor=self._executor, on_epoch=self._on_epoch, stop=self._stop
+        )
+        self._next_epoch = status.settled_epoch + 1
+        self._events.forget(self.connection.spec.first_slot_of(self._next_epoch))
+
+    def wait(self, *, is_added: bool) -> None:
+        """Wait for the next finalized checkpoint, at most until the next epoch begins."""
+        chain = self.connection.chain
+        seconds = seconds_to_poll(chain, time.time()) if is_added else chain.seconds_per_slot
+        end = time.monotonic() + seconds
+        while not self._stop.is_set() and (left := end - time.monotonic()) > 0:
+            if self._news.wait(min(left, STOP_INTERVAL)):
+                return
+
+
+def seconds_to_poll(chain: Chain, now: float) -> float:
+    """Return the seconds until the second slot of the next epoch.
+
+    A node finalizes epochs when it processes the first block of an epoch.
+    """
+    epoch = float(chain.slots_per_epoch * chain.seconds_per_slot)
+    passed = (now - chain.genesis.timestamp() - chain.seconds_per_slot) % epoch
+    return epoch - passed

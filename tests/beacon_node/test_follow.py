@@ -1,0 +1,170 @@
+"""`follow`: each epoch is added as it becomes final, with the blocks that were orphaned before."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+
+import beaconframes as bf
+from beaconframes.beacon_node import follower
+from beaconframes.beacon_node.api import BeaconApi, Event
+from beaconframes.beacon_node.head_events import HeadEvents
+from beaconframes.dataset import Dataset
+from beaconframes.errors import ConnectionFailed, NotServed
+
+from ..support.beacon_node_stub import BeaconNodeStub
+
+# With the head at slot 40, epoch 3 is finalized, so that epoch 0 is settled; with 56, epoch 2 is.
+START, LATER = 40, 56
+MISSED = 18
+
+
+@pytest.fixture
+def no_polls(monkeypatch):
+    """Let only events end a wait."""
+    monkeypatch.setattr(follower, "seconds_to_poll", lambda *_: 3600)
+
+
+def test_each_epoch_is_added_as_it_becomes_final(tmp_path, no_polls):
+    """Epochs that may be reorganized are not stored; an orphan replaces the missed slot."""
+    stop, seen = threading.Event(), []
+
+    def on_epoch(progress):
+        seen.append((progress.epoch, progress.done, progress.total))
+        if progress.epoch == 0:
+            stored = Dataset.open(tmp_path / "index").coverage("blocks")
+            seen.append(stored)
+            stub.advance(LATER)
+        elif progress.epoch == 2:
+            stop.set()
+
+    with BeaconNodeStub("capella", head=START, events_since=0) as stub:
+        root = stub.add_orphan(MISSED)
+        coverage = bf.follow(stub.url, tmp_path / "index", stop=stop, on_epoch=on_epoch)
+        states = [line for line in stub.log if "/debug/" in line]
+
+    assert [(0, 1, 1), {"": ((0, 0),)}, (1, 1, 2), (2, 2, 2)] == seen
+    assert [(0, "explained"), (1, "explained"), (2, "explained")] == coverage.select(
+        "epoch", "status"
+    ).rows()
+    dataset = Dataset.open(tmp_path / "index")
+    assert (2, 23) == (dataset.meta["latest_epoch"], dataset.meta["latest_slot"])
+    blocks = dataset.scan("blocks").collect().sort("slot")
+    assert list(range(24)) == blocks["slot"].to_list()
+    assert [(MISSED, "orphaned", root)] == blocks.filter(status="orphaned").select(
+        "slot", "status", "block_root"
+    ).rows()
+    epochs = dataset.scan("epochs").sort("epoch").collect()
+    assert [0, 0, 1] == epochs["orphaned_blocks"].to_list()
+    # Two requests find the oldest state; then each state is requested once, in both rounds.
+    assert len(states[2:]) == len(set(states[2:]))
+
+
+class FakeApi:
+    """An API whose event stream has given events and errors, and blocks by root."""
+
+    def __init__(self, api, streams, blocks):
+        self.chain_spec, self._api, self.streams = api.chain_spec, api, iter(streams)
+        self.blocks, self.requested = blocks, []
+
+    def events(self, topics, *, stop):
+        for event in next(self.streams):
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    def block(self, root):
+        self.requested.append(root)
+        return self.blocks.get(root)
+
+
+@pytest.fixture
+def stub():
+    """A node without a socket."""
+    return BeaconNodeStub("capella")
+
+
+def block_at(stub, slot):
+    """Return the block of a slot, with another proposer's root as that of an orphan."""
+    return BeaconApi("http://node", transport=stub.transport).block(slot)
+
+
+def test_blocks_that_were_never_the_head_are_requested(stub):
+    """A late block has no reorganization: it is not the head when the next block is."""
+    api = FakeApi(
+        BeaconApi("http://node", transport=stub.transport), [], {"0xb": block_at(stub, 9)}
+    )
+    events = HeadEvents(api, on_finalized=lambda: None)
+    for topic, slot, root in (
+        ("block", 8, "0xa"), ("head", 8, "0xa"), ("block", 9, "0xb"), ("block", 10, "0xc"),
+        ("head", 10, "0xc"), ("block", 11, "0xd"), ("head", 11, "0xd"),
+    ):  # fmt: skip
+        events.handle(Event(topic, {"slot": str(slot), "block": root}))
+
+    assert ["0xb"] == api.requested
+    assert [("0xb", 9, "orphaned")] == [
+        (root, block.slot, block.status) for root, block in events.blocks.items()
+    ]
+    events.forget(10)
+    assert {} == events.blocks
+
+
+def test_a_deep_reorganization(stub):
+    """All blocks of the old head are requested, each by the parent root of the next."""
+    last, parent = block_at(stub, 10), block_at(stub, 9)
+    parents = last["message"]["parent_root"], parent["message"]["parent_root"]
+    blocks = {"0xold": last, parents[0]: parent, parents[1]: block_at(stub, 8)}
+    api = FakeApi(BeaconApi("http://node", transport=stub.transport), [], blocks)
+    events = HeadEvents(api, on_finalized=lambda: None)
+    events.handle(Event("chain_reorg", {"slot": "11", "depth": "2", "old_head_block": "0xold"}))
+
+    assert ["0xold", parents[0]] == api.requested
+    assert {10, 9} == {block.slot for block in events.blocks.values()}
+
+
+def test_the_stream_is_opened_again_after_an_error(stub, monkeypatch):
+    """An error that a retry cannot resolve ends it, with a warning."""
+    finalized = threading.Semaphore(0)
+    checkpoint = Event("finalized_checkpoint", {"epoch": "3"})
+    streams = [
+        [checkpoint, ConnectionFailed("the stream ended")],
+        [checkpoint, NotServed("no events")],
+    ]
+    api = FakeApi(BeaconApi("http://node", transport=stub.transport), streams, {})
+    events = HeadEvents(api, on_finalized=finalized.release)
+    monkeypatch.setattr(events._stop, "wait", lambda _seconds: False)
+    with events:
+        assert finalized.acquire(timeout=10)
+        assert finalized.acquire(timeout=10)
+        events._thread.join(10)
+        assert not events._thread.is_alive()
+
+
+def test_failed_requests_are_repeated(tmp_path, no_polls, caplog):
+    """A node that does not answer is asked again after a slot; Ctrl-C returns what is stored."""
+    waits = []
+
+    class Interrupted(follower.Follower):
+        def wait(self, *, is_added):
+            waits.append(is_added)
+            raise KeyboardInterrupt
+
+    connection = bf.beacon_node.connection.NodeConnection("http://127.0.0.1:9")
+    connection.read_status = lambda: (_ for _ in ()).throw(ConnectionFailed("refused"))
+    found = Interrupted(
+        connection, None, since=None, executor=None, on_epoch=None, stop=threading.Event()
+    ).run()
+
+    assert ([False], 0) == (waits, found.height)
+    assert "refused; retrying in one slot" in caplog.text
+
+
+def test_polls_follow_the_first_block_of_an_epoch():
+    """A node finalizes epochs when it processes the first block of an epoch."""
+    chain = bf.MAINNET
+    start = chain.genesis + timedelta(seconds=384 * 1000)
+    for passed, expected in ((0, 12), (11, 1), (12, 384), (200, 196)):
+        now = (start + timedelta(seconds=passed)).timestamp()
+        assert expected == pytest.approx(follower.seconds_to_poll(chain, now))
