@@ -29,6 +29,7 @@ CONTEXT = EnvelopeContext(
     {"range": b'{"epoch":{"start":1,"end":1},"slot":{"start":32,"end":63}}'},
     {"slot": {"number": 32}, "epoch": 1, "entity": "Lido"},
 )
+PUBKEY = "0x" + "00" * 48
 INCOME = {
     "attestation_source_reward": 3371,
     "attestation_target_reward": 6261,
@@ -178,7 +179,7 @@ def test_an_incomplete_record_of_another_form_is_refused(table, body):
         ("yield_index", {"apr", "total_rewards_wei", "effective_balances_sum_wei"}),
         ("sync_committees", {"validators"}),
         ("v2/balances", {"balance.current", "balance.effective"}),
-        ("v2/rewards", {"total", "attestation.head.reward", "proposal.execution_layer_reward"}),
+        ("v2/rewards", {"total_penalty", "attestation.head.reward", "sync_committee.reward"}),
         ("v2/slot_withdrawals", {"amount", "validator.public_key"}),
         ("v2/block_rewards", {"total_reward.amount", "priority_fees.amount"}),
     ],
@@ -186,6 +187,28 @@ def test_an_incomplete_record_of_another_form_is_refused(table, body):
 def test_which_amounts_and_identifiers_are_required(table, names):
     """G6: the documented amounts are not declared nullable."""
     assert set() == names - set(paths(table))
+
+
+@pytest.mark.parametrize("name", ["total", "total_missed", "proposal.execution_layer_reward"])
+def test_an_unknown_sum_is_null_in_an_index_of_a_node_only(name):
+    """G6: without an execution node, an index does not know what blocks paid."""
+    columns = TABLES["v2/rewards"].columns
+    record = {c.wire_paths[0]: "5" for c in columns if c.wire_paths and c.name.endswith("_wei")}
+    nested = whole(TABLES["v2/rewards"], {"validator": {"index": 1, "public_key": PUBKEY}})
+    for path, value in record.items():
+        part = nested
+        *parents, last = path.split(".")
+        for parent in parents:
+            part = part.setdefault(parent, {})
+        part[last] = None if path == name else value
+    page, local = json.dumps([nested]).encode(), {**CONTEXT.members, "dataset": b'"partial"'}
+
+    with pytest.raises(SchemaError, match=f"has no {name}: it is left out, or null"):
+        decode("v2/rewards", nested)
+    context = EnvelopeContext(local, CONTEXT.fields)
+    rows = TABLES["v2/rewards"].decode([page], MAINNET, [context])
+    column = next(c for c in columns if c.wire_paths == (name,))
+    assert [None] == rows[column.name].to_list()
 
 
 @pytest.mark.parametrize("table", TABLES)

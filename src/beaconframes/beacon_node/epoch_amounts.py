@@ -12,7 +12,9 @@ import polars as pl
 from beaconframes.beacon_node.income_tables import (
     DepositEvents,
     EpochMoves,
+    MissedRewardEvents,
     SlotIncome,
+    SwitchEvents,
     TransferEvents,
     UnexplainedChanges,
 )
@@ -46,8 +48,18 @@ PENALTIES = ("slashing_penalty", "slashing_correlation")
 """Kinds of the column ``slashing_penalty_gwei``: in the block, and half-way to withdrawal."""
 
 
-DEPOSITS = ("deposit", "pending_deposit")
 TRANSFERS = ("switch_to_compounding", "pending_consolidation", "fork_upgrade")
+
+
+SWITCHES = ("switch_to_compounding",)
+
+
+class Deposit(NamedTuple):
+    """One deposit that reached a balance."""
+
+    slot: int
+    validator_index: int
+    amount_gwei: int
 
 
 class Change(NamedTuple):
@@ -80,6 +92,10 @@ class EpochAmounts:
     """Of all validators or of the chosen ones."""
     moves: Sequence[Move]
     """At the end of the epoch, without attestation rewards."""
+    deposits: Sequence[Deposit]
+    """In the order of their slots; those at the end of the epoch have its last slot."""
+    missed: Mapping[str, Ints]
+    """What the votes for source, target and head would have earned more if they were timely."""
     proposals_missed: Mapping[int, int]
     fees_wei: Mapping[int, int] | None = None
     """Priority fees of the proposers; None without an execution node."""
@@ -122,8 +138,10 @@ def build_reward_tables(amounts: EpochAmounts, chain: Chain) -> dict[str, pl.Dat
         BalanceHistory.table_name: build_balances(amounts, chain),
         SlotIncome.table_name: build_rows(SlotIncome, amounts.slot_income, chosen, chain),
         EpochMoves.table_name: build_rows(EpochMoves, amounts.moves, chosen, chain),
-        DepositEvents.table_name: build_events(DepositEvents, DEPOSITS, amounts, chosen, chain),
+        DepositEvents.table_name: build_deposits(amounts, chain),
         TransferEvents.table_name: build_events(TransferEvents, TRANSFERS, amounts, chosen, chain),
+        SwitchEvents.table_name: build_switches(amounts, chosen, chain),
+        MissedRewardEvents.table_name: build_missed_rewards(amounts, chain),
         UnexplainedChanges.table_name: build_unexplained(amounts.unexplained, chain),
     }
 
@@ -219,6 +237,41 @@ def build_events(
         "amount_gwei": np.array(list(sums.values()), np.int64),
     }
     return build_frame(table, columns, chain)
+
+
+def build_switches(amounts: EpochAmounts, chosen: set[int] | None, chain: Chain) -> pl.DataFrame:
+    """Return the balances that switches to compounding credentials moved, as positive amounts."""
+    rows = build_events(SwitchEvents, SWITCHES, amounts, chosen, chain)
+    return rows.with_columns(-pl.col("amount_gwei"))
+
+
+def build_deposits(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
+    """Return the deposits that reached a balance, one row per deposit."""
+    validators = set(amounts.validators.tolist()) if amounts.deposits else set()
+    counts: Counter[int] = Counter()
+    rows: dict[str, list[int]] = {name: [] for name in DepositEvents.schema()}
+    for slot, index, amount in amounts.deposits:
+        if index in validators:
+            for name, value in zip(rows, (slot, counts[slot], index, amount), strict=True):
+                rows[name].append(value)
+        counts[slot] += 1
+    columns = {name: np.array(values, np.int64) for name, values in rows.items()}
+    return build_frame(DepositEvents, columns, chain)
+
+
+def build_missed_rewards(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
+    """Return what votes of the epoch missed, one row per validator with any."""
+    has_missed = np.any(list(amounts.missed.values()), axis=0)
+    validators = amounts.validators[has_missed]
+    columns = {
+        "validator_index": validators,
+        "epoch": np.full(len(validators), amounts.epoch),
+        **{
+            f"attestation_{vote}_missed_gwei": missed[has_missed]
+            for vote, missed in amounts.missed.items()
+        },
+    }
+    return build_frame(MissedRewardEvents, columns, chain)
 
 
 def build_unexplained(changes: Sequence[Change], chain: Chain) -> pl.DataFrame:

@@ -1,8 +1,8 @@
-"""Tables of an index that no endpoint serves: income inside blocks, moves, unexplained changes."""
+"""Tables of an index that no endpoint serves: what moves balances, and requests in blocks."""
 
 from __future__ import annotations
 
-from beaconframes.schema import Count, Epoch, EpochTime, Gwei, Slot, SlotTime, Table, Text
+from beaconframes.schema import Count, Epoch, EpochTime, Gwei, Hex, Slot, SlotTime, Table, Text
 
 
 class SlotIncome(Table):
@@ -51,12 +51,13 @@ class UnexplainedChanges(Table):
 
 
 class DepositEvents(Table):
-    """Deposits that reached a balance. One row per slot and validator.
+    """Deposits that reached a balance. One row per deposit.
 
     Before Electra: in a block. Since then: at the end of an epoch, which has its last slot here.
     """
 
     slot = Slot("Slot in which, or after which, the balance grew.", key=True)
+    deposit_index = Count("Position among the deposits of the slot, from 0.", key=True)
     validator_index = Count("Validator.", key=True)
     amount_gwei = Gwei("Amount.")
 
@@ -71,3 +72,37 @@ class TransferEvents(Table):
     slot = Slot("Slot in which, or after which, the balance changed.", key=True)
     validator_index = Count("Validator.", key=True)
     amount_gwei = Gwei("Change of the balance.")
+
+
+class SwitchEvents(Table):
+    """Switches to compounding credentials that moved a balance. One row per slot and validator."""
+
+    slot = Slot("Slot of the block.", key=True)
+    validator_index = Count("Validator.", key=True)
+    amount_gwei = Gwei("Balance above 32 ETH, which became a pending deposit.")
+
+
+class MissedRewardEvents(Table):
+    """Rewards that votes missed. One row per validator and epoch with any.
+
+    A vote that is wrong, late or missing would have earned the amount. In an inactivity leak, and
+    for slashed validators, no vote earns anything.
+    """
+
+    validator_index = Count("Validator.", key=True)
+    epoch = Epoch("Epoch of the duty.", key=True)
+    attestation_head_missed_gwei = Gwei("Missed reward of the head vote.")
+    attestation_source_missed_gwei = Gwei("Missed reward of the source vote.")
+    attestation_target_missed_gwei = Gwei("Missed reward of the target vote.")
+
+
+class ExecutionRequests(Table):
+    """Requests for withdrawals and consolidations in blocks, valid or not. One row per request."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    kind = Text("withdrawal or consolidation.", key=True)
+    request_index = Count("Position among the requests of the kind in the block.", key=True)
+    source_address = Hex("Sender of the request.")
+    pubkey = Hex("BLS public key of the validator.")
+    target_pubkey = Hex("Public key of the target of a consolidation.", nullable=True)
+    amount_gwei = Gwei("Requested amount; 0 is an exit. Null for a consolidation.", nullable=True)

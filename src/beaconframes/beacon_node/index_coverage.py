@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 from beaconframes.beacon_node.income_tables import (
     DepositEvents,
     EpochMoves,
+    ExecutionRequests,
+    MissedRewardEvents,
     SlotIncome,
+    SwitchEvents,
     TransferEvents,
     UnexplainedChanges,
 )
@@ -93,6 +96,8 @@ INDEXED_TABLES = {
         IndexedTable(EpochMoves, "epoch", by_validator=True),
         IndexedTable(DepositEvents, "slot", by_validator=True),
         IndexedTable(TransferEvents, "slot", by_validator=True),
+        IndexedTable(SwitchEvents, "slot", by_validator=True),
+        IndexedTable(MissedRewardEvents, "epoch", by_validator=True),
         IndexedTable(UnexplainedChanges, "epoch", by_validator=True),
         IndexedTable(Blocks, "epoch"),
         IndexedTable(SlotAttestations, "block_slot"),
@@ -101,6 +106,7 @@ INDEXED_TABLES = {
         IndexedTable(VoluntaryExits, "block_slot"),
         IndexedTable(SlotDeposits, "block_slot"),
         IndexedTable(DepositRequests, "block_slot"),
+        IndexedTable(ExecutionRequests, "block_slot"),
         IndexedTable(SlotWithdrawals, "block_slot"),
         IndexedTable(ValidatorWithdrawals, "epoch"),
         IndexedTable(BlsChanges, "epoch"),
@@ -118,6 +124,8 @@ REWARD_TABLES = (
     "epoch_moves",
     "deposit_events",
     "transfer_events",
+    "switch_events",
+    "missed_reward_events",
     "unexplained_changes",
 )
 """Tables that are built, reconciled and stored together."""

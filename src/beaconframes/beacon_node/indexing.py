@@ -12,7 +12,7 @@ import polars as pl
 from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.execution_tables import DEPOSITS, write_deposits
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, REWARD_TABLES
 from beaconframes.beacon_node.node import Node
 from beaconframes.beacon_node.state_tables import read_state_validators, read_validators
 from beaconframes.calendar import resolve_span
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain, Moment
 
 log = logging.getLogger("beaconframes.index")
-
-ALWAYS = ("income_history", "balance_history", "slot_income", "epoch_moves", "deposit_events",
-          "transfer_events", "unexplained_changes")  # fmt: skip
-
 
 class IndexProgress(NamedTuple):
     """An epoch that was stored, and how many are."""
@@ -282,7 +278,7 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
                 f"this node cannot answer {name}: {connection.find_ability(name).reason}",
                 hint="Leave the table out",
             )
-    return tuple(name for name in INDEXED_TABLES if name in tables or name in ALWAYS)
+    return tuple(name for name in INDEXED_TABLES if name in tables or name in REWARD_TABLES)
 
 
 def resolve_validators(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
+from beaconframes.beacon_node.income_tables import ExecutionRequests
 from beaconframes.beacon_node.slot_blocks import ORPHANED
 from beaconframes.beacon_node.tables import build_frame
 from beaconframes.v1._execution_requests import DepositRequests
@@ -95,6 +96,29 @@ def list_deposit_requests(body: Body) -> Iterator[Row]:
     requests = body.execution_requests
     for n, deposit in enumerate(requests.deposits if requests else ()):
         yield {"request_index": n, **_describe_deposit(deposit)}
+
+
+def list_execution_requests(body: Body) -> Iterator[Row]:
+    """Yield the requests for withdrawals and consolidations of a block, since Electra."""
+    requests = body.execution_requests
+    for n, withdrawal in enumerate(requests.withdrawals if requests else ()):
+        yield {
+            "kind": "withdrawal",
+            "request_index": n,
+            "source_address": withdrawal.source_address,
+            "pubkey": withdrawal.validator_pubkey,
+            "target_pubkey": None,
+            "amount_gwei": withdrawal.amount,
+        }
+    for n, consolidation in enumerate(requests.consolidations if requests else ()):
+        yield {
+            "kind": "consolidation",
+            "request_index": n,
+            "source_address": consolidation.source_address,
+            "pubkey": consolidation.source_pubkey,
+            "target_pubkey": consolidation.target_pubkey,
+            "amount_gwei": None,
+        }
 
 
 def _describe_deposit(deposit: DepositData) -> Row:
@@ -190,6 +214,7 @@ _LISTS: Final[Mapping[type[Table], Callable[[Body], Iterator[Row]]]] = {
     SlotWithdrawals: list_withdrawals,
     SlotDeposits: list_deposits,
     DepositRequests: list_deposit_requests,
+    ExecutionRequests: list_execution_requests,
     VoluntaryExits: list_voluntary_exits,
     BlsChanges: list_bls_changes,
     ProposerSlashings: list_proposer_slashings,

@@ -186,10 +186,28 @@ class SignedCredentialChange(_Object):
     signature: Signature
 
 
+class WithdrawalRequest(_Object):
+    """A request to withdraw an amount, or to exit with the amount 0."""
+
+    source_address: Address
+    validator_pubkey: Pubkey
+    amount: Amount
+
+
+class ConsolidationRequest(_Object):
+    """A request to move a balance, or to switch to compounding if source and target are equal."""
+
+    source_address: Address
+    source_pubkey: Pubkey
+    target_pubkey: Pubkey
+
+
 class ExecutionRequests(_Object):
-    """Requests of the execution layer; those for withdrawals and consolidations have no table."""
+    """Requests of the execution layer. They are valid or not: a block does not say."""
 
     deposits: list[DepositData]
+    withdrawals: list[WithdrawalRequest]
+    consolidations: list[ConsolidationRequest]
 
 
 class Body(_Object):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beaconframes.beacon_node.epoch_amounts import Change, EpochAmounts
+from beaconframes.beacon_node.epoch_amounts import Change, Deposit, EpochAmounts
 from beaconframes.consensus.attestation_rewards import AttestationRewards
 from beaconframes.consensus.epoch_moves import compute_transition
 from beaconframes.consensus.participation import BlockParticipation
@@ -40,6 +40,7 @@ class Replay:
     """The blocks of an epoch, replayed on the balances before it."""
 
     slot_income: list[SlotIncome]
+    deposits: list[SlotIncome]
     balances: Ints
     """After the block of the first slot."""
     unexplained: Change
@@ -59,6 +60,7 @@ class StateAmounts:
         """
         state, later = self.state(epoch), self.state(epoch + 1)
         rewards, replay = self.rewards(epoch), self.replay(epoch)
+        transition, last_slot = self.transition(epoch), self.reader.slots_of(epoch)[-1]
         count = len(later.balances)
         chosen = np.arange(count)
         if validators is not None:
@@ -81,7 +83,14 @@ class StateAmounts:
             balances=balances[chosen],
             effective_balances=effective[chosen],
             slot_income=replay.slot_income,
-            moves=self.transition(epoch).moves,
+            moves=transition.moves,
+            deposits=[
+                *(Deposit(row.slot, *row[2:]) for row in replay.deposits),
+                *(Deposit(last_slot, *row[2:]) for row in transition.deposits),
+            ],
+            missed={
+                vote: _extend(missed, count)[chosen] for vote, missed in rewards.missed.items()
+            },
             proposals_missed=self.count_missed(epoch),
             unexplained=unexplained,
             verified_until=verified_until,
@@ -168,7 +177,7 @@ class StateAmounts:
         unexplained = Change(
             epoch, differs, after.balances[differs] - known, expected[differs] - known
         )
-        return Replay(rows, balances, unexplained)
+        return Replay(rows, registry.deposits, balances, unexplained)
 
     def inclusion_rewards(self, epoch: int) -> dict[int, int]:
         """Return the proposer's reward for the attestations of each block of an epoch, by slot."""

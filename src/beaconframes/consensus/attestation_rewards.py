@@ -19,7 +19,7 @@ from beaconframes.consensus.rewards import (
     TIMELY_TARGET,
     compute_base_reward_per_increment,
     compute_flag_penalties,
-    compute_flag_rewards,
+    compute_flag_reward,
     compute_inactivity_penalties,
 )
 from beaconframes.errors import UsageError
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Bytes = NDArray[np.uint8]
 
 _GENESIS_EPOCH: Final = 0
+
+FLAGS: Final = {"source": TIMELY_SOURCE, "target": TIMELY_TARGET, "head": TIMELY_HEAD}
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,8 @@ class AttestationRewards:
     target: Ints
     head: Ints
     inactivity: Ints
+    missed: dict[str, Ints]
+    """What the votes for source, target and head would have earned more if they were timely."""
     is_leak: bool
 
     @property
@@ -144,6 +148,7 @@ class AttestationRewards:
         *,
         effective_balances: Ints,
         is_eligible: Bools,
+        slashed: Bools,
         participation: Bytes,
         inactivity_scores: Ints,
         total_active_balance: int,
@@ -161,12 +166,13 @@ class AttestationRewards:
         increments = effective // spec.effective_balance_increment
         active_increments = total_active_balance // spec.effective_balance_increment
         base = increments * compute_base_reward_per_increment(spec, total_active_balance)
-        amounts = {}
+        can_earn = ~slashed[chosen] & (not is_leak)  # A leak pays no rewards; penalties remain.
+        amounts, missed = {}, {}
         for flag, weight in FLAG_WEIGHTS.items():
             timely = (flags & flag) != 0
-            amount = amounts[flag] = np.zeros_like(base)
-            if not is_leak:  # A leak pays no rewards; only penalties remain.
-                amount += compute_flag_rewards(weight, base, increments, timely, active_increments)
+            reward = compute_flag_reward(weight, base, int(increments @ timely), active_increments)
+            amount = amounts[flag] = np.where(timely & can_earn, reward, 0)
+            missed[flag] = np.where(~timely & can_earn, reward, 0)
             if flag != TIMELY_HEAD:
                 amount -= compute_flag_penalties(weight, base, ~timely)
         penalties = compute_inactivity_penalties(
@@ -188,6 +194,7 @@ class AttestationRewards:
             target=spread(amounts[TIMELY_TARGET]),
             head=spread(amounts[TIMELY_HEAD]),
             inactivity=spread(-penalties),
+            missed={name: spread(missed[flag]) for name, flag in FLAGS.items()},
             is_leak=is_leak,
         )
 
@@ -217,6 +224,7 @@ class AttestationRewards:
             duty,
             effective_balances=state.effective_balances,
             is_eligible=is_eligible,
+            slashed=state.slashed,
             participation=participation,
             inactivity_scores=update_inactivity_scores(
                 spec, state.inactivity_scores, is_eligible, is_timely_target, is_leak=is_leak

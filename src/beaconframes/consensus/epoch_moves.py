@@ -78,6 +78,8 @@ class Transition:
     moves: list[Move]
     balances: Ints
     """Balances after the transition: before the first block of the next epoch."""
+    deposits: list[Move]
+    """Each pending deposit that reached a balance; the moves have their sums by validator."""
 
 
 def compute_epoch_moves(
@@ -125,7 +127,7 @@ def compute_transition(
         for (kind, index), amount in process.moves.items()
         if amount
     ]
-    return Transition(moves, process.balances)
+    return Transition(moves, process.balances, process.deposits)
 
 
 class _Process:
@@ -139,6 +141,7 @@ class _Process:
         self.total_active_balance = state.get_total_active_balance(spec)
         self.balances = state.balances.copy()
         self.moves: dict[tuple[str, int], int] = {}
+        self.deposits: list[Move] = []
 
     @cached_property
     def finalized_epoch(self) -> int:
@@ -214,6 +217,7 @@ class _Process:
                 index = created[pubkey] = len(self.balances)
                 self.balances = np.append(self.balances, np.int64(0))
             self.move("pending_deposit", index, amount)
+            self.deposits.append(Move(self.epoch, "pending_deposit", index, amount))
 
     def compute_churn_limit(self) -> int:
         """Return the balance of deposits per epoch: ``get_activation_exit_churn_limit``."""

@@ -144,6 +144,7 @@ class Replay:
             epoch - 1,
             effective_balances=registry.effective_balances,
             is_eligible=is_eligible,
+            slashed=slashed,
             participation=previous,
             inactivity_scores=self.inactivity_scores,
             total_active_balance=total,

@@ -97,6 +97,8 @@ class EpochRegistry:
     """The number of validators before the next block."""
     credentials: dict[int, bytes] = field(default_factory=dict)
     """Withdrawal credentials that blocks of the epoch changed."""
+    deposits: list[SlotIncome] = field(default_factory=list)
+    """Each deposit that reached a balance; the rows of a block have their sums by validator."""
 
     @classmethod
     def build(
@@ -187,6 +189,7 @@ def compute_slot_income(
         moves[kind, index] = moves.get((kind, index), 0) + moved
         if kind == "deposit":
             registry.count = max(registry.count, index + 1)
+            registry.deposits.append(SlotIncome(slot, kind, index, moved))
     _process_sync_aggregate(registry, body["sync_aggregate"], proposer, slot, moves)
     return [
         SlotIncome(slot, kind, index, amount) for (kind, index), amount in moves.items() if amount

@@ -70,6 +70,8 @@ class ChainTables:
 
     drops_old_units = False
     """Whether old units are refused, as by the public service."""
+    is_simulated = False
+    """Whether a table of events that is missing has no rows."""
 
     def __init__(self, tables: Tables, chain: Chain, head: Head, coverage: Coverage) -> None:
         self.tables, self.chain, self.head, self.coverage = tables, chain, head, coverage
@@ -81,6 +83,10 @@ class ChainTables:
     def find_table(self, *names: str) -> str | None:
         """Return the first of some tables that exists, or None."""
         return next((name for name in names if name in self._names), None)
+
+    def has_table(self, table: str) -> bool:
+        """Return whether a table exists."""
+        return table in self._names
 
     @cached_property
     def _names(self) -> frozenset[str]:

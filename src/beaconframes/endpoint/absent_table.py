@@ -17,6 +17,25 @@ ABSENT_TABLE_HEADER = "x-beaconframes-absent-table"
 
 DatasetKind: TypeAlias = Literal["dataset", "export", "simulation", "partial"]
 
+EXECUTION_TABLES = frozenset(
+    {"deposit_origin", "deposits", "execution_blocks", "execution_performance", "gas_fees"}
+)
+"""Tables that follow from the execution layer."""
+
+EXPLORER_TABLES = frozenset(
+    {
+        "address_balances",
+        "entity_names",
+        "machine_metrics",
+        "machine_names",
+        "names",
+        "pool_stats",
+        "pool_validators",
+        "token_balances",
+    }
+)
+"""Tables that no node has."""
+
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 
 HINTS: dict[DatasetKind, str] = {
@@ -49,6 +68,13 @@ class AbsentTable:
     @property
     def hint(self) -> str:
         """Return what to do."""
+        if self.kind == "dataset" and self.table in EXECUTION_TABLES:
+            return (
+                "A beacon node alone does not have it. Index the chain with an execution node too, "
+                "or load the rows from another service"
+            )
+        if self.kind == "dataset" and self.table in EXPLORER_TABLES:
+            return "No node has it. Load the rows from another service"
         return HINTS[self.kind].format(table=self.table)
 
     def encode(self) -> str:

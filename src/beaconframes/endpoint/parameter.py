@@ -73,6 +73,10 @@ class View(Protocol):
     def drops_old_units(self) -> bool:
         """Return whether old units are refused, as by the public service."""
 
+    @property
+    def is_simulated(self) -> bool:
+        """Return whether the chain is simulated: a table of events that is missing has no rows."""
+
     def index_of(self, pubkey: str) -> int | None:
         """Return the validator index of a public key, or None."""
 
@@ -84,6 +88,9 @@ class View(Protocol):
 
         A table that does not exist is an error, or has no rows if its *schema* is given.
         """
+
+    def has_table(self, table: str) -> bool:
+        """Return whether a table exists: what follows from another one is unknown, and not 0."""
 
 
 @dataclass(frozen=True)

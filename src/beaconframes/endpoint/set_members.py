@@ -96,6 +96,10 @@ def scan_entities(view: View) -> pl.LazyFrame:
     The sub-entities of an entity are numbered in the order of their first validators.
     """
     validator = "validator_index"
+    if not view.has_table("deposit_origin"):
+        unknown = pl.lit(None, pl.String)
+        entity = pl.col("name").replace("", None)
+        return view.scan("validators").select(validator, entity=entity, sub_entity=unknown)
     senders = (
         view.scan("deposit_origin")
         .filter(pl.col(validator).is_not_null())

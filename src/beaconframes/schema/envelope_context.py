@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from beaconframes.schema.columns import Column, TableSpec
 
+DATASET_MEMBER = "dataset"
+"""The member of the envelope in which a local explorer of a real chain states its dataset."""
+
 
 @dataclass(frozen=True)
 class EnvelopeContext:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from beaconframes.dataset import ledger
+from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.server.table_cache import TableCache
 from beaconframes.simulator.old_attestations import OldAttestations
@@ -43,6 +44,8 @@ class DatasetView:
         """
         self.dataset = dataset
         self.drops_old_units = drops_old_units
+        is_export = isinstance(dataset, PublishedDataset)
+        self.is_simulated = bool(dataset.meta.get("simulated")) and not is_export
         metadata = ChainMetadata.parse(dataset.meta)
         self.chain, self.head = metadata.chain, metadata.head
         self.version = 0
@@ -100,6 +103,10 @@ class DatasetView:
         if table in self.drawn:
             return self.drawn[table].lazy()
         return self.table_cache.scan(table, schema)
+
+    def has_table(self, table: str) -> bool:
+        """Return whether the dataset has a table."""
+        return self.table_cache.has(table)
 
 
 class DatasetViews:

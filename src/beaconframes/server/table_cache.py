@@ -179,9 +179,13 @@ class TableCache:
         assert table is not None
         return table
 
+    def has(self, name: str) -> bool:
+        """Return whether the dataset has the table *name*."""
+        return name in self._table_sizes
+
     def require(self, name: str) -> None:
         """Raise TableAbsent if the dataset does not have the table *name*."""
-        if name not in self._table_sizes:
+        if not self.has(name):
             raise TableAbsent(AbsentTable(name, self._kind))
 
     def _get_window(

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from beaconframes.schema import Table, Text, Wei
+from beaconframes.schema.decode_checked import build_absence_error
+from beaconframes.schema.envelope_context import DATASET_MEMBER
 from beaconframes.v2._columns import FINALITY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import polars as pl
+
+    from beaconframes.calendar import Chain
+    from beaconframes.schema import EnvelopeContext
 
 
 class RewardColumns(Table):
-    """Rewards by duty. Penalties and missed rewards are positive amounts."""
+    """Rewards by duty. Penalties and missed rewards are positive amounts.
 
-    total_wei = Wei("Rewards less penalties; may be negative.", wire="total", text=True)
-    total_reward_wei = Wei("Sum of all rewards.", wire="total_reward", text=True)
+    Without an execution node, an index does not have what blocks paid: such sums are null. A null
+    of another service is an error.
+    """
+
+    total_wei = Wei(
+        "Rewards less penalties; may be negative.", wire="total", text=True, nullable=True
+    )
+    total_reward_wei = Wei("Sum of all rewards.", wire="total_reward", text=True, nullable=True)
     total_penalty_wei = Wei(
         "Sum of all penalties, a positive amount.", wire="total_penalty", text=True
     )
-    total_missed_wei = Wei("Sum of all missed rewards.", wire="total_missed", text=True)
+    total_missed_wei = Wei(
+        "Sum of all missed rewards.", wire="total_missed", text=True, nullable=True
+    )
     attestation_total_wei = Wei(
         "Attestations: rewards less penalties.", wire="attestation.total", text=True
     )
@@ -30,7 +50,10 @@ class RewardColumns(Table):
         text=True,
     )
     attestation_head_missed_wei = Wei(
-        "Missed rewards of head votes.", wire="attestation.head.missed_reward", text=True
+        "Missed rewards of head votes.",
+        wire="attestation.head.missed_reward",
+        text=True,
+        nullable=True,
     )
     attestation_source_total_wei = Wei(
         "Source votes: rewards less penalties.", wire="attestation.source.total", text=True
@@ -44,7 +67,10 @@ class RewardColumns(Table):
         text=True,
     )
     attestation_source_missed_wei = Wei(
-        "Missed rewards of source votes.", wire="attestation.source.missed_reward", text=True
+        "Missed rewards of source votes.",
+        wire="attestation.source.missed_reward",
+        text=True,
+        nullable=True,
     )
     attestation_target_total_wei = Wei(
         "Target votes: rewards less penalties.", wire="attestation.target.total", text=True
@@ -58,7 +84,10 @@ class RewardColumns(Table):
         text=True,
     )
     attestation_target_missed_wei = Wei(
-        "Missed rewards of target votes.", wire="attestation.target.missed_reward", text=True
+        "Missed rewards of target votes.",
+        wire="attestation.target.missed_reward",
+        text=True,
+        nullable=True,
     )
     attestation_inactivity_leak_penalty_wei = Wei(
         "Penalties while the chain does not finalize.",
@@ -89,11 +118,14 @@ class RewardColumns(Table):
     sync_committee_missed_wei = Wei(
         "Missed rewards of members.", wire="sync_committee.missed_reward", text=True
     )
-    proposal_total_wei = Wei("Proposals: rewards of both layers.", wire="proposal.total", text=True)
+    proposal_total_wei = Wei(
+        "Proposals: rewards of both layers.", wire="proposal.total", text=True, nullable=True
+    )
     proposal_execution_layer_reward_wei = Wei(
         "Priority fees, or the payment of the builder.",
         wire="proposal.execution_layer_reward",
         text=True,
+        nullable=True,
     )
     proposal_attestation_inclusion_reward_wei = Wei(
         "Rewards for including attestations.",
@@ -117,5 +149,19 @@ class RewardColumns(Table):
         "Execution-layer rewards of missed blocks.",
         wire="proposal.missed_el_reward",
         text=True,
+        nullable=True,
     )
     finality = Text(FINALITY, final_when="finalized")
+
+    @classmethod
+    def decode(
+        cls, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
+    ) -> pl.DataFrame:
+        """Return the rows; raise SchemaError for a null that no index of a node explains."""
+        rows = super().decode(pages, chain, contexts)
+        if not any(DATASET_MEMBER in context.members for context in contexts):
+            for column in cls.columns:
+                is_null = rows[column.name].is_null()
+                if column.nullable and column.name.endswith("_wei") and is_null.any():
+                    raise build_absence_error(cls.spec, column, is_null.arg_max() or 0)
+        return rows

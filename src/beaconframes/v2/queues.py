@@ -33,6 +33,7 @@ class Queues(Table):
         "Sum of these deposits; in the old shape, with top-ups.",
         wire="deposit_queue.deposit_balance",
         text=True,
+        nullable=True,  # A node does not state it before Electra.
     )
     topup_count = Count(
         "Waiting deposits for existing validators; null in the old shape.",
@@ -65,7 +66,9 @@ class Queues(Table):
         "Length of that interval.", wire="deposit_queue.churn.interval_seconds", optional=True
     )
     exit_count = Count("Validators waiting to exit.", wire="exit_queue.count")
-    exit_balance_wei = Wei("Sum of their balances.", wire="exit_queue.balance", text=True)
+    exit_balance_wei = Wei(
+        "Sum of their balances.", wire="exit_queue.balance", text=True, nullable=True
+    )
     exit_processed_epoch = Epoch(
         "Estimated epoch of the last exit; null in the old shape.",
         wire="exit_queue.estimated_processed_at.epoch",

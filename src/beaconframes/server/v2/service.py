@@ -12,6 +12,7 @@ import msgspec
 from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.pagination import PAGE_SIZE
+from beaconframes.schema.envelope_context import DATASET_MEMBER
 from beaconframes.server.coverage import require_covered
 from beaconframes.server.dataset_view import SCANNED_TABLES
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
@@ -27,6 +28,7 @@ from beaconframes.server.v2.rows import (
 )
 from beaconframes.server.v2.tiers import find_denial
 from beaconframes.v2 import ENDPOINTS
+from beaconframes.v2._reward_columns import RewardColumns
 from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
 
 if TYPE_CHECKING:
@@ -144,6 +146,8 @@ class ServiceV2:
         if endpoint.name not in WITHOUT_RANGE:
             answered = find_range(endpoint, fields, view)
             parts = {"range": msgspec.Raw(msgspec.json.encode(answered)), **parts}
+        if not view.is_simulated and issubclass(endpoint.table, RewardColumns):
+            parts[DATASET_MEMBER] = msgspec.Raw(b'"partial"')
         return msgspec.json.encode({"data": msgspec.Raw(data), **parts})
 
     def select_page(

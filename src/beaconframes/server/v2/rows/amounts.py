@@ -20,6 +20,12 @@ def gwei_to_wei(gwei: pl.Expr) -> pl.Expr:
     return (gwei.cast(pl.Int128) * GWEI).cast(pl.Decimal(28, 0))
 
 
+def sum_known(name: str) -> pl.Expr:
+    """Return the sum of a column, null if one of its values is unknown."""
+    column = pl.col(name)
+    return pl.when(~column.is_null().any()).then(column.sum()).alias(name)
+
+
 def build_credential_columns() -> dict[str, pl.Expr]:
     """Return type, prefix and address of the column ``withdrawal_credentials``."""
     text = pl.col("withdrawal_credentials")

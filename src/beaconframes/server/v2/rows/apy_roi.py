@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.server.v2.rows.amounts import sum_known
 from beaconframes.server.v2.rows.rewards import (
     EXECUTION,
     MISSED_CONSENSUS,
@@ -51,16 +52,21 @@ def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
     stake = pl.col("stake").sum() / epochs
     years = pl.col("epochs_per_year").first() / epochs
     earned = {
-        "consensus_": pl.col("consensus").sum(),
-        "execution_": pl.col("execution").sum(),
-        "": pl.col("consensus").sum() + pl.col("execution").sum(),
+        "consensus_": sum_known("consensus"),
+        "execution_": sum_known("execution"),
+        "": sum_known("consensus") + sum_known("execution"),
     }
-    missed = {layer: -pl.col(f"missed_{layer.rstrip('_')}").sum() for layer in earned if layer}
-    missed[""] = pl.sum_horizontal(missed.values())
+    missed = {layer: -sum_known(f"missed_{layer.rstrip('_')}") for layer in earned if layer}
+    missed[""] = pl.sum_horizontal(missed.values(), ignore_nulls=False)
     shares = {f"{layer}roi": reward / stake for layer, reward in earned.items()}
     shares |= {f"{layer}apy": reward / stake * years for layer, reward in earned.items()}
     shares |= {f"{layer}roi_missed": reward / stake for layer, reward in missed.items()}
     shares |= {f"{layer}apy_missed": reward / stake * years for layer, reward in missed.items()}
     # A set without stake has no yield; the API documents a number.
-    yields = pl.all().fill_nan(0).fill_null(0)
-    return rows.select(**shares).with_columns(yields, finality=pl.lit("finalized"))
+    has_stake = (pl.col("stake_sum") > 0).fill_null(value=False)
+    yields = pl.when(has_stake).then(pl.all()).otherwise(0.0)
+    return (
+        rows.select(stake_sum=pl.col("stake").sum(), **shares)
+        .with_columns(yields, finality=pl.lit("finalized"))
+        .drop("stake_sum")
+    )

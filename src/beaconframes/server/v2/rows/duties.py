@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.server.v2.rows.amounts import ZERO, derive_finality, gwei_to_wei
-from beaconframes.server.v2.rows.rewards import scan_missed_rewards
+from beaconframes.server.v2.rows.rewards import add_missed_rewards
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -18,8 +18,7 @@ TARGET, NO_TARGET = (pl.col(f"attestation_target_{kind}_gwei") for kind in ("rew
 LEAK = pl.col("finality_delay_penalty_gwei")
 
 NO_REWARD = {
-    vote: pl.col(f"attestation_{vote}_missed_gwei").fill_null(0)
-    for vote in ("head", "source", "target")
+    vote: pl.col(f"attestation_{vote}_missed_gwei") for vote in ("head", "source", "target")
 }
 
 PARTS: dict[str, pl.Expr] = {
@@ -52,8 +51,11 @@ def derive_attestations(view: View) -> pl.LazyFrame:
         .drop("time")
         .rename({"attester_slot": "slot"})
         .join(keys, on="validator_index", how="left")
-        .join(income.drop("time"), on=["validator_index", "epoch"], how="left")
-        .join(scan_missed_rewards(view), on=["validator_index", "epoch"], how="left")
+        .join(
+            add_missed_rewards(view, income.drop("time")),
+            on=["validator_index", "epoch"],
+            how="left",
+        )
         .join(count_blocks(view, "blocks_before"), on="slot", how="left")
         .join(
             count_blocks(view, "blocks_until").rename({"slot": "inclusion_slot"}),
@@ -73,29 +75,47 @@ def derive_attestations(view: View) -> pl.LazyFrame:
     )
 
 
-MISSED = pl.Schema(dict.fromkeys(("epoch", "slot", "validator_index"), pl.Int64))
-LATE = pl.Schema(dict.fromkeys((*MISSED, "inclusion_slot"), pl.Int64))
+MISSED, LATE = "missed_attestation_events", "late_attestation_events"
+"""Attestations of final epochs that no block includes, or one after more than one slot.
+
+A dataset without these tables has all attestations.
+"""
 
 
-def scan_missed(view: View) -> pl.LazyFrame:
-    """Return the attestations of final epochs that no block includes."""
-    return view.scan("missed_attestation_events", MISSED)
-
-
-def scan_late(view: View) -> pl.LazyFrame:
-    """Return the attestations of final epochs that are included after more than one slot."""
-    return view.scan("late_attestation_events", LATE)
+def has_late_events(view: View) -> bool:
+    """Return whether there are tables of missed and late attestations."""
+    return view.has_table(MISSED) and view.has_table(LATE)
 
 
 def count_attestations(view: View) -> pl.LazyFrame:
-    """Return how many validators had to attest in each slot, and how many were included.
+    """Return how many validators had to attest in each slot, and how many were included."""
+    included = (pl.col("status") == "included").sum().cast(pl.Int64)
+    attestations, final = view.scan("attestations"), view.head.finalized_epoch
+    if has_late_events(view):
+        recent = attestations.filter(pl.col("epoch") > final)
+        old = [count_old_attestations(view)]
+    else:
+        recent, old = attestations, []
+    recent_counts = recent.group_by(slot="attester_slot").agg(
+        assigned=pl.len().cast(pl.Int64), missed=pl.len().cast(pl.Int64) - included
+    )
+    return pl.concat([*old, recent_counts]).select(
+        "slot",
+        attestation_assigned="assigned",
+        attestation_missed="missed",
+        attestation_successful=pl.col("assigned") - pl.col("missed"),
+    )
+
+
+def count_old_attestations(view: View) -> pl.LazyFrame:
+    """Return assigned and missed attestations of final epochs, one row per slot.
 
     The validators of an epoch are divided evenly among its slots; the first slots have the rest.
     """
     length, final = view.chain.slots_per_epoch, view.head.finalized_epoch
     share, rest = pl.col("validators_count") // length, pl.col("validators_count") % length
-    missed = scan_missed(view).group_by("slot").agg(missed=pl.len().cast(pl.Int64))
-    counts = (
+    missed = view.scan(MISSED).group_by("slot").agg(missed=pl.len().cast(pl.Int64))
+    return (
         view.scan("epochs")
         .filter(pl.col("epoch") <= final)
         .select("epoch", share=share, rest=rest, position=pl.int_ranges(0, length))
@@ -106,17 +126,6 @@ def count_attestations(view: View) -> pl.LazyFrame:
         )
         .join(missed, on="slot", how="left")
         .with_columns(pl.col("missed").fill_null(0))
-    )
-    included = (pl.col("status") == "included").sum().cast(pl.Int64)
-    recent = view.scan("attestations").filter(pl.col("epoch") > final)
-    recent_counts = recent.group_by(slot="attester_slot").agg(
-        assigned=pl.len().cast(pl.Int64), missed=pl.len().cast(pl.Int64) - included
-    )
-    return pl.concat([counts, recent_counts]).select(
-        "slot",
-        attestation_assigned="assigned",
-        attestation_missed="missed",
-        attestation_successful=pl.col("assigned") - pl.col("missed"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.set_members import list_parties, scan_entities
 from beaconframes.schema import Count, Fraction, Json, Table, Text
 from beaconframes.server.v2.rows.performance import SUMS, add_scores, derive_rows_to_sum
@@ -35,8 +36,16 @@ class PartyRecord(Table):
 
 def derive_rows(view: View) -> pl.LazyFrame:
     """Return duties and entity, one row per validator per finalized epoch."""
+    require_names(view)
     names = scan_entities(view).with_columns(pl.col("entity", "sub_entity").fill_null(UNNAMED))
     return derive_rows_to_sum(view).join(names, on="validator_index", how="left")
+
+
+def require_names(view: View) -> None:
+    """Raise TableAbsent if the names of validators are unknown, as for a node."""
+    is_named = pl.col("name").is_not_null().any()
+    if not view.is_simulated and not view.scan("validators").select(is_named).collect().item():
+        raise TableAbsent(AbsentTable("entity_names"))
 
 
 def summarize(rows: pl.LazyFrame, *more: str) -> pl.LazyFrame:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.machine_names import NAMES
+from beaconframes.server.v2.rows.machine_names import NAMES, require_simulated
 from beaconframes.v2.machine_metrics import PROCESSES, MachineMetrics
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ SYSTEM, VALIDATOR, NODE = (pl.col("process") == process for process in PROCESSES
 
 def derive_rows(view: View) -> pl.LazyFrame:
     """Return readings, one row per machine, process and time; counters grow, gauges oscillate."""
+    require_simulated(view, "machine_metrics")
     slots = [max(view.head.slot - n * SLOTS_BETWEEN, 0) for n in reversed(range(READINGS))]
     readings = pl.LazyFrame({"nth": range(READINGS), "slot": slots})
     seconds, wave = pl.col("nth") * 300, pl.col("nth") % 4

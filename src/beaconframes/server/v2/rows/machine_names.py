@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
+
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 NAMES = ("attic-node", "basement-node", "garden shed (backup)")
 
 
-def derive_rows(view: View) -> pl.LazyFrame:  # noqa: ARG001 - the signature of all tables
+def require_simulated(view: View, table: str) -> None:
+    """Raise TableAbsent for a real chain, which has no fictional operator."""
+    if not view.is_simulated:
+        raise TableAbsent(AbsentTable(table))
+
+
+def derive_rows(view: View) -> pl.LazyFrame:
     """Return the names of the machines, the same for every API key."""
+    require_simulated(view, "machine_names")
     return pl.LazyFrame({"machine": NAMES})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import polars.selectors as cs
 
-from beaconframes.server.v2.rows.duties import count_blocks, scan_late, scan_missed
+from beaconframes.server.v2.rows.duties import LATE, MISSED, count_blocks, has_late_events
 from beaconframes.server.v2.rows.rewards import scan_income
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def derive_duties(view: View) -> pl.LazyFrame:
     is_active = (pl.col("activation_epoch") <= pl.col("epoch")) & (
         pl.col("epoch") < pl.col("exit_epoch").fill_null(2**62)
     )
-    is_missed = pl.col("is_missed").is_not_null()
+    is_missed = pl.col("is_missed")
     lifetimes = view.scan("validators").select("validator_index", "activation_epoch", "exit_epoch")
     reward, penalty = pl.col("sync_committee_reward_gwei"), pl.col("sync_committee_penalty_gwei")
     key = ["validator_index", "epoch"]
@@ -95,6 +95,11 @@ def derive_duties(view: View) -> pl.LazyFrame:
         .otherwise(0)
     )
     slots = view.chain.slots_per_epoch
+    defaults = []
+    if has_late_events(view):
+        in_time = pl.col("is_missed").is_null()
+        defaults = [pl.when(in_time).then(1.0).otherwise(pl.col(n)).alias(n) for n in AVERAGES]
+        defaults.append(pl.col("is_missed").fill_null(value=False))
     return (
         scan_income(view)
         .with_columns(period=pl.col("epoch") // view.chain.epochs_per_sync_period)
@@ -108,13 +113,13 @@ def derive_duties(view: View) -> pl.LazyFrame:
         .join(derive_proposals(view), on=key, how="left", maintain_order="left")
         .join(lifetimes, on="validator_index", how="left", maintain_order="left")
         .join(derive_delays(view), on=key, how="left", maintain_order="left")
-        .with_columns(**correct)
+        .with_columns(*defaults, **correct)
         .with_columns(
             is_active=is_active, is_included=is_active & ~is_missed, is_missed=is_active & is_missed
         )
         .select(
             *key,
-            *(pl.when("is_included").then(pl.col(n).fill_null(1.0)).alias(n) for n in AVERAGES),
+            *(pl.when("is_included").then(pl.col(n)).alias(n) for n in AVERAGES),
             cs.starts_with("correct_").cast(pl.Int64),
             cs.starts_with("correct_").cast(pl.Int64).name.prefix("valuable_"),
             cs.starts_with("proposals_").fill_null(0),
@@ -169,20 +174,36 @@ AVERAGES = ("average_inclusion_delay", "average_inclusion_delay_without_missed_s
 
 
 def derive_delays(view: View) -> pl.LazyFrame:
-    """Return misses and delays, one row per validator and epoch whose delay is not 1 slot."""
+    """Return whether an attestation was missed, and its delays, one row per validator and epoch.
+
+    With tables of missed and late attestations, a row that is not here was included after 1 slot.
+    """
+    slot = pl.col("slot")
+    if has_late_events(view):
+        rows = [
+            view.scan(LATE).with_columns(is_missed=pl.lit(value=False)),
+            view.scan(MISSED).with_columns(is_missed=pl.lit(value=True)),
+        ]
+        attestations = pl.concat(rows, how="diagonal")
+    else:
+        attestations = view.scan("attestations").select(
+            "validator_index",
+            "epoch",
+            "inclusion_slot",
+            slot="attester_slot",
+            is_missed=pl.col("status") == "missed",
+        )
     until = count_blocks(view, "until").rename({"slot": "inclusion_slot"})
-    late = (
-        scan_late(view)
-        .join(count_blocks(view, "before"), on="slot", how="left")
+    return (
+        attestations.join(count_blocks(view, "before"), on="slot", how="left")
         .join(until, on="inclusion_slot", how="left")
         .select(
             "validator_index",
             "epoch",
-            average_inclusion_delay=(pl.col("inclusion_slot") - pl.col("slot")).cast(pl.Float64),
+            "is_missed",
+            average_inclusion_delay=(pl.col("inclusion_slot") - slot).cast(pl.Float64),
             average_inclusion_delay_without_missed_slots=(pl.col("until") - pl.col("before")).cast(
                 pl.Float64
             ),
         )
     )
-    missed = scan_missed(view).select("validator_index", "epoch", is_missed=pl.lit(value=True))
-    return pl.concat([late, missed], how="diagonal")

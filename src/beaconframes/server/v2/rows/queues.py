@@ -11,7 +11,7 @@ import polars as pl
 
 from beaconframes.schema import Count, Epoch, Hex, Table, Text, UnixTime, Wei
 from beaconframes.server.v2.rows.amounts import ZERO, gwei_to_wei
-from beaconframes.server.v2.rows.slot_withdrawals import EVENT, MANUAL
+from beaconframes.server.v2.rows.queue_events import EVENT, MANUAL
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 GWEI = 10**9
 MIN_CHURN, MAX_CHURN = 128 * GWEI, 256 * GWEI
 CHURN_QUOTIENT = 2**16
+KNOWN_CHAINS = ("mainnet", "hoodi")
 LOOKAHEAD = 5
 """Minimum number of epochs until an activation or exit takes effect."""
 WITHDRAWABILITY_DELAY = 256
@@ -38,7 +39,12 @@ class ValidatorQueueRecord(Table):
 
 
 def derive_churn(view: View) -> pl.LazyFrame:
-    """Return the amount in gwei that each queue processes per epoch, one row."""
+    """Return the amount in gwei that each queue processes per epoch, one row.
+
+    The limits are those of public chains; of a chain with other constants the amount is null.
+    """
+    if not (view.is_simulated or view.chain.name in KNOWN_CHAINS):
+        return pl.LazyFrame({"churn": [None]}, schema={"churn": pl.Int64})
     active = view.scan("epochs").sort("epoch").tail(1).select("eligible_ether_gwei")
     share = pl.col("eligible_ether_gwei") // CHURN_QUOTIENT
     return active.select(churn=(share - share % GWEI).clip(MIN_CHURN, MAX_CHURN))
@@ -80,7 +86,13 @@ def derive_places(view: View) -> pl.LazyFrame:
 
 
 def derive_pending_requests(view: View) -> pl.LazyFrame:
-    """Return the withdrawal requests that are not paid yet, one row for all."""
+    """Return the withdrawal requests that are not paid yet, one row for all.
+
+    Blocks of a real chain do not show which requests are valid: all is null.
+    """
+    if not view.is_simulated:
+        names = ("request_count", "requested_gwei", "paid")
+        return pl.LazyFrame({name: [None] for name in names}, schema=dict.fromkeys(names, pl.Int64))
     paid = view.scan("manual_withdrawal_events", MANUAL).drop("slot")
     pending = (
         view.scan("withdrawal_request_events", EVENT)
@@ -91,7 +103,7 @@ def derive_pending_requests(view: View) -> pl.LazyFrame:
     return pending.select(
         request_count=pl.len().cast(pl.Int64),
         requested_gwei=pl.col("amount_gwei").sum(),
-        paid=latest + LOOKAHEAD + WITHDRAWABILITY_DELAY,
+        paid=(latest + LOOKAHEAD + WITHDRAWABILITY_DELAY).fill_null(LOOKAHEAD + view.head.epoch),
     )
 
 
@@ -100,12 +112,12 @@ QUEUES = {"pending": "deposit", "exiting": "exit", "slashing": "exit"}
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
-    """Return the queues, one row; top-ups and consolidations are 0."""
+    """Return the queues, one row; a simulated chain has no top-ups, others do not state them."""
     earliest, chain, churn = LOOKAHEAD + view.head.epoch, view.chain, pl.col("churn")
     activated = estimate_epoch(view, pl.col("entering_balance_gwei"))
     exits = view.scan("validators").filter(pl.col("exit_epoch") > view.head.epoch)
     last_exit = exits.select(exited=pl.col("exit_epoch").max().fill_null(earliest))
-    exited, paid = pl.col("exited"), pl.col("paid").fill_null(earliest)
+    exited, paid = pl.col("exited"), pl.col("paid")
     seconds = int(chain.seconds_per_slot * chain.slots_per_epoch)
     return (
         view.scan("validator_queue")
@@ -115,8 +127,8 @@ def derive_rows(view: View) -> pl.LazyFrame:
         .with_columns(
             deposit_count="entering_count",
             deposit_balance_wei=gwei_to_wei(pl.col("entering_balance_gwei")),
-            topup_count=0,
-            topup_balance_wei=ZERO,
+            topup_count=pl.lit(0 if view.is_simulated else None, pl.Int64),
+            topup_balance_wei=ZERO if view.is_simulated else pl.lit(None, pl.Decimal(28, 0)),
             deposit_processed_epoch=activated,
             deposit_processed_time=chain.time_expr("epoch", activated),
             deposit_churn_wei=gwei_to_wei(churn),

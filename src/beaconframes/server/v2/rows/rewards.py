@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-import polars.selectors as cs
 
-from beaconframes.server.v2.rows.amounts import gwei_to_wei
+from beaconframes.server.v2.rows.amounts import ZERO, gwei_to_wei, sum_known
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 
 def sum_gwei(*names: str) -> pl.Expr:
-    """Return the sum of the named parts of the income, in gwei."""
-    return pl.sum_horizontal(pl.col(f"{name}_gwei") for name in names)
+    """Return the sum of the named parts of the income, in gwei; null if one is unknown."""
+    return pl.sum_horizontal((pl.col(f"{name}_gwei") for name in names), ignore_nulls=False)
 
 
 HEAD, SOURCE, TARGET = (f"attestation_{vote}_reward" for vote in ("head", "source", "target"))
@@ -26,16 +25,7 @@ INCLUDED_SYNC = "proposer_sync_inclusion_reward"
 INCLUDED_SLASHING = "proposer_slashing_inclusion_reward"
 SLASHED = "slashing_penalty"
 
-MISSED_SCHEMA = pl.Schema(
-    dict.fromkeys(
-        (
-            "epoch",
-            "validator_index",
-            *(f"attestation_{vote}_missed_gwei" for vote in ("head", "source", "target")),
-        ),
-        pl.Int64,
-    )
-)
+MISSED_REWARDS = "missed_reward_events"
 NO_HEAD_REWARD, NO_SOURCE_REWARD, NO_TARGET_REWARD = (
     f"attestation_{vote}_missed" for vote in ("head", "source", "target")
 )
@@ -47,7 +37,6 @@ PROPOSED = (
 )
 REWARD = gwei_to_wei(sum_gwei(HEAD, SOURCE, TARGET, SYNC)) + PROPOSED
 PENALTY = gwei_to_wei(sum_gwei(NO_SOURCE, NO_TARGET, LEAK, NO_SYNC, SLASHED))
-NONE = pl.lit(0, pl.Decimal(28, 0))
 MISSED_EXECUTION = pl.col("missed_producer_reward_wei")
 MISSED_CONSENSUS = gwei_to_wei(
     # A seat that does not sign loses as much as it would have earned.
@@ -64,7 +53,7 @@ PARTS: dict[str, pl.Expr] = {
     ),
     "attestation_head_total": gwei_to_wei(sum_gwei(HEAD)),
     "attestation_head_reward": gwei_to_wei(sum_gwei(HEAD)),
-    "attestation_head_penalty": NONE,
+    "attestation_head_penalty": ZERO,
     "attestation_head_missed": gwei_to_wei(sum_gwei(NO_HEAD_REWARD)),
     "attestation_source_total": gwei_to_wei(sum_gwei(SOURCE) - sum_gwei(NO_SOURCE)),
     "attestation_source_reward": gwei_to_wei(sum_gwei(SOURCE)),
@@ -115,30 +104,58 @@ def scan_income(view: View) -> pl.LazyFrame:
 def scan_rewards(view: View) -> pl.LazyFrame:
     """Return income with what the proposer received for its blocks: fees, or relay payments.
 
-    The priority fees in the income of V1 go to the builder of a block, if it has one.
+    The priority fees in the income of V1 go to the builder of a block, if it has one. Without
+    execution blocks, what a proposer received is null, and so is what a missed block would have
+    earned. Without the table of missed rewards, these are null.
     """
     key = ["validator_index", "epoch"]
     received = (
-        view.scan("execution_blocks")
-        .group_by(pl.col("proposer_index").alias("validator_index"), "epoch")
-        .agg(pl.col("producer_reward_wei").sum())
+        scan_payments(view)
+        .group_by(key)
+        .agg(sum_known("producer_reward_wei"), has_block=pl.lit(value=True))
     )
     return (
-        scan_income(view)
-        .drop("tx_fee_reward_wei")
+        add_missed_rewards(view, scan_income(view).drop("tx_fee_reward_wei"))
         .join(received, on=key, how="left", maintain_order="left")
-        .join(scan_missed_rewards(view), on=key, how="left", maintain_order="left")
         .join(derive_missed_blocks(view), on=key, how="left", maintain_order="left")
         .with_columns(
-            cs.ends_with("_missed_gwei").fill_null(0),
-            cs.ends_with("producer_reward_wei").fill_null(NONE),
+            pl.col(f"{NO_BLOCK}_gwei").fill_null(0),
+            pl.when("has_block").then("producer_reward_wei").otherwise(ZERO),
+            pl.when("has_missed").then("missed_producer_reward_wei").otherwise(ZERO),
         )
+        .drop("has_block", "has_missed")
     )
 
 
-def scan_missed_rewards(view: View) -> pl.LazyFrame:
-    """Return the rewards that votes missed, one row per validator and epoch with any."""
-    return view.scan("missed_reward_events", MISSED_SCHEMA)
+def scan_payments(view: View) -> pl.LazyFrame:
+    """Return what proposers received for canonical blocks, one row per block; null if unknown.
+
+    A block without a payload, from before the merge, paid nothing.
+    """
+    has_payload = pl.col("exec_block_number").is_not_null()
+    blocks = (
+        view.scan("blocks")
+        .filter(pl.col("status") == "proposed", pl.col("proposer_index").is_not_null())
+        .select("slot", "epoch", has_payload.alias("has_payload"), validator_index="proposer_index")
+    )
+    unknown = pl.lit(None, pl.Decimal(28, 0)).alias("producer_reward_wei")
+    if view.has_table("execution_blocks"):
+        payments = view.scan("execution_blocks").select("slot", "producer_reward_wei")
+        blocks = blocks.join(payments, on="slot", how="left", maintain_order="left")
+    else:
+        blocks = blocks.with_columns(unknown)
+    payment = pl.when("has_payload").then("producer_reward_wei").otherwise(ZERO)
+    return blocks.select("slot", "epoch", "validator_index", payment)
+
+
+def add_missed_rewards(view: View, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return *rows* of validators and epochs with what their votes missed; null if unknown."""
+    names = [f"{name}_gwei" for name in (NO_HEAD_REWARD, NO_SOURCE_REWARD, NO_TARGET_REWARD)]
+    if not view.has_table(MISSED_REWARDS):
+        return rows.with_columns(pl.lit(None, pl.Int64).alias(name) for name in names)
+    missed = view.scan(MISSED_REWARDS).select("validator_index", "epoch", *names)
+    joined = rows.join(missed, ["validator_index", "epoch"], how="left", maintain_order="left")
+    return joined.with_columns(pl.col(*names).fill_null(0))
 
 
 def derive_missed_blocks(view: View) -> pl.LazyFrame:
@@ -154,7 +171,7 @@ def derive_missed_blocks(view: View) -> pl.LazyFrame:
         .agg(is_missed=~is_canonical.any())
     )
     cl_reward = sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward").sum()
-    el_reward = pl.col("producer_reward_wei").cast(pl.Int128)
+    el_reward = sum_known("producer_reward_wei").cast(pl.Int128)
     missed = pl.col("missed")
     return (
         slots.filter("is_missed")
@@ -162,15 +179,17 @@ def derive_missed_blocks(view: View) -> pl.LazyFrame:
         .agg(missed=pl.len().cast(pl.Int64))
         .join(scan_income(view).group_by("epoch").agg(cl_reward=cl_reward), on="epoch", how="left")
         .join(
-            view.scan("execution_blocks")
+            scan_payments(view)
+            .with_columns(pl.col("producer_reward_wei").cast(pl.Int128))
             .group_by("epoch")
-            .agg(el_reward=el_reward.sum(), blocks=pl.len().cast(pl.Int64)),
+            .agg(el_reward=el_reward, blocks=pl.len().cast(pl.Int64)),
             on="epoch",
             how="left",
         )
         .select(
             "epoch",
             "validator_index",
+            has_missed=pl.lit(value=True),
             proposal_cl_missed_gwei=pl.col("cl_reward") // pl.col("blocks") * missed,
             missed_producer_reward_wei=(pl.col("el_reward") // pl.col("blocks") * missed).cast(
                 pl.Decimal(28, 0)
@@ -185,10 +204,9 @@ def derive_rows_to_sum(view: View) -> pl.LazyFrame:
 
 
 def summarize(income: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the rewards of all rows together, one row."""
-    return income.select(
-        cs.ends_with("_gwei").sum(), EXECUTION.sum(), MISSED_EXECUTION.sum()
-    ).select(
+    """Return the rewards of all rows together, one row; a sum with an unknown part is null."""
+    names = [name for name in income.collect_schema() if name.endswith(("_gwei", "reward_wei"))]
+    return income.select(sum_known(name) for name in names).select(
         *(part.alias(f"{name}_wei") for name, part in PARTS.items()),
         finality=pl.lit("finalized"),
     )

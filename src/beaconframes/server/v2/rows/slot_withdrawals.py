@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.server.v2.rows.amounts import build_credential_columns, gwei_to_wei
+from beaconframes.server.v2.rows.queue_events import EVENT, MANUAL, mark_requests
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 
-EVENT = pl.Schema(dict.fromkeys(("slot", "validator_index", "amount_gwei"), pl.Int64))
-MANUAL = pl.Schema(dict.fromkeys(("slot", "validator_index", "request_slot"), pl.Int64))
 NO_COMPOUNDING = "validator has no compounding credentials"
 
 
@@ -22,7 +21,8 @@ def derive_rows(view: View) -> pl.LazyFrame:
 
     Then come what is not paid: the balance that a switch to compounding credentials queues as
     a deposit, and rejected requests. The shape of their stages is not published; this one is
-    plausible.
+    plausible. On a real chain, requests show neither whether they are rejected nor which
+    withdrawals pay them: the type of a partial withdrawal after the first request is null.
     """
     validators = view.scan("validators").select(
         "validator_index", "pubkey", "withdrawal_credentials", "withdrawable_epoch"
@@ -43,6 +43,10 @@ def derive_rows(view: View) -> pl.LazyFrame:
         ],
         how="diagonal",
     )
+    if not view.is_simulated:
+        rows = mark_requests(view, rows)
+    is_unknown = pl.lit(value=False) if view.is_simulated else pl.col("follows_request") & ~is_full
+    is_unknown &= pl.col("type").is_null()
     is_rejected = pl.col("reject_reason").is_not_null()
     return (
         rows.join(
@@ -54,10 +58,14 @@ def derive_rows(view: View) -> pl.LazyFrame:
         .join(validators, on="validator_index", how="left", maintain_order="left")
         .sort("slot", maintain_order=True)
         .with_columns(
-            type=pl.coalesce("type", pl.when(is_manual).then(pl.lit("manual")), swept),
+            type=pl.when(~is_unknown).then(
+                pl.coalesce("type", pl.when(is_manual).then(pl.lit("manual")), swept)
+            ),
             amount_wei=gwei_to_wei(pl.col("amount_gwei")),
             status=pl.when(is_rejected).then(pl.lit("rejected")).otherwise(pl.lit("completed")),
-            stage_history=pl.when(is_rejected)
+            stage_history=pl.when(is_unknown)
+            .then(None)
+            .when(is_rejected)
             .then(pl.format("[{}]", describe_stage("rejected", "slot")))
             .when(is_manual)
             .then(pl.format("[{},{}]", queued, done))
