@@ -251,7 +251,13 @@ def filter_covered(
     rows: pl.DataFrame, grid: Grid, covered: Covered, *, inside: bool = True
 ) -> pl.DataFrame:
     """Return the *rows* that are covered, or with ``inside=False`` the others."""
+    if rows.is_empty():
+        return rows
     intervals = [(subject, *part) for subject, parts in covered.items() for part in parts]
+    if grid.subject is None and list(covered) == [WHOLE_CHAIN] and len(intervals) == 1 and inside:
+        # Without a query, because an index stores many small frames.
+        _, first, last = intervals[0]
+        return rows.filter(rows[grid.unit].is_between(first, last).fill_null(value=False))
     schema = {"subject": pl.String, "first": pl.Int64, "last": pl.Int64}
     starts = pl.DataFrame(intervals, schema=schema, orient="row").sort("first")
     cells = rows.select(
