@@ -42,6 +42,9 @@ LOADED_TABLES = {
     "deposit_requests": "slots",
     "deposit_events": "income_history",
     "transfer_events": "income_history",
+    "switch_events": "income_history",
+    "missed_reward_events": "income_history",
+    "execution_requests": "slots",
     "epoch_moves": "income_history",
     "unexplained_changes": "income_history",
 }

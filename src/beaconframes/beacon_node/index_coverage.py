@@ -137,6 +137,7 @@ BLOCK_TABLES = (
     "voluntary_exits",
     "slot_deposits",
     "deposit_requests",
+    "execution_requests",
     "slot_withdrawals",
     "validator_withdrawals",
     "bls_changes",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.index")
 
+
 class IndexProgress(NamedTuple):
     """An epoch that was stored, and how many are."""
 

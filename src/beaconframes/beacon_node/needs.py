@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,13 +13,14 @@ from beaconframes.beacon_node.execution_tables import DEPOSITS, READINGS
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Envelope
+from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.endpoint.set_members import resolve_members
 from beaconframes.server.v2.rows import ROWS
 from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from beaconframes.calendar import Unit
     from beaconframes.endpoint import Call, Endpoint, View
@@ -72,21 +74,32 @@ class Needs:
 class _TableRecorder:
     """A view without rows, which records the tables that are scanned."""
 
-    def __init__(self, view: View) -> None:
+    is_simulated = False
+
+    def __init__(self, view: View, can_answer: Callable[[str], bool]) -> None:
         self.view, self.tables = view, set[str]()
         self.chain, self.head = view.chain, view.head
+        self.has_table = can_answer
 
     def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return no rows."""
         if schema is None:
             self.tables.add(table)
-        return pl.LazyFrame(schema=schema or _SCHEMAS[table])
+        if schema is None:
+            indexed = INDEXED_TABLES.get(table)
+            schema = indexed.table.schema() if indexed else _SCHEMAS[table]
+        return pl.LazyFrame(schema=schema)
 
 
-def find_needs(endpoint: Endpoint, calls: Iterable[Call], view: View) -> Needs:
-    """Return what *calls* of an *endpoint* need; *view* has the chain and its head."""
+def find_needs(
+    endpoint: Endpoint, calls: Iterable[Call], view: View, can_answer: Callable[[str], bool]
+) -> Needs:
+    """Return what *calls* of an *endpoint* need; *view* has the chain and its head.
+
+    Where rows follow also without a table, *can_answer* decides whether it is needed.
+    """
     listed = list(calls)
-    tables = set(find_tables(endpoint, view))
+    tables = set(find_tables(endpoint, view, can_answer))
     derived = {name for name in tables if name in _SOURCES and name not in INDEXED_TABLES}
     for name in derived:
         tables |= set(_SOURCES[name])
@@ -100,13 +113,15 @@ def find_needs(endpoint: Endpoint, calls: Iterable[Call], view: View) -> Needs:
     return Needs(frozenset(tables), epochs, indices, pubkeys, frozenset(addresses))
 
 
-def find_tables(endpoint: Endpoint, view: View) -> set[str]:
+def find_tables(endpoint: Endpoint, view: View, can_answer: Callable[[str], bool]) -> set[str]:
     """Return the tables from which the answers of *endpoint* are computed."""
     if endpoint.envelope is not Envelope.V2:
         # Some loads have a narrower table for the same answers.
         return {_TABLES.get(endpoint.path, endpoint.table.table_name), VALIDATORS}
-    recorder = _TableRecorder(view)
-    ROWS[endpoint.name](recorder)  # type: ignore[arg-type]
+    recorder = _TableRecorder(view, can_answer)
+    # The local explorer states the reason of a refusal.
+    with suppress(TableAbsent):
+        ROWS[endpoint.name](recorder)  # type: ignore[arg-type]
     return {*recorder.tables, VALIDATORS}
 
 

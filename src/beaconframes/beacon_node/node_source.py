@@ -18,7 +18,7 @@ from beaconframes.beacon_node.execution_tables import (
     write_deposits,
     write_readings,
 )
-from beaconframes.beacon_node.index_coverage import REWARD_TABLES, add_companions
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, REWARD_TABLES, add_companions
 from beaconframes.beacon_node.needs import find_needs
 from beaconframes.beacon_node.state_tables import read_validators
 from beaconframes.endpoint import Head
@@ -120,6 +120,12 @@ class GrowingIndex:
             ) and self.server is not None:
                 self.server.service.refresh()
 
+    def can_answer(self, table: str) -> bool:
+        """Return whether the node can answer a table."""
+        if table in INDEXED_TABLES:
+            return self.node.can_index(table)
+        return table in DEPOSITS and self.node.find_ability(table).oldest_epoch is not None
+
     def _check(self, endpoint: Endpoint, needs: Needs) -> None:
         """Raise NotServed for tables that the node cannot answer."""
         capabilities = self.node.capabilities
@@ -212,5 +218,5 @@ class NodeSource(ApiSource):
         self._index.refresh()
         view = self._index.server.service.views.current()
         calls = self.plan(endpoint, arguments, chain_head)
-        self._index.prepare(endpoint, find_needs(endpoint, calls, view))
+        self._index.prepare(endpoint, find_needs(endpoint, calls, view, self._index.can_answer))
         yield from super().fetch_rows(endpoint, arguments, chain_head, served)

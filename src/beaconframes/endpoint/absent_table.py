@@ -18,13 +18,15 @@ ABSENT_TABLE_HEADER = "x-beaconframes-absent-table"
 DatasetKind: TypeAlias = Literal["dataset", "export", "simulation", "partial"]
 
 EXECUTION_TABLES = frozenset(
-    {"deposit_origin", "deposits", "execution_blocks", "execution_performance", "gas_fees"}
+    {"deposit_origin", "deposits", "execution_blocks", "execution_performance"}
 )
 """Tables that follow from the execution layer."""
 
+READING_TABLES = frozenset({"address_balances", "gas_fees"})
+"""Tables that describe the present, which an index does not store."""
+
 EXPLORER_TABLES = frozenset(
     {
-        "address_balances",
         "entity_names",
         "machine_metrics",
         "machine_names",
@@ -72,6 +74,11 @@ class AbsentTable:
             return (
                 "A beacon node alone does not have it. Index the chain with an execution node too, "
                 "or load the rows from another service"
+            )
+        if self.kind == "dataset" and self.table in READING_TABLES:
+            return (
+                "It describes the present. Load it from an execution node with bf.node, or from "
+                "another service"
             )
         if self.kind == "dataset" and self.table in EXPLORER_TABLES:
             return "No node has it. Load the rows from another service"
