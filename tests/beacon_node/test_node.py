@@ -39,6 +39,8 @@ LOADS = {
     "wall": lambda: bf.load_graffiti_wall(since=0, until=40),
     "sync_committees": lambda: bf.load_sync_committees([0]),
     "balances_v2": lambda: bf.v2.load_balances(CHOSEN, since=2, until=3),
+    "rewards_v2": lambda: bf.v2.load_rewards(CHOSEN, since=2, until=3),
+    "performance_v2": lambda: bf.v2.load_performance(CHOSEN, since=2, until=3),
 }
 
 
