@@ -9,6 +9,7 @@ from base64 import b64encode
 import pytest
 
 from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.execution import ExecutionApi
 from beaconframes.errors import BeaconframesError, ConfigError, UsageError
 from beaconframes.http.credentials import split_address
 
@@ -51,10 +52,33 @@ def test_credentials_are_sent_and_not_shown(kind, fault, caplog):
     assert [] == [needle for needle in NEEDLES if needle in shown or needle in logged]
 
 
-def connect(server, kind):
+@pytest.mark.parametrize("fault", ["401", "key_echo?code=400", "drop", "garbage"])
+@pytest.mark.parametrize("kind", ADDRESSES)
+def test_credentials_of_an_execution_node(kind, fault, caplog):
+    """The JSON-RPC gets them with the path as given, without a slash at its end."""
+    caplog.set_level(logging.DEBUG)
+    shown = ""
+    with FaultServer(fault) as server:
+        api = connect(server, kind, ExecutionApi)
+        try:
+            api.chain_id()
+        except BeaconframesError as error:
+            shown = dump(error)
+        shown += f"{api!r} {vars(api)!r} {vars(api.session)!r}"
+        api.close()
+
+    targets = {"password": "/", "query": f"/?apikey={PASSWORD}", "path": f"/v2/{TOKEN}"}
+    assert targets[kind] == server.seen[0].target
+    sent = server.seen[0].headers.get("authorization")
+    assert (f"Basic {BASIC}" if kind == "password" else None) == sent
+    logged = "\n".join(f"{record.getMessage()} {vars(record)!r}" for record in caplog.records)
+    assert [] == [needle for needle in NEEDLES if needle in shown or needle in logged]
+
+
+def connect(server, kind, api=BeaconApi):
     """Return the API of a server, with credentials in its address."""
     user, end, _ = ADDRESSES[kind]
-    return BeaconApi(f"http://{user}{server.url[7:]}{end}", clock=FastClock())
+    return api(f"http://{user}{server.url[7:]}{end}", clock=FastClock())
 
 
 def test_credentials_are_never_sent_unencrypted():

@@ -66,10 +66,14 @@ def read_payments(api: ExecutionApi, slots: Iterable[SlotBlock]) -> list[BlockPa
         if slot.status == PROPOSED and slot.block is not None
         if (payload := get_payload(slot.block.message.body)) is not None
     ]
-    blocks = api.read_blocks([payload.block_number for _, payload in chosen])
+    # Blocks without transactions paid nothing.
+    numbers = [payload.block_number for _, payload in chosen if payload.transactions]
+    found = dict(zip(numbers, api.read_blocks(numbers), strict=True))
     return [
-        _build_payment(api, slot, payload, block, receipts)
-        for (slot, payload), (block, receipts) in zip(chosen, blocks, strict=True)
+        _build_payment(api, slot, payload, *found[payload.block_number])
+        if payload.transactions
+        else BlockPayment(slot.slot, slot.proposer_index, payload, 0)
+        for slot, payload in chosen
     ]
 
 

@@ -55,7 +55,8 @@ class Credentials:
         if self._path is not None or self._query is not None:
             target = request.url.raw_path
             if self._path is not None:
-                target = self._path.reveal().encode() + target
+                # Without a route, the path is sent as it is: some servers do not know it with "/".
+                target = self._path.reveal().encode() + (b"" if target == b"/" else target)
             if self._query is not None:
                 sign = b"&" if b"?" in target else b"?"
                 target += sign + self._query.reveal().encode()
