@@ -51,6 +51,8 @@ class TestOrder:
             "state": None,
             "max_requests": None,
             "timeout": None,
+            "node": None,
+            "execution": None,
         }
         assert expected == dataclasses.asdict(current())
 
@@ -148,6 +150,7 @@ class TestValues:
             "STRICT": "Yes",
             "PROGRESS": "false",
             "MAX_REQUESTS": "50",
+            "NODE": f"https://user:{KEY}@node.example",
         }
         for name, text in variables.items():
             monkeypatch.setenv(f"BEACONFRAMES_{name}", text)
@@ -162,8 +165,10 @@ class TestValues:
             strict=True,
             progress=False,
             max_requests=50,
+            node=Secret(f"https://user:{KEY}@node.example"),
         )
         assert expected == current()
+        assert KEY not in repr(current())
 
     @pytest.mark.parametrize(
         ("text", "expected"),

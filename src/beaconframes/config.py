@@ -16,6 +16,8 @@ setting           variable                       meaning
 ``max_requests``  ``BEACONFRAMES_MAX_REQUESTS``  limit per call; None: no limit
 ``timeout``       ``BEACONFRAMES_TIMEOUT``       seconds for one request, or for it and a call
 ``state``         ``BEACONFRAMES_STATE``         folder of the shared rate limit, or false
+``node``          ``BEACONFRAMES_NODE``          the address of `bf.node`; never shown
+``execution``     ``BEACONFRAMES_EXECUTION``     its execution node; never shown
 ================  =============================  ==========================================
 
 An empty variable counts as unset.
@@ -51,7 +53,10 @@ _OPTIONAL = {
     "max_requests",
     "timeout",
     "state",
+    "node",
+    "execution",
 }
+_SECRETS = {"api_key", "node", "execution"}
 _BOOLEANS = {"offline", "strict", "progress"}
 _FOLDERS = {"store", "state"}
 _YES_NO = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -147,6 +152,8 @@ class Settings:
     max_requests: int | None = None
     timeout: float | tuple[float | None, float | None] | None = None
     state: Path | bool | None = None
+    node: Secret | None = None
+    execution: Secret | None = None
 
     def __post_init__(self) -> None:
         for name in _NAMES:
@@ -251,9 +258,9 @@ def is_loopback(host: str) -> bool:
 
 def _check_values(values: dict[str, Any], *, none_is_value: bool = True) -> dict[str, Any]:
     """Validate settings, and return them in their own types."""
-    # The key comes first, so that no traceback of a later error has it in a local variable.
-    if values.get("api_key") is not None:
-        values["api_key"] = Secret(values["api_key"])
+    # Secrets come first, so that no traceback of a later error has one in a local variable.
+    for name in _SECRETS & values.keys():
+        values[name] = _check_value(name, values[name], name)
     for name in values:
         if name not in _NAMES:
             similar = difflib.get_close_matches(name, _NAMES, n=1)
@@ -264,6 +271,16 @@ def _check_values(values: dict[str, Any], *, none_is_value: bool = True) -> dict
             )
     given = {n: value for n, value in values.items() if none_is_value or value is not None}
     return {name: _check_value(name, value, name) for name, value in given.items()}
+
+
+def hide_address(value: Any, source: str) -> Secret:
+    """Return the address of a node as a secret, because it may contain credentials."""
+    if not isinstance(value, str | Secret):
+        raise ConfigError(
+            f"{source} is not an address",
+            hint='Give the address of the node, such as "http://localhost:5052"',
+        )
+    return Secret(value, source=source, is_any_text=True)
 
 
 def _override(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
@@ -295,8 +312,8 @@ def _check_value(name: str, value: Any, source: str) -> Any:
     """Validate one setting, and return it in its own type; errors name its *source*."""
     if value is None and name in _OPTIONAL:
         return None
-    if name == "api_key":
-        return Secret(value, source=source)
+    if name in _SECRETS:
+        return Secret(value, source=source) if name == "api_key" else hide_address(value, source)
     if name == "url":
         try:
             return check_url(value)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import httpx
     from numpy.typing import NDArray
 
+    from beaconframes.config import Secret
     from beaconframes.http.rate_limiter import Clock
     from beaconframes.http.response import ResponsePage
 
@@ -105,7 +106,7 @@ class BeaconApi:
 
     def __init__(
         self,
-        url: str,
+        url: str | Secret,
         *,
         rate: float | None = None,
         max_concurrent: int = 8,

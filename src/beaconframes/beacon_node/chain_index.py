@@ -132,6 +132,18 @@ class ChainIndex:
         for task, _ in write_epochs(self.dataset, reader, amounts, tasks, executor):
             yield task
 
+    def create_tables(self, names: Iterable[str], *, chosen: bool) -> bool:
+        """Create tables that do not exist, without rows, and return whether any was created."""
+        existing = self.dataset.grids()
+        new = [INDEXED_TABLES[name] for name in names if name not in existing]
+        if new:
+            with self.dataset.writing() as writer:
+                for indexed in new:
+                    name, rows = indexed.table.table_name, indexed.table.empty()
+                    writer.add_covered(name, rows, indexed.grid(chosen=chosen), {})
+                    writer.add(name, rows)
+        return bool(new)
+
     def mark_unsettled(self, settled: int, last: int) -> None:
         """Note that rows after the *settled* epoch may change, if the *last* one is after it."""
         if last > settled:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.calendar import Chain
+    from beaconframes.config import Secret
     from beaconframes.consensus.spec import Spec
 
 STATES, ROUTES, REPLAY = "states", "routes", "replay"
@@ -68,10 +69,16 @@ class ChainStatus(NamedTuple):
 class NodeConnection:
     """A beacon node, and the execution node beside it."""
 
-    def __init__(self, url: str, execution: str | None = None) -> None:
-        """Check the addresses; no request is sent."""
-        self.api = BeaconApi(url)
-        self.execution = None if execution is None else ExecutionApi(execution)
+    def __init__(
+        self,
+        url: str | Secret,
+        execution: str | Secret | None = None,
+        *,
+        rate: float | None = None,
+    ) -> None:
+        """Check the addresses; no request is sent. *rate* limits the requests per second."""
+        self.api = BeaconApi(url, rate=rate)
+        self.execution = None if execution is None else ExecutionApi(execution, rate=rate)
 
     @property
     def url(self) -> str:
@@ -120,9 +127,9 @@ class NodeConnection:
         """Return whether the chain has at most *most* validators."""
         return not self.api.validators("head", [most])
 
-    def read_pending_deposits(self) -> list[dict[str, Any]] | None:
+    def read_pending_deposits(self, status: ChainStatus) -> list[dict[str, Any]] | None:
         """Return the queue of deposits at the head; None before Electra."""
-        epoch = self.spec.epoch_of(self.read_status().head_slot)
+        epoch = self.spec.epoch_of(status.head_slot)
         if epoch < self.spec.fork_epochs.get("electra", FAR_FUTURE_EPOCH):
             return None
         return self.api.pending_deposits("head")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from beaconframes.config import Secret
     from beaconframes.http.rate_limiter import Clock
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class ExecutionApi:
 
     def __init__(
         self,
-        url: str,
+        url: str | Secret,
         *,
         rate: float | None = None,
         max_concurrent: int = 8,

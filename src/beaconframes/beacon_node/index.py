@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -54,8 +55,13 @@ def run_tasks(
     build: Callable[[EpochTask], EpochResult],
     tasks: Sequence[EpochTask],
     executor: Executor | None = None,
+    *,
+    cancel: Callable[[], object] = lambda: None,
 ) -> Iterator[tuple[EpochTask, EpochResult]]:
-    """Yield the result of each task in order, while the next ones are under way."""
+    """Yield the result of each task in order, while the next ones are under way.
+
+    After an error or Ctrl-C, *cancel* must end the tasks that are under way.
+    """
     pending: deque[tuple[EpochTask, Any]] = deque()
     remaining = iter(tasks)
     with open_executor(executor) as submit:
@@ -67,6 +73,9 @@ def run_tasks(
                     return
                 task, future = pending.popleft()
                 yield task, future.result()
+        except BaseException:
+            cancel()
+            raise
         finally:
             for _, future in pending:
                 future.cancel()
@@ -79,7 +88,12 @@ def open_executor(executor: Executor | None) -> Iterator[Callable[..., Any]]:
         yield executor.submit
         return
     with open_threads() as threads:
-        yield threads.submit
+
+        def submit(function: Callable[..., Any], /, *arguments: Any) -> Any:
+            # The context has the timeouts of the load.
+            return threads.submit(copy_context().run, function, *arguments)
+
+        yield submit
 
 
 @contextmanager
@@ -104,7 +118,7 @@ def write_epochs(
     An interrupted run leaves whole epochs only; a later one continues after them.
     """
     build = partial(build_epoch, reader, amounts)
-    for task, result in run_tasks(build, tasks, executor):
+    for task, result in run_tasks(build, tasks, executor, cancel=reader.cancel):
         store_epoch(dataset, reader.spec.chain, task, result)
         yield task, result
 

@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+import polars as pl
+
+from beaconframes.active_periods import NOT_IN_DATASET, REASON
 from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.node_source import GrowingIndex, NodeSource
 from beaconframes.cache.local_store import store_folder
 from beaconframes.client import Explorer, set_explorer
+from beaconframes.client.quota import Quota
+from beaconframes.config import Secret, hide_address
 from beaconframes.config import current as current_settings
+from beaconframes.config import settings as settings_block
+from beaconframes.errors import ConfigError, UsageError
 from beaconframes.server.local_explorer import Server
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
+    from typing import Any, NoReturn
 
     from beaconframes.beacon_node.probe import Capabilities
+    from beaconframes.endpoint import Endpoint
+    from beaconframes.fetch.pipeline import LoadResult
 
 SMALL_REGISTRY = 10_000
 """Validators up to which an epoch is always indexed for all of them."""
@@ -28,37 +40,83 @@ class Node(Explorer):
 
     def __init__(
         self,
-        url: str,
+        url: str | Secret,
         *,
-        execution: str | None = None,
+        execution: str | Secret | None = None,
+        rate: float | None = None,
         store: bool | str | os.PathLike[str] | None = None,
+        frame: Literal["polars", "pandas"] | None = None,
+        strict: bool | None = None,
+        max_requests: int | None = None,
+        timeout: float | tuple[float | None, float | None] | None = None,
+        progress: bool | None = None,
     ) -> None:
         """Connect, and let loaders use the node."""
-        self.connection = NodeConnection(url, execution)
+        # As secrets, so that no traceback of an error below has the credentials.
+        url = hide_address(url, "url")
+        execution = None if execution is None else hide_address(execution, "execution")
+        self.is_closed = False
+        self.connection = NodeConnection(url, execution, rate=rate)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        spec, has_all = self.connection.spec, self.connection.has_few_validators(SMALL_REGISTRY)
-        chain_index = ChainIndex.open(
-            self._find_folder(store),
-            spec,
-            source=self.connection.url,
-            validators=None if has_all else (),
-            has_fixed_validators=False,
-            has_execution=execution is not None,
-        )
-        self.index = GrowingIndex(self.connection, chain_index, has_all_validators=has_all)
-        self.index.refresh()
-        self._server = self.index.server = Server(chain_index.dataset)
-        super().__init__(self._server.url, chain=spec.chain, store=False)
+        self._server: Server | None = None
+        try:
+            chain_index = self._open_index(current_settings(store=store).store)
+            self._server = self.index.server = Server(chain_index.dataset)
+            # These settings are for the service, not for the local explorer.
+            with settings_block(rate=None, offline=False):
+                super().__init__(
+                    self._server.url,
+                    chain=self.connection.chain,
+                    store=False,
+                    frame=frame,
+                    strict=strict,
+                    max_requests=max_requests,
+                    timeout=timeout,
+                    progress=progress,
+                )
+        except BaseException:
+            self._close_connections()
+            raise
         (session,) = self.source.sessions
         self.source = NodeSource(session, self.index)
         self.source.stated_headers.update(self._server.service.headers)
+        self.rate_limiter = self.connection.api.session.rate_limiter
         self.about = {"service": self.connection.url, "simulated": False}
         self._previous_explorer = set_explorer(self)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """Return what the node can answer."""
-        return self.connection.capabilities
+    def _open_index(self, store: Path | bool | None) -> ChainIndex:
+        """Open the index of the chain, and write its head."""
+        connection = self.connection
+        has_all = connection.has_few_validators(SMALL_REGISTRY)
+        self._is_stored = store is not False
+        chain_index = ChainIndex.open(
+            self._find_folder(store),
+            connection.spec,
+            source=connection.url,
+            validators=None if has_all else (),
+            has_fixed_validators=False,
+            has_execution=connection.execution is not None,
+        )
+        self.index = GrowingIndex(connection, chain_index, has_all_validators=has_all)
+        self.index.refresh()
+        return chain_index
+
+    def _find_folder(self, store: Path | bool | None) -> Path:
+        """Return the folder of the index: in the store, or a temporary one."""
+        if store is False:
+            self._temporary = tempfile.TemporaryDirectory(prefix="beaconframes-node-")
+            return Path(self._temporary.name) / "index"
+        root = store if isinstance(store, Path) else None
+        # With an execution node, the income of the same epochs has other values: the fees.
+        suffix = "" if self.connection.execution is None else "#execution"
+        return store_folder(root, self.connection.url + suffix, self.connection.chain)
+
+    def __reduce__(self) -> NoReturn:
+        """Raise a UsageError: connections cannot be pickled, and credentials must not be."""
+        raise UsageError(
+            "a connection to a node cannot be pickled or copied",
+            hint="Call bf.node in each process",
+        )
 
     def __repr__(self) -> str:
         """Return what the node can answer: client, head, oldest state, tables."""
@@ -68,34 +126,72 @@ class Node(Explorer):
         """Return the same as a table, for a notebook."""
         return self.capabilities._repr_html_()
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """Return what the node can answer."""
+        return self.connection.capabilities
+
+    @property
+    def requests(self) -> int:
+        """Return the number of requests sent to the node so far, including retries."""
+        return self.connection.request_count
+
+    @property
+    def store_path(self) -> Path | None:
+        """Return the folder of the stored epochs; None if they are not stored."""
+        return self.index.chain_index.dataset.path if self._is_stored else None
+
+    def read_quota(self) -> Quota:
+        """Return the requests of this connection: a node of your own has no quota."""
+        source = "the requests of this connection; your own node has no quota"
+        return Quota(self.connection.url, self.rate, used=self.requests, source=source)
+
+    def _load(self, endpoint: Endpoint, values: Mapping[str, Any], *, is_lazy: bool) -> LoadResult:
+        """Load the rows; gaps that the node cannot fill state the reason."""
+        if self.is_closed:
+            raise UsageError(
+                f"the connection to {self.connection.url} is closed",
+                hint="Call bf.node again, and load before it is closed",
+            )
+        result = super()._load(endpoint, values, is_lazy=is_lazy)
+        if (reason := self.index.gap_reason) and REASON in result.gaps.missing.columns:
+            named = pl.col(REASON).replace(NOT_IN_DATASET, reason)
+            result.gaps = result.gaps._replace(missing=result.gaps.missing.with_columns(named))
+        return result
+
     def close(self) -> None:
         """Close all connections; loaders use the previous explorer again."""
-        current = set_explorer(self._previous_explorer)
+        if self.is_closed:
+            return
+        self.is_closed = True
+        previous = self._previous_explorer
+        while isinstance(previous, Node) and previous.is_closed:
+            previous = previous._previous_explorer  # noqa: SLF001 - of the same class
+        current = set_explorer(previous)
         if current is not self:
             set_explorer(current)
         super().close()
-        self._server.close()
+        self._close_connections()
+
+    def _close_connections(self) -> None:
+        if self._server is not None:
+            self._server.close()
         self.connection.close()
         if self._temporary is not None:
             self._temporary.cleanup()
 
-    def _find_folder(self, store: bool | str | os.PathLike[str] | None) -> Path:
-        """Return the folder of the index: in the store, or a temporary one."""
-        setting = current_settings(store=store).store
-        if setting is False:
-            self._temporary = tempfile.TemporaryDirectory(prefix="beaconframes-node-")
-            return Path(self._temporary.name) / "index"
-        root = setting if isinstance(setting, Path) else None
-        # With an execution node, the income of the same epochs has other values: the fees.
-        suffix = "" if self.connection.execution is None else "#execution"
-        return store_folder(root, self.connection.url + suffix, self.connection.chain)
-
 
 def node(
-    url: str,
+    url: str | None = None,
     *,
     execution: str | None = None,
+    rate: float | None = None,
     store: bool | str | os.PathLike[str] | None = None,
+    frame: Literal["polars", "pandas"] | None = None,
+    strict: bool | None = None,
+    max_requests: int | None = None,
+    timeout: float | tuple[float | None, float | None] | None = None,
+    progress: bool | None = None,
 ) -> Node:
     """Connect to your own beacon node, and let every loader use it.
 
@@ -107,17 +203,65 @@ def node(
 
     or, in a notebook, ``node = bf.node(...)`` and at the end ``node.close()``. Loaders return the
     same frames as from an explorer. What they request is checked against the balances of the chain
-    and stored, so that a later load does not request it again. For whole chains and long ranges,
-    `index` writes a dataset.
+    and stored epoch by epoch, so that a later load does not request it again, and a load that was
+    interrupted continues. ``bf.plan(loader, ..., explorer=node)`` estimates a load. For whole
+    chains and long ranges, `index` writes a dataset.
 
     Parameters
     ----------
     url
         The address of the Beacon API. Credentials in it are sent to this address only, and shown
-        nowhere.
+        nowhere. Default: ``BEACONFRAMES_NODE``.
     execution
-        The address of the JSON-RPC of an execution node, for fees and deposits.
+        The address of the JSON-RPC of an execution node, for fees and deposits. Default:
+        ``BEACONFRAMES_EXECUTION``, if *url* is not given either.
+    rate
+        Maximum number of requests per second to each node. Default: no limit.
     store
-        Whether loaded epochs are stored: True, False, or a folder. Default: as for an explorer.
+        Whether loaded epochs are stored: True, False, or a folder. Default: they are, in the
+        platform's folder for data. Without it, they are stored until the node is closed.
+    frame
+        ``"polars"`` or ``"pandas"``: the kind of frame that loaders return.
+    strict
+        Whether missing rows are an error instead of a warning.
+    max_requests
+        Maximum number of requests to the node of one load. A load that needs more raises
+        `RequestLimitExceeded` before its first request.
+    timeout
+        Seconds for one request, or two numbers, for one request and for a whole load, such as
+        ``(60, 3600)``. Default: a state may take half an hour, because some clients compute it.
+    progress
+        Whether to show the epochs and the remaining time of a load that takes over a second.
+        Default: if the output is a terminal or a notebook.
+
+    Raises
+    ------
+    ConfigError
+        An address is missing or not valid.
+    ConnectionFailed
+        No node answers at the address.
     """
-    return Node(url, execution=execution, store=store)
+    has_url = url is not None
+    settings = current_settings(node=url, execution=execution)
+    if has_url and execution is None:
+        # The execution node of the environment belongs to the node of the environment.
+        settings = replace(settings, execution=None)
+    # No traceback of an error below has the credentials.
+    del url, execution
+    if settings.node is None:
+        raise ConfigError(
+            "no node is given",
+            hint='Pass its address, such as bf.node("http://localhost:5052"), or set '
+            "BEACONFRAMES_NODE",
+        )
+    return Node(
+        settings.node,
+        execution=settings.execution,
+        rate=rate,
+        store=store,
+        frame=frame,
+        strict=strict,
+        max_requests=max_requests,
+        timeout=timeout,
+        progress=progress,
+    )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     import httpx
 
+    from beaconframes.config import Secret
     from beaconframes.http.rate_limiter import Clock
     from beaconframes.http.response import HttpResponse
 
@@ -71,7 +72,7 @@ class NodeSession:
 
     def __init__(
         self,
-        url: str,
+        url: str | Secret,
         *,
         rate: float | None = None,
         max_concurrent: int = 8,
@@ -99,6 +100,11 @@ class NodeSession:
 
     def __repr__(self) -> str:
         return f"NodeSession({self.url!r})"
+
+    @property
+    def rate_limiter(self) -> RateLimiter:
+        """Return the rate limiter of the node."""
+        return self._session.rate_limiter
 
     @property
     def request_count(self) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -19,18 +20,19 @@ from beaconframes.beacon_node.execution_tables import (
     write_readings,
 )
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, REWARD_TABLES, add_companions
-from beaconframes.beacon_node.needs import find_needs
+from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.state_tables import read_validators
 from beaconframes.endpoint import Head
-from beaconframes.errors import NotServed, RequestLimitExceeded
+from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded
 from beaconframes.fetch.source import ApiSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from beaconframes.beacon_node.chain_index import ChainIndex
     from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
+    from beaconframes.beacon_node.index_coverage import EpochTask
     from beaconframes.beacon_node.needs import Needs
     from beaconframes.endpoint import ChainHead, Endpoint, Request
     from beaconframes.fetch.served_range import ServedRange
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
+INDEX_HINT = "Index them first: bf.index(node, folder), and load with bf.local(folder)"
+CONTINUE_HINT = "The same call continues after them"
 
 
 class GrowingIndex:
@@ -84,41 +88,37 @@ class GrowingIndex:
         Raises
         ------
         NotServed
-            A node cannot answer the endpoint, or it needs more than one load can add.
+            A node cannot answer the endpoint.
+        RequestLimitExceeded
+            The load needs more epochs than one load can add.
         """
         with self._lock:
             status = self.refresh()
-            self._check(endpoint, needs)
+            self.check(endpoint, needs)
             self._add_validators(status, needs)
-            epochs = self._find_epochs(needs)
             chosen = None if self.has_all_validators else needs.validators
-            tasks = self.chain_index.find_tasks(add_companions(needs.indexed), epochs, chosen)
+            tasks = self.find_tasks(needs)
             if len(tasks) > MAX_EPOCHS:
                 raise RequestLimitExceeded(
                     f"load_{endpoint.name} needs {len(tasks):,} epochs of the node, and one load "
                     f"adds up to {MAX_EPOCHS:,}",
-                    hint="Index them first: bf.index(node, folder), and load with bf.local(folder)",
+                    hint=INDEX_HINT,
                 )
+            is_changed = bool(tasks or needs.derived or needs.tables & {*READINGS, *DEPOSITS})
             if tasks:
-                reader = self.node.open_reader(status, chosen)
-                try:
-                    amounts = self.node.open_amounts(reader, chosen)
-                    for _ in self.chain_index.write(reader, amounts, tasks):
-                        pass
-                finally:
-                    reader.close()
-                last = max(task.epoch for task in tasks)
-                self.chain_index.mark_unsettled(status.settled_epoch, last)
+                self._write(status, tasks, chosen)
+            else:
+                is_changed |= self.chain_index.create_tables(
+                    needs.indexed, chosen=not self.has_all_validators
+                )
             if needs.derived:
                 self.chain_index.derive()
             if readings := needs.tables & READINGS:
                 write_readings(self.chain_index, self.node, readings, needs.addresses)
             if needs.tables & DEPOSITS:
                 write_deposits(self.chain_index, self.node)
-            if (
-                tasks or needs.derived or needs.tables & {*READINGS, *DEPOSITS}
-            ) and self.server is not None:
-                self.server.service.refresh()
+            if is_changed:
+                self._refresh_server()
 
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
@@ -126,7 +126,57 @@ class GrowingIndex:
             return self.node.can_index(table)
         return table in DEPOSITS and self.node.find_ability(table).oldest_epoch is not None
 
-    def _check(self, endpoint: Endpoint, needs: Needs) -> None:
+    def find_tasks(self, needs: Needs) -> list[EpochTask]:
+        """Return the epochs that a load needs and the index does not have, without a request."""
+        chosen = None if self.has_all_validators else needs.validators
+        tables = add_companions(needs.indexed)
+        return self.chain_index.find_tasks(tables, self._find_epochs(needs), chosen)
+
+    def _write(
+        self, status: ChainStatus, tasks: list[EpochTask], validators: Collection[int] | None
+    ) -> None:
+        """Add epochs; after an error or Ctrl-C, those before it are stored."""
+        # Before the first commit, so that an interrupted load leaves no row as final.
+        self.chain_index.mark_unsettled(status.settled_epoch, max(task.epoch for task in tasks))
+        reader = self.node.open_reader(status, validators)
+        stored = 0
+        try:
+            amounts = self.node.open_amounts(reader, validators)
+            with closing(self.chain_index.write(reader, amounts, tasks)) as written:
+                for _ in written:
+                    stored += 1
+        except (BeaconframesError, KeyboardInterrupt) as error:
+            self.node.close()
+            self._refresh_server()
+            progress = (
+                f"node {self.node.url}, epoch {tasks[stored].epoch}: {stored:,} of {len(tasks):,} "
+                "epochs of this load are stored"
+            )
+            if isinstance(error, KeyboardInterrupt):
+                raise KeyboardInterrupt(f"{progress}. {CONTINUE_HINT}") from None
+            error.message = f"{error.message} ({progress})"
+            error.hint = f"{error.hint}. {CONTINUE_HINT}" if error.hint else CONTINUE_HINT
+            raise
+        finally:
+            reader.close()
+
+    def _refresh_server(self) -> None:
+        """Let the local explorer answer from the index as it is now."""
+        if self.server is not None:
+            self.server.service.refresh()
+
+    @property
+    def gap_reason(self) -> str:
+        """Return why old epochs cannot be answered; empty if the node has the whole chain."""
+        first, capabilities = self.node.first_epoch, self.node.capabilities
+        if first == capabilities.first_epoch:
+            return ""
+        return (
+            f"before epoch {first}, the oldest that this node can answer: "
+            f"{capabilities.archive_hint}"
+        )
+
+    def check(self, endpoint: Endpoint, needs: Needs) -> None:
         """Raise NotServed for tables that the node cannot answer."""
         capabilities = self.node.capabilities
         for name in [*needs.others, *sorted(needs.tables & {*READINGS, *DEPOSITS})]:
@@ -151,7 +201,15 @@ class GrowingIndex:
         if is_by_validator and needs.validators is None and not self.has_all_validators:
             raise NotServed(
                 f"load_{endpoint.name} needs all validators of the chain",
-                hint="Index them first: bf.index(node, folder), and load with bf.local(folder)",
+                hint=INDEX_HINT,
+                endpoint=endpoint.route,
+            )
+        old = [epoch for epoch in needs.epochs or () if epoch < self.node.first_epoch]
+        if old and BY_EPOCH & needs.tables and self.gap_reason:
+            # These tables state no coverage.
+            raise NotServed(
+                f"load_{endpoint.name} needs epochs {min(old)} to {max(old)}, {self.gap_reason}",
+                hint=f"Load epochs from {self.node.first_epoch} on",
                 endpoint=endpoint.route,
             )
 
@@ -187,10 +245,9 @@ class GrowingIndex:
             last_proposed_slot=slot,
             is_syncing=False,
             validators=self._validators,
-            pending_deposits=self.node.read_pending_deposits(),
+            pending_deposits=self.node.read_pending_deposits(status),
         )
-        if self.server is not None:
-            self.server.service.refresh()
+        self._refresh_server()
 
 
 class NodeSource(ApiSource):

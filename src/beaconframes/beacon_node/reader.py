@@ -21,7 +21,7 @@ from beaconframes.beacon_node.slot_blocks import (
 )
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
 from beaconframes.consensus.state import decode_state
-from beaconframes.errors import NotFound, ResponseError, ServiceError
+from beaconframes.errors import ConnectionFailed, NotFound, ResponseError, ServiceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -103,6 +103,7 @@ class ChainReader:
         self._objects: dict[str, RequestCache] = {}
         self.orphans: dict[str, SlotBlock] = {}
         """Blocks that may be orphaned, by root."""
+        self._is_cancelled = False
         self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
 
     @property
@@ -119,8 +120,19 @@ class ChainReader:
         """End the threads that request blocks."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
+    def cancel(self) -> None:
+        """End all requests that are under way, and let later ones fail."""
+        self._is_cancelled = True
+        self.close()
+        self.api.close()
+
+    def _check_cancelled(self) -> None:
+        if self._is_cancelled:
+            raise ConnectionFailed("the load was stopped before this request")
+
     def cached(self, kind: str, number: int, compute: Callable[[], T]) -> T:
         """Return the object of a *kind* and an epoch or period, computed once."""
+        self._check_cancelled()
         cache = self._objects.setdefault(kind, RequestCache(CACHED_EPOCHS))
         return cache.get(number, compute)
 
@@ -131,6 +143,7 @@ class ChainReader:
 
     def answer(self, slot: int) -> dict[str, Any] | None:
         """Return the signed block of a slot as JSON, None if the slot has no block."""
+        self._check_cancelled()
         return self._blocks.get(slot, lambda: self.api.block(slot))
 
     def answers(self, epoch: int) -> dict[int, dict[str, Any] | None]:
@@ -220,6 +233,7 @@ class ChainReader:
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
+        self._check_cancelled()
         return self._states.get(epoch, lambda: self._read_state(epoch))
 
     def _read_state(self, epoch: int) -> BeaconState:

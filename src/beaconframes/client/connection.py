@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from beaconframes.client.explorer import Explorer, RequestlessExplorer
-from beaconframes.client.quota import Quota, read_quota
 from beaconframes.config import configure
 
 if TYPE_CHECKING:
     import os
 
     from beaconframes.calendar import Chain
+    from beaconframes.client.quota import Quota
 
 _explorer: Explorer | None = None
 
@@ -84,4 +84,4 @@ def quota(explorer: Explorer | None = None) -> Quota:
     Sends no request: the figures are from earlier responses to any process on this machine.
     """
     used = get_explorer_without_key() if explorer is None else explorer
-    return read_quota(used.rate_limiter, has_key=used.has_key)
+    return used.read_quota()

@@ -22,7 +22,7 @@ from beaconframes.client.defaults import (
     read_stored_head,
 )
 from beaconframes.client.estimate import limit_requests
-from beaconframes.client.quota import count_requests_left
+from beaconframes.client.quota import count_requests_left, read_quota
 from beaconframes.config import current as current_settings
 from beaconframes.config import is_given
 from beaconframes.endpoint import ChainHead, Envelope, Head
@@ -49,10 +49,12 @@ from beaconframes.units import to_pandas
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
+    from pathlib import Path
     from types import TracebackType
     from typing import Self
 
     from beaconframes.cache.local_store import LocalStore
+    from beaconframes.client.quota import Quota
     from beaconframes.endpoint import Endpoint, Request
     from beaconframes.fetch.pipeline import LoadResult
 
@@ -216,6 +218,11 @@ class Explorer:
             setting, self.url, chain, needed=self.offline, limit=self._store_limit
         )
 
+    @property
+    def store_path(self) -> Path | None:
+        """Return the folder of the store; None if rows are not stored."""
+        return None if self.local_store is None else self.local_store.path
+
     @cached_property
     def _head_v2(self) -> HeadV2:
         return HeadV2(self.fetch, self.chain, lambda: self.source.stated_head)
@@ -263,6 +270,10 @@ class Explorer:
     def requests(self) -> int:
         """Return the number of requests sent so far, including retries."""
         return sum(session.request_count for session in self.source.sessions)
+
+    def read_quota(self) -> Quota:
+        """Return the permitted and the remaining requests, from earlier responses."""
+        return read_quota(self.rate_limiter, has_key=self.has_key)
 
     @property
     def rate(self) -> float | None:

@@ -138,9 +138,10 @@ def store(explorer: Explorer | None = None) -> Store:
         bf.store().prune("attestations_slim", last=300_000)
     """
     used_explorer = explorer if explorer is not None else get_explorer_without_key()
-    if used_explorer.local_store is None:
+    path = used_explorer.store_path
+    if path is None:
         raise ConfigError(
             f"{used_explorer!r} has no store",
             hint="Connect with store=True, or with the folder of the store: store=...",
         )
-    return Store(used_explorer.local_store.path)
+    return Store(path)

@@ -149,12 +149,14 @@ def describe_silent(silent: pl.DataFrame, required: Requirement, chain: Chain) -
     assert required.subjects is not None
     names = subject_columns(silent, required)
     # A validator may be inactive in a part of the range: the reason of the other part counts.
-    reasons = silent.sort(pl.col(REASON).replace_strict(REASONS, range(len(REASONS))))
+    # A source may state reasons of its own.
+    listed_reasons = list(dict.fromkeys((*REASONS, *silent[REASON])))
+    reasons = silent.sort(pl.col(REASON).replace_strict(listed_reasons, range(len(listed_reasons))))
     by_subject = reasons.select(subject_expr(names).alias("subject"), REASON).unique(
         "subject", keep="first", maintain_order=True
     )
     counts = []
-    for reason in REASONS:
+    for reason in listed_reasons:
         subjects = by_subject.filter(pl.col(REASON) == reason)["subject"].to_list()
         if subjects:
             subjects.sort(key=lambda name: (len(name), name))
@@ -180,11 +182,15 @@ def describe_reason(reason: str, required: Requirement, chain: Chain) -> str:
 
 
 def describe_gaps(missing: pl.DataFrame) -> str:
-    """Return the first few gaps as text."""
+    """Return the first few gaps as text, with the reason that all of them have."""
     gaps = missing.drop(IMPOSSIBLE, REASON, strict=False).head(MAX_GAPS_IN_MESSAGE)
     rest = missing.height - MAX_GAPS_IN_MESSAGE
     shown = "; ".join(map(describe_gap, gaps.iter_rows(named=True)))
-    return shown + (f"; and {rest} more" if rest > 0 else "")
+    shown += f"; and {rest} more" if rest > 0 else ""
+    reasons = set(missing[REASON]) if REASON in missing.columns else set()
+    return (
+        f"{shown} ({reasons.pop()})" if len(reasons) == 1 and NOT_RETURNED not in reasons else shown
+    )
 
 
 def describe_gap(gap: Mapping[str, Any]) -> str:

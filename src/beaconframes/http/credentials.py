@@ -64,12 +64,12 @@ class Credentials:
         return request
 
 
-def split_address(address: str) -> tuple[str, Credentials | None]:
+def split_address(address: str | Secret) -> tuple[str, Credentials | None]:
     """Return the address of a node without its credentials, and the credentials.
 
     Plain http with credentials is allowed for this machine only, as with API keys.
     """
-    outcome = _split_address(address)
+    outcome = _split_address(address.reveal() if isinstance(address, Secret) else address)
     # Raised here, so that no frame of this module holds a credential.
     del address
     if isinstance(outcome, ConfigError):

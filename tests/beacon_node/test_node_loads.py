@@ -1,0 +1,220 @@
+"""Loads from a node end as those from a service do: options, interruptions, gaps, threads."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pandas as pd
+import pytest
+
+import beaconframes as bf
+from beaconframes.client import connection
+from beaconframes.errors import (
+    BadRequest,
+    ConfigError,
+    ConnectionFailed,
+    MissingRows,
+    NotServed,
+    RequestTimeout,
+    UsageError,
+)
+from beaconframes.http import retry
+
+from ..support.beacon_node_faults import Fault, PrunedStates
+from ..support.beacon_node_stub import BeaconNodeStub
+
+BLOCK = "/eth/v2/beacon/blocks/{block_id}"
+HEAD = 95
+
+
+class NoBlocksFrom(Fault):
+    """The node refuses blocks from a slot on, and calls *action* with each refusal."""
+
+    def __init__(self, slot, action=lambda: None, pause=0):
+        self.slot, self.action, self.pause = slot, action, pause
+
+    def refuse(self, node, request):
+        if request.route != BLOCK or not request.args["block_id"].isdigit():
+            return None
+        if self.slot is None or int(request.args["block_id"]) < self.slot:
+            return None
+        self.action()
+        answer = node.error(400, "the database is corrupt")
+        answer.pause = self.pause
+        return answer
+
+
+@pytest.fixture
+def stub():
+    with BeaconNodeStub("capella", head=HEAD) as stub:
+        yield stub
+
+
+def load(**options):
+    return bf.load_income_history([1, 2], since=3, until=6, **options)
+
+
+def test_an_interrupted_load_continues(stub):
+    """The error names node, epoch and what is stored; the same call requests the rest only."""
+    fault = NoBlocksFrom(7 * 8)
+    stub.faults.append(fault)
+    address = f"http://alice:ZEBRA-9f86d081@{stub.url[7:]}"
+    with bf.node(address, store=False) as node:
+        with pytest.raises(BadRequest) as caught:
+            load()
+        expected = f"node {stub.url}, epoch 5: 2 of 4 epochs of this load are stored"
+        assert expected in str(caught.value)
+        assert str(caught.value).endswith("The same call continues after them")
+        assert "ZEBRA" not in str(caught.value)
+        assert {"": ((3, 4),)} == node.index.chain_index.dataset.coverage("income_history")
+
+        fault.slot = None
+        stub.counts.clear()
+        frame = load()
+        assert 4 * 8 == stub.counts[BLOCK]
+    with bf.node(stub.url, store=False):
+        assert frame.equals(load())
+
+
+def test_ctrl_c_keeps_stored_epochs(stub):
+    """Ctrl-C ends a load at once although a response hangs; stored epochs remain."""
+    main = threading.main_thread().ident
+
+    def interrupt():
+        fault.action = lambda: None
+        signal.pthread_kill(main, signal.SIGINT)
+
+    fault = NoBlocksFrom(7 * 8, interrupt, pause=20)
+    stub.faults.append(fault)
+    with bf.node(stub.url, store=False) as node:
+        with pytest.raises(
+            KeyboardInterrupt, match="of 4 epochs of this load are stored"
+        ) as caught:
+            load()
+        covered = node.index.chain_index.dataset.coverage("income_history").get("", ((3, 2),))
+        assert f"epoch {covered[0][1] + 1}: {covered[0][1] - 2} of 4" in str(caught.value)
+        assert node.connection.api.session._session._transport is None
+        fault.slot = None
+        assert 8 == load().height
+
+
+def test_a_node_that_dies_is_named(stub, monkeypatch):
+    """A lost connection is retried, and its error has node and epoch, not the local explorer."""
+    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.01)
+    with bf.node(stub.url, store=False):
+        stub.faults.append(Dead())
+        with pytest.raises(ConnectionFailed, match=f"node {stub.url}, epoch 3: 0 of 4") as caught:
+            load()
+    assert 4 == caught.value.attempts
+
+
+class Dead(Fault):
+    """The node closes every connection for a block."""
+
+    def refuse(self, node, request):
+        if request.route == BLOCK:
+            raise ConnectionResetError
+
+
+def test_old_epochs_of_a_pruned_node(stub):
+    """The gap states the oldest usable epoch, and the flag with which the client stores more."""
+    stub.faults.append(PrunedStates(7))
+    with bf.node(stub.url, store=False):
+        expected = r"before epoch 6, the oldest that this node can answer: start Lodestar with --"
+        with pytest.warns(MissingRows, match=f"2 of 2 .*: 2 {expected}"):
+            assert 0 == bf.load_balance_history([1, 2], since=3, until=4).height
+        assert bf.missing()["reason"].str.contains(expected).all()
+        with pytest.warns(MissingRows, match=rf"epoch 5 \({expected}"):
+            assert {6} == set(bf.load_balance_history([1], since=5, until=6)["epoch"])
+        with pytest.warns(MissingRows, match=rf"epoch 2 \({expected}"):
+            bf.load_epoch_slots(since=2, until=2)
+        with pytest.raises(NotServed, match=f"needs epochs 3 to 4, {expected}"):
+            bf.load_epochs(since=3, until=4)
+        with pytest.raises(MissingRows, match="the oldest that this node can answer"):
+            bf.load_balance_history([1], since=3, until=4, strict=True)
+
+
+def test_several_loads_at_once(stub):
+    """Threads share one connection; each gets the rows of its own load."""
+    calls = [
+        lambda: bf.load_income_history([1], since=3, until=3),
+        lambda: bf.load_balance_history([2], since=3, until=4),
+        lambda: bf.v2.load_balances([3], since=4, until=4),
+    ]
+    with bf.node(stub.url, store=False), ThreadPoolExecutor(4) as threads:
+        together = [future.result() for future in [threads.submit(call) for call in calls]]
+    with bf.node(stub.url, store=False):
+        for call, frame in zip(calls, together, strict=True):
+            assert frame.height > 0
+            assert frame.equals(call())
+
+
+def test_options_are_those_of_an_explorer(stub, monkeypatch):
+    """Frame, strictness and timeouts are those of the node; settings for the API do not apply."""
+    monkeypatch.setenv("BEACONFRAMES_RATE", "0.001")
+    monkeypatch.setenv("BEACONFRAMES_OFFLINE", "1")
+    with bf.node(stub.url, store=False, frame="pandas", rate=1000, timeout=(30, 60)) as node:
+        assert isinstance(bf.load_balance_history([1], since=3, until=3), pd.DataFrame)
+        assert 1000 == node.rate
+        stub.faults.append(NoBlocksFrom(0, pause=20))
+        node._own["timeout"] = None, 0.2
+        with pytest.raises(RequestTimeout, match=r"within 0\.2 s"):
+            bf.load_income_history([1], since=5, until=5)
+
+
+def test_address_from_the_environment(stub, monkeypatch):
+    """BEACONFRAMES_NODE is the default address; an execution node belongs to it."""
+    with pytest.raises(ConfigError, match="no node is given"):
+        bf.node()
+    monkeypatch.setenv("BEACONFRAMES_NODE", stub.url)
+    monkeypatch.setenv("BEACONFRAMES_EXECUTION", stub.execution_url)
+    with bf.node(store=False) as node:
+        assert stub.url == node.connection.url
+        assert node.connection.execution is not None
+    with bf.node(stub.url, store=False) as node:
+        assert node.connection.execution is None
+    with pytest.raises(ConfigError, match="url is not an address"):
+        bf.beacon_node.Node(5052)
+
+
+def test_nodes_close_in_any_order(stub):
+    """The previous explorer is restored, also if nodes are closed out of order or twice."""
+    before = connection._explorer
+    first = bf.node(stub.url, store=False)
+    second = bf.node(stub.url, store=False)
+    first.close()
+    assert connection._explorer is second
+    second.close()
+    second.close()
+    assert connection._explorer is before
+    with pytest.raises(UsageError, match=rf"{stub.url} is closed.* bf\.node"):
+        bf.load_validators([1], explorer=second)
+
+
+def test_a_failed_connection_leaves_nothing(stub):
+    """An invalid option closes the connection, and the previous explorer stays."""
+    before, threads = connection._explorer, threading.active_count()
+    with pytest.raises(ConfigError, match="frame"):
+        bf.node(stub.url, store=False, frame="duckdb")
+    assert connection._explorer is before
+    assert threads >= threading.active_count() - 1
+
+
+def test_quota_store_and_pickling(stub, tmp_path):
+    """A node has no quota; its store is the index; it stays in its process."""
+    with bf.node(stub.url, store=tmp_path) as node:
+        quota = bf.quota()
+        assert (stub.url, None, node.requests) == (quota.host, quota.month, quota.used)
+        assert "your own node has no quota" in quota.source
+        bf.load_balance_history([1], since=3, until=3)
+        assert "balance_history" in bf.store().tables()["table"].to_list()
+        bf.store().prune("balance_history")
+        assert 1 == bf.load_balance_history([1], since=3, until=3).height
+        assert bf.missing().is_empty()
+        with pytest.raises(UsageError, match=r"cannot be pickled or copied\. Call bf\.node"):
+            pickle.dumps(node)
+    with bf.node(stub.url, store=False), pytest.raises(ConfigError, match="has no store"):
+        bf.store()
