@@ -67,7 +67,11 @@ def build_deposit_origin(
 
 
 def find_validity(
-    deposits: Sequence[Deposit], validators: Mapping[str, int], *, processed_count: int = 0
+    deposits: Sequence[Deposit],
+    validators: Mapping[str, int],
+    *,
+    genesis_count: int,
+    processed_count: int = 0,
 ) -> list[bool | None]:
     """Return whether the signature of each deposit is valid, as far as the registry proves it.
 
@@ -75,6 +79,8 @@ def find_validity(
     are not checked by the chain, so theirs is None. Only the validity of a whole history of
     deposits, from number 0, can be proven. *validators* has the index of each validator by its
     public key; *processed_count* is the number of deposits that the beacon chain has processed.
+    The first *genesis_count* validators were in the genesis state without a deposit, as on test
+    networks; on Mainnet it is 0, because deposits created all validators.
     """
     is_complete = bool(deposits) and deposits[0].number == 0
     signed = defaultdict(set)
@@ -84,9 +90,11 @@ def find_validity(
         )
     found: list[bool | None] = []
     for deposit in deposits:
-        if deposit.pubkey in validators:
-            is_only_one = is_complete and len(signed[deposit.pubkey]) == 1
-            found.append(True if is_only_one else None)
-        else:
+        index = validators.get(deposit.pubkey)
+        if index is None:
             found.append(False if deposit.number < processed_count else None)
+            continue
+        is_only_one = len(signed[deposit.pubkey]) == 1
+        is_creating = is_complete and is_only_one and index >= genesis_count
+        found.append(True if is_creating else None)
     return found
