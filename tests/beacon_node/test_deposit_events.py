@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -275,13 +276,16 @@ def test_signatures_that_the_registry_proves():
     deposits = read_deposits(make_node(logs).api(), CONTRACT, 0, 9)
     validators = {"0x" + key: index for index, key in enumerate(keys[:3])}
 
-    validity = find_validity(deposits, validators, genesis_count=0, processed_count=6)
+    validity = find_validity(deposits, validators, MAINNET, genesis_count=0, processed_count=6)
 
     # keys[2] has two equal deposits; the second deposit of keys[3] is not processed.
     assert [True, None, None, True, True, False, None] == validity
-    assert [None] * 4 == find_validity(deposits[1:5], validators, genesis_count=0)
+    assert [None] * 4 == find_validity(deposits[1:5], validators, MAINNET, genesis_count=0)
     # The genesis state of a test network has validators without a deposit: this is a top-up.
-    assert [None] == find_validity(deposits[:1], validators, genesis_count=1)
+    for seconds, found in ((0, None), (-1, True)):
+        time = int(MAINNET.genesis.timestamp()) + seconds
+        deposit = replace(deposits[0], time=time)
+        assert [found] == find_validity([deposit], validators, MAINNET, genesis_count=1)
 
     frame = build_deposit_origin(deposits, MAINNET, validity, validators)
     assert DepositOrigin.schema() == frame.schema

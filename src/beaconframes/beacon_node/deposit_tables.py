@@ -69,6 +69,7 @@ def build_deposit_origin(
 def find_validity(
     deposits: Sequence[Deposit],
     validators: Mapping[str, int],
+    chain: Chain,
     *,
     genesis_count: int,
     processed_count: int = 0,
@@ -79,8 +80,8 @@ def find_validity(
     are not checked by the chain, so theirs is None. Only the validity of a whole history of
     deposits, from number 0, can be proven. *validators* has the index of each validator by its
     public key; *processed_count* is the number of deposits that the beacon chain has processed.
-    The first *genesis_count* validators were in the genesis state without a deposit, as on test
-    networks; on Mainnet it is 0, because deposits created all validators.
+    The first *genesis_count* validators were in the genesis state: on test networks without a
+    deposit, so that only a deposit before genesis can have created one.
     """
     is_complete = bool(deposits) and deposits[0].number == 0
     signed = defaultdict(set)
@@ -94,7 +95,7 @@ def find_validity(
         if index is None:
             found.append(False if deposit.number < processed_count else None)
             continue
-        is_only_one = len(signed[deposit.pubkey]) == 1
-        is_creating = is_complete and is_only_one and index >= genesis_count
-        found.append(True if is_creating else None)
+        is_early = deposit.time < chain.genesis.timestamp()
+        is_candidate = is_complete and (is_early or index >= genesis_count)
+        found.append(True if is_candidate and len(signed[deposit.pubkey]) == 1 else None)
     return found

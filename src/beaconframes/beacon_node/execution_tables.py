@@ -56,9 +56,15 @@ def write_deposits(chain_index: ChainIndex, node: NodeConnection) -> None:
         return
     count = meta.get(DEPOSIT_COUNT)
     deposits = read_deposits(node.execution, node.deposit_contract, first, last, first_number=count)
-    keys = dataset.scan("validators").select("pubkey", "validator_index").collect()
-    validators = dict(keys.iter_rows())
-    rows = build_deposits(deposits, chain_index.chain, find_validity(deposits, validators))
+    registry = dataset.scan("validators").select("pubkey", "validator_index", "activation_epoch")
+    keys = registry.collect()
+    validators = dict(keys.select("pubkey", "validator_index").iter_rows())
+    initial = keys.filter(activation_epoch=0)["validator_index"].to_list()
+    chain = chain_index.chain
+    validity = find_validity(
+        deposits, validators, chain, genesis_count=max(initial, default=-1) + 1
+    )
+    rows = build_deposits(deposits, chain, validity)
     number = deposits[-1].number + 1 if deposits else count
     with dataset.writing() as writer:
         writer.add(Deposits.table_name, rows)
