@@ -790,16 +790,24 @@ class BeaconNodeStub:
 
     # Serving.
 
-    def __enter__(self):
+    def start(self):
+        """Serve from a thread, and return this node."""
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
         self._thread.start()
         started.wait(10)
         return self
 
-    def __exit__(self, *error):
+    def stop(self):
+        """Stop serving."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *error):
+        self.stop()
 
     @property
     def transport(self):
