@@ -8,9 +8,10 @@ from base64 import b64encode
 
 import pytest
 
+import beaconframes as bf
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.execution import ExecutionApi
-from beaconframes.errors import BeaconframesError, ConfigError, UsageError
+from beaconframes.errors import BeaconframesError, ConfigError, Unauthorized, UsageError
 from beaconframes.http.credentials import split_address
 
 from ..http.test_secrets import dump
@@ -79,6 +80,23 @@ def connect(server, kind, api=BeaconApi):
     """Return the API of a server, with credentials in its address."""
     user, end, _ = ADDRESSES[kind]
     return api(f"http://{user}{server.url[7:]}{end}", clock=FastClock())
+
+
+@pytest.mark.parametrize("write", ["index", "follow"])
+def test_credentials_of_both_nodes_of_an_index(write, tmp_path, caplog):
+    """No frame of the traceback of an error holds the addresses that the caller gave."""
+    caplog.set_level(logging.DEBUG)
+    with FaultServer("401") as server:
+        address = f"http://alice:{PASSWORD}@{server.url[7:]}"
+        with pytest.raises(Unauthorized) as caught:
+            getattr(bf, write)(address, tmp_path / "index", execution=f"{address}/{TOKEN}")
+
+    del address
+    error = caught.value
+    # The first frame is that of this test.
+    error.__traceback__ = error.__traceback__.tb_next
+    shown = dump(error) + "\n".join(record.getMessage() for record in caplog.records)
+    assert [] == [needle for needle in NEEDLES if needle in shown]
 
 
 def test_credentials_are_never_sent_unencrypted():
