@@ -67,6 +67,16 @@ def test_new_epochs_are_served(server, dataset):
     assert 11 == server.service.head.epoch
 
 
+def test_a_local_explorer_has_the_new_head(dataset):
+    """The next load reads it; during a load, the head does not move."""
+    with bf.local(dataset):
+        before = bf.load_balance_history(1, since=-2)["epoch"].sort().to_list()
+        extend(dataset.path, range(10, 12), last=11)
+        after = bf.load_balance_history(1, since=-2)["epoch"].sort().to_list()
+
+    assert ([8, 9], [10, 11]) == (before, after)
+
+
 def test_rows_and_coverage_are_of_one_state(server, dataset, monkeypatch):
     """A commit between the two would make epochs look covered whose rows were not read."""
     extend(dataset.path, range(20, 30), last=29)

@@ -59,7 +59,7 @@ def follow(
     *stop* is set. Epochs that may still be reorganized are never stored. Blocks that are orphaned
     in the meantime are stored too, with the status ``orphaned``; a node does not have those of
     earlier times. Failed requests are repeated. Another process can serve the dataset at the same
-    time: ``beaconframes serve`` shows each new epoch.
+    time: `local` and ``beaconframes serve`` show each new epoch.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -113,7 +113,8 @@ class Explorer:
         shared state. Default: the platform's folder for state; for a service on this machine
         without a key, nothing is shared.
     head
-        The chain head, if it is fixed: for a dataset that is served locally.
+        The chain head, if it is fixed: for a dataset that is served locally. A function, if the
+        dataset may grow.
     """
 
     _sends_requests = True
@@ -135,7 +136,7 @@ class Explorer:
         timeout: float | tuple[float | None, float | None] | None = None,
         progress: bool | None = None,
         state: bool | str | os.PathLike[str] | None = None,
-        head: Head | None = None,
+        head: Head | Callable[[], Head] | None = None,
     ) -> None:
         """Check the settings; no request is sent."""
         settings = current_settings(
@@ -193,6 +194,8 @@ class Explorer:
             self.chain = self._default_chain
         if self.offline and head is None:
             head = read_stored_head(self.local_store, self.chain, needed=self._sends_requests)
+        self._read_head = head if callable(head) else None
+        head = head() if callable(head) else head
         self._head = HeadV1(self.fetch, fixed=head, stated=lambda: self.source.stated_head)
 
     def __repr__(self) -> str:
@@ -366,6 +369,9 @@ class Explorer:
             )
         most = settings.max_requests
         limit = nullcontext() if most is None else limit_requests(self, endpoint, values, most)
+        if self._read_head is not None and PINNED_HEADS.get(None) is None:
+            # The dataset may have grown since the last load.
+            self._head.fixed = self._read_head()
         pinned = PINNED_HEADS.set(PINNED_HEADS.get({}))
         timeouts = None
         if isinstance(settings.timeout, tuple):

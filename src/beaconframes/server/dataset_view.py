@@ -126,7 +126,8 @@ class DatasetViews:
         self.drops_old_units = drops_old_units
         self.version = 0
         """Changes of the dataset that were read so far."""
-        self._may_change = clock is None and not dataset.meta.get("simulated")
+        self.may_change = clock is None and not dataset.meta.get("simulated")
+        """Whether another process may change the dataset."""
         self._public = public
         self._views: OrderedDict[int, DatasetView] = OrderedDict()
         self._lock = threading.Lock()
@@ -162,7 +163,7 @@ class DatasetViews:
 
         Without a change of its files, nothing is read. A simulation does not change.
         """
-        if not self._may_change or ledger.read_file_states(self.dataset.path) == self._state:
+        if not self.may_change or ledger.read_file_states(self.dataset.path) == self._state:
             return
         with self._lock:
             state = ledger.read_file_states(self.dataset.path)

@@ -39,9 +39,10 @@ from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from types import TracebackType
 
+    from beaconframes.endpoint import Head
     from beaconframes.server.access import Tier
     from beaconframes.server.wire import Wire
 
@@ -266,7 +267,10 @@ class Local(Server):
         """
         super().__init__(dataset, keys=keys, wire=wire, **options)
         chain, clock = self.service.chain, self.service.views.clock
-        head = self.service.head if clock is None else None
+        head: Head | Callable[[], Head] | None = None
+        if clock is None:
+            may_change = self.service.views.may_change
+            head = (lambda: self.service.head) if may_change else self.service.head
         key = next(iter(keys), ANY_KEY if wire == "public" else None)
         self.explorer = Explorer(self.url, api_key=key, chain=chain, head=head, store=False)
         self.explorer.clock = clock
