@@ -39,13 +39,13 @@ SPEC = Spec(
     name="synthetic",
     genesis_time=0,
     genesis_validators_root=bytes(32),
-    fork_epochs={"electra": 0},
+    fork_epochs=dict.fromkeys(("altair", "bellatrix", "capella", "deneb", "electra"), 0),
     fork_versions={"electra": bytes.fromhex("05000000")},
 )
 
 
-def generate_state() -> bytes:
-    """Return a state of the last slot of an epoch; only the fields that matter are filled."""
+def generate_values() -> dict[str, bytes]:
+    """Return the fields of a state of the last slot of an epoch, as far as they matter."""
     rng = np.random.default_rng(7)
     validators = np.zeros(REGISTERED, VALIDATOR)
     validators["pubkey"] = rng.integers(0, 256, (REGISTERED, 48), np.uint8)
@@ -63,7 +63,7 @@ def generate_state() -> bytes:
     flags = rng.choice(np.array([0, 3, 7], np.uint8), (2, REGISTERED), p=[0.01, 0.02, 0.97])
     flags[:, ~is_active] = 0
     seats = validators["pubkey"][np.flatnonzero(is_active)[:512]].tobytes() + bytes(48)
-    values = {
+    return {
         "slot": (SPEC.first_slot_of(EPOCH + 1) - 1).to_bytes(8, "little"),
         "fork": bytes.fromhex("0400000005000000") + bytes(8),
         "validators": validators.tobytes(),
@@ -76,6 +76,10 @@ def generate_state() -> bytes:
         "current_sync_committee": seats,
         "next_sync_committee": seats,
     }
+
+
+def encode_state(values: dict[str, bytes]) -> bytes:
+    """Return the SSZ bytes of a state with some fields; the others are zero or empty."""
     fixed, lists = [], []
     fields = list(list_fields(SPEC, "electra"))
     offset = sum(size or 4 for _, size in fields)
@@ -157,16 +161,16 @@ def read_memory() -> float:
 
 def generate(folder: str) -> dict[str, float]:
     """Write both responses to a folder and return their sizes in MB."""
-    ssz = generate_state()
+    ssz = encode_state(generate_values())
     (Path(folder) / "state").write_bytes(ssz)
     body = generate_json(ssz)
     (Path(folder) / "json").write_bytes(body)
     return {"state": len(ssz) / 1e6, "json": SHARE * len(body) / 1e6}
 
 
-def run(case: str, path: str) -> dict[str, float]:
+def run(case: str, path: str, script: str = __file__) -> dict[str, float]:
     """Return what a case prints in a new interpreter, whose memory is its own."""
-    command = [sys.executable, __file__, case, path]
+    command = [sys.executable, script, case, path]
     result: dict[str, float] = json.loads(subprocess.check_output(command))
     return result
 

@@ -70,6 +70,7 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) ->
             earned = replace(earned, fees_wei=by_validator)
         frames |= build_reward_tables(earned, chain)
         verified_until = earned.verified_until
+        del earned
     if ATTESTATIONS in names:
         committees, votes = reader.committees(task.epoch), read_both_votes(reader, task.epoch)
         duties = build_attestations(reader.spec, task.epoch, committees, votes)

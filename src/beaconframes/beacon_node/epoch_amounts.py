@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -43,6 +43,7 @@ REWARD_COLUMNS = {
 }
 """The column of the income history for each kind of income inside blocks that is a reward."""
 
+FEES = "tx_fee_reward_wei"
 SYNC_COMMITTEE = "sync_committee"
 PENALTIES = ("slashing_penalty", "slashing_correlation")
 """Kinds of the column ``slashing_penalty_gwei``: in the block, and half-way to withdrawal."""
@@ -111,79 +112,81 @@ class AmountSource(Protocol):
         """Return the amounts of an epoch, of some *validators* or of all."""
 
 
-@dataclass
-class _Sums:
-    """Amounts by validator, added up for the validators of an epoch."""
-
-    validators: Ints
-    columns: dict[str, Ints] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> Ints:
-        if name not in self.columns:
-            self.columns[name] = np.zeros(len(self.validators), np.int64)
-        return self.columns[name]
-
-    def add(self, name: str, index: int, amount: int) -> None:
-        """Add an amount of a validator; one that is not among *validators* is ignored."""
-        position = int(np.searchsorted(self.validators, index))
-        if position < len(self.validators) and self.validators[position] == index:
-            self[name][position] += amount
-
-
 def build_reward_tables(amounts: EpochAmounts, chain: Chain) -> dict[str, pl.DataFrame]:
     """Return the tables of income, balances and their reconciliation, by name."""
-    chosen = set(amounts.validators.tolist()) if len(amounts.slot_income) < 100_000 else None
     return {
         IncomeHistory.table_name: build_income(amounts, chain),
         BalanceHistory.table_name: build_balances(amounts, chain),
-        SlotIncome.table_name: build_rows(SlotIncome, amounts.slot_income, chosen, chain),
-        EpochMoves.table_name: build_rows(EpochMoves, amounts.moves, chosen, chain),
+        SlotIncome.table_name: build_rows(SlotIncome, amounts, amounts.slot_income, chain),
+        EpochMoves.table_name: build_rows(EpochMoves, amounts, amounts.moves, chain),
         DepositEvents.table_name: build_deposits(amounts, chain),
-        TransferEvents.table_name: build_events(TransferEvents, TRANSFERS, amounts, chosen, chain),
-        SwitchEvents.table_name: build_switches(amounts, chosen, chain),
+        TransferEvents.table_name: build_events(TransferEvents, TRANSFERS, amounts, chain),
+        SwitchEvents.table_name: build_switches(amounts, chain),
         MissedRewardEvents.table_name: build_missed_rewards(amounts, chain),
         UnexplainedChanges.table_name: build_unexplained(amounts.unexplained, chain),
     }
 
 
-def sum_income(amounts: EpochAmounts) -> _Sums:
-    """Return the income of the epoch by column, without attestations."""
-    sums = _Sums(amounts.validators)
+def find_positions(validators: Ints, indices: Ints) -> tuple[Ints, Bools]:
+    """Return the place of each index among sorted *validators*, and whether it is one of them."""
+    positions = np.searchsorted(validators, indices)
+    is_chosen = positions < len(validators)
+    is_chosen[is_chosen] = validators[positions[is_chosen]] == indices[is_chosen]
+    return positions, is_chosen
+
+
+def sum_income(amounts: EpochAmounts) -> dict[str, tuple[Ints, Ints]]:
+    """Return the income of the epoch without attestations: positions and amounts by column.
+
+    Few validators have such income, so that a column does not name the others.
+    """
+    sums: dict[str, Counter[int]] = defaultdict(Counter)
     for _, kind, index, amount in [*amounts.slot_income, *amounts.moves]:
         if kind in REWARD_COLUMNS:
-            sums.add(REWARD_COLUMNS[kind], index, amount)
+            sums[REWARD_COLUMNS[kind]][index] += amount
         elif kind == SYNC_COMMITTEE:
             name = "sync_committee_reward_gwei" if amount > 0 else "sync_committee_penalty_gwei"
-            sums.add(name, index, abs(amount))
+            sums[name][index] += abs(amount)
         elif kind in PENALTIES:
-            sums.add("slashing_penalty_gwei", index, -amount)
-    for index, count in amounts.proposals_missed.items():
-        sums.add("proposals_missed", index, count)
-    return sums
+            sums["slashing_penalty_gwei"][index] -= amount
+    sums["proposals_missed"].update(amounts.proposals_missed)
+    found = {}
+    for name, by_index in sums.items():
+        values = np.array(list(by_index.values()), np.int64)
+        indices = np.array(list(by_index), np.int64)
+        positions, is_chosen = find_positions(amounts.validators, indices)
+        is_chosen &= values != 0
+        found[name] = positions[is_chosen], values[is_chosen]
+    return found
 
 
 def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
     """Return the income history of the epoch: validators with duties, and others with income."""
     sums = sum_income(amounts)
     has_row = amounts.is_rewarded.copy()
-    for amount in sums.columns.values():
-        has_row |= amount != 0
-    sums["attestation_head_reward_gwei"][:] = amounts.head
-    for flag, signed in (("source", amounts.source), ("target", amounts.target)):
-        sums[f"attestation_{flag}_reward_gwei"][:] = np.maximum(signed, 0)
-        sums[f"attestation_{flag}_penalty_gwei"][:] = np.maximum(-signed, 0)
-    sums["finality_delay_penalty_gwei"][:] = -amounts.inactivity
-    validators = amounts.validators[has_row]
+    for positions, _ in sums.values():
+        has_row[positions] = True
+    rows = np.flatnonzero(has_row)
+    validators = amounts.validators[rows]
+    inactivity, head = amounts.inactivity[rows], amounts.head[rows]
     columns: dict[str, Any] = {
         "validator_index": validators,
-        "epoch": np.full(len(validators), amounts.epoch),
+        "epoch": np.full(len(rows), amounts.epoch),
+        "attestation_head_reward_gwei": head,
+        "finality_delay_penalty_gwei": -inactivity,
     }
+    for flag, signed in (("source", amounts.source[rows]), ("target", amounts.target[rows])):
+        columns[f"attestation_{flag}_reward_gwei"] = np.maximum(signed, 0)
+        columns[f"attestation_{flag}_penalty_gwei"] = np.maximum(-signed, 0)
     for column in IncomeHistory.columns:
-        if column.default == 0 and column.name != "tx_fee_reward_wei":
-            columns[column.name] = sums[column.name][has_row]
+        if column.default == 0 and column.name not in columns and column.name != FEES:
+            columns[column.name] = values = np.zeros(len(rows), np.int64)
+            if column.name in sums:
+                positions, sparse = sums[column.name]
+                values[np.searchsorted(rows, positions)] = sparse
     if amounts.fees_wei is not None:
         fees = [amounts.fees_wei.get(index, 0) for index in validators.tolist()]
-        columns["tx_fee_reward_wei"] = pl.Series("tx_fee_reward_wei", fees, pl.Decimal(28, 0))
+        columns[FEES] = pl.Series(FEES, fees, pl.Decimal(28, 0))
     return build_frame(IncomeHistory, columns, chain)
 
 
@@ -201,18 +204,20 @@ def build_balances(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
 
 def build_rows(
     table: type[SlotIncome | EpochMoves],
+    amounts: EpochAmounts,
     rows: Sequence[SlotIncomeRow] | Sequence[Move],
-    chosen: set[int] | None,
     chain: Chain,
 ) -> pl.DataFrame:
-    """Return rows of amounts by kind, those of the *chosen* validators or of all (None)."""
-    kept = [row for row in rows if chosen is None or row.validator_index in chosen]
+    """Return *rows* of amounts by kind, those of the validators of *amounts*."""
+    indices = np.array([row.validator_index for row in rows], np.int64)
+    _, is_chosen = find_positions(amounts.validators, indices)
+    chosen = [rows[place] for place in np.flatnonzero(is_chosen).tolist()]
     unit = "slot" if table is SlotIncome else "epoch"
     columns: dict[str, Any] = {
-        unit: np.array([row[0] for row in kept], np.int64),
-        "kind": pl.Series("kind", [row.kind for row in kept], pl.String),
-        "validator_index": np.array([row.validator_index for row in kept], np.int64),
-        "amount_gwei": np.array([row.amount_gwei for row in kept], np.int64),
+        unit: np.array([row[0] for row in chosen], np.int64),
+        "kind": pl.Series("kind", [row.kind for row in chosen], pl.String),
+        "validator_index": np.array([row.validator_index for row in chosen], np.int64),
+        "amount_gwei": np.array([row.amount_gwei for row in chosen], np.int64),
     }
     return build_frame(table, columns, chain)
 
@@ -221,7 +226,6 @@ def build_events(
     table: type[Table],
     kinds: Collection[str],
     amounts: EpochAmounts,
-    chosen: set[int] | None,
     chain: Chain,
 ) -> pl.DataFrame:
     """Return the amounts of some *kinds*, one row per slot and validator."""
@@ -229,33 +233,35 @@ def build_events(
     moves = [(last_slot, *row[1:]) for row in amounts.moves]
     sums: Counter[tuple[int, int]] = Counter()
     for slot, kind, index, amount in [*amounts.slot_income, *moves]:
-        if kind in kinds and (chosen is None or index in chosen):
+        if kind in kinds:
             sums[slot, index] += amount
+    indices = np.array([index for _, index in sums], np.int64)
+    _, is_chosen = find_positions(amounts.validators, indices)
     columns = {
-        "slot": np.array([slot for slot, _ in sums], np.int64),
-        "validator_index": np.array([index for _, index in sums], np.int64),
-        "amount_gwei": np.array(list(sums.values()), np.int64),
+        "slot": np.array([slot for slot, _ in sums], np.int64)[is_chosen],
+        "validator_index": indices[is_chosen],
+        "amount_gwei": np.array(list(sums.values()), np.int64)[is_chosen],
     }
     return build_frame(table, columns, chain)
 
 
-def build_switches(amounts: EpochAmounts, chosen: set[int] | None, chain: Chain) -> pl.DataFrame:
+def build_switches(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
     """Return the balances that switches to compounding credentials moved, as positive amounts."""
-    rows = build_events(SwitchEvents, SWITCHES, amounts, chosen, chain)
+    rows = build_events(SwitchEvents, SWITCHES, amounts, chain)
     return rows.with_columns(-pl.col("amount_gwei"))
 
 
 def build_deposits(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
     """Return the deposits that reached a balance, one row per deposit."""
-    validators = set(amounts.validators.tolist()) if amounts.deposits else set()
     counts: Counter[int] = Counter()
-    rows: dict[str, list[int]] = {name: [] for name in DepositEvents.schema()}
+    rows: list[tuple[int, int, int, int]] = []
     for slot, index, amount in amounts.deposits:
-        if index in validators:
-            for name, value in zip(rows, (slot, counts[slot], index, amount), strict=True):
-                rows[name].append(value)
+        rows.append((slot, counts[slot], index, amount))
         counts[slot] += 1
-    columns = {name: np.array(values, np.int64) for name, values in rows.items()}
+    array = np.array(rows, np.int64).reshape(-1, 4)
+    names = list(DepositEvents.schema())
+    _, is_chosen = find_positions(amounts.validators, array[:, names.index("validator_index")])
+    columns = dict(zip(names, array[is_chosen].T, strict=True))
     return build_frame(DepositEvents, columns, chain)
 
 

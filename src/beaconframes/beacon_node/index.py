@@ -124,10 +124,12 @@ def write_epochs(
 
 
 def store_epoch(dataset: Dataset, chain: Chain, task: EpochTask, result: EpochResult) -> None:
-    """Store the tables of one epoch in one commit."""
+    """Store the tables of one epoch in one commit, and remove them from *result*."""
     chosen = task.validators is not None
     with dataset.writing() as writer:
-        for name, rows in result.frames.items():
+        for name in list(result.frames):
+            # Freed one by one: those of all validators of mainnet have 350 MB.
+            rows = result.frames.pop(name)
             indexed = INDEXED_TABLES[name]
             grid = indexed.grid(chosen=chosen)
             first, last = indexed.units_of(task.epoch, chain)

@@ -20,7 +20,7 @@ from beaconframes.beacon_node.slot_blocks import (
     read_slots,
 )
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
-from beaconframes.consensus.state import decode_state
+from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import ConnectionFailed, NotFound, ResponseError, ServiceError
 
 if TYPE_CHECKING:
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CACHED_EPOCHS = 6
+CACHED_EPOCHS = 5
 """Epochs whose blocks, duties and other small objects are cached: neighbours share them."""
 CACHED_STATES = 4
-"""States that are cached: an epoch needs those of its neighbours."""
+"""States that are cached. An epoch after another one needs three, its successor one more."""
+CACHED_AMOUNTS = 2
+"""Epochs whose amounts by validator are cached: tens of megabytes each for all of mainnet."""
 CONCURRENT_REQUESTS = 8
 """Blocks of an epoch that are requested at the same time."""
 
@@ -76,6 +78,11 @@ class RequestCache:
         value: T = future.result()
         return value
 
+    def remove(self, key: Hashable) -> None:
+        """Free the value of *key*; it would be computed again."""
+        with self._lock:
+            self._values.pop(key, None)
+
 
 class ChainReader:
     """Reads a chain from a node, for any number of threads."""
@@ -100,6 +107,7 @@ class ChainReader:
         slots = spec.slots_per_epoch
         self._blocks = RequestCache(CACHED_EPOCHS * slots)
         self._states = RequestCache(CACHED_STATES)
+        self._columns = SharedColumns()
         self._objects: dict[str, RequestCache] = {}
         self.orphans: dict[str, SlotBlock] = {}
         """Blocks that may be orphaned, by root."""
@@ -130,10 +138,15 @@ class ChainReader:
         if self._is_cancelled:
             raise ConnectionFailed("the load was stopped before this request")
 
-    def cached(self, kind: str, number: int, compute: Callable[[], T]) -> T:
-        """Return the object of a *kind* and an epoch or period, computed once."""
+    def cached(
+        self, kind: str, number: int, compute: Callable[[], T], *, size: int = CACHED_EPOCHS
+    ) -> T:
+        """Return the object of a *kind* and an epoch or period, computed once.
+
+        Of each kind, the last *size* objects are cached.
+        """
         self._check_cancelled()
-        cache = self._objects.setdefault(kind, RequestCache(CACHED_EPOCHS))
+        cache = self._objects.setdefault(kind, RequestCache(size))
         return cache.get(number, compute)
 
     def slots_of(self, epoch: int) -> range:
@@ -236,9 +249,17 @@ class ChainReader:
         self._check_cancelled()
         return self._states.get(epoch, lambda: self._read_state(epoch))
 
+    def release_state(self, epoch: int) -> None:
+        """Free the state of an epoch, which following epochs do not need."""
+        self._states.remove(epoch)
+
+    def _decode_state(self, state_id: int | str) -> BeaconState:
+        """Request a state, and free the response, which is larger than the state."""
+        return self._columns.share(decode_state(self.api.state(state_id), self.spec))
+
     def _read_state(self, epoch: int) -> BeaconState:
         last = self.slots_of(epoch)[-1]
-        state = self.request_state(last, lambda slot: decode_state(self.api.state(slot), self.spec))
+        state = self.request_state(last, self._decode_state)
         # Within an epoch only blocks change a state.
         return replace(state, slot=last)
 
@@ -257,7 +278,7 @@ class ChainReader:
 
     def genesis_state(self) -> BeaconState:
         """Return the state of genesis."""
-        return self.cached("genesis", 0, lambda: decode_state(self.api.state("genesis"), self.spec))
+        return self.cached("genesis", 0, lambda: self._decode_state("genesis"))
 
     def committees(self, epoch: int) -> Committees:
         """Return the attestation committees of an epoch."""

@@ -6,20 +6,23 @@ the balances of the state after it; what differs is unexplained.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from beaconframes.beacon_node.epoch_amounts import Change, Deposit, EpochAmounts
+from beaconframes.beacon_node.reader import CACHED_AMOUNTS
 from beaconframes.consensus.attestation_rewards import AttestationRewards
 from beaconframes.consensus.epoch_moves import compute_transition
 from beaconframes.consensus.participation import BlockParticipation
 from beaconframes.consensus.slot_income import EpochRegistry, compute_slot_income
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,28 +55,38 @@ class StateAmounts:
     def __init__(self, reader: ChainReader) -> None:
         """Request states and blocks from *reader*."""
         self.reader, self.spec = reader, reader.spec
+        self._reading: Counter[int] = Counter()
+        """The epochs that threads read now."""
+        self._reading_lock = threading.Lock()
 
     def read(self, epoch: int, validators: Sequence[int] | None) -> EpochAmounts:
         """Return the amounts of an epoch, of some *validators* or of all.
 
         Balances are compared up to two epochs later, as far as the node has states.
         """
-        state, later = self.state(epoch), self.state(epoch + 1)
-        rewards, replay = self.rewards(epoch), self.replay(epoch)
-        transition, last_slot = self.transition(epoch), self.reader.slots_of(epoch)[-1]
+        with self._using(epoch):
+            return self._read(epoch, validators)
+
+    def _read(self, epoch: int, validators: Sequence[int] | None) -> EpochAmounts:
+        replay, proposals_missed = self.replay(epoch), self.count_missed(epoch)
+        effective_balances = self.state(epoch).effective_balances
+        later, transition = self.state(epoch + 1), self.transition(epoch)
+        # From here on, the states up to this epoch are not needed.
+        changes, verified_until = self.compare(epoch)
+        rewards, last_slot = self.rewards(epoch), self.reader.slots_of(epoch)[-1]
         count = len(later.balances)
-        chosen = np.arange(count)
+        indices = np.arange(count)
+        chosen: Ints | slice = slice(None)
         if validators is not None:
-            chosen = np.array(sorted({v for v in validators if v < count}), np.int64)
+            indices = chosen = np.array(sorted({v for v in validators if v < count}), np.int64)
         is_slashed = later.slashed & (epoch + 1 < later.withdrawable_epochs)
         is_rewarded = later.is_active(epoch) | is_slashed
         balances = _extend(replay.balances, count)
-        effective = _extend(state.effective_balances, count)
+        effective = _extend(effective_balances, count)
         exists = np.arange(count) < len(replay.balances)
-        unexplained, verified_until = self.compare(epoch, chosen)
         return EpochAmounts(
             epoch=epoch,
-            validators=chosen,
+            validators=indices,
             is_rewarded=is_rewarded[chosen],
             source=_extend(rewards.source, count)[chosen],
             target=_extend(rewards.target, count)[chosen],
@@ -91,30 +104,42 @@ class StateAmounts:
             missed={
                 vote: _extend(missed, count)[chosen] for vote, missed in rewards.missed.items()
             },
-            proposals_missed=self.count_missed(epoch),
-            unexplained=unexplained,
+            proposals_missed=proposals_missed,
+            unexplained=_select(changes, indices),
             verified_until=verified_until,
         )
 
-    def compare(self, epoch: int, chosen: Ints) -> tuple[list[Change], int]:
+    def compare(self, epoch: int) -> tuple[list[Change], int]:
         """Return the unexplained changes that concern the income of *epoch*, and the last epoch."""
+        last = min(epoch + VERIFIED_LATER, self.reader.last_complete_epoch)
         found = []
-        last = self.reader.last_complete_epoch
-        until = epoch - 1
-        for number in range(epoch, min(epoch + VERIFIED_LATER, last) + 1):
-            change = self.replay(number).unexplained
-            inside = np.isin(change.validators, chosen)
-            if inside.any():
-                found.append(
-                    Change(
-                        number,
-                        change.validators[inside],
-                        change.change[inside],
-                        change.explained[inside],
-                    )
-                )
-            until = number
-        return found, until
+        for number in range(epoch, last + 1):
+            if number == epoch + VERIFIED_LATER:
+                self._release_states(epoch)
+            found.append(self.replay(number).unexplained)
+        return found, last
+
+    @contextmanager
+    def _using(self, epoch: int) -> Iterator[None]:
+        """Note that a thread needs the states of an *epoch* and of its neighbours."""
+        with self._reading_lock:
+            self._reading[epoch] += 1
+        try:
+            yield
+        finally:
+            with self._reading_lock:
+                self._reading -= Counter([epoch])
+
+    def _release_states(self, epoch: int) -> None:
+        """Free the states up to *epoch*, unless a thread still reads an earlier epoch.
+
+        A state of mainnet has more than 200 MB, so that few of them should be in memory.
+        """
+        with self._reading_lock:
+            if min(self._reading) < epoch:
+                return
+        for number in (epoch - 1, epoch):
+            self.reader.release_state(number)
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
@@ -130,6 +155,7 @@ class StateAmounts:
             "attestation rewards",
             epoch,
             lambda: AttestationRewards.from_state(self.spec, self.state(epoch + 1)),
+            size=CACHED_AMOUNTS - 1,
         )
 
     def transition(self, epoch: int) -> Transition:
@@ -140,11 +166,13 @@ class StateAmounts:
             state, later = self.state(epoch), self.state(epoch + 1)
             return compute_transition(self.spec, state, later, rewards)
 
-        return self.reader.cached("transition", epoch, compute)
+        return self.reader.cached("transition", epoch, compute, size=CACHED_AMOUNTS)
 
     def replay(self, epoch: int) -> Replay:
         """Return the blocks of an epoch, replayed."""
-        return self.reader.cached("replay", epoch, lambda: self._replay(epoch))
+        return self.reader.cached(
+            "replay", epoch, lambda: self._replay(epoch), size=VERIFIED_LATER + CACHED_AMOUNTS
+        )
 
     def _replay(self, epoch: int) -> Replay:
         spec = self.spec
@@ -160,7 +188,7 @@ class StateAmounts:
             before=before,
             after=after,
             balances=start,
-            sync_committee=after.current_sync_committee,
+            sync_committee=self.reader.sync_committee(epoch),
             total_active_balance=after.get_total_active_balance(spec),
         )
         rows: list[SlotIncome] = []
@@ -173,7 +201,9 @@ class StateAmounts:
                 balances = registry.balances[: registry.count].copy()
         expected = registry.balances
         differs = np.flatnonzero(expected != after.balances)
-        known = _extend(before.balances, len(expected))[differs]
+        is_known = differs < len(before.balances)
+        known = np.zeros(len(differs), np.int64)
+        known[is_known] = before.balances[differs[is_known]]
         unexplained = Change(
             epoch, differs, after.balances[differs] - known, expected[differs] - known
         )
@@ -204,8 +234,21 @@ class StateAmounts:
         )
 
 
+def _select(changes: Sequence[Change], chosen: Ints) -> list[Change]:
+    """Return the changes of the *chosen* validators."""
+    found = []
+    for change in changes:
+        inside = np.isin(change.validators, chosen)
+        if inside.any():
+            parts = (change.validators, change.change, change.explained)
+            found.append(Change(change.epoch, *(part[inside] for part in parts)))
+    return found
+
+
 def _extend(values: Ints, count: int) -> Ints:
     """Return *values* with zeros for the validators that were added later."""
+    if len(values) == count:
+        return values
     extended = np.zeros(count, values.dtype)
     extended[: len(values)] = values[:count]
     return extended

@@ -6,7 +6,8 @@ of the response.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import threading
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 _FORK_VERSION: Final = slice(8 + 32 + 8 + 4, 8 + 32 + 8 + 8)
 """The place of the current fork version: after genesis time and root, slot, previous version."""
+_SPARE_SHARE: Final = 50
+"""The memory of the public keys has place for one more validator per this number."""
+_ROWS_AT_ONCE: Final = 2**16
+"""Rows that are compared at once, so that a comparison of millions needs little memory."""
 
 
 def _empty(dtype: np.dtype[Any]) -> Structs:
@@ -168,6 +173,59 @@ def decode_state(ssz: bytes, spec: Spec) -> BeaconState:
         current_sync_committee=current,
         next_sync_committee=following,
         **_read_later_fields(fields, fork, len(validators)),
+    )
+
+
+class SharedColumns:
+    """Memory for the columns of consecutive states, from any number of threads.
+
+    A decoded state has views of its response. `share` copies them, so that the response can be
+    freed. A registry only grows: consecutive states share their public keys, and every column that
+    did not change.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pubkeys: Bytes = np.empty((0, 48), np.uint8)
+        self._count = 0
+        self._columns: dict[str, NDArray[Any]] = {}
+
+    def share(self, state: BeaconState) -> BeaconState:
+        """Return an equal state without views of the response."""
+        with self._lock:
+            columns: dict[str, Any] = {
+                name: self._share_pubkeys(column)
+                if name == "pubkeys"
+                else self._share_column(name, column)
+                for name, column in vars(state).items()
+                if isinstance(column, np.ndarray)
+            }
+        return replace(state, **columns)
+
+    def _share_pubkeys(self, pubkeys: Bytes) -> Bytes:
+        count, known = len(pubkeys), min(len(pubkeys), self._count)
+        if count > len(self._pubkeys) or not _is_equal(pubkeys[:known], self._pubkeys[:known]):
+            self._pubkeys = np.empty((count + count // _SPARE_SHARE, 48), np.uint8)
+            known = self._count = 0
+        if count > self._count:
+            self._pubkeys[known:count] = pubkeys[known:]
+            self._count = count
+        return self._pubkeys[:count]
+
+    def _share_column(self, name: str, column: NDArray[Any]) -> NDArray[Any]:
+        known = self._columns.get(name)
+        if known is None or not _is_equal(column, known):
+            known = self._columns[name] = np.array(column) if column.base is not None else column
+        return known
+
+
+def _is_equal(column: NDArray[Any], known: NDArray[Any]) -> bool:
+    """Return whether two columns are equal."""
+    if column.shape != known.shape or column.dtype != known.dtype:
+        return False
+    return all(
+        bool((column[start : start + _ROWS_AT_ONCE] == known[start : start + _ROWS_AT_ONCE]).all())
+        for start in range(0, len(column), _ROWS_AT_ONCE)
     )
 
 

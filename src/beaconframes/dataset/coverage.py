@@ -254,10 +254,12 @@ def filter_covered(
     if rows.is_empty():
         return rows
     intervals = [(subject, *part) for subject, parts in covered.items() for part in parts]
-    if grid.subject is None and list(covered) == [WHOLE_CHAIN] and len(intervals) == 1 and inside:
+    if grid.subject is None and covered.keys() <= {WHOLE_CHAIN}:
         # Without a query, because an index stores many small frames.
-        _, first, last = intervals[0]
-        return rows.filter(rows[grid.unit].is_between(first, last).fill_null(value=False))
+        mask = pl.Series([False]).new_from_index(0, rows.height)
+        for _, first, last in intervals:
+            mask |= rows[grid.unit].is_between(first, last).fill_null(value=False)
+        return rows.filter(mask if inside else ~mask)
     schema = {"subject": pl.String, "first": pl.Int64, "last": pl.Int64}
     starts = pl.DataFrame(intervals, schema=schema, orient="row").sort("first")
     cells = rows.select(

@@ -1,0 +1,291 @@
+"""CPU time and memory of one epoch of an index of all validators: all tables, reconciled.
+
+Run: ``python benchmarks/index_epoch.py``. A synthetic chain of Electra, mainnet preset, has
+2,300,000 registered and 1,000,000 active validators. Each epoch has a state of 322 MB and 32 blocks
+of 8 aggregates of all 64 committees. Rewards, blocks and transitions follow the specification, so
+that all balances are explained. The first epoch needs four states and the blocks of three epochs;
+each following one needs one state and the blocks of one epoch more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from beacon_state import (
+    ACTIVE,
+    EPOCH,
+    ETH,
+    REGISTERED,
+    SPEC,
+    encode_state,
+    generate_values,
+    read_memory,
+    run,
+)
+
+from beaconframes.beacon_node.epoch import EpochResult, build_epoch
+from beaconframes.beacon_node.index import store_epoch
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, EpochTask
+from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.consensus.attestation_rewards import AttestationRewards, update_inactivity_scores
+from beaconframes.consensus.epoch_moves import compute_transition
+from beaconframes.consensus.participation import BlockParticipation
+from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
+from beaconframes.consensus.slot_income import EpochRegistry, compute_slot_income
+from beaconframes.consensus.state import BeaconState, decode_state
+from beaconframes.consensus.state_fields import VALIDATOR
+from beaconframes.dataset import Dataset
+
+EPOCHS = 7
+"""States that are made; the first one has no blocks."""
+TRANSACTIONS, BYTES_PER_TRANSACTION = 200, 500
+ROUNDS = 3
+
+
+def build_root(slot: int) -> str:
+    """Return the root of the block of a slot."""
+    return "0x" + hashlib.sha256(slot.to_bytes(8, "little")).hexdigest()
+
+
+def build_block(
+    slot: int, proposer: int, committees: dict[int, Committees], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return a signed block with aggregates of the two slots before it."""
+    root, signature, address = "0x" + "11" * 32, "0x" + "22" * 96, "0x" + "33" * 20
+    attestations = []
+    for voted, copies in ((slot - 1, 6), (slot - 2, 2)):
+        epoch = SPEC.epoch_of(voted)
+        size = sum(map(len, committees[epoch].at_slot(voted)))
+        data = {
+            "slot": str(voted),
+            "index": "0",
+            "beacon_block_root": build_root(voted),
+            "source": {"epoch": str(epoch - 1), "root": root},
+            "target": {"epoch": str(epoch), "root": build_root(SPEC.first_slot_of(epoch))},
+        }
+        for _ in range(copies):
+            bits = np.packbits(np.append(rng.random(size) < 0.97, True), bitorder="little")
+            attestations.append(
+                {
+                    "aggregation_bits": "0x" + bits.tobytes().hex(),
+                    "data": data,
+                    "signature": signature,
+                    "committee_bits": "0x" + "ff" * 8,
+                }
+            )
+    first = slot * 16 % REGISTERED
+    payload = {
+        **dict.fromkeys(("parent_hash", "state_root", "receipts_root"), root),
+        **dict.fromkeys(("prev_randao", "block_hash"), root),
+        **dict.fromkeys(("block_number", "gas_limit", "gas_used", "timestamp"), str(slot)),
+        "fee_recipient": address,
+        "logs_bloom": "0x" + "44" * 256,
+        "extra_data": "0x",
+        "base_fee_per_gas": "1000000000",
+        "transactions": [
+            "0x" + rng.bytes(BYTES_PER_TRANSACTION).hex() for _ in range(TRANSACTIONS)
+        ],
+        "withdrawals": [
+            {
+                "index": str(slot * 16 + number),
+                "validator_index": str((first + number) % REGISTERED),
+                "address": address,
+                "amount": "1000000",
+            }
+            for number in range(16)
+        ],
+    }
+    body = {
+        "randao_reveal": signature,
+        "eth1_data": {"deposit_root": root, "deposit_count": "0", "block_hash": root},
+        "graffiti": "0x" + b"benchmark".ljust(32, b"\0").hex(),
+        **dict.fromkeys(("proposer_slashings", "attester_slashings", "deposits"), ()),
+        **dict.fromkeys(("voluntary_exits", "bls_to_execution_changes"), ()),
+        "attestations": attestations,
+        "sync_aggregate": {
+            "sync_committee_bits": "0x" + "fe" * 64,
+            "sync_committee_signature": signature,
+        },
+        "execution_payload": payload,
+        "execution_requests": {"deposits": [], "withdrawals": [], "consolidations": []},
+    }
+    message = {
+        "slot": str(slot),
+        "proposer_index": str(proposer),
+        "parent_root": build_root(slot - 1),
+        "state_root": root,
+        "body": body,
+    }
+    return {"message": message, "signature": signature}
+
+
+def encode_checkpoint(epoch: int) -> bytes:
+    """Return the SSZ bytes of a checkpoint."""
+    return epoch.to_bytes(8, "little") + bytes(32)
+
+
+def generate(folder: str) -> dict[str, float]:
+    """Write the states and the blocks of a synthetic chain; return the size of a state in MB."""
+    rng = np.random.default_rng(11)
+    values = generate_values()
+    validators = np.frombuffer(bytearray(values["validators"]), VALIDATOR)
+    exited = np.flatnonzero(validators["exit_epoch"] > 0)
+    committees: dict[int, Committees] = {}
+    before: BeaconState | None = None
+    for epoch in range(EPOCH, EPOCH + EPOCHS):
+        last = SPEC.first_slot_of(epoch + 1) - 1
+        roots = [bytes.fromhex(build_root(slot)[2:]) for slot in range(last - 8192, last)]
+        size = SPEC.slots_per_historical_root
+        # As on mainnet, each column of the registry changes in each epoch: here of a validator that
+        # has exited, and so without an effect on the chain.
+        changed = validators[exited[epoch - EPOCH] :][:1]
+        changed["withdrawal_credentials"] = rng.integers(0, 256, 32, np.uint8)
+        changed["effective_balance"] += ETH
+        for name in ("activation_eligibility_epoch", "activation_epoch", "withdrawable_epoch"):
+            changed[name] += 1
+        changed["exit_epoch"] -= 1
+        values |= {
+            "validators": validators.tobytes(),
+            "slot": last.to_bytes(8, "little"),
+            "block_roots": b"".join(roots[(place - last) % size] for place in range(size)),
+            "justification_bits": b"\x0f",
+            "previous_justified_checkpoint": encode_checkpoint(epoch - 2),
+            "current_justified_checkpoint": encode_checkpoint(epoch - 1),
+            "finalized_checkpoint": encode_checkpoint(epoch - 2),
+        }
+        if before is None:
+            state = decode_state(encode_state(values), SPEC)
+            committees[epoch] = compute_committees(SPEC, state, epoch)
+        else:
+            state = advance(folder, values, before, committees, rng)
+        ssz = encode_state(values)
+        (Path(folder) / f"state-{last}").write_bytes(ssz)
+        before = decode_state(ssz, SPEC)
+    return {"state": len(ssz) / 1e6}
+
+
+def advance(
+    folder: str,
+    values: dict[str, bytes],
+    before: BeaconState,
+    committees: dict[int, Committees],
+    rng: np.random.Generator,
+) -> BeaconState:
+    """Change the fields of a state to those of the next epoch, and write its blocks."""
+    epoch = SPEC.epoch_of(before.slot) + 1
+    rewards = AttestationRewards.from_state(SPEC, before)
+    start = compute_transition(SPEC, before, None, rewards).balances
+    active = before.is_active(epoch - 2)
+    scores = update_inactivity_scores(
+        SPEC, before.inactivity_scores, active, (before.previous_participation & 2) != 0,
+        is_leak=False,
+    )  # fmt: skip
+    values |= {
+        "balances": start.tobytes(),
+        "inactivity_scores": scores.tobytes(),
+        "previous_epoch_participation": before.current_participation.tobytes(),
+    }
+    state = decode_state(encode_state(values), SPEC)
+    committees[epoch] = compute_committees(SPEC, state, epoch)
+    proposers = compute_proposers(SPEC, state, epoch).tolist()
+    participation = BlockParticipation.from_state(SPEC, before, committees[epoch - 1])
+    total = state.get_total_active_balance(SPEC)
+    participation.start_epoch(epoch, committees[epoch], state.effective_balances, total)
+    registry = EpochRegistry.build(
+        SPEC, epoch, before=before, after=state, balances=start,
+        sync_committee=state.current_sync_committee, total_active_balance=total,
+    )  # fmt: skip
+    for place, proposer in enumerate(proposers):
+        slot = SPEC.first_slot_of(epoch) + place
+        block = build_block(slot, proposer, committees, rng)
+        (Path(folder) / f"block-{slot}").write_bytes(json.dumps(block).encode())
+        reward = participation.process_block(block["message"])
+        assert reward is not None
+        compute_slot_income(registry, block["message"], reward)
+    values |= {
+        "balances": registry.balances.tobytes(),
+        "previous_epoch_participation": participation.previous.tobytes(),
+        "current_epoch_participation": participation.current.tobytes(),
+    }
+    return state
+
+
+class FolderApi:
+    """The requests of a reader, answered from files."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+
+    def state(self, slot: int) -> bytes:
+        """Return the SSZ bytes of a state."""
+        return (self.folder / f"state-{slot}").read_bytes()
+
+    def block(self, slot: int) -> Any:
+        """Return the JSON of a block."""
+        return msgspec.json.decode((self.folder / f"block-{slot}").read_bytes())
+
+
+def process_epochs(folder: str) -> dict[str, float]:
+    """Return CPU seconds of the first and of a following epoch, and of storing one; the memory."""
+    api: Any = FolderApi(folder)
+    head = SPEC.first_slot_of(EPOCH + EPOCHS) - 1
+    reader = ChainReader(api, SPEC, head_slot=head, has_states=True)
+    amounts = StateAmounts(reader)
+    seconds, stored = [], []
+    meta = {"chain": {}}
+    with tempfile.TemporaryDirectory(dir=folder) as target:
+        dataset = Dataset.create(Path(target) / "index", meta=meta)
+        for epoch in range(EPOCH + 1, EPOCH + EPOCHS - 2):
+            task = EpochTask(epoch, tuple(INDEXED_TABLES), None)
+            start = time.process_time()
+            result: EpochResult | None = build_epoch(reader, amounts, task)
+            seconds.append(time.process_time() - start)
+            assert result is not None
+            if result.frames["unexplained_changes"].height or result.verified_until < epoch + 2:
+                raise SystemExit("the balances are not explained")
+            if result.frames["attestations"].height != ACTIVE:
+                raise SystemExit("the attestations are not those of the synthetic chain")
+            built = read_memory()
+            start = time.process_time()
+            store_epoch(dataset, SPEC.chain, task, result)
+            stored.append(time.process_time() - start)
+            result = None
+        size = sum(table.bytes for table in dataset.tables().values()) / len(stored) / 1e6
+    return {
+        "first epoch": seconds[0],
+        "following epoch": statistics.median(seconds[1:]),
+        "storing an epoch": statistics.median(stored),
+        "memory before storing": built,
+        "memory": read_memory(),
+        "stored": size,
+    }
+
+
+def main() -> None:
+    """Print CPU seconds and memory, medians of rounds."""
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = run("generate", folder, __file__)
+        rounds = [run("process", folder, __file__) for _ in range(ROUNDS)]
+    print(f"states of {sizes['state']:,.0f} MB")
+    for name in rounds[0]:
+        unit = "MB" if name in {"memory", "memory before storing", "stored"} else "s"
+        print(f"  {name:<24}{statistics.median(each[name] for each in rounds):>8,.2f} {unit}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        print(
+            json.dumps({"generate": generate, "process": process_epochs}[sys.argv[1]](sys.argv[2]))
+        )
+    else:
+        main()
