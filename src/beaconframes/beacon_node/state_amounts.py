@@ -155,7 +155,7 @@ class StateAmounts:
             "attestation rewards",
             epoch,
             lambda: AttestationRewards.from_state(self.spec, self.state(epoch + 1)),
-            size=CACHED_AMOUNTS - 1,
+            size=CACHED_AMOUNTS,
         )
 
     def transition(self, epoch: int) -> Transition:

@@ -130,9 +130,17 @@ class AttestationRewards:
     target: Ints
     head: Ints
     inactivity: Ints
-    missed: dict[str, Ints]
-    """What the votes for source, target and head would have earned more if they were timely."""
+    late: dict[str, tuple[Ints, Ints]]
+    """Validators whose votes for source, target or head were late, with the rewards they missed."""
     is_leak: bool
+
+    @property
+    def missed(self) -> dict[str, Ints]:
+        """Return what the votes for source, target and head would have earned if timely."""
+        missed = {vote: np.zeros(len(self.source), np.int64) for vote in self.late}
+        for vote, (validators, amounts) in self.late.items():
+            missed[vote][validators] = amounts
+        return missed
 
     @property
     def total(self) -> Ints:
@@ -167,12 +175,13 @@ class AttestationRewards:
         active_increments = total_active_balance // spec.effective_balance_increment
         base = increments * compute_base_reward_per_increment(spec, total_active_balance)
         can_earn = ~slashed[chosen] & (not is_leak)  # A leak pays no rewards; penalties remain.
-        amounts, missed = {}, {}
+        amounts, late = {}, {}
         for flag, weight in FLAG_WEIGHTS.items():
             timely = (flags & flag) != 0
             reward = compute_flag_reward(weight, base, int(increments @ timely), active_increments)
             amount = amounts[flag] = np.where(timely & can_earn, reward, 0)
-            missed[flag] = np.where(~timely & can_earn, reward, 0)
+            is_late = ~timely & can_earn
+            late[flag] = chosen[is_late], reward[is_late]
             if flag != TIMELY_HEAD:
                 amount -= compute_flag_penalties(weight, base, ~timely)
         penalties = compute_inactivity_penalties(
@@ -194,7 +203,7 @@ class AttestationRewards:
             target=spread(amounts[TIMELY_TARGET]),
             head=spread(amounts[TIMELY_HEAD]),
             inactivity=spread(-penalties),
-            missed={name: spread(missed[flag]) for name, flag in FLAGS.items()},
+            late={name: late[flag] for name, flag in FLAGS.items()},
             is_leak=is_leak,
         )
 
