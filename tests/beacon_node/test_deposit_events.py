@@ -8,15 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from beaconframes.beacon_node.deposit_events import DEPOSIT_EVENT, FIRST_BLOCKS, read_deposits
-from beaconframes.beacon_node.deposit_tables import (
-    build_deposit_origin,
-    build_deposits,
-    find_validity,
-)
+from beaconframes.beacon_node.deposit_tables import build_deposits, find_validity
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import BadRequest, IntegrityError, NotFound, ResponseError, ServerError
 from beaconframes.v1._deposits import Deposits
-from beaconframes.v1.deposit_origin import DepositOrigin
 
 from ..support.execution_node import FakeNode, RpcError
 
@@ -96,6 +91,7 @@ def make_node(logs, **methods):
             "eth_getLogs": get_logs,
             "eth_getTransactionByBlockHashAndIndex": get_transaction,
             "eth_getBlockByHash": get_block,
+            "eth_getBlockByNumber": lambda number, _: get_block(f"0x{int(number, 16):064x}", False),
             **methods,
         }
     )
@@ -167,7 +163,7 @@ def test_a_failing_client_is_not_asked_for_ever():
     node = make_node([], eth_getLogs=fail(-32000, "database is closed"))
     with pytest.raises(ServerError, match=r"eth_getLogs: .*database is closed"):
         read_deposits(node.api(), CONTRACT, 0, 99)
-    assert 7 == len(node.calls)
+    assert 8 == len(node.calls)
 
     node = make_node([], eth_getLogs=fail(4444, "pruned history unavailable"))
     with pytest.raises(NotFound, match=r"--history\.logs=0"):
@@ -210,6 +206,18 @@ def test_range_within_the_history(count):
     assert [4, 5] == [d.number for d in read_deposits(node.api(), CONTRACT, 20, 30)]
     assert ("eth_call", [{"to": CONTRACT, "data": "0x621fd130"}, "0x1e"]) in node.calls
     assert [] == read_deposits(make_node([]).api(), CONTRACT, 20, 30)
+
+
+def test_node_of_another_chain_or_behind():
+    """Logs of unknown blocks are empty: the last block must be that of the beacon chain."""
+    api = make_node([]).api()
+    assert [] == read_deposits(api, CONTRACT, 5, 9, last_hash=f"0x{9:064X}")
+    with pytest.raises(IntegrityError, match=r"block 9 has the hash 0x0+9, but .* 0x77.*Geth"):
+        read_deposits(api, CONTRACT, 5, 9, last_hash="0x" + "77" * 32)
+
+    api = make_node([], eth_getBlockByNumber=None).api()
+    with pytest.raises(IntegrityError, match=r"Geth.* does not have execution block 9\b"):
+        read_deposits(api, CONTRACT, 5, 9)
 
 
 def test_contract_of_mainnet_has_no_older_deposits():
@@ -281,17 +289,12 @@ def test_signatures_that_the_registry_proves():
     # keys[2] has two equal deposits; the second deposit of keys[3] is not processed.
     assert [True, None, None, True, True, False, None] == validity
     assert [None] * 4 == find_validity(deposits[1:5], validators, MAINNET, genesis_count=0)
+    earlier = ["0x" + keys[1]]
+    assert [None, None, True, True] == find_validity(
+        deposits[1:5], validators, MAINNET, genesis_count=0, earlier=earlier
+    )
     # The genesis state of a test network has validators without a deposit: this is a top-up.
     for seconds, found in ((0, None), (-1, True)):
         time = int(MAINNET.genesis.timestamp()) + seconds
         deposit = replace(deposits[0], time=time)
         assert [found] == find_validity([deposit], validators, MAINNET, genesis_count=1)
-
-    frame = build_deposit_origin(deposits, MAINNET, validity, validators)
-    assert DepositOrigin.schema() == frame.schema
-    assert {(f"0x{keys[0]}", True, 0), (f"0x{keys[1]}", None, 1), (f"0x{keys[2]}", True, 2),
-            (f"0x{keys[3]}", False, None), (f"0x{keys[3]}", None, None)} == set(
-        frame.select("pubkey", "valid_signature", "validator_index").rows()
-    )  # fmt: skip
-    assert [SENDER.lower()] == frame["from_address"].unique().to_list()
-    assert 5 == frame.height

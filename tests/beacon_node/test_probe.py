@@ -9,7 +9,7 @@ import pytest
 
 from beaconframes import v1
 from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.execution import ExecutionApi
 from beaconframes.beacon_node.probe import NEEDS, NEVER, probe
 from beaconframes.beacon_node.quirks import CLIENTS, find_client
 from beaconframes.endpoint import Endpoint
@@ -17,6 +17,7 @@ from beaconframes.errors import ConnectionFailed
 
 from ..support.beacon_node_faults import PrunedStates
 from ..support.beacon_node_stub import VERSIONS, BeaconNodeStub
+from ..support.execution_node import FakeNode
 from ..support.faults import FastClock
 
 
@@ -24,8 +25,8 @@ def probe_stub(recording="capella", *, execution=False, **options):
     """Return the capabilities of a stub, and the stub."""
     stub = BeaconNodeStub(recording, **options)
     api = BeaconApi("http://node.example", transport=stub.transport, clock=FastClock())
-    session = NodeSession("http://node.example/execution", transport=stub.transport)
-    return probe(api, session if execution else None), stub
+    node = ExecutionApi("http://node.example/execution", transport=stub.transport)
+    return probe(api, node if execution else None), stub
 
 
 @pytest.mark.parametrize(
@@ -139,8 +140,18 @@ def test_node_without_old_blocks():
 
 def test_execution_node():
     """The execution node answers, or its absence is the reason of its tables."""
-    found, _ = probe_stub(execution=True)
+    found, stub = probe_stub(execution=True)
     assert ("stub/v1", 0) == (found.execution_version, found.find_table("deposits").oldest_epoch)
+
+    # Without eth_getBlockReceipts, batches and other methods than those of eth.
+    node = FakeNode({"eth_blockNumber": "0x1"}, batches="http-400")
+    del node.methods["web3_clientVersion"]
+    api = BeaconApi("http://node.example", transport=stub.transport, clock=FastClock())
+    found = probe(api, node.api())
+    assert ("the execution node", 0) == (
+        found.execution_version,
+        found.find_table("execution_blocks").oldest_epoch,
+    )
 
     found, _ = probe_stub()
     assert "pass the address of an execution node" in found.find_table("deposits").reason

@@ -98,7 +98,7 @@ class NodeConnection:
     @cached_property
     def capabilities(self) -> Capabilities:
         """Return what the node can answer, found with about 20 requests."""
-        return probe(self.api, None if self.execution is None else self.execution.session)
+        return probe(self.api, self.execution)
 
     def read_status(self) -> ChainStatus:
         """Request the head and the finalized checkpoint."""
@@ -139,12 +139,12 @@ class NodeConnection:
         """Return the address of the deposit contract."""
         return str(self.api.spec()["DEPOSIT_CONTRACT_ADDRESS"])
 
-    def read_final_block_number(self) -> int | None:
-        """Return the number of the last final execution block; None before the Merge."""
+    def read_final_block(self) -> tuple[int, str] | None:
+        """Return number and hash of the last final execution block; None before the Merge."""
         block = self.api.block("finalized")
         payload = block["message"]["body"].get("execution_payload") if block else None
         number = int(payload["block_number"]) if payload else 0
-        return number or None
+        return (number, payload["block_hash"]) if payload and number else None
 
     @cached_property
     def has_large_registry(self) -> bool:

@@ -67,19 +67,23 @@ def read_deposits(
     last_block: int,
     *,
     first_number: int | None = None,
+    last_hash: str | None = None,
 ) -> list[Deposit]:
     """Return all deposits in a range of execution blocks, inclusive, in their order.
 
     *contract* is the deposit contract: ``/eth/v1/config/deposit_contract`` has its address.
     *first_number* is the number of the first deposit, if it is known: that after the last stored
-    one. At the contract's first block it is 0. The end of the range is checked if the node has
-    the state of *last_block*.
+    one. At the contract's first block it is 0. *last_hash* is the hash of *last_block* in the
+    beacon chain: a node of another chain would have no deposits. The number of the last deposit is
+    checked if the node has the state of *last_block*.
 
     Raises
     ------
     IntegrityError
-        A deposit is missing, as their numbers show; or a block was replaced meanwhile.
+        A deposit is missing, as their numbers show; *last_block* is missing or another one; or a
+        block was replaced meanwhile.
     """
+    _check_block(api, last_block, last_hash)
     earliest = FIRST_BLOCKS.get(contract.lower(), 0)
     if first_block <= earliest:
         first_number = 0
@@ -88,6 +92,24 @@ def read_deposits(
     numbers = [event["number"] for event in events]
     _check_numbers(api, numbers, first_number, _read_count(api, contract, last_block))
     return _add_transactions(api, events)
+
+
+def _check_block(api: ExecutionApi, number: int, expected: str | None) -> None:
+    """Raise IntegrityError unless the node has a block: logs of later blocks are empty."""
+    block = api.read_each([("eth_getBlockByNumber", [hex(number), False])], RpcBlock)[0]
+    if block is None:
+        raise IntegrityError(
+            f"{api.describe()} does not have execution block {number}",
+            hint="Run it again when the node is synchronized",
+            endpoint="eth_getBlockByNumber",
+        )
+    if expected is not None and block.hash.lower() != expected.lower():
+        raise IntegrityError(
+            f"execution block {number} has the hash {block.hash}, but the beacon block has "
+            f"{expected} ({api.describe()})",
+            hint="Check that both nodes follow one chain",
+            endpoint="eth_getBlockByNumber",
+        )
 
 
 def _read_logs(api: ExecutionApi, contract: str, first_block: int, last_block: int) -> list[RpcLog]:

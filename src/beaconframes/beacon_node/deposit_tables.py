@@ -1,4 +1,4 @@
-"""Tables of deposits and depositors, and what the registry proves about signatures."""
+"""The table of deposits, and what the registry proves about their signatures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.beacon_node.tables import build_frame
 from beaconframes.v1._deposits import Deposits
-from beaconframes.v1.deposit_origin import DepositOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import polars as pl
 
@@ -40,50 +39,26 @@ def build_deposits(
     return build_frame(Deposits, columns, chain)
 
 
-def build_deposit_origin(
-    deposits: Sequence[Deposit],
-    chain: Chain,
-    validity: Sequence[bool | None],
-    validators: Mapping[str, int],
-) -> pl.DataFrame:
-    """Return depositors, one row per address, public key and validity of the signatures.
-
-    *validators* has the index of each validator by its public key, in lower case.
-    """
-    rows = sorted(
-        {
-            (deposit.from_address, deposit.pubkey, is_valid)
-            for deposit, is_valid in zip(deposits, validity, strict=True)
-        },
-        key=str,
-    )
-    columns = {
-        "from_address": [address for address, _, _ in rows],
-        "pubkey": [pubkey for _, pubkey, _ in rows],
-        "valid_signature": [is_valid for _, _, is_valid in rows],
-        "validator_index": [validators.get(pubkey) for _, pubkey, _ in rows],
-    }
-    return build_frame(DepositOrigin, columns, chain)
-
-
 def find_validity(
     deposits: Sequence[Deposit],
     validators: Mapping[str, int],
     chain: Chain,
     *,
     genesis_count: int,
+    earlier: Collection[str] | None = None,
     processed_count: int = 0,
 ) -> list[bool | None]:
     """Return whether the signature of each deposit is valid, as far as the registry proves it.
 
     The first deposit with a valid signature creates the validator; signatures of later deposits
-    are not checked by the chain, so theirs is None. Only the validity of a whole history of
-    deposits, from number 0, can be proven. *validators* has the index of each validator by its
-    public key; *processed_count* is the number of deposits that the beacon chain has processed.
-    The first *genesis_count* validators were in the genesis state: on test networks without a
+    are not checked by the chain, so theirs is None. *earlier* has the public keys of all earlier
+    deposits; without them, only deposits from number 0 on can be proven. *validators* has the
+    index of each validator by its public key; *processed_count* is the number of deposits that the
+    beacon chain has processed. The first *genesis_count* validators were in the genesis state: on test networks without a
     deposit, so that only a deposit before genesis can have created one.
     """
-    is_complete = bool(deposits) and deposits[0].number == 0
+    is_complete = earlier is not None or (bool(deposits) and deposits[0].number == 0)
+    known = set(earlier or ())
     signed = defaultdict(set)
     for deposit in deposits:
         signed[deposit.pubkey].add(
@@ -97,5 +72,6 @@ def find_validity(
             continue
         is_early = deposit.time < chain.genesis.timestamp()
         is_candidate = is_complete and (is_early or index >= genesis_count)
+        is_candidate &= deposit.pubkey not in known
         found.append(True if is_candidate and len(signed[deposit.pubkey]) == 1 else None)
     return found

@@ -81,7 +81,11 @@ class ExecutionApi:
     def version(self) -> str:
         """Return the version of the client, such as ``Geth/v1.16.7-stable``, requested once."""
         if not self.session.client_version:
-            self.session.client_version = str(self.call([("web3_clientVersion", [])])[0])
+            try:
+                version = str(self.call([("web3_clientVersion", [])])[0])
+            except NotServed:  # only the methods of "eth" are turned on
+                version = "the execution node"
+            self.session.client_version = version
         return self.session.client_version
 
     def chain_id(self) -> int:

@@ -51,18 +51,26 @@ def write_deposits(chain_index: ChainIndex, node: NodeConnection) -> None:
     dataset = chain_index.dataset
     meta = dataset.meta
     first = int(meta.get(LAST_BLOCK, -1)) + 1
-    last = node.read_final_block_number()
-    if last is None or last < first:
+    final = node.read_final_block()
+    if final is None or final[0] < first:
         return
+    last, last_hash = final
     count = meta.get(DEPOSIT_COUNT)
-    deposits = read_deposits(node.execution, node.deposit_contract, first, last, first_number=count)
+    deposits = read_deposits(
+        node.execution, node.deposit_contract, first, last, first_number=count, last_hash=last_hash
+    )
     registry = dataset.scan("validators").select("pubkey", "validator_index", "activation_epoch")
     keys = registry.collect()
     validators = dict(keys.select("pubkey", "validator_index").iter_rows())
     initial = keys.filter(activation_epoch=0)["validator_index"].to_list()
     chain = chain_index.chain
+    stored = None if count is None else dataset.scan(Deposits.table_name).select("pubkey")
     validity = find_validity(
-        deposits, validators, chain, genesis_count=max(initial, default=-1) + 1
+        deposits,
+        validators,
+        chain,
+        genesis_count=max(initial, default=-1) + 1,
+        earlier=() if stored is None else stored.unique().collect()["pubkey"].to_list(),
     )
     rows = build_deposits(deposits, chain, validity)
     number = deposits[-1].number + 1 if deposits else count

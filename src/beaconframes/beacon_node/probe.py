@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from beaconframes.beacon_node.api import BeaconApi
-    from beaconframes.beacon_node.node_session import NodeSession
+    from beaconframes.beacon_node.execution import ExecutionApi
 
 ABILITIES: Final = {
     "blocks": "blocks",
@@ -222,7 +222,7 @@ class Capabilities:
         return f"needs {'; or '.join(dict.fromkeys(texts))}" + (f": {known[0]}" if known else "")
 
 
-def probe(api: BeaconApi, execution: NodeSession | None = None) -> Capabilities:
+def probe(api: BeaconApi, execution: ExecutionApi | None = None) -> Capabilities:
     """Return what the node of *api* can answer, and the *execution* node beside it.
 
     About 20 requests, none with a large response. Raises if there is no connection.
@@ -238,7 +238,7 @@ class _Probe:
         self.has_holes = False
         self._proposers: dict[int, int | None] = {}
 
-    def run(self, execution: NodeSession | None) -> Capabilities:
+    def run(self, execution: ExecutionApi | None) -> Capabilities:
         api = self.api
         before = api.request_count
         version = api.version()
@@ -410,23 +410,20 @@ class _Probe:
         is_verified = not (syncing.get("is_optimistic") or syncing.get("el_offline"))
         return "synchronized" if is_verified else "not verified: its execution node is behind"
 
-    def _probe_execution(self, execution: NodeSession | None) -> str:
+    def _probe_execution(self, execution: ExecutionApi | None) -> str:
         if execution is None:
             self.reasons["execution"] = "pass the address of an execution node as execution="
             return ""
-        calls: list[tuple[str, list[str]]] = [
-            ("web3_clientVersion", []),
-            ("eth_getBlockReceipts", ["latest"]),
-        ]
         try:
-            version, _ = execution.call(calls)
+            version = execution.version()
+            execution.head_number()
         except (ConnectionFailed, RateLimited, Unauthorized):
             raise
         except BeaconframesError as error:
             self.reasons["execution"] = error.message
             return ""
         self.oldest["execution"] = self.first
-        return str(version)
+        return version
 
 
 def _bisect(is_usable: Callable[[int], bool], bad: int, good: int) -> int:
