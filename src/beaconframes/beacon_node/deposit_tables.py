@@ -54,8 +54,8 @@ def find_validity(
     are not checked by the chain, so theirs is None. *earlier* has the public keys of all earlier
     deposits; without them, only deposits from number 0 on can be proven. *validators* has the
     index of each validator by its public key; *processed_count* is the number of deposits that the
-    beacon chain has processed. The first *genesis_count* validators were in the genesis state: on test networks without a
-    deposit, so that only a deposit before genesis can have created one.
+    beacon chain has processed. The first *genesis_count* validators were in the genesis state: on
+    test networks without a deposit, so that only a deposit before genesis can have created one.
     """
     is_complete = earlier is not None or (bool(deposits) and deposits[0].number == 0)
     known = set(earlier or ())
