@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 
 import beaconframes as bf
 from beaconframes.beacon_node import follower
 from beaconframes.beacon_node.api import BeaconApi, Event
+from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.head_events import HeadEvents
 from beaconframes.dataset import Dataset
 from beaconframes.errors import ConnectionFailed, NotServed
@@ -142,22 +144,54 @@ def test_the_stream_is_opened_again_after_an_error(stub, monkeypatch):
         assert not events._thread.is_alive()
 
 
-def test_failed_requests_are_repeated(tmp_path, no_polls, caplog):
-    """A node that does not answer is asked again after a slot; Ctrl-C returns what is stored."""
-    waits = []
+class FakeIndexer:
+    """An index that notes which epochs it gets; the second write fails."""
+
+    writes: ClassVar = []
+
+    def __init__(self):
+        self.reader = self.chain_index = self
+        self.orphans, self.is_closed = None, False
+
+    def write(self, _status, epochs, **_options):
+        assert not self.is_closed
+        self.writes.append((id(self), epochs))
+        if len(self.writes) == 2:
+            raise ConnectionFailed("refused")
+
+    def coverage(self):
+        return "coverage"
+
+    def close(self):
+        self.is_closed = True
+
+
+def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
+    """The node is asked again after a slot, by a new reader; Ctrl-C returns what is stored."""
+    monkeypatch.setattr(FakeIndexer, "writes", [])
+    connection = NodeConnection("http://node")
+    connection.api = BeaconApi("http://node", transport=stub.transport)
+    heads = iter([ChainStatus(47, 4), ChainStatus(55, 5), ChainStatus(55, 5)])
+    connection.read_status = lambda: next(heads)
+    waits, keep = [], []
 
     class Interrupted(follower.Follower):
         def wait(self, *, is_added):
             waits.append(is_added)
-            raise KeyboardInterrupt
+            if len(waits) == 3:
+                raise KeyboardInterrupt
 
-    connection = bf.beacon_node.connection.NodeConnection("http://127.0.0.1:9")
-    connection.read_status = lambda: (_ for _ in ()).throw(ConnectionFailed("refused"))
+    def open_indexer(_status):
+        keep.append(FakeIndexer())
+        return keep[-1]
+
     found = Interrupted(
-        connection, None, since=None, executor=None, on_epoch=None, stop=threading.Event()
+        connection, open_indexer, since=0, executor=None, on_epoch=None, stop=threading.Event()
     ).run()
 
-    assert ([False], 0) == (waits, found.height)
+    first, second = map(id, keep)
+    assert [(first, range(2)), (first, range(2, 3)), (second, range(2, 3))] == FakeIndexer.writes
+    assert ([True, False, True], "coverage") == (waits, found)
     assert "refused; retrying in one slot" in caplog.text
 
 

@@ -111,8 +111,9 @@ class Follower:
         self._executor, self._on_epoch, self._stop = executor, on_epoch, stop
         self._news = threading.Event()
         """Set when the node reports a new finalized checkpoint."""
-        self._next_epoch = 0
-        """The first epoch that is not stored."""
+        self._next_epoch: int | None = None
+        """The first epoch that is not stored; None if no epoch was requested yet."""
+        self._coverage: Callable[[], pl.DataFrame] | None = None
         self._events = HeadEvents(connection.api, on_finalized=self._news.set)
 
     def run(self) -> pl.DataFrame:
@@ -124,23 +125,24 @@ class Follower:
                     self.wait(is_added=is_added)
             except KeyboardInterrupt:
                 log.info("following ends: interrupted")
-        if self._indexer is None:
-            return pl.DataFrame(schema=COVERAGE)
-        return self._indexer.chain_index.coverage()
+        return pl.DataFrame(schema=COVERAGE) if self._coverage is None else self._coverage()
 
     def close(self) -> None:
         """End the threads that read blocks."""
         if self._indexer is not None:
             self._indexer.reader.close()
+            self._indexer = None
 
     def add_epochs(self) -> bool:
         """Add the epochs that have become final; return False if a request failed."""
         self._news.clear()
         try:
             status = self.connection.read_status()
-            if status.settled_epoch >= self._next_epoch:
+            if status.settled_epoch >= (self._next_epoch or 0):
                 self._write(status)
         except (ServiceError, IntegrityError) as error:
+            # The reader has cancelled its requests.
+            self.close()
             if isinstance(error, ServiceError) and not error.retryable:
                 raise
             log.warning("%s; retrying in one slot", error)
@@ -148,17 +150,19 @@ class Follower:
         return True
 
     def _write(self, status: ChainStatus) -> None:
-        if self._indexer is None:
+        if self._next_epoch is None:
             epochs = find_epochs(self.connection, status, self.since, "finalized")
             self._next_epoch = epochs.start
+        if self._indexer is None:
             self._indexer = self._open_indexer(status)
             self._indexer.reader.orphans = self._events.blocks
+            self._coverage = self._indexer.chain_index.coverage
         self._indexer.reader.head_slot = status.head_slot
         epochs = range(self._next_epoch, status.settled_epoch + 1)
         self._indexer.write(
             status, epochs, executor=self._executor, on_epoch=self._on_epoch, stop=self._stop
         )
-        self._next_epoch = status.settled_epoch + 1
+        self._next_epoch = epochs.stop
         self._events.forget(self.connection.spec.first_slot_of(self._next_epoch))
 
     def wait(self, *, is_added: bool) -> None:

@@ -60,7 +60,8 @@ def run_tasks(
 ) -> Iterator[tuple[EpochTask, EpochResult]]:
     """Yield the result of each task in order, while the next ones are under way.
 
-    After an error or Ctrl-C, *cancel* must end the tasks that are under way.
+    After an error or Ctrl-C, *cancel* must end the tasks that are under way. A caller that takes no
+    more results lets them finish.
     """
     pending: deque[tuple[EpochTask, Any]] = deque()
     remaining = iter(tasks)
@@ -73,6 +74,8 @@ def run_tasks(
                     return
                 task, future = pending.popleft()
                 yield task, future.result()
+        except GeneratorExit:
+            raise
         except BaseException:
             cancel()
             raise
