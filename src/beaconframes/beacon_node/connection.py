@@ -109,10 +109,11 @@ class NodeConnection:
     def first_epoch(self) -> int:
         """Return the first epoch whose income the node can answer."""
         ability = self.capabilities.find_table("income_history")
-        oldest, first = ability.oldest_epoch, self.capabilities.first_epoch
-        if oldest in (None, first):
-            return first
-        # The amounts of an epoch need the state before it, or the rewards that its start pays.
+        oldest = ability.oldest_epoch
+        if not oldest:
+            return 0
+        # The amounts of an epoch need the state before it, or the rewards that its start pays. A
+        # chain that began before Altair has no usable state before its first epoch.
         return oldest + (VERIFIED_LATER if self.find_source(()) == ROUTES else 1)
 
     def find_ability(self, table: str) -> TableAbility:
