@@ -198,3 +198,19 @@ def test_ctrl_c(tmp_path, option):
     assert 0 == stored[0][0] <= stored[0][1] < 50
     assert f"{stored[0][1] + 1} explained, 0 unexplained" in output
     assert 0 == json.loads(again.stdout)["added_epochs"]
+
+
+def test_chart_of_an_index(folder, tmp_path):
+    """The status of each epoch as a picture; other folders are refused, and nothing is written."""
+    out = tmp_path / "coverage.png"
+    result = CliRunner().invoke(
+        commands, ["plot", "index-coverage", str(folder), "--out", str(out), "--json"]
+    )
+    wrong = CliRunner().invoke(
+        commands, ["plot", "index-coverage", str(tmp_path), "--out", str(tmp_path / "b.png")]
+    )
+
+    assert (0, 2) == (result.exit_code, json.loads(result.stdout)["rows"])
+    assert b"\x89PNG" == out.read_bytes()[:4]
+    assert 0 != wrong.exit_code
+    assert not (tmp_path / "b.png").exists()

@@ -38,7 +38,9 @@ CHARTS = {
     "coverage": "income-history",
     "wall": "graffiti-wall",
 }
-"""Every chart, and the loader of its rows."""
+"""Every chart of rows of a loader, and this loader."""
+INDEX_COVERAGE = "index-coverage"
+"""The chart of an index of a beacon node."""
 SECOND_FRAMES = {
     "blocks": "produced-blocks",
     "produced": "produced-blocks",
@@ -57,11 +59,13 @@ class ChartGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the charts."""
-        return list(CHARTS)
+        return [*CHARTS, INDEX_COVERAGE]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Build the command of a chart."""
         name = cmd_name.replace("_", "-")
+        if name == INDEX_COVERAGE:
+            return add_common_options(build_index_command())
         return add_common_options(build_command(name)) if name in CHARTS else None
 
 
@@ -98,8 +102,6 @@ def build_option(name: str, default: Any) -> click.Option:
 def build_command(chart: str) -> click.Command:
     """Return the command that draws *chart*."""
     arguments = list_chart_arguments(chart)
-    text = remove_markup(inspect.getdoc(chart_function(chart)) or "", paragraphs=True)
-    text = re.sub(r"\n\nkwargs go to[^\n]*", "", text)
     loader = CHARTS[chart]
     excludes_open_epoch = loader == chart_input.WITH_OPEN_EPOCH
     default_range = (
@@ -109,39 +111,83 @@ def build_command(chart: str) -> click.Command:
         chart,
         params=[
             *(build_option(name, default) for name, default in arguments),
-            click.Option(
-                ["--out"],
-                type=FILE,
-                required=True,
-                help="Image (.png, .svg, .pdf), or interactive page (.html).",
-            ),
-            click.Option(
-                ["--dpi"],
-                type=click.IntRange(10, 1200),
-                default=150,
-                show_default=True,
-                help="Resolution of a PNG image.",
-            ),
-            overwrite_option(),
-            json_option(),
+            *picture_options(),
             *chart_input.input_options(loader, [name for name, _ in arguments]),
         ],
-        help=f"{text}\n\nFILE is a file of load {loader}. "
+        help=f"{describe_chart(chart)}\n\nFILE is a file of load {loader}. "
         f"Without FILE, rows are loaded{default_range}.",
         callback=lambda **values: draw_chart(chart, values),
     )
 
 
-def draw_chart(chart: str, values: dict[str, Any]) -> None:
-    """Draw a chart and write it to a file."""
-    out: Path = values.pop("out")
+def build_index_command() -> click.Command:
+    """Return the command that draws the coverage of an index."""
+    return click.Command(
+        INDEX_COVERAGE,
+        params=[
+            click.Argument(["folder"], type=FILE),
+            *picture_options(),
+        ],
+        help=f"{describe_chart(INDEX_COVERAGE)}\n\nFOLDER is the dataset of beaconframes index.",
+        callback=lambda **values: draw_index(values),
+    )
+
+
+def describe_chart(chart: str) -> str:
+    """Return the help text of a chart: its docstring without the arguments of Python."""
+    text = remove_markup(inspect.getdoc(chart_function(chart)) or "", paragraphs=True)
+    return re.sub(r"\n\n(kwargs go to|coverage is|epochs, such as)[^\n]*", "", text)
+
+
+def picture_options() -> list[click.Parameter]:
+    """Return the options of the file to write."""
+    return [
+        click.Option(
+            ["--out"],
+            type=FILE,
+            required=True,
+            help="Image (.png, .svg, .pdf), or interactive page (.html).",
+        ),
+        click.Option(
+            ["--dpi"],
+            type=click.IntRange(10, 1200),
+            default=150,
+            show_default=True,
+            help="Resolution of a PNG image.",
+        ),
+        overwrite_option(),
+        json_option(),
+    ]
+
+
+def check_picture(out: Path, *, overwrite: bool) -> str:
+    """Return the suffix of the file to write, or raise UsageError."""
     suffix = out.suffix.lower()
     if suffix not in (*IMAGE_SUFFIXES, PAGE_SUFFIX):
         raise UsageError(
             f"--out {out.name} has no suffix of an image or a page",
             hint=f"Suffixes: {', '.join(IMAGE_SUFFIXES)} or {PAGE_SUFFIX}",
         )
-    output.check_target(out, overwrite=values.pop("overwrite"))
+    output.check_target(out, overwrite=overwrite)
+    return suffix
+
+
+def draw_index(values: dict[str, Any]) -> None:
+    """Draw the coverage of an index and write it to a file."""
+    from beaconframes.beacon_node.index_report import read_report
+
+    out: Path = values["out"]
+    suffix = check_picture(out, overwrite=values["overwrite"])
+    coverage = read_report(values["folder"]).coverage
+    drawn = chart_function(INDEX_COVERAGE, interactive=suffix == PAGE_SUFFIX)(coverage)
+    write_chart(drawn, out, suffix, values["dpi"])
+    output.report_file(out, {"rows": coverage.height}, as_json=values["as_json"])
+
+
+def draw_chart(chart: str, values: dict[str, Any]) -> None:
+    """Draw a chart and write it to a file."""
+    out: Path = values.pop("out")
+    suffix = check_picture(out, overwrite=values.pop("overwrite"))
     as_json, dpi = values.pop("as_json"), values.pop("dpi")
     chart_options = pop_options(values, tuple(name for name, _ in list_chart_arguments(chart)))
     shared: dict[str, Any] = {}

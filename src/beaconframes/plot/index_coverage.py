@@ -17,14 +17,16 @@ def index_coverage(
 ) -> Axes:
     """Draw the epochs of an index of a beacon node: a row per status, a column per epoch.
 
-    *coverage* is the result of ``bf.index(...)``. The income of an epoch is *explained* if it
-    agrees with the balances of all validators to the gwei, *unexplained* if it does not, and
-    *unverified* if the balances that follow are not final yet. Epochs between them are *not
-    indexed*. The labels have the number of epochs.
+    *coverage* is the result of ``bf.index(...)``.
 
-    *epochs*, such as ``range(0, 1000)``, are the epochs to draw; default: from the first to the
-    last indexed one. With more than 300, a column has several of them, and is filled in the row of
-    each status that occurs.
+    The income of an epoch is *explained* if it agrees with the balances of all validators to the
+    gwei, and *unexplained* if it does not. It is *unverified* if the balances that follow are not
+    final yet. Missing epochs between them are not indexed. Labels have the number of epochs. With
+    more than 300 epochs, a column has several of them, and is filled in the row of each status that
+    occurs.
+
+    *epochs*, such as ``range(0, 1000)``, are the epochs to draw. Default: from the first to the
+    last indexed one.
 
     *kwargs* go to ``Axes.imshow``.
     """
