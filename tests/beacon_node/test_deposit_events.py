@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
+import beaconframes as bf
+from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.deposit_events import DEPOSIT_EVENT, FIRST_BLOCKS, read_deposits
 from beaconframes.beacon_node.deposit_tables import build_deposits, find_validity
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import BadRequest, IntegrityError, NotFound, ResponseError, ServerError
 from beaconframes.v1._deposits import Deposits
 
+from ..support.beacon_node_stub import BeaconNodeStub
 from ..support.execution_node import FakeNode, RpcError
 
 CONTRACT = "0x4242424242424242424242424242424242424242"
@@ -61,11 +65,11 @@ def log(number, block, key=KEY, signature="b2" * 96, **fields):
     }
 
 
-def make_node(logs, **methods):
+def make_node(logs, contract=CONTRACT, **methods):
     """Return a node whose deposit contract has these logs."""
 
     def get_logs(chosen):
-        assert ([DEPOSIT_EVENT], CONTRACT) == (chosen["topics"], chosen["address"])
+        assert ([DEPOSIT_EVENT], contract) == (chosen["topics"], chosen["address"])
         first, last = int(chosen["fromBlock"], 16), int(chosen["toBlock"], 16)
         return [each for each in logs if first <= int(each["blockNumber"], 16) <= last]
 
@@ -298,3 +302,41 @@ def test_signatures_that_the_registry_proves():
         time = int(MAINNET.genesis.timestamp()) + seconds
         deposit = replace(deposits[0], time=time)
         assert [found] == find_validity([deposit], validators, MAINNET, genesis_count=1)
+
+
+def test_index_adds_the_deposits_of_new_final_blocks(tmp_path):
+    """Each range is requested once; the numbers continue, and what is stored counts as earlier."""
+    folder = tmp_path / "chain"
+    with BeaconNodeStub("capella", head=100) as stub:
+        rows = stub.recording.validators(0)
+        keys = [row["validator"]["pubkey"][2:] for row in json.loads(rows)["data"]]
+        contract = stub.recording.spec["DEPOSIT_CONTRACT_ADDRESS"]
+        early = int(stub.recording.genesis["genesis_time"]) - 1
+        place = {"address": contract, "blockTimestamp": hex(early)}
+        logs = [log(0, 5, keys[3], **place), log(1, 50, keys[4], **place)]
+        logs += [log(2, 120, keys[3], **place), log(3, 121, "ee" * 48, **place)]
+        node = make_node(logs, contract)
+        node.methods["eth_getBlockByNumber"] = lambda number, full: json.loads(
+            stub.recording.rpc["eth_getBlockByNumber", json.dumps([number, True])]
+        )["result"]
+        node.methods["eth_blockNumber"] = "0x100"
+        for head in (100, 190):
+            stub.advance(head)
+            connection = NodeConnection(stub.url)
+            connection.execution = node.api()
+            tables = ["deposits"]
+            bf.index(connection, folder, until=1, tables=tables)
+            connection.api.close()
+
+    ranges = [call[1][0] for call in node.calls if call[0] == "eth_getLogs"]
+    ranges = [(int(chosen["fromBlock"], 16), int(chosen["toBlock"], 16)) for chosen in ranges]
+    assert 2 == len(ranges)
+    assert (0, ranges[0][1] + 1) == (ranges[0][0], ranges[1][0])
+    with bf.local(folder):
+        deposits = bf.load_deposits([3, 4])
+        origin = bf.load_deposit_origin(SENDER)
+    assert [(5, True), (50, True), (120, None)] == deposits.select(
+        "block_number", "valid_signature"
+    ).rows()
+    found = set(origin.select("validator_index", "valid_signature").rows())
+    assert {(3, True), (3, None), (4, True), (None, None)} == found
