@@ -304,6 +304,7 @@ def test_signatures_that_the_registry_proves():
         assert [found] == find_validity([deposit], validators, MAINNET, genesis_count=1)
 
 
+@pytest.mark.more
 def test_index_adds_the_deposits_of_new_final_blocks(tmp_path):
     """Each range is requested once; the numbers continue, and what is stored counts as earlier."""
     folder = tmp_path / "chain"
