@@ -87,6 +87,8 @@ class Node(Explorer):
     def _open_index(self, store: Path | bool | None) -> ChainIndex:
         """Open the index of the chain, and write its head."""
         connection = self.connection
+        # The probe runs now, so that plans send no request.
+        connection.find_source(())
         has_all = connection.has_few_validators(SMALL_REGISTRY)
         self._is_stored = store is not False
         chain_index = ChainIndex.open(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -63,6 +64,21 @@ CREDENTIALS_HINT = (
 _TEXT = msgspec.json.Decoder(str | None)
 
 
+@dataclass
+class Measured:
+    """What the successful requests of one route took."""
+
+    requests: int = 0
+    byte_count: int = 0
+    seconds: float = 0.0
+
+    def add(self, byte_count: int, seconds: float) -> None:
+        """Add one request."""
+        self.requests += 1
+        self.byte_count += byte_count
+        self.seconds += seconds
+
+
 class NodeSession:
     """Sends requests to one node, from any number of threads.
 
@@ -87,6 +103,10 @@ class NodeSession:
         """The version that the node has stated, for the texts of errors."""
         self.requests: Counter[str] = Counter()
         """Requests by route, retries not included."""
+        self.measured: dict[str, Measured] = {}
+        """What successful requests took, by route."""
+        self.stated_sizes: dict[str, int] = {}
+        """Bytes of the largest response of which only the beginning was read, by route."""
         self._lock = threading.Lock()
         self._session = Session(
             self.url,
@@ -134,7 +154,17 @@ class NodeSession:
         request = self._build(route, path_arguments, query=query, body=body, accept=accept)
         if first_bytes is not None:
             request = replace(request, first_bytes=first_bytes)
-        return self._session.fetch(request, timeouts=timeouts, stop=stop)
+        started_at = time.monotonic()
+        page = self._session.fetch(request, timeouts=timeouts, stop=stop)
+        with self._lock:
+            if first_bytes is None:
+                measured = self.measured.setdefault(route, Measured())
+                measured.add(len(page.data), time.monotonic() - started_at)
+            elif "content-encoding" not in page.headers:
+                size = page.headers.get("content-length", "")
+                if re.fullmatch(r"[0-9]{1,15}", size):
+                    self.stated_sizes[route] = max(int(size), self.stated_sizes.get(route, 0))
+        return page
 
     def stream_lines(
         self,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -19,12 +20,18 @@ from beaconframes.beacon_node.execution_tables import (
     write_deposits,
     write_readings,
 )
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, REWARD_TABLES, add_companions
+from beaconframes.beacon_node.index_coverage import (
+    INDEXED_TABLES,
+    REWARD_TABLES,
+    EpochTask,
+    add_companions,
+)
+from beaconframes.beacon_node.load_estimate import LoadEstimate
 from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.state_tables import read_validators
 from beaconframes.endpoint import Head
 from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded
-from beaconframes.fetch.source import ApiSource
+from beaconframes.fetch.source import ApiSource, RequestEstimate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,9 +39,8 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.chain_index import ChainIndex
     from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
-    from beaconframes.beacon_node.index_coverage import EpochTask
     from beaconframes.beacon_node.needs import Needs
-    from beaconframes.endpoint import ChainHead, Endpoint, Request
+    from beaconframes.endpoint import Call, ChainHead, Endpoint, Request
     from beaconframes.fetch.served_range import ServedRange
     from beaconframes.fetch.source import FetchedRows
     from beaconframes.http.session import Session
@@ -126,11 +132,52 @@ class GrowingIndex:
             return self.node.can_index(table)
         return table in DEPOSITS and self.node.find_ability(table).oldest_epoch is not None
 
+    def find_needs(self, endpoint: Endpoint, calls: Sequence[Call]) -> Needs:
+        """Return what *calls* of *endpoint* need."""
+        assert self.server is not None
+        return find_needs(endpoint, calls, self.server.service.views.current(), self.can_answer)
+
     def find_tasks(self, needs: Needs) -> list[EpochTask]:
         """Return the epochs that a load needs and the index does not have, without a request."""
         chosen = None if self.has_all_validators else needs.validators
         tables = add_companions(needs.indexed)
         return self.chain_index.find_tasks(tables, self._find_epochs(needs), chosen)
+
+    def estimate(self, endpoint: Endpoint, needs: Needs) -> RequestEstimate:
+        """Return what a load needs of the node, and what the node cannot answer.
+
+        Sends no request: of the chain, it knows the head that was requested last.
+        """
+        try:
+            self.check(endpoint, needs)
+        except NotServed as error:
+            reason = f"{error.message}. {error.hint}"
+            return RequestEstimate(0, byte_count=0, seconds=0.0, unavailable=(reason,))
+        tasks, unavailable = self.find_tasks(needs), []
+        first = self.node.first_epoch
+        old = [epoch for epoch in needs.epochs or range(first) if epoch < first]
+        if old and needs.indexed and self.gap_reason:
+            unavailable.append(f"epochs {min(old)} to {max(old)}, {self.gap_reason}")
+        if len(tasks) > MAX_EPOCHS:
+            unavailable.append(
+                f"one load adds up to {MAX_EPOCHS:,} epochs, and this one needs {len(tasks):,}. "
+                f"{INDEX_HINT}"
+            )
+        assert self._status is not None
+        chosen = None if self.has_all_validators else needs.validators
+        tables = add_companions(needs.indexed)
+        every = [EpochTask(epoch, tables, None) for epoch in self._find_epochs(needs) if tables]
+        registry = self._validators.height if self.has_all_validators else None
+        estimate = LoadEstimate(self.node, self._status.head_slot, chosen, registry).build(tasks)
+        without_store = LoadEstimate(self.node, self._status.head_slot, chosen, registry)
+        lookups = self._find_new(needs)
+        return replace(
+            estimate,
+            requests=estimate.requests + bool(lookups),
+            requests_without_store=without_store.build(every).requests + bool(lookups),
+            has_stored=len(tasks) < len(every),
+            unavailable=tuple(unavailable),
+        )
 
     def _write(
         self, status: ChainStatus, tasks: list[EpochTask], validators: Collection[int] | None
@@ -222,13 +269,16 @@ class GrowingIndex:
 
     def _add_validators(self, status: ChainStatus, needs: Needs) -> None:
         """Add the requested validators to the table of validators."""
+        if new := self._find_new(needs):
+            self._write_head(status, new)
+
+    def _find_new(self, needs: Needs) -> set[int | str]:
+        """Return the requested validators that the table of validators does not have."""
         if self.has_all_validators:
-            return
+            return set()
         known = set(self._validators["validator_index"]) if self._validators.height else set()
         keys = set(self._validators["pubkey"]) if self._validators.height else set()
-        ids: set[int | str] = {*(needs.validators or ()), *needs.pubkeys}
-        if new := ids - known - keys:
-            self._write_head(status, new)
+        return {*(needs.validators or ()), *needs.pubkeys} - known - keys
 
     def _write_head(self, status: ChainStatus, new: set[int | str]) -> None:
         """Write the head and the validators: all of them, or the known and the *new* ones."""
@@ -258,6 +308,18 @@ class NodeSource(ApiSource):
         super().__init__(session, session, public=False)
         self._index = index
 
+    @property
+    def known_head(self) -> Head:
+        """Return the head that the node has stated last."""
+        return self._index.head
+
+    def estimate(self, endpoint: Endpoint, calls: Sequence[Call]) -> RequestEstimate:
+        """Return what *calls* of *endpoint* need of the node, without a request."""
+        return self._index.estimate(endpoint, self._index.find_needs(endpoint, calls))
+
+    def limit_requests(self, most: int) -> None:
+        """Return no limit: the estimate is known before, and local requests are free."""
+
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response, as of the present head."""
         self._index.refresh()
@@ -271,9 +333,7 @@ class NodeSource(ApiSource):
         served: ServedRange,
     ) -> Iterator[FetchedRows]:
         """Yield the rows of *endpoint*; what the index does not have is requested first."""
-        assert self._index.server is not None
         self._index.refresh()
-        view = self._index.server.service.views.current()
         calls = self.plan(endpoint, arguments, chain_head)
-        self._index.prepare(endpoint, find_needs(endpoint, calls, view, self._index.can_answer))
+        self._index.prepare(endpoint, self._index.find_needs(endpoint, calls))
         yield from super().fetch_rows(endpoint, arguments, chain_head, served)

@@ -22,7 +22,7 @@ from beaconframes.endpoint.intervals import count_numbers
 from beaconframes.errors import DatasetError, RequestLimitExceeded
 from beaconframes.fetch.completeness import Requirement
 from beaconframes.fetch.head import HeadV2
-from beaconframes.fetch.paginator import REQUEST_LIMIT, RequestLimit
+from beaconframes.fetch.paginator import REQUEST_LIMIT
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import Connection
 
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
     from beaconframes.cache.validator_epochs import ValidatorEpochsCache
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.endpoint.intervals import Intervals
-    from beaconframes.fetch.source import ApiSource
+    from beaconframes.fetch.source import ApiSource, RequestEstimate
 
 SUBJECT = "validator_index"
-UNKNOWN_PAGES = "the number of pages is unknown until the last page"
 
 
 class Connected(Connection, Protocol):
@@ -63,7 +62,8 @@ class Estimate:
     ``requests_without_store`` is the number of requests of the same load without a store,
     ``lookups`` the part of ``requests`` that returns no rows. ``may_be_more`` and ``may_be_less``
     are the reasons why the number of requests may differ. ``head_first`` is the range whose end the
-    load compares with the chain head first; ``requests`` does not count that request.
+    load compares with the chain head first; ``requests`` does not count that request. ``transfer``
+    is what the source itself states, which has bytes and seconds if it is a node.
     """
 
     requests: int
@@ -74,6 +74,7 @@ class Estimate:
     may_be_more: tuple[str, ...] = ()
     may_be_less: tuple[str, ...] = ()
     head_first: ServedRange | None = None
+    transfer: RequestEstimate | None = None
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def limit_requests(
             endpoint=endpoint.route,
             hint="Request less, or raise max_requests. bf.plan(loader, ...) estimates a load",
         )
-    token = REQUEST_LIMIT.set(RequestLimit(most - estimate.lookups))
+    token = REQUEST_LIMIT.set(explorer.source.limit_requests(most - estimate.lookups))
     try:
         yield
     finally:
@@ -117,25 +118,24 @@ def estimate_requests(
     arguments: Sequence[Mapping[str, Any]],
 ) -> Estimate:
     """Return the estimate for fetching the rows of *arguments*, a part of *values*."""
-    limit = explorer.source.identifier_limit_of(endpoint.envelope)
     chain_head = explorer.chain_head_of(endpoint)
     calls = explorer.source.plan(endpoint, arguments, chain_head)
     served = ServedRange(endpoint, chain_head, values)
-    parts = [part for call in calls for part in endpoint.split(call, limit.at_once)]
-    counts = [endpoint.count_pages(part) for part in parts]
-    may_be_more = [] if all(is_certain for _, is_certain in counts) else [UNKNOWN_PAGES]
-    if not limit.is_known and any(len(endpoint.split(p, limit.smallest)) > 1 for p in parts):
-        may_be_more.append(
-            f"the maximum number of validators per request is unknown; {limit.at_once} are assumed"
-        )
-    requests = sum(number for number, _ in counts)
+    found = explorer.source.estimate(endpoint, calls)
     rows = endpoint.count_rows(calls)
+    if found.unavailable:
+        rows = None
+    elif found.has_stored:
+        rows = None if found.requests else 0
+    without_store = found.requests_without_store
     return Estimate(
-        requests,
-        None if rows is None else rows - count_inactive(explorer, endpoint, calls),
-        requests_without_store=requests,
-        may_be_more=tuple(may_be_more),
+        found.requests,
+        rows - count_inactive(explorer, endpoint, calls) if rows else rows,
+        stored_rows=None if found.has_stored else 0,
+        requests_without_store=found.requests if without_store is None else without_store,
+        may_be_more=found.may_be_more,
         head_first=served if served.needs_head(calls) else None,
+        transfer=found,
     )
 
 

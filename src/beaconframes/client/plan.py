@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 import polars as pl
@@ -21,7 +21,7 @@ from beaconframes.fetch.head import LatestState, SlotNumber
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import ChainHead, Endpoint, Request
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 EPOCHS_TO_FINALITY = 2
 """Epochs between the finalized and the current epoch, if the chain finalizes."""
 
+Number = TypeVar("Number", int, float)
 Bound = Literal["exactly", "at least", "at most", "about"]
 
 
@@ -44,6 +45,11 @@ class Plan:
     unknown. ``requests_saved`` is how many more requests it would take without a store. ``seconds``
     is the time at ``rate`` requests per second, None if the permitted rate is unknown.
     ``month_left`` is how many requests are left of the ``month_limit``, None where unknown.
+
+    For a node (`beaconframes.node`), ``requests`` are those to the node, without those for its
+    head. ``bytes`` and ``seconds`` follow from earlier requests of the connection, each None where
+    unknown; ``remarks`` has what they assume. ``unavailable`` lists what the node cannot answer,
+    with the reason and the flag of its client that would help.
     """
 
     loader: str
@@ -56,12 +62,19 @@ class Plan:
     rate: float | None = None
     month_left: int | None = None
     month_limit: int | None = None
+    is_node: bool = False
+    bytes: int | None = None
+    node_seconds: float | None = None
+    remarks: tuple[str, ...] = ()
+    unavailable: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float | None:
-        """Return the duration in seconds at the permitted rate; None if the rate is unknown."""
+        """Return the duration in seconds; None if the rate, or the speed of a node, is unknown."""
         if not self.requests:
             return 0.0
+        if self.is_node:
+            return self.node_seconds
         return None if self.rate is None else self.requests / self.rate
 
     @property
@@ -82,19 +95,27 @@ class Plan:
             stored = "rows" if self.kept_rows is None else f"{self.kept_rows:,} rows"
             saved = format_requests(self.requests_saved)
             lines.append(("in the store", f"{stored}, which saves {saved}"))
+        if self.is_node:
+            lines.append(("bytes", "unknown" if self.bytes is None else format_bytes(self.bytes)))
         lines.append(("time", self.time()))
         if self.month_left is not None and self.month_share is not None:
             share = f"{self.month_share:.1%} of the {self.month_left:,} requests left"
             limit = "" if self.month_limit is None else f" of {self.month_limit:,}"
             lines.append(("this month", share + limit))
-        return [*lines, *((f"{self.bound}, because", reason) for reason in self.why)]
+        lines += [(f"{self.bound}, because", reason) for reason in self.why]
+        lines += [("note", remark) for remark in self.remarks]
+        return [*lines, *(("not available", reason) for reason in self.unavailable)]
 
     def time(self) -> str:
         """Return the duration as text."""
-        if self.seconds is None:
-            return "unknown: the service has not reported its rate limit"
-        if self.rate is None or not self.requests:
+        if not self.requests:
             return "none"
+        if self.is_node:
+            if self.seconds is None:
+                return "unknown: this connection has not loaded any epoch"
+            return f"{format_seconds(self.seconds)}, at the speed of this connection so far"
+        if self.seconds is None or self.rate is None:
+            return "unknown: the service has not reported its rate limit"
         plural = "" if self.rate == 1 else "s"
         return f"{format_seconds(self.seconds)} at {self.rate:g} request{plural} per second"
 
@@ -118,7 +139,8 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
 
     Sends no request and needs no key. If the range depends on the chain head, the plan assumes a
     head and says which one. Stored rows are taken into account. Invalid arguments raise the error
-    that the loader would raise.
+    that the loader would raise. With ``explorer=`` a `beaconframes.node`, the plan has the requests
+    to the node, bytes, time, and what the node cannot answer.
     """
     name = getattr(loader, "__name__", "")
     if not name.startswith("load_"):
@@ -154,6 +176,8 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplor
     more, less = more | explorer.assumptions, less | explorer.assumptions
     saved = sum(estimate.requests_without_store for estimate in estimates) - requests
     allowed = read_quota(explorer.rate_limiter)
+    transfers = [estimate.transfer for estimate in estimates if estimate.transfer is not None]
+    is_node = explorer.source.known_head is not None
     return Plan(
         name,
         requests + explorer.head_requests,
@@ -165,7 +189,18 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplor
         explorer.rate,
         allowed.left,
         allowed.month,
+        is_node=is_node,
+        bytes=add_known(each.byte_count for each in transfers) if is_node else None,
+        node_seconds=add_known(each.seconds for each in transfers) if is_node else None,
+        remarks=tuple(dict.fromkeys(text for each in transfers for text in each.remarks)),
+        unavailable=tuple(dict.fromkeys(text for each in transfers for text in each.unavailable)),
     )
+
+
+def add_known(values: Iterable[Number | None]) -> Number | None:
+    """Return the sum of *values*; None if one of them is unknown."""
+    listed = list(values)
+    return None if None in listed else sum(listed)  # type: ignore[arg-type]
 
 
 class PlanningEnded(Exception):
@@ -228,7 +263,7 @@ class PlanningExplorer(Explorer):
 
     def _assume_head(self, request: Request) -> bytes:
         """Count a request for the chain head, and return the assumed response."""
-        self.head_requests += 1
+        self.head_requests += self.source.known_head is None
         head, source = self._find_head()
         self.assumptions = {
             f"plans request no chain head; epoch {head.epoch:,} is assumed, from {source}": None
@@ -242,6 +277,8 @@ class PlanningExplorer(Explorer):
 
     def _find_head(self) -> tuple[Head, str]:
         """Return the most likely chain head, and its source."""
+        if (known := self.source.known_head) is not None:
+            return known, "the last response of the node"
         reported = self._reported.last
         stored = -1 if self.local_store is None else self.local_store.finalized
         if not self.chain_head.is_live and reported is not None:
@@ -264,6 +301,15 @@ class PlanningExplorer(Explorer):
 def format_requests(requests: int) -> str:
     """Return a number of requests as text."""
     return f"{requests:,} request{'' if requests == 1 else 's'}"
+
+
+def format_bytes(count: float) -> str:
+    """Return a number of bytes as text, rounded to three digits."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB"
 
 
 def format_seconds(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from beaconframes.endpoint import Envelope
@@ -13,7 +14,7 @@ from beaconframes.endpoint.chain_metadata import (
     parse_head,
 )
 from beaconframes.errors import NotServed, TableNotInDataset
-from beaconframes.fetch.paginator import IdentifierLimit, Paginator
+from beaconframes.fetch.paginator import IdentifierLimit, Paginator, RequestLimit
 from beaconframes.fetch.progress import count_rows, expect_requests
 from beaconframes.fetch.response_warnings import ResponseWarnings
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from beaconframes.fetch.served_range import ServedRange
     from beaconframes.http.session import Session
 
+UNKNOWN_PAGES = "the number of pages is unknown until the last page"
 FLUSH_SECONDS = 0.25
 FLUSH_BYTES = 2**24
 """Received pages are decoded after this time or size, while other requests are under way."""
@@ -42,6 +44,25 @@ class FetchedRows(NamedTuple):
     warnings: list[Warning]
     uncovered: Sequence[tuple[Call, str]] | None = None
     """Of a served dataset: the calls whose units it does not all cover, with these units."""
+
+
+@dataclass(frozen=True)
+class RequestEstimate:
+    """The requests that a source needs for some calls, and what they transfer if it is a node.
+
+    ``requests_without_store`` is the number if nothing were stored. ``byte_count`` and ``seconds``
+    are None if they are unknown; ``remarks`` says why, and what they assume. ``unavailable`` is
+    what the source cannot answer, with the reasons.
+    """
+
+    requests: int
+    may_be_more: tuple[str, ...] = ()
+    requests_without_store: int | None = None
+    has_stored: bool = False
+    byte_count: int | None = None
+    seconds: float | None = None
+    remarks: tuple[str, ...] = ()
+    unavailable: tuple[str, ...] = ()
 
 
 class Source(Protocol):
@@ -138,6 +159,28 @@ class ApiSource:
             for values in arguments
             for call in endpoint.plan(values, chain_head, public=public)
         ]
+
+    def estimate(self, endpoint: Endpoint, calls: Sequence[Call]) -> RequestEstimate:
+        """Return the number of requests for *calls* of *endpoint*, without a request."""
+        limit = self.identifier_limit_of(endpoint.envelope)
+        parts = [part for call in calls for part in endpoint.split(call, limit.at_once)]
+        counts = [endpoint.count_pages(part) for part in parts]
+        may_be_more = [] if all(is_certain for _, is_certain in counts) else [UNKNOWN_PAGES]
+        if not limit.is_known and any(len(endpoint.split(p, limit.smallest)) > 1 for p in parts):
+            may_be_more.append(
+                "the maximum number of validators per request is unknown; "
+                f"{limit.at_once} are assumed"
+            )
+        return RequestEstimate(sum(number for number, _ in counts), tuple(may_be_more))
+
+    @property
+    def known_head(self) -> Head | None:
+        """Return the head of a source that states it without a request."""
+        return None
+
+    def limit_requests(self, most: int) -> RequestLimit | None:
+        """Return the limit of a load of *most* requests; None if its estimate is exact."""
+        return RequestLimit(most)
 
     def fetch_rows(
         self,

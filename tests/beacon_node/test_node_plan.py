@@ -1,0 +1,123 @@
+"""The plan of a load from a node: its requests are counted by the node that answers the load."""
+
+from __future__ import annotations
+
+import pytest
+
+import beaconframes as bf
+from beaconframes.beacon_node import node_source
+from beaconframes.beacon_node.load_estimate import BLOCK, STATE
+from beaconframes.errors import RequestLimitExceeded
+
+from ..support.beacon_node_faults import PrunedStates
+from ..support.beacon_node_stub import BeaconNodeStub
+
+HEAD_ROUTES = {
+    "/eth/v1/beacon/headers/{block_id}",
+    "/eth/v1/beacon/states/{state_id}/finality_checkpoints",
+}
+"""Requested once per slot, by any load."""
+
+LOADS = {
+    "income": lambda **options: bf.load_income_history([1, 2], since=4, until=4, **options),
+    "genesis": lambda **options: bf.load_balance_history([1], since=0, until=0, **options),
+    "blocks": lambda **options: bf.load_epoch_slots(since=4, until=4, **options),
+    "sync_committees": lambda **options: bf.load_sync_committees([1], **options),
+}
+
+
+def plan(load, node):
+    """Return the plan of a load of LOADS."""
+    load.__name__ = "load_it"
+    return bf.plan(load, explorer=node)
+
+
+def count(stub):
+    """Return the number of requests since the last clear, without those for the head."""
+    return sum(number for route, number in stub.counts.items() if route not in HEAD_ROUTES)
+
+
+@pytest.mark.parametrize(
+    "faults", [(), ("debug-forbidden", "no-rewards-routes")], ids=["states", "replay"]
+)
+def test_planned_requests_are_sent(faults):
+    """Requests are those that the node then counts; the plan itself sends none."""
+    with (
+        BeaconNodeStub("capella", head=95, faults=faults) as stub,
+        bf.node(stub.url, store=False) as node,
+    ):
+        for name, load in LOADS.items():
+            stub.counts.clear()
+            planned = plan(load, node)
+            assert 0 == stub.counts.total()
+            load()
+            assert count(stub) == planned.requests > 0, name
+            again = plan(load, node)
+            assert (0, 0) == (again.requests, again.rows), name
+            assert again.requests_saved == planned.requests, name
+
+
+def test_bytes_and_time_are_measured():
+    """A state has the size that the node states; blocks are assumed until some were received."""
+    with BeaconNodeStub("capella", head=95) as stub, bf.node(stub.url, store=False) as node:
+        session = node.connection.api.session
+        slots = [
+            int(request.args["state_id"]) for request in stub.requests if request.route == STATE
+        ]
+        size = max(len(stub.recording.ssz_state(slot)) for slot in slots)
+        assert {STATE: size} == session.stated_sizes
+        planned = plan(LOADS["income"], node)
+        assert 4 * size + 24 * 280_000 == planned.bytes
+        assert planned.seconds is None
+        assert "a block has 280 kB: none was received so far" in str(planned)
+        assert "unknown: this connection has not loaded any epoch" in planned._repr_html_()
+
+        LOADS["income"]()
+        measured = session.measured[BLOCK]
+        more = bf.plan(bf.load_income_history, [1], since=6, until=6, explorer=node)
+        blocks = more.requests - 4
+        expected = 4 * session.measured[STATE].byte_count / session.measured[STATE].requests
+        assert round(expected + blocks * measured.byte_count / measured.requests) == more.bytes
+        assert 0 < more.seconds < measured.seconds * 4 + session.measured[STATE].seconds * 4
+        assert "at the speed of this connection so far" in str(more)
+
+
+def test_what_the_node_cannot_answer():
+    """Old epochs name the oldest usable epoch and the flag; other loads name the reason."""
+    with (
+        BeaconNodeStub("capella", head=95, faults=[PrunedStates(7)]) as stub,
+        bf.node(stub.url, store=False) as node,
+    ):
+        planned = bf.plan(bf.load_income_history, [1], since=3, until=6, explorer=node)
+        (reason,) = planned.unavailable
+        assert reason.startswith("epochs 3 to 5, before epoch 6, the oldest that this node can")
+        assert "start Lodestar with --serveHistoricalState" in reason
+        rest = bf.plan(bf.load_income_history, [1], since=6, until=6, explorer=node)
+        assert rest.requests == planned.requests > 0
+        refused = bf.plan(bf.load_names, ["vitalik.eth"], explorer=node)
+        assert 0 == refused.requests
+        assert "names are not part of the beacon chain" in str(refused)
+
+
+def test_long_loads_are_planned(monkeypatch):
+    """A load of more epochs than one load adds has a plan, and names the way to load them."""
+    with BeaconNodeStub("capella") as stub, bf.node(stub.url, store=False) as node:
+        monkeypatch.setattr(node_source, "MAX_EPOCHS", 3)
+        planned = bf.plan(bf.load_income_history, [1], since=3, until=9, explorer=node)
+        assert "bf.index(node, folder)" in planned.unavailable[0]
+
+
+def test_max_requests_limits_requests_to_the_node():
+    """A load that needs more raises before its first request; local requests do not count."""
+    with (
+        BeaconNodeStub("capella", head=95) as stub,
+        bf.node(stub.url, store=False, max_requests=27) as node,
+    ):
+        needed = plan(LOADS["income"], node).requests
+        stub.counts.clear()
+        with pytest.raises(RequestLimitExceeded, match=f"needs {needed} requests.*none of"):
+            LOADS["income"]()
+        assert 0 == count(stub)
+        assert 2 == LOADS["income"](max_requests=needed).height
+        assert needed == count(stub)
+        assert 2 == LOADS["income"](max_requests=0).height
