@@ -70,7 +70,7 @@ def test_continuing(folder, node, monkeypatch):
 
     Credentials in the environment are sent, and shown nowhere.
     """
-    monkeypatch.setenv("BEACONFRAMES_NODE_URL", node.url.replace("://", "://alice:ZEBRA-9f86@"))
+    monkeypatch.setenv("BEACONFRAMES_NODE", node.url.replace("://", "://alice:ZEBRA-9f86@"))
     before = len(node.log)
 
     result = run("--out", folder, "--until", 2, "--json", "--workers", 1, "--debug")
@@ -89,7 +89,7 @@ def test_continuing(folder, node, monkeypatch):
 
 def test_check_without_a_node(folder, monkeypatch):
     """--check reads the verdicts of an index; an unexplained gwei ends it with status 1."""
-    monkeypatch.setenv("BEACONFRAMES_NODE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("BEACONFRAMES_NODE", "http://127.0.0.1:9")
     explained = run("--out", folder, "--check")
     changes = pl.DataFrame(
         {"validator_index": [3, 5], "epoch": [1, 1], "unexplained_gwei": [-7, 2]}

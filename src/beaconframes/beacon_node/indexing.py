@@ -59,16 +59,18 @@ def index(
     on_epoch: Callable[[IndexProgress], None] | None = None,
     stop: threading.Event | None = None,
 ) -> pl.DataFrame:
-    """Write the chain of a node into a dataset, one row of the result per indexed epoch.
+    """Write the chain of a beacon node into a dataset. One row per indexed epoch.
 
     ::
 
-        bf.index("http://localhost:5052", "mychain", since="30d")
+        coverage = bf.index("http://localhost:5052", "mychain", since="30d")
+        bf.plot.index_coverage(coverage)
         with bf.local("mychain"):
             bf.load_income_history(range(10))
 
-    Each epoch is stored in one commit after its balances were compared with its income. A call
-    that was interrupted continues with the next call; stored epochs are not requested again.
+    The balances of each epoch are compared with its income, deposits and withdrawals. Then all
+    tables of the epoch are stored in one commit. The same call resumes an interrupted one, or adds
+    newly final epochs; stored epochs are not requested again. `follow` waits for new epochs.
 
     Parameters
     ----------
@@ -98,9 +100,23 @@ def index(
     Returns
     -------
     polars.DataFrame
-        Columns ``epoch``, ``time``, ``status``, ``unexplained_count``, ``unexplained_gwei``. The
-        status is ``explained``, ``unexplained``, or ``unverified`` if the balances that follow are
-        not final yet.
+        ``epoch``, ``time``, ``status``, ``unexplained_count`` and ``unexplained_gwei``, for all
+        epochs of the dataset. The status is ``explained`` if all changes of balance that contain
+        income of the epoch are explained to the gwei, ``unexplained`` if one is not, and
+        ``unverified`` if the balances that follow are not final yet. The other columns are the
+        number of unexplained changes and the sum of their amounts without sign. One change
+        contains income of up to three epochs, and counts for each of them.
+
+    Raises
+    ------
+    UsageError
+        An argument is not valid, or the dataset has other validators.
+    DatasetError
+        The folder has another dataset, or the index of another chain.
+    NotServed
+        The node has no source of income: neither states, nor rewards, nor all blocks.
+    ConnectionFailed
+        No node answers at the address.
     """
     with ExitStack() as stack:
         connection = open_connection(node, execution, stack)

@@ -36,7 +36,11 @@ SMALL_REGISTRY = 10_000
 
 
 class Node(Explorer):
-    """A beacon node that loaders use until it is closed; see `node`."""
+    """A connection to a beacon node, which loaders use until it is closed; see `node`.
+
+    ``print(node)`` lists the client, its head, its oldest state, and the tables that it can answer,
+    with the reason for the others.
+    """
 
     def __init__(
         self,

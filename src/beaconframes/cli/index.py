@@ -32,16 +32,16 @@ OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--node"],
         metavar="URL",
-        envvar="BEACONFRAMES_NODE_URL",
+        envvar="BEACONFRAMES_NODE",
         help="Address of the beacon node. The list of processes shows the options, so put an "
-        "address with credentials into BEACONFRAMES_NODE_URL. [BEACONFRAMES_NODE_URL]",
+        "address with credentials into BEACONFRAMES_NODE. [BEACONFRAMES_NODE]",
     ),
     click.Option(
         ["--execution"],
         metavar="URL",
-        envvar="BEACONFRAMES_EXECUTION_URL",
+        envvar="BEACONFRAMES_EXECUTION",
         help="Address of the JSON-RPC of the execution node, for fees, execution blocks and "
-        "deposits. [BEACONFRAMES_EXECUTION_URL]",
+        "deposits. [BEACONFRAMES_EXECUTION]",
     ),
     click.Option(["--out"], type=FILE, required=True, help="Folder of the dataset."),
     click.Option(
@@ -113,7 +113,7 @@ def index(
         if not node:
             raise UsageError(
                 "no node is given",
-                hint="Give its address with --node or BEACONFRAMES_NODE_URL; --check reads a "
+                hint="Give its address with --node or BEACONFRAMES_NODE; --check reads a "
                 "dataset without a node",
             )
         write_index(node, execution, out, validators, as_json=as_json, **values)
