@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import ClassVar
 
@@ -11,6 +12,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.beacon_node import follower
 from beaconframes.beacon_node.api import BeaconApi, Event
+from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.head_events import HeadEvents
 from beaconframes.dataset import Dataset
@@ -42,10 +44,16 @@ def test_each_epoch_is_added_as_it_becomes_final(tmp_path, no_polls):
         elif progress.epoch == 2:
             stop.set()
 
-    with BeaconNodeStub("capella", head=START, events_since=0) as stub:
+    with (
+        BeaconNodeStub("capella", head=START, events_since=0) as stub,
+        ThreadPoolExecutor(1) as executor,
+    ):
         root = stub.add_orphan(MISSED)
-        coverage = bf.follow(stub.url, tmp_path / "index", stop=stop, on_epoch=on_epoch)
-        states = [line for line in stub.log if "/debug/" in line]
+        coverage = bf.follow(
+            stub.url, tmp_path / "index", executor=executor, stop=stop, on_epoch=on_epoch
+        )
+        lines = [line.rpartition("/blocks/")[2] for line in stub.log if "/blocks/" in line]
+        requested = [int(block_id) for block_id in lines if block_id.isdecimal()]
 
     assert [(0, 1, 1), {"": ((0, 0),)}, (1, 1, 2), (2, 2, 2)] == seen
     assert [(0, "explained"), (1, "explained"), (2, "explained")] == coverage.select(
@@ -60,8 +68,8 @@ def test_each_epoch_is_added_as_it_becomes_final(tmp_path, no_polls):
     ).rows()
     epochs = dataset.scan("epochs").sort("epoch").collect()
     assert [0, 0, 1] == epochs["orphaned_blocks"].to_list()
-    # Two requests find the oldest state; then each state is requested once, in both rounds.
-    assert len(states[2:]) == len(set(states[2:]))
+    # Both rounds together request each block once, none after epoch 4; the probe requests one.
+    assert (set(range(40)), 41) == (set(requested), len(requested))
 
 
 class FakeApi:
@@ -162,6 +170,11 @@ class FakeIndexer:
     def coverage(self):
         return "coverage"
 
+    possible_orphans: ClassVar = {}
+
+    def note_possible_orphans(self, slots):
+        self.possible_orphans.update(slots)
+
     def close(self):
         self.is_closed = True
 
@@ -193,6 +206,21 @@ def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
     assert [(first, range(2)), (first, range(2, 3)), (second, range(2, 3))] == FakeIndexer.writes
     assert ([True, False, True], "coverage") == (waits, found)
     assert "refused; retrying in one slot" in caplog.text
+
+
+def test_a_later_call_requests_possible_orphans_again(stub, tmp_path):
+    """The event stream has an orphan once; the index notes it until its epoch is final."""
+    api = BeaconApi("http://node", transport=stub.transport)
+    spec = api.chain_spec
+    index = ChainIndex.open(tmp_path / "index", spec, source="http://node")
+    index.note_possible_orphans({"0xa": 9, "0xb": 10})
+    later = ChainIndex.open(tmp_path / "index", spec, source="http://node")
+    events = HeadEvents(FakeApi(api, [], {"0xa": block_at(stub, 9)}), on_finalized=lambda: None)
+    events.request(later.possible_orphans)
+
+    assert {"0xa": 9} == {root: block.slot for root, block in events.blocks.items()}
+    later.note_possible_orphans({})
+    assert {} == index.possible_orphans
 
 
 def test_polls_follow_the_first_block_of_an_epoch():

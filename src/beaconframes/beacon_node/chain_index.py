@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 WHOLE_CHAIN_VALIDATORS = "all"
 GENESIS_ROOT = "genesis_validators_root"
+POSSIBLE_ORPHANS = "possible_orphans"
 FIRST_UNSETTLED = "first_unsettled_epoch"
 """The first epoch whose rows may change; they are removed before the next ones are written."""
 
@@ -161,6 +162,18 @@ class ChainIndex:
                 self.dataset.prune(name, first=indexed.units_of(first, self.chain)[0])
         with self.dataset.writing() as writer:
             writer.set_meta({FIRST_UNSETTLED: None})
+
+    @property
+    def possible_orphans(self) -> dict[str, int]:
+        """Return the slots of blocks after the last epoch that may be orphaned, by root."""
+        found: dict[str, int] = self.dataset.meta.get(POSSIBLE_ORPHANS, {})
+        return found
+
+    def note_possible_orphans(self, slots: dict[str, int]) -> None:
+        """Replace the slots of blocks that may be orphaned, by root."""
+        if slots != self.possible_orphans:
+            with self.dataset.writing() as writer:
+                writer.set_meta({POSSIBLE_ORPHANS: slots})
 
     def update_head(
         self,

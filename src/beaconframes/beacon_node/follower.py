@@ -122,6 +122,7 @@ class Follower:
             try:
                 while not self._stop.is_set():
                     is_added = self.add_epochs()
+                    self._note_orphans()
                     self.wait(is_added=is_added)
             except KeyboardInterrupt:
                 log.info("following ends: interrupted")
@@ -157,6 +158,7 @@ class Follower:
             self._indexer = self._open_indexer(status)
             self._indexer.reader.orphans = self._events.blocks
             self._coverage = self._indexer.chain_index.coverage
+            self._events.request(self._indexer.chain_index.possible_orphans)
         self._indexer.reader.head_slot = status.head_slot
         epochs = range(self._next_epoch, status.settled_epoch + 1)
         self._indexer.write(
@@ -164,6 +166,12 @@ class Follower:
         )
         self._next_epoch = epochs.stop
         self._events.forget(self.connection.spec.first_slot_of(self._next_epoch))
+
+    def _note_orphans(self) -> None:
+        """Note blocks that may be orphaned, for a later call: the stream has each of them once."""
+        if self._indexer is not None:
+            slots = {root: block.slot for root, block in list(self._events.blocks.items())}
+            self._indexer.chain_index.note_possible_orphans(slots)
 
     def wait(self, *, is_added: bool) -> None:
         """Wait for the next finalized checkpoint, at most until the next epoch begins."""

@@ -56,6 +56,11 @@ class HeadEvents:
         self._stop.set()
         self._thread.join()
 
+    def request(self, slots: dict[str, int]) -> None:
+        """Request blocks that seemed to be orphaned earlier: their *slots*, by root."""
+        for root in slots.keys() - self.blocks.keys():
+            self._request(root, slots[root])
+
     def forget(self, slot: int) -> None:
         """Forget the blocks before a *slot*."""
         for root, block in list(self.blocks.items()):
