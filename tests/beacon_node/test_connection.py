@@ -16,6 +16,7 @@ from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import StateAmounts
 from beaconframes.errors import NotServed
 
+from ..support.beacon_node_faults import Fault
 from ..support.beacon_node_stub import BeaconNodeStub, read_recording
 
 ROUTES = dict.fromkeys(ROUTE_NEEDS, 5)
@@ -72,6 +73,27 @@ def test_a_node_without_any_source_is_refused(oldest):
 def test_routes_need_the_rewards_of_two_epochs_before():
     assert connect({"ssz": 5}, is_large=True).first_epoch == 6
     assert connect(ROUTES, is_large=True).first_epoch == 7
+    # A chain whose Altair fork is in epoch 5 has states of phase0 before.
+    altair = connect({"ssz": 5}, is_large=True)
+    altair.capabilities.first_epoch = 5
+    assert altair.first_epoch == 6
+
+
+@pytest.mark.parametrize("has_queues", [True, pytest.param(False, marks=pytest.mark.more)])
+def test_all_validators_are_indexed_without_states(tmp_path, has_queues):
+    """Since Electra, the queue of deposits comes from its own route, if the node has it."""
+    fault = Fault()
+    fault.refuse = lambda node, request: (
+        None if has_queues or "/pending_" not in request.route else node.no_route()
+    )
+    with BeaconNodeStub("electra", faults=["debug-forbidden", fault]) as stub:
+        tables = ["income_history"]
+        status = index(stub.url, tmp_path / "index", since=2, until=2, tables=tables)
+    assert set(status["status"]) == ({"explained"} if has_queues else {"unexplained"})
+    with bf.local(tmp_path / "index"):
+        assert bf.load_balance_history(range(3), since=2, until=2).height == 3
+        if has_queues:
+            assert bf.load_validator_queue().height == 1
 
 
 @pytest.mark.parametrize(("most", "is_large"), [(15, True), (16, False)])

@@ -149,7 +149,6 @@ class Recording:
         self.block_slots = sorted(slot for kind, slot in self.ok if kind == "block")
         self.last_slot = max(slot for errors in (self.ok, self.errors) for kind, slot in errors
                              if kind == "block")  # fmt: skip
-        self.last_slot += (-self.last_slot - 1) % self.slots_per_epoch
         self.forks = sorted(
             (int(epoch), fork_name(key))
             for key, epoch in self.spec.items()
@@ -876,11 +875,11 @@ class BeaconNodeStub:
     async def _stream_events(self, writer, topics):
         sent = self.events_since
         while True:
-            moved = self._moved
-            for topic, text in self.events(sent, self.head):
+            moved, head = self._moved, self.head
+            for topic, text in self.events(sent, head):
                 if topic in topics:
                     writer.write(f"event: {topic}\ndata: {text}\n\n".encode())
-            sent = max(sent, self.head)
+            sent = max(sent, head)
             await writer.drain()
             await moved.wait()
 

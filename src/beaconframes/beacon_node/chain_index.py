@@ -13,6 +13,7 @@ from beaconframes.beacon_node.state_tables import (
     build_validator_queue,
     build_validators,
 )
+from beaconframes.consensus.spec import is_since
 from beaconframes.dataset import Dataset
 from beaconframes.derive import ChainTables, Coverage, derive_tables
 from beaconframes.endpoint import Head
@@ -186,7 +187,8 @@ class ChainIndex:
     ) -> None:
         """Replace the tables that describe the head, and the head in the metadata.
 
-        *validators* are those of the head state, in the columns of `read_validators`.
+        *validators* are those of the head state, in the columns of `read_validators`. Without
+        *pending_deposits*, an index since Electra has no validator queue.
         """
         attested = self._find_last_attestations()
         tables = {
@@ -201,7 +203,8 @@ class ChainIndex:
                 is_syncing=is_syncing,
             ),
         }
-        if self.validators is None:
+        is_electra = is_since(self.spec.fork_at(head.epoch), "electra")
+        if self.validators is None and (pending_deposits is not None or not is_electra):
             tables["validator_queue"] = build_validator_queue(
                 self.spec, head.epoch, validators, pending_deposits
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -12,7 +13,7 @@ from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
-from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
+from beaconframes.consensus.spec import is_since
 from beaconframes.errors import NotServed
 
 if TYPE_CHECKING:
@@ -128,12 +129,17 @@ class NodeConnection:
         """Return whether the chain has at most *most* validators."""
         return not self.api.validators("head", [most])
 
-    def read_pending_deposits(self, status: ChainStatus) -> list[dict[str, Any]] | None:
-        """Return the queue of deposits at the head; None before Electra."""
-        epoch = self.spec.epoch_of(status.head_slot)
-        if epoch < self.spec.fork_epochs.get("electra", FAR_FUTURE_EPOCH):
-            return None
-        return self.api.pending_deposits("head")
+    def read_pending_deposits(
+        self, slot: int, state_id: int | str = "head"
+    ) -> list[dict[str, Any]] | None:
+        """Return the queue of deposits in a state, which is that of *slot*.
+
+        None before Electra, or if the node does not have this route.
+        """
+        if is_since(self.spec.fork_at(self.spec.epoch_of(slot)), "electra"):
+            with suppress(NotServed):
+                return self.api.pending_deposits(state_id)
+        return None
 
     @cached_property
     def deposit_contract(self) -> str:

@@ -238,6 +238,9 @@ def write_head(
         ids = None if chain_index.validators is None else sorted(chain_index.validators)
         rows = reader.request_state(slot, lambda slot: connection.api.validators(slot, ids))
         validators = read_validators(rows)
+        pending = reader.request_state(
+            slot, lambda slot: connection.read_pending_deposits(slot, slot)
+        )
     proposed = list(reader.messages(last)) or [slot]
     chain_index.update_head(
         head=Head(last, last, slot),

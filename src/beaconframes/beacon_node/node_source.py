@@ -295,7 +295,7 @@ class GrowingIndex:
             last_proposed_slot=slot,
             is_syncing=False,
             validators=self._validators,
-            pending_deposits=self.node.read_pending_deposits(status),
+            pending_deposits=self.node.read_pending_deposits(status.head_slot),
         )
         self._refresh_server()
 

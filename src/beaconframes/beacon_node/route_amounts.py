@@ -77,7 +77,7 @@ class Interval:
 
 
 @dataclass(eq=False)
-class _Replay:
+class _Balances:
     """Balances, moved in the order in which the chain moves them; none falls below zero."""
 
     validators: ChosenValidators
@@ -234,17 +234,17 @@ class RouteAmounts:
         income = self._read_income(epoch, after, missed)
         start = after.spread(before.registry.balances, before.indices)
 
-        def replay(
+        def move_balances(
             blocks: Mapping[int, list[BalanceMove]], transition: Sequence[BalanceMove]
-        ) -> tuple[_Replay, Bools]:
-            result = _Replay(after, start.copy(), self.spec.min_activation_balance)
+        ) -> tuple[_Balances, Bools]:
+            result = _Balances(after, start.copy(), self.spec.min_activation_balance)
             for slot in self._slots_until(epoch):
                 if slot % self.spec.slots_per_epoch == 0:
                     result.add_transition(epoch - 1, rewards, transition)
                 result.add_slot(slot, [*income.get(slot, ()), *blocks.get(slot, ())])
             return result, result.balances != after.registry.balances
 
-        result, differs = replay({}, ())
+        result, differs = move_balances({}, ())
         was_slashed = after.spread(before.registry.slashed, before.indices)
         if differs.any() or (was_slashed != after.registry.slashed).any():
             messages = list(self.reader.messages(epoch - 1).values())
@@ -253,12 +253,12 @@ class RouteAmounts:
                 messages.append(answer["message"])
             block_moves = BlockMoves(self.spec, before, after, messages)
             moves = block_moves.find()
-            result, differs = replay(moves, ())
+            result, differs = move_balances(moves, ())
             if differs.any():
                 # Without the routes of queues, what left them stays unexplained.
                 with suppress(NotServed):
                     transition = self._read_transition(epoch, block_moves)
-                    result, differs = replay(moves, transition)
+                    result, differs = move_balances(moves, transition)
         change = after.registry.balances - start
         explained = result.balances - start
         return Interval(
