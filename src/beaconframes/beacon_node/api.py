@@ -52,6 +52,8 @@ class AttestationRewardRows(NamedTuple):
     target: NDArray[np.int64]
     head: NDArray[np.int64]
     inactivity: NDArray[np.int64]
+    ideal: dict[tuple[str, int], int]
+    """What a timely vote earns, by vote and effective balance; empty if the node has none."""
 
 
 class Event(NamedTuple):
@@ -69,8 +71,16 @@ class _AttestationReward(msgspec.Struct, gc=False):
     inactivity: int | None = None
 
 
+class _IdealReward(msgspec.Struct, gc=False):
+    effective_balance: int
+    source: int
+    target: int
+    head: int
+
+
 class _AttestationRewards(msgspec.Struct):
     total_rewards: list[_AttestationReward]
+    ideal_rewards: list[_IdealReward] = []
 
 
 class _SyncReward(msgspec.Struct, gc=False):
@@ -364,7 +374,8 @@ class BeaconApi:
         route = "/eth/v1/beacon/rewards/attestations/{epoch}"
         body = [] if ids is None else [str(each) for each in ids]
         page = self._fetch(route, {"epoch": epoch}, body=body, timeouts=SLOW)
-        rewards = self._decode(route, page.data, _AttestationRewards).total_rewards
+        decoded = self._decode(route, page.data, _AttestationRewards)
+        rewards = decoded.total_rewards
         if ids is not None:
             chosen = set(ids)
             rewards = [row for row in rewards if row.validator_index in chosen]
@@ -377,10 +388,16 @@ class BeaconApi:
                 )
         rewards.sort(key=lambda row: row.validator_index)
         self._check_rewards(route, epoch, rewards)
-        return AttestationRewardRows(*(
+        indices, source, target, head, inactivity = (
             np.array([getattr(row, name) for row in rewards], np.int64)
             for name in ("validator_index", "source", "target", "head", "inactivity")
-        ))  # fmt: skip
+        )
+        ideal = {
+            (vote, row.effective_balance): getattr(row, vote)
+            for row in decoded.ideal_rewards
+            for vote in ("source", "target", "head")
+        }
+        return AttestationRewardRows(indices, source, target, head, inactivity, ideal)
 
     def block_rewards(self, block_id: int | str) -> dict[str, int]:
         """Return the proposer's reward for a block in gwei: its parts and their ``total``."""

@@ -21,7 +21,6 @@ from beaconframes.consensus.registry import (
     find_creating_deposit,
 )
 from beaconframes.consensus.slot_income import find_slashings
-from beaconframes.consensus.spec import is_since
 from beaconframes.errors import ResponseError
 
 if TYPE_CHECKING:
@@ -125,12 +124,8 @@ class BlockMoves:
                 yield BalanceMove("withdrawal", index, -int(withdrawal["amount"]))
         slot = int(message["slot"])
         epoch = self.spec.epoch_of(slot)
-        fork = self.spec.fork_at(epoch)
         for _, index in find_slashings(body):
             yield from self._slash(index, epoch, slot)
-        if not is_since(fork, "electra"):
-            for deposit in body["deposits"]:
-                yield from self._deposit(deposit)
         for change in body.get("bls_to_execution_changes", ()):
             address = decode_hex(change["message"]["to_execution_address"])
             index = int(change["message"]["validator_index"])
@@ -154,31 +149,6 @@ class BlockMoves:
         quotient = self.spec.get_min_slashing_penalty_quotient(self.spec.fork_at(epoch))
         penalty = int(source.get("effective_balances", index)) // quotient
         yield BalanceMove("slashing_penalty", index, -penalty)
-
-    def _deposit(self, deposit: Message) -> Iterator[BalanceMove]:
-        data = deposit["data"]
-        index = self.after.index_of_pubkey.get(decode_hex(data["pubkey"]))
-        if index is None:
-            return
-        if index not in self.before.positions:
-            same_key = [
-                each["data"]
-                for message in self.blocks
-                for each in message["body"]["deposits"]
-                if each["data"]["pubkey"] == data["pubkey"]
-            ]
-            place = next(number for number, each in enumerate(same_key) if each is data)
-            creating = self.find_creating(index, same_key)
-            if creating is None or place < creating:
-                return
-        yield BalanceMove("deposit", index, int(data["amount"]))
-
-    def find_creating(self, index: int, deposits: Sequence[Entry]) -> int | None:
-        """Return which of the *deposits* for a new public key created its validator."""
-        registered = self.after.get_credentials(index)
-        assert registered is not None
-        credentials = [decode_hex(each["withdrawal_credentials"]) for each in deposits]
-        return find_creating_deposit(credentials, registered)
 
     def _switch(self, request: Message) -> Iterator[BalanceMove]:
         """Yield the move of a switch to compounding credentials, as `slot_income` finds it."""
@@ -209,27 +179,30 @@ def find_removed(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]
     return removed
 
 
-def find_applied_deposits(blocks: BlockMoves, removed: Iterable[Entry]) -> list[BalanceMove]:
-    """Return the moves of pending deposits that a transition *removed* from the queue.
+def find_applied_deposits(
+    before: ChosenValidators, after: ChosenValidators, deposits: Sequence[Entry]
+) -> list[tuple[int, int]]:
+    """Return place and validator of the *deposits* that reached a balance, in order.
 
-    Without those of a new public key before the one that created its validator: they were dropped.
+    *before* and *after* have all validators of the deposits. A deposit for a new public key that
+    comes before the one that created its validator has an invalid signature, and was dropped.
     """
-    by_index: dict[int, list[Entry]] = {}
-    for entry in removed:
-        index = blocks.after.index_of_pubkey.get(decode_hex(entry["pubkey"]))
+    by_index: dict[int, list[int]] = {}
+    for place, entry in enumerate(deposits):
+        index = after.index_of_pubkey.get(decode_hex(entry["pubkey"]))
         if index is not None:
-            by_index.setdefault(index, []).append(entry)
-    moves = []
-    for index, entries in by_index.items():
+            by_index.setdefault(index, []).append(place)
+    applied = []
+    for index, places in by_index.items():
         first: int | None = 0
-        if index not in blocks.before.positions:
-            first = blocks.find_creating(index, entries)
+        if index not in before.positions:
+            registered = after.get_credentials(index)
+            assert registered is not None
+            credentials = [decode_hex(deposits[n]["withdrawal_credentials"]) for n in places]
+            first = find_creating_deposit(credentials, registered)
         if first is not None:
-            moves += [
-                BalanceMove("pending_deposit", index, int(entry["amount"]))
-                for entry in entries[first:]
-            ]
-    return moves
+            applied += [(place, index) for place in places[first:]]
+    return sorted(applied)
 
 
 def find_upgrade_moves(blocks: BlockMoves, queue: Iterable[Entry]) -> list[BalanceMove]:

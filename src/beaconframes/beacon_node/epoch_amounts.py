@@ -55,6 +55,10 @@ TRANSFERS = ("switch_to_compounding", "pending_consolidation", "fork_upgrade")
 SWITCHES = ("switch_to_compounding",)
 
 
+UNKNOWN = -1
+"""A missed reward that the node does not state."""
+
+
 class Deposit(NamedTuple):
     """One deposit that reached a balance."""
 
@@ -96,7 +100,10 @@ class EpochAmounts:
     deposits: Sequence[Deposit]
     """In the order of their slots; those at the end of the epoch have its last slot."""
     missed: Mapping[str, Ints]
-    """What the votes for source, target and head would have earned more if they were timely."""
+    """What the votes for source, target and head would have earned more if they were timely.
+
+    `UNKNOWN` where the node does not state it.
+    """
     proposals_missed: Mapping[int, int]
     fees_wei: Mapping[int, int] | None = None
     """Priority fees of the proposers; None without an execution node."""
@@ -273,7 +280,7 @@ def build_missed_rewards(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
         "validator_index": validators,
         "epoch": np.full(len(validators), amounts.epoch),
         **{
-            f"attestation_{vote}_missed_gwei": missed[has_missed]
+            f"attestation_{vote}_missed_gwei": pl.Series(missed[has_missed]).replace(UNKNOWN, None)
             for vote, missed in amounts.missed.items()
         },
     }

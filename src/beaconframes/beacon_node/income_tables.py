@@ -91,9 +91,15 @@ class MissedRewardEvents(Table):
 
     validator_index = Count("Validator.", key=True)
     epoch = Epoch("Epoch of the duty.", key=True)
-    attestation_head_missed_gwei = Gwei("Missed reward of the head vote.")
-    attestation_source_missed_gwei = Gwei("Missed reward of the source vote.")
-    attestation_target_missed_gwei = Gwei("Missed reward of the target vote.")
+    attestation_head_missed_gwei = Gwei(
+        "Missed reward of the head vote; null if the node does not state it.", nullable=True
+    )
+    attestation_source_missed_gwei = Gwei(
+        "Missed reward of the source vote; null if the node does not state it.", nullable=True
+    )
+    attestation_target_missed_gwei = Gwei(
+        "Missed reward of the target vote; null if the node does not state it.", nullable=True
+    )
 
 
 class ExecutionRequests(Table):

@@ -25,7 +25,7 @@ from beaconframes.beacon_node.chosen_validators import (
     find_removed,
     find_upgrade_moves,
 )
-from beaconframes.beacon_node.epoch_amounts import Change, EpochAmounts
+from beaconframes.beacon_node.epoch_amounts import UNKNOWN, Change, Deposit, EpochAmounts
 from beaconframes.beacon_node.reader import RequestCache
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.consensus.epoch_moves import Move
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Chosen = tuple[int, ...] | None
 
-PARTS: Final = ("source", "target", "head", "inactivity")
+VOTES: Final = ("source", "target", "head")
+PARTS: Final = (*VOTES, "inactivity")
 CACHED_OBJECTS: Final = 60
 """Rewards, validators and intervals that are cached: those of six epochs or more."""
 SLASHING_PARTS: Final = ("proposer_slashings", "attester_slashings")
@@ -59,6 +60,8 @@ class Rewards(NamedTuple):
 
     is_rewarded: Bools
     parts: dict[str, Ints]
+    ideal: dict[str, Ints]
+    """What timely votes earn; `UNKNOWN` if the node does not state it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,8 @@ class Interval:
     slot_income: list[SlotIncome]
     moves: list[Move]
     """In the transition between both epochs, without attestation rewards."""
+    deposits: list[Deposit]
+    """Those of other validators are among them: a deposit has a position among all of a slot."""
     missed: Counter[tuple[int, int]]
     """Missed proposals by epoch and validator."""
     unexplained: Change
@@ -99,17 +104,17 @@ class _Balances:
         ]
 
     def add_transition(
-        self, epoch: int, rewards: Rewards | None, moves: Sequence[BalanceMove]
+        self, epoch: int, rewards: Mapping[str, Ints], moves: Sequence[BalanceMove]
     ) -> None:
-        """Pay attestation rewards and apply the other moves at the end of *epoch*."""
+        """Pay attestation *rewards*, part by part, and apply the other moves at an epoch's end."""
         sums: Counter[tuple[str, int]] = Counter()
-        if rewards is not None:
-            whole = self.balances + sum(rewards.parts.values())
-            for part in PARTS:
-                self.balances = np.maximum(self.balances + rewards.parts[part], 0)
-            for place in np.flatnonzero(self.balances != whole).tolist():
-                index = int(self.validators.indices[place])
-                sums["unpaid_penalty", index] = int(self.balances[place] - whole[place])
+        whole = self.balances.copy()
+        for amounts in rewards.values():
+            whole += amounts
+            self.balances = np.maximum(self.balances + amounts, 0)
+        for place in np.flatnonzero(self.balances != whole).tolist():
+            index = int(self.validators.indices[place])
+            sums["unpaid_penalty", index] = int(self.balances[place] - whole[place])
         for move in moves:
             sums[move.kind, move.validator_index] += self._move(move)
         self.moves += [
@@ -168,6 +173,13 @@ class RouteAmounts:
                 if self.spec.epoch_of(row.slot) == epoch
             ],
             moves=[row for interval in own for row in interval.moves if row.epoch == epoch],
+            deposits=[
+                row
+                for interval in own
+                for row in interval.deposits
+                if self.spec.epoch_of(row.slot) == epoch
+            ],
+            missed=self._find_missed(epoch, chosen, rewards, until),
             proposals_missed=missed,
             unexplained=[
                 interval.unexplained
@@ -176,6 +188,18 @@ class RouteAmounts:
             ],
             verified_until=until,
         )
+
+    def _find_missed(
+        self, epoch: int, chosen: Chosen, rewards: Rewards, until: int
+    ) -> dict[str, Ints]:
+        """Return what votes of an epoch missed. Slashed validators cannot earn anything."""
+        validators = self.validators(epoch + 1, chosen)
+        end = self.validators(min(epoch + 2, until), chosen)
+        can_earn = rewards.is_rewarded & ~validators.spread(end.registry.slashed, end.indices)
+        return {
+            vote: np.where(can_earn & (rewards.parts[vote] <= 0), ideal, 0)
+            for vote, ideal in rewards.ideal.items()
+        }
 
     def validators(self, epoch: int, chosen: Chosen) -> ChosenValidators:
         """Return the chosen validators after the block of the epoch's first slot."""
@@ -207,30 +231,31 @@ class RouteAmounts:
         is_rewarded = registry.is_active(epoch) | is_slashed
         ids = validators.indices[is_rewarded].tolist()
         if not ids:  # An empty list requests the rewards of all validators.
-            return Rewards(
-                is_rewarded, {part: np.zeros(len(is_rewarded), np.int64) for part in PARTS}
-            )
+            none = np.zeros(len(is_rewarded), np.int64)
+            return Rewards(is_rewarded, dict.fromkeys(PARTS, none), dict.fromkeys(VOTES, none))
         rows = self.api.attestation_rewards(epoch, None if chosen is None else ids)
         parts = {
             part: validators.spread(getattr(rows, part), rows.validator_indices) for part in PARTS
         }
         if chosen is None:
             is_rewarded = np.isin(validators.indices, rows.validator_indices)
-        return Rewards(is_rewarded, parts)
+        effective = registry.effective_balances.tolist()
+        ideal = {
+            vote: np.array([rows.ideal.get((vote, amount), UNKNOWN) for amount in effective])
+            for vote in VOTES
+        }
+        return Rewards(is_rewarded, parts, ideal)
 
     def _read_interval(self, epoch: int, chosen: Chosen) -> Interval:
         after = self.validators(epoch, chosen)
         empty = np.zeros(0, np.int64)
         if epoch == 0:
-            return Interval([], [], Counter(), Change(0, empty, empty, empty))
+            return Interval([], [], [], Counter(), Change(0, empty, empty, empty))
         before = self.validators(epoch - 1, chosen)
-        rewards, missed = None, Counter[tuple[int, int]]()
+        parts, missed = {}, Counter[tuple[int, int]]()
         if epoch > 1:
-            earlier = self.rewards(epoch - 2, chosen)
-            rewards = Rewards(
-                after.spread(earlier.is_rewarded, before.indices),
-                {part: after.spread(earlier.parts[part], before.indices) for part in PARTS},
-            )
+            rewards = self.rewards(epoch - 2, chosen)
+            parts = {part: after.spread(rewards.parts[part], before.indices) for part in PARTS}
         income = self._read_income(epoch, after, missed)
         start = after.spread(before.registry.balances, before.indices)
 
@@ -240,30 +265,34 @@ class RouteAmounts:
             result = _Balances(after, start.copy(), self.spec.min_activation_balance)
             for slot in self._slots_until(epoch):
                 if slot % self.spec.slots_per_epoch == 0:
-                    result.add_transition(epoch - 1, rewards, transition)
+                    result.add_transition(epoch - 1, parts, transition)
                 result.add_slot(slot, [*income.get(slot, ()), *blocks.get(slot, ())])
             return result, result.balances != after.registry.balances
 
+        deposits: list[Deposit] = []
         result, differs = move_balances({}, ())
         was_slashed = after.spread(before.registry.slashed, before.indices)
         if differs.any() or (was_slashed != after.registry.slashed).any():
-            messages = list(self.reader.messages(epoch - 1).values())
-            messages = [one for one in messages if int(one["slot"]) % self.spec.slots_per_epoch]
-            if (answer := self.reader.answer(self.spec.first_slot_of(epoch))) is not None:
-                messages.append(answer["message"])
+            messages = self._read_blocks(epoch)
             block_moves = BlockMoves(self.spec, before, after, messages)
             moves = block_moves.find()
+            deposits = self._read_block_deposits(epoch, after, messages)
+            for slot, index, amount in deposits:
+                if index in after.positions:
+                    moves[slot].append(BalanceMove("deposit", index, amount))
             result, differs = move_balances(moves, ())
             if differs.any():
                 # Without the routes of queues, what left them stays unexplained.
                 with suppress(NotServed):
-                    transition = self._read_transition(epoch, block_moves)
+                    transition, applied = self._read_transition(epoch, block_moves)
+                    deposits += applied
                     result, differs = move_balances(moves, transition)
         change = after.registry.balances - start
         explained = result.balances - start
         return Interval(
             result.slot_income,
             result.moves,
+            sorted(deposits, key=lambda deposit: deposit.slot),
             missed,
             Change(epoch, after.indices[differs], change[differs], explained[differs]),
         )
@@ -328,26 +357,82 @@ class RouteAmounts:
 
     # What only some epochs need.
 
-    def _read_transition(self, epoch: int, blocks: BlockMoves) -> list[BalanceMove]:
-        """Return what the transition into *epoch* moves besides attestation rewards."""
-        spec, first = self.spec, self.spec.first_slot_of(epoch)
-        moves = self._read_correlation_penalties(epoch - 1, blocks.after, blocks.before)
+    def _read_blocks(self, epoch: int) -> list[Mapping[str, Any]]:
+        """Return the messages of the blocks since the first slot before *epoch*, in order."""
+        answers = self.reader.answers(epoch - 1)
+        last = self.spec.first_slot_of(epoch)
+        answers[last] = self.reader.answer(last)
+        found = (answers.get(slot) for slot in self._slots_until(epoch))
+        return [answer["message"] for answer in found if answer is not None]
+
+    def _read_block_deposits(
+        self, epoch: int, chosen: ChosenValidators, messages: Sequence[Mapping[str, Any]]
+    ) -> list[Deposit]:
+        """Return the deposits of blocks up to the first slot of *epoch*, before Electra."""
+        by_slot = [
+            (int(message["slot"]), deposit["data"])
+            for message in messages
+            if not is_since(self.spec.fork_at(self._epoch_of(message)), "electra")
+            for deposit in message["body"]["deposits"]
+        ]
+        entries = [entry for _, entry in by_slot]
+        return [
+            Deposit(by_slot[place][0], index, int(entries[place]["amount"]))
+            for place, index in self._find_applied(epoch, chosen, entries)
+        ]
+
+    def _epoch_of(self, message: Mapping[str, Any]) -> int:
+        return self.spec.epoch_of(int(message["slot"]))
+
+    def _find_applied(
+        self, epoch: int, chosen: ChosenValidators, entries: Sequence[Mapping[str, Any]]
+    ) -> list[tuple[int, int]]:
+        """Return place and validator of the deposits that reached a balance up to *epoch*.
+
+        None of them if there is no deposit for *chosen* validators.
+        """
+        pubkeys = sorted({str(entry["pubkey"]) for entry in entries})
+        if not chosen.index_of_pubkey.keys() & {decode_hex(pubkey) for pubkey in pubkeys}:
+            return []
+        before, after = (
+            ChosenValidators.from_api(self.api.validators(self.spec.first_slot_of(number), pubkeys))
+            for number in (epoch - 1, epoch)
+        )
+        return find_applied_deposits(before, after, entries)
+
+    def _read_transition(
+        self, epoch: int, blocks: BlockMoves
+    ) -> tuple[list[BalanceMove], list[Deposit]]:
+        """Return what the transition into *epoch* moves besides attestation rewards.
+
+        Beside the moves of chosen validators, these are all deposits that it applied.
+        """
+        spec, first, chosen = self.spec, self.spec.first_slot_of(epoch), blocks.after
+        moves = self._read_correlation_penalties(epoch - 1, chosen, blocks.before)
         if not is_since(spec.fork_at(epoch), "electra"):
-            return moves
+            return moves, []
         if not is_since(spec.fork_at(epoch - 1), "electra"):
-            return moves + find_upgrade_moves(blocks, self.api.pending_deposits(first))
+            return moves + find_upgrade_moves(blocks, self.api.pending_deposits(first)), []
         request = self.reader.request_state
-        deposits = find_removed(
+        entries = find_removed(
             request(first - 1, self.api.pending_deposits), self.api.pending_deposits(first)
         )
-        moves += find_applied_deposits(blocks, deposits)
+        deposits = [
+            Deposit(first - 1, index, int(entries[place]["amount"]))
+            for place, index in self._find_applied(epoch, chosen, entries)
+        ]
+        moves += [
+            BalanceMove("pending_deposit", deposit.validator_index, deposit.amount_gwei)
+            for deposit in deposits
+            if deposit.validator_index in chosen.positions
+        ]
         consolidations = find_removed(
             request(first - 1, self.api.pending_consolidations),
             self.api.pending_consolidations(first),
         )
         pairs = [(int(one["source_index"]), int(one["target_index"])) for one in consolidations]
-        pairs = [pair for pair in pairs if blocks.after.positions.keys() & set(pair)]
-        return moves + self._read_consolidations(first - 1, pairs, deposits, blocks.after)
+        pairs = [pair for pair in pairs if chosen.positions.keys() & set(pair)]
+        return moves + self._read_consolidations(first - 1, pairs, entries, chosen), deposits
 
     def _read_consolidations(
         self,

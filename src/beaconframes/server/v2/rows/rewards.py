@@ -153,9 +153,12 @@ def add_missed_rewards(view: View, rows: pl.LazyFrame) -> pl.LazyFrame:
     names = [f"{name}_gwei" for name in (NO_HEAD_REWARD, NO_SOURCE_REWARD, NO_TARGET_REWARD)]
     if not view.has_table(MISSED_REWARDS):
         return rows.with_columns(pl.lit(None, pl.Int64).alias(name) for name in names)
-    missed = view.scan(MISSED_REWARDS).select("validator_index", "epoch", *names)
+    missed = view.scan(MISSED_REWARDS).select("validator_index", "epoch", *names, has_missed=True)
     joined = rows.join(missed, ["validator_index", "epoch"], how="left", maintain_order="left")
-    return joined.with_columns(pl.col(*names).fill_null(0))
+    # Votes that missed nothing have no row; null in a row is unknown.
+    return joined.with_columns(
+        pl.when("has_missed").then(pl.col(name)).otherwise(0).alias(name) for name in names
+    ).drop("has_missed")
 
 
 def derive_missed_blocks(view: View) -> pl.LazyFrame:
