@@ -18,7 +18,8 @@ class Fault:
     name = ""
 
     def __init_subclass__(cls):
-        FAULTS[cls.name] = cls
+        if cls.name:  # A fault without a name is one of a single test.
+            FAULTS[cls.name] = cls
 
     def refuse(self, node, request):
         """Return an answer that replaces the node's own, or None."""
