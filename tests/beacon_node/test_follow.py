@@ -134,12 +134,12 @@ def test_a_deep_reorganization(stub):
     assert {10, 9} == {block.slot for block in events.blocks.values()}
 
 
-def test_the_stream_is_opened_again_after_an_error(stub, monkeypatch):
-    """An error that a retry cannot resolve ends it, with a warning."""
+def test_the_stream_is_opened_again_after_an_error(stub, monkeypatch, caplog):
+    """An error that a retry cannot resolve ends it, with a warning; so has an invalid event."""
     finalized = threading.Semaphore(0)
     checkpoint = Event("finalized_checkpoint", {"epoch": "3"})
     streams = [
-        [checkpoint, ConnectionFailed("the stream ended")],
+        [Event("head", {"slot": "x"}), checkpoint, ConnectionFailed("the stream ended")],
         [checkpoint, NotServed("no events")],
     ]
     api = FakeApi(BeaconApi("http://node", transport=stub.transport), streams, {})
@@ -150,6 +150,9 @@ def test_the_stream_is_opened_again_after_an_error(stub, monkeypatch):
         assert finalized.acquire(timeout=10)
         events._thread.join(10)
         assert not events._thread.is_alive()
+    assert ["an event head is invalid: KeyError('block')", "orphaned blocks are not recorded"] == [
+        record.getMessage().partition(": no events")[0] for record in caplog.records
+    ]
 
 
 class FakeIndexer:

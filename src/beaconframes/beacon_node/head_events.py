@@ -72,8 +72,11 @@ class HeadEvents:
         while not self._stop.is_set():
             try:
                 for event in self._api.events(TOPICS, stop=self._stop):
-                    self.handle(event)
                     delay = 1.0
+                    try:
+                        self.handle(event)
+                    except (LookupError, TypeError, ValueError) as error:
+                        log.warning("an event %s is invalid: %r", event.topic, error)
             except BeaconframesError as error:
                 if self._stop.is_set():
                     return

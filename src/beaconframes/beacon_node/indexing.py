@@ -279,6 +279,10 @@ def find_epochs(
         raise UsageError(
             "the chain has no final epoch yet", hint="Try again when it has finalized epochs"
         )
+    wanted = connection.capabilities.first_epoch if since is None else span.first
+    if wanted < first:
+        reason = connection.find_ability("income_history").reason
+        log.warning("epochs %d to %d are not in the node: %s", wanted, first - 1, reason)
     return range(max(span.first, first), span.last + 1)
 
 
