@@ -37,9 +37,14 @@ def node():
 
 @pytest.fixture(scope="module")
 def first_run(node, tmp_path_factory):
-    """The folder of an index of epochs 0 and 1, and the result of the command."""
+    """The folder of an index of epochs 0 and 1, and the result of the command.
+
+    The environment has an execution node, which belongs to another node.
+    """
     folder = tmp_path_factory.mktemp("index") / "capella"
-    return folder, run("--node", node.url, "--out", folder, "--until", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BEACONFRAMES_EXECUTION", "http://127.0.0.1:9")
+        return folder, run("--node", node.url, "--out", folder, "--until", 1)
 
 
 @pytest.fixture

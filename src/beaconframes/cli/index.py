@@ -116,6 +116,9 @@ def index(
                 hint="Give its address with --node or BEACONFRAMES_NODE; --check reads a "
                 "dataset without a node",
             )
+        if "node" in typed_options() and "execution" not in typed_options():
+            # The execution node of the environment belongs to the node of the environment.
+            execution = None
         write_index(node, execution, out, validators, as_json=as_json, **values)
         report = read_report(out)
     if not report.is_explained:
