@@ -30,6 +30,7 @@ _GROUP_OF_ALL = "all rows alike"
 # 576 million ether, more than any chain has. Sixteen columns whose sums are smaller can be added
 # and subtracted in 64 bits.
 MOST_GWEI = 2.0**59
+_UNKNOWN = "values that are unknown in "
 _UP_TO_64_BITS = 2**4
 # How results of partitions are merged. Distinct values cannot be merged: they are counted at the
 # end.
@@ -53,15 +54,19 @@ def aggregate(
     keys: Sequence[str],
     amounts: Sequence[str],
     change: Callable[[Lazy], Lazy] = lambda part: part,
+    known: Sequence[str] = (),
     /,
     **others: tuple[Aggregate, str],
 ) -> Lazy:
     """Return the sums of *amounts* and the *others* by *keys*; a sum that does not fit is an error.
 
     Each of *others* maps a column of the result to an aggregate and its input column. *change*
-    prepares the rows: after it, all amounts exist, and a null amount leaves the sum. *change* may
-    use nothing but the row itself. Sums of gwei and counts are Int64, sums of wei Decimal(28, 0).
+    prepares the rows: after it, all amounts exist, and a null amount leaves the sum, but a null
+    amount in wei, or in a column of *known*, makes it null. *change* may use nothing but the row
+    itself. Sums of gwei and counts are Int64, sums of wei Decimal(28, 0).
     """
+    known = [*known, *(name for name in amounts if name.endswith("_wei"))]
+    others |= {_UNKNOWN + name: ("max", _UNKNOWN + name) for name in known}
     outputs = {**others, **{name: ("sum", name) for name in amounts}}
     gwei = [name for name in amounts if not name.endswith("_wei")]
     kind = rows.implementation
@@ -72,6 +77,8 @@ def aggregate(
 
     def prepare(part: Lazy) -> Lazy:
         part = change(part)
+        unknown = (nw.col(name).is_null().cast(nw.Int64).alias(_UNKNOWN + name) for name in known)
+        part = part.with_columns(*unknown)
         if wraps and OVERFLOW not in part.collect_schema():
             part = add_bound(part, [pl.col(name).abs() for name in gwei])
         return part if keys else part.with_columns(nw.lit(1).alias(_GROUP_OF_ALL))
@@ -82,8 +89,12 @@ def aggregate(
         result = _group(prepare(rows), by, outputs)
     if wraps:
         result = _check_sums(result)
-    types = [nw.col(name).cast(get_amount_type(name)) for name in amounts]
-    return map_rows(result, lambda part: part.select(*keys, *others, *types))
+    sums = {name: nw.col(name).cast(get_amount_type(name)) for name in amounts}
+    sums = {name: nw.col(name) for name in others if not name.startswith(_UNKNOWN)} | sums
+    for name in known:
+        sums[name] = nw.when(nw.col(_UNKNOWN + name) == 0).then(sums[name])
+    columns = [amount.alias(name) for name, amount in sums.items()]
+    return map_rows(result, lambda part: part.select(*keys, *columns))
 
 
 def add_bound(rows: Lazy, amounts: Sequence[pl.Expr]) -> Lazy:

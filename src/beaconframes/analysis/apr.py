@@ -14,10 +14,9 @@ from beaconframes.analysis.engines import (
     sort_rows,
 )
 from beaconframes.analysis.execution_income import (
-    BASIS,
     FEES,
     PRIORITY_FEES,
-    describe_basis,
+    build_basis,
     open_income,
 )
 from beaconframes.analysis.income_columns import AMOUNTS, IS_COMPLETE, mark_parts, sum_gwei
@@ -101,7 +100,8 @@ def apr(
     The same kind of frame
         ``day`` and the columns of *by*; ``validator_epochs`` and ``whole_days`` (of validators)
         that were counted, exact income of both layers, and the rates. Rates are null where
-        the stake is 0. ``execution_income_basis`` states what execution income is. Sorted, except
+        the stake is 0. ``execution_income_basis`` states what execution income is. Where priority
+        fees are missing, execution income and the rates that contain it are null. Sorted, except
         for Dask.
     """
     check_choice("every", every, get_args(Every))
@@ -127,7 +127,7 @@ def apr(
     rates = compute_rates(
         validator_days, groups, length, index, every=every, has_periods=has_periods
     )
-    basis = nw.lit(describe_basis(blocks)).alias(BASIS)
+    basis = build_basis(blocks, "execution_income_wei")
     return return_lazy(map_rows(rates, lambda part: part.with_columns(basis)), income)
 
 
@@ -238,7 +238,9 @@ def _add_weights(validator_days: Lazy, whole: nw.Expr) -> Lazy:
 
 
 def _aggregate_days(rows: Lazy, keys: list[str], weights: list[str]) -> Lazy:
-    return aggregate(rows, keys, _EXACT, **{name: ("sum", name) for name in ["stake", *weights]})
+    known = [name for name in weights if name == "el_whole"]
+    sums: dict[str, Any] = {name: ("sum", name) for name in ["stake", *weights]}
+    return aggregate(rows, keys, _EXACT, lambda part: part, known, **sums)
 
 
 def _weight_index(days: Lazy, *, indexed_days_only: bool) -> Lazy:

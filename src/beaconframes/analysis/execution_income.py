@@ -28,6 +28,7 @@ BASIS = "execution_income_basis"
 """The column of results that states what their execution income is: one of these texts."""
 FEES_ONLY = "priority fees, relay payments not included"
 RECEIVED = "received by the proposer"
+UNKNOWN = "unknown, because priority fees are missing"
 
 FEES = "tx_fee_reward_wei"
 PRIORITY_FEES = "priority_fees_wei"
@@ -45,6 +46,12 @@ _HINT = (
 def describe_basis(blocks: object) -> str:
     """Return what execution income is, with and without a frame of blocks."""
     return FEES_ONLY if blocks is None else RECEIVED
+
+
+def build_basis(blocks: object, amount: str) -> nw.Expr:
+    """Return the column `BASIS` of rows with an *amount* of execution income, null if unknown."""
+    basis = nw.when(nw.col(amount).is_null()).then(nw.lit(UNKNOWN))
+    return basis.otherwise(nw.lit(describe_basis(blocks))).alias(BASIS)
 
 
 def open_income(income: IntoFrame, columns: Sequence[str], blocks: IntoFrame | None) -> Lazy:

@@ -18,7 +18,7 @@ from beaconframes.analysis.engines import (
     return_table,
     sort_rows,
 )
-from beaconframes.analysis.execution_income import BASIS, FEES, describe_basis, open_income
+from beaconframes.analysis.execution_income import BASIS, FEES, build_basis, open_income
 from beaconframes.analysis.income_columns import (
     AMOUNTS,
     PARTS,
@@ -100,10 +100,11 @@ def income(
         positive amounts; ``consensus_income_gwei`` is rewards minus penalties,
         ``execution_income_wei`` what the proposers received for their blocks (without *blocks*:
         priority fees, relay payments not included), and ``net_income_wei`` the sum of both.
-        ``execution_income_basis`` states which of them it is.
-        ``proposals_missed`` is a count and never part of an amount. Rows without a time or with an
-        amount missing are left out: unknown is not zero. Sorted by unit and group, except for Dask,
-        whose partitions have no order.
+        ``execution_income_basis`` states which of them it is. If the priority fees of one row are
+        null, as in an index without an execution node, execution and net income are null too.
+        ``proposals_missed`` is a count and never part of an amount. Rows without a time or with
+        another amount missing are left out: unknown is not zero. Sorted by unit and group, except
+        for Dask, whose partitions have no order.
 
     Raises
     ------
@@ -136,7 +137,7 @@ def income(
         lambda part: _add_unit(group_parts(part), every, tz, day, clock),
         **others,
     )
-    basis = describe_basis(blocks)
+    basis = build_basis(blocks, FEES)
     result = map_rows(sums, lambda part: _add_totals(part, unit, groups, others, basis))
     if not coverage:
         return return_lazy(sort_rows(result, keys), frame)
@@ -180,7 +181,7 @@ def _add_totals(
     unit: list[str],
     groups: list[str],
     others: dict[str, tuple[Aggregate, str]],
-    basis: str,
+    basis: nw.Expr,
 ) -> Lazy:
     """Add the totals of both layers, and order the columns."""
     counts = ["validator_epochs", "first_epoch", "last_epoch"]
@@ -203,7 +204,7 @@ def _add_totals(
             nw.col(FEES).alias("execution_income_wei"),
             "net_income_wei",
             "proposals_missed",
-            nw.lit(basis).alias(BASIS),
+            basis,
         )
     )
 

@@ -49,12 +49,15 @@ _WEI_PER_GWEI = 10**9
 
 
 def group_parts(rows: Lazy) -> Lazy:
-    """Replace the amounts by `PARTS`, their sums by kind, and drop rows with an amount missing."""
+    """Replace the amounts by `PARTS`, their sums by kind, and drop rows with one of them missing."""
     return mark_parts(rows).filter(nw.col(IS_COMPLETE)).drop(IS_COMPLETE)
 
 
 def mark_parts(rows: Lazy) -> Lazy:
-    """Replace the amounts by `PARTS`, their sums by kind; `IS_COMPLETE` if none is missing."""
+    """Replace the amounts by `PARTS`, their sums by kind; `IS_COMPLETE` if none is missing.
+
+    Priority fees may be missing: without an execution node, an index does not have them.
+    """
     schema = rows.collect_schema()
     gwei = [name for name in (*AMOUNTS[:-1], "proposals_missed") if name in schema]
     parts = (
@@ -63,7 +66,7 @@ def mark_parts(rows: Lazy) -> Lazy:
         if (part,) != columns
     )
     unchanged = {column for (column, *more) in PARTS.values() if not more}
-    marked = mark_complete(rows, gwei, ["epoch", "time", AMOUNTS[-1]])
+    marked = mark_complete(rows, gwei, ["epoch", "time"])
     return marked.with_columns(*parts).drop(*(set(AMOUNTS[:-1]) - unchanged))
 
 

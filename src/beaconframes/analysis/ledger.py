@@ -16,7 +16,7 @@ from beaconframes.analysis.engines import (
     sort_rows,
     stack_tables,
 )
-from beaconframes.analysis.execution_income import BASIS, FEES, describe_basis, open_income
+from beaconframes.analysis.execution_income import BASIS, FEES, build_basis, open_income
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
@@ -66,9 +66,10 @@ def ledger(
         ``date``, ``validator_index``; rewards and penalties by kind (positive amounts),
         ``consensus_income_gwei``, ``execution_income_wei``, ``net_income_wei``,
         ``withdrawals_gwei``, all exact: each column adds up to that of the raw rows.
-        ``execution_income_basis`` states what execution income is. With prices
-        also the price, ``income_value`` and ``withdrawals_value`` in its currency (Float64). Income
-        rows with an amount missing are left out. Sorted, except for Dask.
+        ``execution_income_basis`` states what execution income is. It is null, and net income
+        too, on a day with priority fees missing. With prices also the price, ``income_value`` and
+        ``withdrawals_value`` in its currency (Float64). Income rows with another amount missing are
+        left out. Sorted, except for Dask.
     """
     columns = ["validator_index", "epoch", "time", *AMOUNTS]
     rows = map_rows(open_income(income, columns, blocks), group_parts)
@@ -82,7 +83,7 @@ def ledger(
             {"amount_gwei": "withdrawals_gwei"}
         )
         tables.append(_select_sums(withdrawal_rows, ["withdrawals_gwei"]))
-    basis, sums = describe_basis(blocks), aggregate(stack_tables(tables), _KEYS, _SUMS)
+    basis, sums = build_basis(blocks, FEES), aggregate(stack_tables(tables), _KEYS, _SUMS)
     result = map_rows(sums, lambda part: _add_totals(part, basis))
     if prices is not None:
         daily = move_to_engine(_find_daily_prices(prices, price, tz), result)
@@ -101,7 +102,7 @@ def _select_sums(rows: Lazy, amounts: list[str]) -> Lazy:
     return map_rows(rows, lambda part: part.select(*keys, *columns))
 
 
-def _add_totals(sums: Lazy, basis: str) -> Lazy:
+def _add_totals(sums: Lazy, basis: nw.Expr) -> Lazy:
     return sums.with_columns(sum_gwei().alias("consensus_income_gwei")).select(
         *_KEYS,
         *PARTS,
@@ -109,7 +110,7 @@ def _add_totals(sums: Lazy, basis: str) -> Lazy:
         nw.col(FEES).alias("execution_income_wei"),
         add_layers("consensus_income_gwei", FEES).alias("net_income_wei"),
         "withdrawals_gwei",
-        nw.lit(basis).alias(BASIS),
+        basis,
     )
 
 

@@ -154,7 +154,7 @@ def missed_proposals(
     The same kind of frame as *proposals*
         ``slot``, ``epoch``, ``time``, ``status``, ``proposer_index``, ``blocks_compared``,
         ``cost_consensus_gwei`` and ``cost_execution_wei``; null where there was no block to
-        compare.
+        compare, and without the priority fees of one of them.
     """
     if type(window) is not int or window < 0:
         raise UsageError(
@@ -166,7 +166,7 @@ def missed_proposals(
     )
     missed = missed.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
     columns = ["epoch", *_REWARDS, FEES]
-    income_rows = drop_missing(open_income(income, columns, blocks), columns)
+    income_rows = drop_missing(open_income(income, columns, blocks), columns[:-1])
     rewards = collect_sums(
         map_rows(
             check_row_sums(income_rows, _REWARDS),
@@ -196,7 +196,8 @@ def _find_median_reward(blocks: pl.DataFrame) -> tuple[object, ...]:
     names = ["cost_consensus_gwei", "cost_execution_wei"]
     if blocks.is_empty():
         return 0, None, None
-    return blocks.height, *(blocks[name].sort()[middle] for name in names)
+    medians = (None if blocks[name].null_count() else blocks[name].sort()[middle] for name in names)
+    return blocks.height, *medians
 
 
 def _count_proposals(proposals: IntoFrame) -> pl.DataFrame:

@@ -30,7 +30,7 @@ from beaconframes.analysis.engines import (
     open_frame_like,
     return_table,
 )
-from beaconframes.analysis.execution_income import BASIS, describe_basis, open_income
+from beaconframes.analysis.execution_income import build_basis, open_income
 from beaconframes.analysis.income import check_groups
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import AMOUNTS
@@ -154,8 +154,11 @@ def performance(
     peer_rates = compute_rates(peer_days, [], length, has_periods=False)
     earned = sum_income(income_rows.to_native(), blocks=blocks, every="all", by=_VALIDATOR)
     parts = [
-        collect_sums(aggregate(as_lazy(add_labels(as_lazy(earned))), groups, _INCOME)).with_columns(
-            pl.lit(describe_basis(blocks)).alias(BASIS)
+        collect_sums(
+            map_rows(
+                aggregate(as_lazy(add_labels(as_lazy(earned))), groups, _INCOME),
+                lambda part: part.with_columns(build_basis(blocks, "execution_income_wei")),
+            )
         ),
         _compare_with_peers(collect_sums(own_rates), collect_sums(peer_rates), groups),
         _score_attestations(add_attestation_ceiling(peers), labels, groups),
@@ -240,7 +243,7 @@ def _sum_costs(missed: pl.DataFrame, labels: pl.DataFrame, groups: list[str]) ->
     each = missed.select(
         wei.alias("proposals_lost_wei"),
         pl.col("proposer_index").alias(_VALIDATOR),
-        unknown=pl.col("cost_consensus_gwei").is_null(),
+        unknown=wei.is_null(),
     )
     total = pl.col("proposals_lost_wei").sum().cast(pl.Decimal(28, 0))
     rows = labels.join(each, on=_VALIDATOR, how="left")

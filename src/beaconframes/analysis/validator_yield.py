@@ -25,7 +25,7 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
     ``el_apr`` are its parts. Like the index, they count priority fees, relay payments not
     included. ``validators`` is the number of validators counted: those with a balance at the day's
     first epoch and with income rows for each of its epochs. Days without such a validator are left
-    out. This computes at once.
+    out. ``apr`` and ``el_apr`` are null on a day with priority fees missing. This computes at once.
     """
     day_bounds = collect(
         drop_missing(select_columns(days, _DAYS, loader="load_yield_index"), _DAYS)
@@ -45,7 +45,8 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
         _add_day(by_epoch, day_bounds)
         .group_by("day", "validator_index")
         .agg(
-            pl.sum("consensus_income_gwei", "execution_income_wei"),
+            pl.sum("consensus_income_gwei"),
+            _sum_known("execution_income_wei"),
             pl.col("begin", "end", "length").first(),
             epochs=pl.len(),
         )
@@ -59,7 +60,7 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
             validators=pl.len().cast(pl.Int64),
             cl_apr=365 * pl.sum("consensus_income_gwei") / pl.sum("effective_balance_gwei"),
             el_apr=365
-            * pl.col("execution_income_wei").sum().cast(pl.Float64)
+            * _sum_known("execution_income_wei").cast(pl.Float64)
             / (pl.sum("effective_balance_gwei") * 1e9),
         )
         .with_columns(apr=pl.col("cl_apr") + pl.col("el_apr"))
@@ -67,6 +68,11 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
     )
     source = open_frame(income, ["time"], loader="load_income_history")
     return return_table(rates.sort("day"), source, income)
+
+
+def _sum_known(name: str) -> pl.Expr:
+    """Return the sum of a column, null if one of its values is unknown."""
+    return pl.when(~pl.col(name).is_null().any()).then(pl.col(name).sum()).alias(name)
 
 
 def _add_day(rows: pl.DataFrame, day_bounds: pl.DataFrame) -> pl.DataFrame:

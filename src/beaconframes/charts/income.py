@@ -36,6 +36,7 @@ _PARTS = {
     "sync_committee_penalty_gwei": ("Sync committee penalties", colours.ORANGE),
     "slashing_penalty_gwei": ("Slashing penalties", colours.SLATE),
 }
+CONSENSUS_ONLY = "consensus layer only, because priority fees are missing"
 # Part, base and height.
 _Stack = list[tuple[str, "Floats", "Floats"]]
 
@@ -55,6 +56,13 @@ def income(
     check_choice("every", every, get_args(Every))
     groups = "validator_index" if by == "validator" else ()
     rows = to_polars(sum_income(frame, blocks=blocks, every=every, by=groups, coverage=True))
+    is_known = not rows["execution_income_wei"].null_count()
+    if not is_known:
+        consensus = pl.col("consensus_income_gwei").cast(pl.Decimal(28, 0)) * 10**9
+        rows = rows.with_columns(
+            consensus.cast(pl.Decimal(28, 0)).alias("net_income_wei"),
+            pl.lit(0, pl.Decimal(28, 0)).alias("execution_income_wei"),
+        )
     if every != "epoch":
         midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
         rows = rows.with_columns(time=midnight)
@@ -64,7 +72,7 @@ def income(
     x = Axis(
         f"{series.TIME_NAMES[every]} (UTC{incomplete})", every, series.to_datetime64(rows["time"])
     )
-    quantity = "Income" if by == "component" else "Net income"
+    quantity = "Income" if by == "component" else "Net income" if is_known else "Consensus income"
     suffix = " and validator" if by == "validator" else ""
     span = f"per {every}{suffix}"
     if cumulative and not rows.is_empty():
@@ -72,7 +80,7 @@ def income(
     y = Axis(
         f"{quantity} {span} ({series.UNIT_NAMES[unit]})",
         thousands=unit == "gwei",
-        note=FEES_ONLY if blocks is None else "",
+        note=CONSENSUS_ONLY if not is_known else FEES_ONLY if blocks is None else "",
     )
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with a time and every amount")
@@ -99,7 +107,7 @@ def income(
             incomplete=_find_incomplete(rows),
         )
         return Chart(x, y, (net,), single_note=single_note)
-    line = validator_lines.build_line(rows, "Net income", marked=every != "epoch")
+    line = validator_lines.build_line(rows, quantity, marked=every != "epoch")
     return Chart(x, y, (line,), single_note=single_note)
 
 
