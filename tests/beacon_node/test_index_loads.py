@@ -201,7 +201,7 @@ def test_there_is_one_row_per_deposit(electra_folder):
     two = rows.filter(validator_index=72)
     assert [20 * 10**9, 12 * 10**9] == two["amount_gwei"].to_list()
     assert two["slot"].n_unique() == 1
-    assert rows.select("slot", "deposit_index").is_duplicated().sum() == 0
+    assert rows.select("slot", "validator_index", "deposit_index").is_duplicated().sum() == 0
 
 
 def test_queue_events_of_requests_are_unknown(electra, electra_folder):

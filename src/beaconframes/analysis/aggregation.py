@@ -77,8 +77,9 @@ def aggregate(
 
     def prepare(part: Lazy) -> Lazy:
         part = change(part)
-        unknown = (nw.col(name).is_null().cast(nw.Int64).alias(_UNKNOWN + name) for name in known)
-        part = part.with_columns(*unknown)
+        if known:
+            unknown = {name: nw.col(name).is_null().cast(nw.Int64) for name in known}
+            part = part.with_columns(**{_UNKNOWN + name: flag for name, flag in unknown.items()})
         if wraps and OVERFLOW not in part.collect_schema():
             part = add_bound(part, [pl.col(name).abs() for name in gwei])
         return part if keys else part.with_columns(nw.lit(1).alias(_GROUP_OF_ALL))

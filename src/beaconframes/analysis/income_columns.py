@@ -49,7 +49,7 @@ _WEI_PER_GWEI = 10**9
 
 
 def group_parts(rows: Lazy) -> Lazy:
-    """Replace the amounts by `PARTS`, their sums by kind, and drop rows with one of them missing."""
+    """Replace the amounts by `PARTS`, their sums by kind, and drop rows with one missing."""
     return mark_parts(rows).filter(nw.col(IS_COMPLETE)).drop(IS_COMPLETE)
 
 

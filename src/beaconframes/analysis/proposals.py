@@ -154,7 +154,7 @@ def missed_proposals(
     The same kind of frame as *proposals*
         ``slot``, ``epoch``, ``time``, ``status``, ``proposer_index``, ``blocks_compared``,
         ``cost_consensus_gwei`` and ``cost_execution_wei``; null where there was no block to
-        compare, and without the priority fees of one of them.
+        compare. Without the priority fees of any of them, ``cost_execution_wei`` is null.
     """
     if type(window) is not int or window < 0:
         raise UsageError(
@@ -191,13 +191,18 @@ def missed_proposals(
 
 
 def _find_median_reward(blocks: pl.DataFrame) -> tuple[object, ...]:
-    """Return the number of blocks, and the lower median of the rewards of both layers."""
-    middle = (blocks.height - 1) // 2
+    """Return the number of blocks, and the lower median of the rewards of both layers.
+
+    Blocks without priority fees count only if no block has them.
+    """
     names = ["cost_consensus_gwei", "cost_execution_wei"]
+    known = blocks.drop_nulls("cost_execution_wei")
+    if not known.is_empty():
+        blocks = known
     if blocks.is_empty():
         return 0, None, None
-    medians = (None if blocks[name].null_count() else blocks[name].sort()[middle] for name in names)
-    return blocks.height, *medians
+    middle = (blocks.height - 1) // 2
+    return blocks.height, *(blocks[name].sort()[middle] for name in names)
 
 
 def _count_proposals(proposals: IntoFrame) -> pl.DataFrame:

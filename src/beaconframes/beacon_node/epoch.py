@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,12 @@ from beaconframes.beacon_node.epoch_amounts import build_reward_tables
 from beaconframes.beacon_node.execution_blocks import build_execution_blocks, sum_fees
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES
 from beaconframes.beacon_node.state_tables import build_sync_committees
+from beaconframes.consensus.spec import is_since
 from beaconframes.errors import BeaconframesError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from beaconframes.beacon_node.attestations import IncludedVote
     from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.beacon_node.index_coverage import EpochTask
@@ -68,6 +72,9 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) ->
             fees = sum_fees(reader.spec, reader.payments(task.epoch))
             by_validator = {validator: amount for (validator, _), amount in fees.items()}
             earned = replace(earned, fees_wei=by_validator)
+        else:
+            proposers = find_proposers(reader, task.epoch, earned.proposals_missed)
+            earned = replace(earned, fees_wei=proposers)
         frames |= build_reward_tables(earned, chain)
         verified_until = earned.verified_until
         del earned
@@ -97,6 +104,18 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) ->
         # Earlier epochs have compared this epoch as well, but not those after it.
         names.add(UNEXPLAINED_CHANGES)
     return EpochResult({name: frames[name] for name in frames if name in names}, verified_until)
+
+
+def find_proposers(reader: ChainReader, epoch: int, missed: Mapping[int, int]) -> dict[int, None]:
+    """Return the validators that proposed a block, whose fees are unknown.
+
+    Before Bellatrix, blocks have no payload and pay no fees.
+    """
+    if not is_since(reader.spec.fork_at(epoch), "bellatrix"):
+        return {}
+    proposers = (index for slot, index in reader.proposers(epoch).items() if slot > 0)
+    duties = Counter(proposers)
+    return {index: None for index, count in duties.items() if count > missed.get(index, 0)}
 
 
 def read_both_votes(reader: ChainReader, epoch: int) -> list[IncludedVote]:

@@ -105,8 +105,11 @@ class EpochAmounts:
     `UNKNOWN` where the node does not state it.
     """
     proposals_missed: Mapping[int, int]
-    fees_wei: Mapping[int, int] | None = None
-    """Priority fees of the proposers; None without an execution node."""
+    fees_wei: Mapping[int, int | None] | None = None
+    """Priority fees of the proposers: None if one is unknown, or if all are.
+
+    Validators that proposed no block have none.
+    """
     unexplained: Sequence[Change] = ()
     verified_until: int = -1
     """The last epoch whose changes of balance were compared; below *epoch* if none was."""
@@ -260,11 +263,11 @@ def build_switches(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
 
 def build_deposits(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
     """Return the deposits that reached a balance, one row per deposit."""
-    counts: Counter[int] = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     rows: list[tuple[int, int, int, int]] = []
     for slot, index, amount in amounts.deposits:
-        rows.append((slot, counts[slot], index, amount))
-        counts[slot] += 1
+        rows.append((slot, index, counts[slot, index], amount))
+        counts[slot, index] += 1
     array = np.array(rows, np.int64).reshape(-1, 4)
     names = list(DepositEvents.schema())
     _, is_chosen = find_positions(amounts.validators, array[:, names.index("validator_index")])

@@ -57,8 +57,8 @@ class DepositEvents(Table):
     """
 
     slot = Slot("Slot in which, or after which, the balance grew.", key=True)
-    deposit_index = Count("Position among the deposits of the slot, from 0.", key=True)
     validator_index = Count("Validator.", key=True)
+    deposit_index = Count("Position among its deposits of the slot, from 0.", key=True)
     amount_gwei = Gwei("Amount.")
 
 
