@@ -132,7 +132,11 @@ def test_fees_are_those_of_the_execution_node(tmp_path):
 def test_fees_are_unknown_without_an_execution_node(chain):
     stub, _, _ = chain
     with bf.node(stub.url, store=False):
-        income = bf.load_income_history(CHOSEN, since=3, until=3)
+        income = bf.load_income_history(range(16), since=3, until=3)
+        blocks = bf.load_epoch_slots(since=3, until=3)
         with pytest.raises(NotServed, match="execution"):
             bf.load_execution_blocks([3])
-    assert income["tx_fee_reward_wei"].null_count() == income.height
+    proposers = set(blocks.filter(status="proposed")["proposer_index"])
+    assert proposers
+    for validator, fees in income.select("validator_index", "tx_fee_reward_wei").iter_rows():
+        assert fees == (None if validator in proposers else 0)
