@@ -79,7 +79,8 @@ def test_routes_need_the_rewards_of_two_epochs_before():
     assert altair.first_epoch == 6
 
 
-@pytest.mark.parametrize("has_queues", [True, pytest.param(False, marks=pytest.mark.more)])
+@pytest.mark.more
+@pytest.mark.parametrize("has_queues", [True, False])
 def test_all_validators_are_indexed_without_states(tmp_path, has_queues):
     """Since Electra, the queue of deposits comes from its own route, if the node has it."""
     fault = Fault()
@@ -107,7 +108,7 @@ def test_the_size_of_the_registry_needs_no_request_for_all_validators(monkeypatc
 
 def test_a_node_without_states_is_indexed_by_routes(tmp_path):
     """Chosen validators, without SSZ states; a route of states is only sent by the probe."""
-    until, expected = 3, read_recording("electra").expected
+    until, expected = 1, read_recording("electra").expected
     with BeaconNodeStub("electra", faults=["debug-forbidden"]) as stub:
         status = index(
             stub.url, tmp_path / "index", validators=[3, 70], until=until, tables=["income_history"]
