@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 
 import polars as pl
 import pytest
@@ -148,24 +147,6 @@ def test_usage_errors(tmp_path, node):
         assert (code, 1) == (result.exit_code, len(result.stderr.splitlines()))
         assert message in result.stderr
     assert not out.exists()
-
-
-def test_stop_after_the_epoch_in_progress(node, tmp_path):
-    """The epochs up to then are complete, and the head is that of the last one."""
-    stop = threading.Event()
-    seen = []
-
-    def on_epoch(progress):
-        seen.append(progress)
-        stop.set()
-
-    coverage = bf.index(
-        node.url, tmp_path / "index", validators=[1], until=4, stop=stop, on_epoch=on_epoch
-    )
-
-    assert [(0, 1, 5)] == seen
-    assert [(0, "explained")] == coverage.select("epoch", "status").rows()
-    assert 0 == Dataset.open(tmp_path / "index").meta["latest_epoch"]
 
 
 def test_nodes_of_other_kinds(tmp_path):
