@@ -17,7 +17,7 @@ from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import StateAmounts
-from beaconframes.errors import BeaconframesError
+from beaconframes.errors import BeaconframesError, NotServed
 
 from ..support.beacon_node_stub import BeaconNodeStub, read_recording
 
@@ -214,6 +214,15 @@ def test_validators_that_do_not_exist_have_no_rows():
     with open_amounts("electra") as (_, amounts):
         found = amounts.read(3, [5, 70, 999])
     assert found.validators.tolist() == [5]
+
+
+def test_a_missing_state_of_a_skipped_first_slot_is_named():
+    """Within an epoch the state of the last block is the same; at its first slot it is not."""
+    with (
+        open_amounts("electra", faults=["skipped-slot-state"]) as (_, amounts),
+        pytest.raises(NotServed, match=r"epoch 3 starts with slot 24, which has no block"),
+    ):
+        amounts.read(2, [3])
 
 
 def test_an_epoch_without_duties_requests_no_rewards():

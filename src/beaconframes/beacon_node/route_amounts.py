@@ -205,7 +205,17 @@ class RouteAmounts:
         """Return the chosen validators after the block of the epoch's first slot."""
 
         def read() -> ChosenValidators:
-            rows = self.api.validators(self.spec.first_slot_of(epoch), chosen)
+            slot = self.spec.first_slot_of(epoch)
+            try:
+                rows = self.api.validators(slot, chosen)
+            except NotFound as error:
+                if self.api.header(slot) is not None:
+                    raise
+                raise NotServed(
+                    f"epoch {epoch} starts with slot {slot}, which has no block, and the node has "
+                    f"no state of such a slot: {error.message}",
+                    hint="Use a node that has these states, or one with SSZ states",
+                ) from error
             if chosen is not None:
                 requested = set(chosen)
                 rows = [row for row in rows if int(row["index"]) in requested]
