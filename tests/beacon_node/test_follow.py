@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -167,6 +168,8 @@ class FakeIndexer:
     """An index that notes which epochs it gets; the second write fails."""
 
     writes: ClassVar = []
+    heads: ClassVar = []
+    clock: ClassVar = SimpleNamespace(seconds=0)
 
     def __init__(self):
         self.reader = self.chain_index = self
@@ -177,6 +180,10 @@ class FakeIndexer:
         self.writes.append((id(self), epochs))
         if len(self.writes) == 2:
             raise ConnectionFailed("refused")
+
+    def write_head(self):
+        self.heads.append(len(self.writes))
+        self.clock.seconds += 100
 
     def coverage(self):
         return "coverage"
@@ -193,16 +200,21 @@ class FakeIndexer:
 def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
     """The node is asked again after a slot, by a new reader; Ctrl-C returns what is stored."""
     monkeypatch.setattr(FakeIndexer, "writes", [])
+    monkeypatch.setattr(FakeIndexer, "heads", [])
+    clock = SimpleNamespace(seconds=0, monotonic=lambda: clock.seconds)
+    monkeypatch.setattr(FakeIndexer, "clock", clock)
+    monkeypatch.setattr(follower, "time", clock)
     connection = NodeConnection("http://node")
     connection.api = BeaconApi("http://node", transport=stub.transport)
-    heads = iter([ChainStatus(47, 4), ChainStatus(55, 5), ChainStatus(55, 5)])
+    heads = iter([ChainStatus(47, 4), *[ChainStatus(55, 5)] * 3])
     connection.read_status = lambda: next(heads)
     waits, keep = [], []
 
     class Interrupted(follower.Follower):
         def wait(self, *, is_added):
             waits.append(is_added)
-            if len(waits) == 3:
+            clock.seconds += 900 if len(waits) == 3 else 10
+            if len(waits) == 4:
                 raise KeyboardInterrupt
 
     def open_indexer(_status):
@@ -215,7 +227,9 @@ def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
 
     first, second = map(id, keep)
     assert [(first, range(2)), (first, range(2, 3)), (second, range(2, 3))] == FakeIndexer.writes
-    assert ([True, False, True], "coverage") == (waits, found)
+    assert ([True, False, True, True], "coverage") == (waits, found)
+    # The head took 100 s, so that it is written again 900 s later.
+    assert [1, 3] == FakeIndexer.heads
     assert "refused; retrying in one slot" in caplog.text
 
 

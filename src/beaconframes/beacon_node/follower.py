@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.index")
 
+PAUSE = 9
+"""The tables that follow from others may take a tenth of the time."""
 STOP_INTERVAL = 1.0
 """Seconds: how often a waiting call checks whether it should stop."""
 
@@ -59,7 +61,8 @@ def follow(
     *stop* is set. Epochs that may still be reorganized are never stored. Blocks that are orphaned
     in the meantime are stored too, with the status ``orphaned``; a node does not have those of
     earlier times. Failed requests are repeated. Another process can serve the dataset at the same
-    time: `local` and ``beaconframes serve`` show each new epoch.
+    time: `local` and ``beaconframes serve`` show each new epoch. In a large dataset they show it
+    later, because tables that follow from others take long to write.
 
     Parameters
     ----------
@@ -114,6 +117,9 @@ class Follower:
         self._next_epoch: int | None = None
         """The first epoch that is not stored; None if no epoch was requested yet."""
         self._coverage: Callable[[], pl.DataFrame] | None = None
+        self._is_head_behind = False
+        """Whether epochs are stored that readers do not see yet."""
+        self._head_due = 0.0
         self._events = HeadEvents(connection.api, on_finalized=self._news.set)
 
     def run(self) -> pl.DataFrame:
@@ -124,6 +130,8 @@ class Follower:
                     is_added = self.add_epochs()
                     self._note_orphans()
                     self.wait(is_added=is_added)
+                if self._is_head_behind and self._indexer is not None:
+                    self._write_head(self._indexer)
             except KeyboardInterrupt:
                 log.info("following ends: interrupted")
         return pl.DataFrame(schema=COVERAGE) if self._coverage is None else self._coverage()
@@ -141,6 +149,8 @@ class Follower:
             status = self.connection.read_status()
             if status.settled_epoch >= (self._next_epoch or 0):
                 self._write(status)
+            if self._is_head_behind and time.monotonic() >= self._head_due:
+                self._write_head(self._open(status))
         except (ServiceError, IntegrityError) as error:
             # The reader has cancelled its requests.
             self.close()
@@ -154,18 +164,32 @@ class Follower:
         if self._next_epoch is None:
             epochs = find_epochs(self.connection, status, self.since, "finalized")
             self._next_epoch = epochs.start
+        indexer = self._open(status)
+        epochs = range(self._next_epoch, status.settled_epoch + 1)
+        self._is_head_behind = True
+        indexer.write(
+            status, epochs, executor=self._executor, on_epoch=self._on_epoch, stop=self._stop
+        )
+        self._next_epoch = epochs.stop
+        self._events.forget(self.connection.spec.first_slot_of(self._next_epoch))
+
+    def _open(self, status: ChainStatus) -> Indexer:
+        """Return the index, with a reader up to the head."""
         if self._indexer is None:
             self._indexer = self._open_indexer(status)
             self._indexer.reader.orphans = self._events.blocks
             self._coverage = self._indexer.chain_index.coverage
             self._events.request(self._indexer.chain_index.possible_orphans)
         self._indexer.reader.head_slot = status.head_slot
-        epochs = range(self._next_epoch, status.settled_epoch + 1)
-        self._indexer.write(
-            status, epochs, executor=self._executor, on_epoch=self._on_epoch, stop=self._stop
-        )
-        self._next_epoch = epochs.stop
-        self._events.forget(self.connection.spec.first_slot_of(self._next_epoch))
+        return self._indexer
+
+    def _write_head(self, indexer: Indexer) -> None:
+        """Show new epochs to readers; in a large index, this takes longer than an epoch."""
+        started = time.monotonic()
+        indexer.write_head()
+        self._is_head_behind = False
+        now = time.monotonic()
+        self._head_due = now + (now - started) * PAUSE
 
     def _note_orphans(self) -> None:
         """Note blocks that may be orphaned, for a later call: the stream has each of them once."""
@@ -178,6 +202,8 @@ class Follower:
         chain = self.connection.chain
         seconds = seconds_to_poll(chain, time.time()) if is_added else chain.seconds_per_slot
         end = time.monotonic() + seconds
+        if self._is_head_behind and is_added:
+            end = min(end, self._head_due)
         while not self._stop.is_set() and (left := end - time.monotonic()) > 0:
             if self._news.wait(min(left, STOP_INTERVAL)):
                 return

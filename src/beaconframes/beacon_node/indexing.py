@@ -127,6 +127,7 @@ def index(
         epochs = find_epochs(connection, status, since, until)
         indexer = stack.enter_context(Indexer(connection, status, Path(folder), chosen, tables))
         indexer.write(status, epochs, executor=executor, on_epoch=on_epoch, stop=stop)
+        indexer.write_head()
         return indexer.chain_index.coverage()
 
 
@@ -170,7 +171,7 @@ class Indexer:
         on_epoch: Callable[[IndexProgress], None] | None = None,
         stop: threading.Event | None = None,
     ) -> None:
-        """Write those of *epochs* that are not stored, then the tables of the head.
+        """Write those of *epochs* that are not stored; `write_head` shows them to readers.
 
         Once *stop* is set, the epochs after the one in progress are left out.
         """
@@ -185,6 +186,9 @@ class Indexer:
                     on_epoch(IndexProgress(task.epoch, done, len(tasks)))
                 if stop is not None and stop.is_set():
                     break
+
+    def write_head(self) -> None:
+        """Write the tables of the last indexed epoch, and the tables that follow from others."""
         write_head(self.chain_index, self.connection, self.reader, self.connection.chain)
         if self.has_deposits:
             write_deposits(self.chain_index, self.connection)
