@@ -35,10 +35,15 @@
 
 Every error has the attributes ``category``, ``endpoint``, ``hint``, ``retryable`` and
 ``retry_after``. No error contains a key, a URL query or a header.
+
+A notebook shows the lines of the user's code that led to an error, and the error. ``%tb Plain``
+then shows the whole traceback.
 """
 
 from __future__ import annotations
 
+import sys
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from beaconframes.text import visible
@@ -80,6 +85,48 @@ class BeaconframesError(Exception):
             text += f" (after {self.attempts} attempts)"
         # The message may quote text from the chain, and terminals show it.
         return visible(f"{text}. {self.hint}" if self.hint else text)
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the user's frames, the error, and how to see all frames."""
+        formatter = sys.modules["IPython"].get_ipython().InteractiveTB
+        kind, traceback = type(self), self.__traceback__
+        of_user = select_user_frames(traceback)
+        if formatter.mode in _FULL_MODES or of_user is None:
+            # The first frame is that of IPython, which runs the cell.
+            lines: list[str] = formatter.structured_traceback(kind, self, traceback, tb_offset=1)
+            return lines
+        # A copy without the errors that led to this one, whose frames would be shown as well.
+        shown = kind.__new__(kind)
+        shown.args, shown.__dict__ = self.args, self.__dict__
+        lines = formatter.structured_traceback(kind, shown, of_user, tb_offset=0)
+        return [*lines, f"\n{_FULL_TRACEBACK_HINT}"]
+
+
+_FULL_MODES = ("Plain", "Verbose")
+"""The modes of IPython's ``%xmode`` and ``%tb`` that show all frames."""
+_FULL_TRACEBACK_HINT = "For all frames, also those inside beaconframes: %tb Plain"
+_NOT_OF_USER = ("IPython.", "ipykernel.", "contextlib", "asyncio.")
+
+
+def select_user_frames(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the frames before the first one of beaconframes, without those of IPython.
+
+    None if there are none, or if the error was raised outside of beaconframes.
+    """
+    frames = []
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] == "beaconframes":
+            break
+        if not module.startswith(_NOT_OF_USER):
+            frames.append(traceback)
+        traceback = traceback.tb_next
+    if traceback is None:
+        return None
+    selected = None
+    for frame in reversed(frames):
+        selected = TracebackType(selected, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return selected
 
 
 class UsageError(BeaconframesError, ValueError):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import re
+import sys
+from types import ModuleType
+
 import polars as pl
 import pytest
 
@@ -41,3 +46,58 @@ def test_a_frame_whose_html_fails_is_shown_as_text(show, monkeypatch, capsys):
         assert "text/html" not in shown
         assert shown["text/plain"]
     assert "RuntimeError" in capsys.readouterr().err
+
+
+@pytest.fixture
+def run_cell(monkeypatch, tmp_path, capsys):
+    """Run code as a cell of a notebook, and return what it prints, without colours."""
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    shells = pytest.importorskip("IPython.core.interactiveshell")
+    from traitlets.config import Config
+
+    config = Config({"HistoryManager": {"enabled": False}})
+    # Its own module: that of the shell would replace `__main__`.
+    shell = shells.InteractiveShell.instance(config=config, user_module=ModuleType("cell"))
+
+    def run(code: str) -> str:
+        capsys.readouterr()
+        shell.run_cell(code)
+        return re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+
+    yield run
+    atexit.unregister(shell.atexit_operations)
+    shell.atexit_operations()
+    shells.InteractiveShell.clear_instance()
+
+
+def test_a_notebook_shows_an_error_with_the_frames_of_the_user_only(run_cell):
+    """Step 12, 6: an invalid argument has a few lines, and `%tb Plain` has all frames."""
+    run_cell("import beaconframes as bf\ndef connect():\n    bf.Explorer(chain='mainet')")
+
+    shown = run_cell("try:\n    1 / 0\nexcept ZeroDivisionError:\n    connect()")
+
+    assert "----> 4     connect()" in shown
+    assert "----> 3     bf.Explorer(chain='mainet')" in shown
+    assert "ConfigError: unknown chain 'mainet'" in shown
+    assert "client/explorer.py" not in shown
+    assert "ZeroDivisionError:" not in shown.replace("except ZeroDivisionError:", "")
+    assert len(shown.splitlines()) < 20
+    assert shown.rstrip().endswith("%tb Plain")
+    full = run_cell("%tb Plain")
+    assert "client/explorer.py" in full
+    assert "ZeroDivisionError: division by zero" in full
+
+
+def test_a_notebook_shows_an_error_of_an_async_cell_and_one_of_the_user(run_cell):
+    """Step 12, 6: async cells have the same short form; a user's own error has no hint."""
+    run_cell("import beaconframes as bf\nasync def look():\n    return bf.describe('x')")
+
+    shown = run_cell("await look()")
+    own = run_cell("raise bf.BeaconframesError('mine')")
+
+    assert "----> 1 await look()" in shown
+    assert "dictionary.py" not in shown
+    assert "loader 'x' does not exist" in shown
+    assert "BeaconframesError: mine" in own
+    assert "%tb" not in own
