@@ -43,7 +43,9 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         return [*modules]
     if name not in modules:
-        raise AttributeError(f"module 'beaconframes' has no attribute {name!r}")
+        from beaconframes.misspelled_names import missing_name
+
+        raise missing_name(__name__, name, modules)
     if modules[name] == "beaconframes":
         return import_module(f"beaconframes.{name}")
     value = getattr(import_module(modules[name]), name)

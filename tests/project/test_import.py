@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import operator
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import beaconframes as bf
+from beaconframes.misspelled_names import SYNONYMS
 
 HEAVY = {
     "polars",
@@ -145,3 +147,45 @@ def test_the_command_line_of_httpx_is_not_imported():
     )
 
     assert [False, True] == fresh(program)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("load_income", ["bf.load_income_history"]),
+        ("load_rewards", ["bf.load_income_history", "bf.v2.load_rewards"]),
+        ("load_balances", ["bf.load_balance_history", "bf.v2.load_balances"]),
+        ("load_withdrawals", ["bf.load_validator_withdrawals", "bf.load_slot_withdrawals"]),
+        ("conect", ["bf.connect"]),
+        ("load_validator_statz", ["bf.load_validator_stats"]),
+        ("v2.load_reward", ["bf.v2.load_rewards"]),
+        ("plot.incom", ["bf.plot.income"]),
+        ("interactive.balance", ["bf.interactive.balances"]),
+        ("analysis.reconcil", ["bf.analysis.reconcile"]),
+        ("wall.territories", ["bf.wall.territory"]),
+    ],
+)
+def test_an_unknown_name_is_an_error_that_suggests_the_public_name(wrong, right):
+    """Step 12, 8: a misspelled name, or one that a user may expect, leads to the right one."""
+    namespace, _, name = wrong.rpartition(".")
+    module = getattr(bf, namespace) if namespace else bf
+
+    with pytest.raises(AttributeError) as raised:
+        getattr(module, name)
+
+    assert str(raised.value).endswith(f". Did you mean {' or '.join(right)}?")
+
+
+def test_every_suggested_synonym_is_a_public_name():
+    """Step 12, 8: the table of synonyms leads to names that exist, from names that do not."""
+    for expected, names in SYNONYMS.items():
+        assert not hasattr(bf, expected)
+        for name in names:
+            assert operator.attrgetter(name)(bf)
+
+
+def test_an_unknown_name_that_resembles_none_has_no_suggestion():
+    """Tools look for names such as `_repr_html_`, and a wrong suggestion is worse than none."""
+    for name in ("_repr_html_", "xyz"):
+        with pytest.raises(AttributeError, match=f"'beaconframes' has no attribute '{name}'$"):
+            getattr(bf, name)

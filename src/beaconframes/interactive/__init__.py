@@ -5,6 +5,8 @@ saves nothing; no figure has a button that uploads its data. ``interactive.style
 figures the same style.
 """
 
+from typing import TYPE_CHECKING
+
 from beaconframes.interactive.attestations import attestations
 from beaconframes.interactive.balances import balances
 from beaconframes.interactive.coverage import coverage
@@ -20,6 +22,7 @@ from beaconframes.interactive.sync_participation import sync_participation
 from beaconframes.interactive.wall import wall
 from beaconframes.interactive.withdrawals import withdrawals
 from beaconframes.interactive.yield_index import yield_index
+from beaconframes.misspelled_names import missing_name
 
 __all__ = [
     "attestations",
@@ -38,6 +41,13 @@ __all__ = [
     "withdrawals",
     "yield_index",
 ]
+
+
+if not TYPE_CHECKING:  # Type checkers would accept every name.
+
+    def __getattr__(name: str) -> object:
+        """Raise an AttributeError that suggests a public name."""
+        raise missing_name(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

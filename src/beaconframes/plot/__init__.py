@@ -4,6 +4,9 @@ Every chart draws on ``ax``, or on a new figure in the style of beaconframes. It
 shows nothing and saves nothing. ``plot.style()`` gives your own charts the same style.
 """
 
+from typing import TYPE_CHECKING
+
+from beaconframes.misspelled_names import missing_name
 from beaconframes.plot.attestations import attestations
 from beaconframes.plot.balances import balances
 from beaconframes.plot.coverage import coverage
@@ -37,6 +40,13 @@ __all__ = [
     "withdrawals",
     "yield_index",
 ]
+
+
+if not TYPE_CHECKING:  # Type checkers would accept every name.
+
+    def __getattr__(name: str) -> object:
+        """Raise an AttributeError that suggests a public name."""
+        raise missing_name(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,8 @@
     bf.v2.load_rewards_aggregate(bf.v2.dashboard(7), "30d")
 """
 
+from typing import TYPE_CHECKING
+
 from beaconframes.endpoint.validator_sets import (
     dashboard,
     deposit_address,
@@ -15,6 +17,7 @@ from beaconframes.endpoint.validator_sets import (
     validators,
     withdrawal,
 )
+from beaconframes.misspelled_names import missing_name
 from beaconframes.v2._v1_comparison import same_as_v1
 from beaconframes.v2.apy_roi import APY_ROI, load_apy_roi
 from beaconframes.v2.attestation_slots import ATTESTATION_SLOTS, load_attestation_slots
@@ -144,6 +147,13 @@ __all__ = [  # noqa: RUF022 - by purpose: loaders, sets of validators, compariso
     "operator",
     "same_as_v1",
 ]
+
+
+if not TYPE_CHECKING:  # Type checkers would accept every name.
+
+    def __getattr__(name: str) -> object:
+        """Raise an AttributeError that suggests a public name."""
+        raise missing_name(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,9 @@ polars, pandas or lazily; ``from_blocks`` computes the same from blocks. ``bf.pl
 ``bf.interactive.wall`` draw the wall with axes.
 """
 
+from typing import TYPE_CHECKING
+
+from beaconframes.misspelled_names import missing_name
 from beaconframes.wall.graffiti import from_blocks
 from beaconframes.wall.images import render
 from beaconframes.wall.png_file import save
@@ -23,6 +26,13 @@ __all__ = [
     "territory",
     "timelapse",
 ]
+
+
+if not TYPE_CHECKING:  # Type checkers would accept every name.
+
+    def __getattr__(name: str) -> object:
+        """Raise an AttributeError that suggests a public name."""
+        raise missing_name(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

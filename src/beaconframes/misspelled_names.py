@@ -1,0 +1,50 @@
+"""The error for a name that a module does not have, with the names that are probably meant."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SYNONYMS = {
+    "Client": ("Explorer", "connect"),
+    "chart": ("plot", "interactive"),
+    "load_apr": ("load_yield_index",),
+    "load_attestation_duties": ("load_attestations", "v2.load_slot_attestation_duties"),
+    "load_balances": ("load_balance_history", "v2.load_balances"),
+    "load_blocks": ("load_epoch_slots", "load_slots", "load_execution_blocks"),
+    "load_committees": ("load_sync_committees",),
+    "load_duties": ("load_attestations", "v2.load_slot_attestation_duties"),
+    "load_exits": ("load_voluntary_exits",),
+    "load_gas": ("load_gas_fees",),
+    "load_graffiti": ("load_graffiti_wall", "load_slots"),
+    "load_head": ("load_latest_state",),
+    "load_income": ("load_income_history",),
+    "load_luck": ("load_proposal_luck",),
+    "load_mev": ("load_produced_blocks",),
+    "load_queue": ("load_validator_queue", "v2.load_queues"),
+    "load_relay_payments": ("load_produced_blocks",),
+    "load_rewards": ("load_income_history", "v2.load_rewards"),
+    "load_slashings": ("load_attester_slashings", "load_proposer_slashings"),
+    "load_wall": ("load_graffiti_wall",),
+    "load_withdrawals": ("load_validator_withdrawals", "load_slot_withdrawals"),
+    "load_yield": ("load_yield_index",),
+    "simulate": ("local",),
+}
+"""Names of `beaconframes` that a user may expect, and those of the same meaning."""
+
+
+def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
+    """Return the error for *name*, which is none of the public *names* of *module*."""
+    prefix = "bf" + module.removeprefix("beaconframes")
+    text = f"module {module!r} has no attribute {name!r}"
+    meant = list(SYNONYMS.get(name, ())) if prefix == "bf" else []
+    # Tools look for names such as `_repr_html_`.
+    if not meant and not name.startswith("_"):
+        meant = get_close_matches(name, names, n=1, cutoff=0.7)
+    if meant:
+        text += f". Did you mean {' or '.join(f'{prefix}.{each}' for each in meant)}?"
+    # With an object, Python would add a second suggestion.
+    return AttributeError(text, name=name)
