@@ -12,7 +12,7 @@ import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import TableNotInDataset
 
-from ..support.beacon_node_stub import FOLDER
+from ..support.beacon_node_stub import FOLDER, BeaconNodeStub
 from .conftest import UNTIL
 
 ALL = range(16)
@@ -218,3 +218,32 @@ def test_queue_events_of_requests_are_unknown(electra, electra_folder):
     queued = bf.v2.load_slot(deposits["block_slot"].unique().to_list())
     assert queued["queued_deposits_count"].sum() == deposits.height > 0
     assert queued["queued_deposits_wei"].sum() == deposits["amount_gwei"].sum() * 10**9
+
+
+def test_votes_are_counted_until_two_epochs_later():
+    """Slot 110 is in epoch 13; epoch 15 includes a vote for its block, from a slot of epoch 14."""
+    with BeaconNodeStub("electra") as stub, bf.node(stub.url, store=False):
+        aggregates = bf.load_slot_attestations(range(111, 128))
+        block = bf.load_slots([110])
+
+    votes = aggregates.filter(pl.col("beacon_block_root").is_in(block["block_root"].implode()))
+    counts = [
+        rows.select("slot", "validators").explode("validators").unique().height
+        for rows in (votes, votes.filter(pl.col("block_slot") < 120))
+    ]
+    assert counts == [31, 30]
+    assert block["votes"].to_list() == [31]
+
+
+@pytest.mark.parametrize(
+    ("table", "load"),
+    [
+        ("yield_index", bf.load_yield_index),
+        ("leaderboard", bf.load_leaderboard),
+    ],
+)
+def test_tables_of_days_say_that_the_chain_is_short(electra, table, load):
+    reason = f"this dataset has no {table}, because it has no whole day of the chain"
+    with pytest.raises(TableNotInDataset, match=reason) as refused:
+        load()
+    assert refused.value.hint.startswith("Add epochs until a whole day")

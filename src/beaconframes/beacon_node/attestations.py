@@ -263,8 +263,8 @@ def count_votes(votes: Iterable[IncludedVote]) -> dict[str, int | None]:
     """Return the number of votes for each block root that canonical blocks include.
 
     A vote in several aggregates counts once. The number is None for a root with votes whose
-    committees are unknown. Nearly all votes for a block are in blocks of its epoch and the next:
-    later ones have votes of the next epoch that were cast for an old block and included late.
+    committees are unknown. Votes for a block are in blocks of its epoch and of the next two: the
+    last one includes late votes of the next epoch that were cast for an old block.
     """
     voters: dict[tuple[str, int], Bools] = {}
     counts: dict[str, int | None] = {}

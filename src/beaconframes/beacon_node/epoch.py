@@ -34,6 +34,8 @@ ATTESTATIONS = "attestations"
 SLOT_ATTESTATIONS = "slot_attestations"
 EXECUTION_BLOCKS = "execution_blocks"
 SYNC_COMMITTEES = "sync_committees"
+VOTING_EPOCHS = 2
+"""Epochs after that of a block whose blocks may include votes for it."""
 UNEXPLAINED_CHANGES = "unexplained_changes"
 
 
@@ -79,7 +81,10 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) ->
         verified_until = earned.verified_until
         del earned
     if ATTESTATIONS in names:
-        committees, votes = reader.committees(task.epoch), read_both_votes(reader, task.epoch)
+        committees, votes = (
+            reader.committees(task.epoch),
+            read_votes(reader, task.epoch, task.epoch + 1),
+        )
         duties = build_attestations(reader.spec, task.epoch, committees, votes)
         if task.validators is not None:
             duties = duties.filter(pl.col("validator_index").is_in(task.validators))
@@ -96,7 +101,7 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) ->
             reader.spec, reader.payments(task.epoch), finalized_epoch=task.epoch
         )
     if names - frames.keys():
-        votes_by_root = count_votes(read_both_votes(reader, task.epoch))
+        votes_by_root = count_votes(read_votes(reader, task.epoch, task.epoch + VOTING_EPOCHS))
         slots = reader.slots_with_orphans(task.epoch)
         frames |= build_block_tables(reader.spec, slots, votes=votes_by_root)
     names = set(task.tables)
@@ -118,7 +123,11 @@ def find_proposers(reader: ChainReader, epoch: int, missed: Mapping[int, int]) -
     return {index: None for index, count in duties.items() if count > missed.get(index, 0)}
 
 
-def read_both_votes(reader: ChainReader, epoch: int) -> list[IncludedVote]:
-    """Return the attestations in blocks of an epoch and the next: all that are for its slots."""
-    following = reader.votes(epoch + 1) if epoch < reader.head_epoch else []
-    return [*reader.votes(epoch), *following]
+def read_votes(reader: ChainReader, first: int, last: int) -> list[IncludedVote]:
+    """Return the attestations in the blocks of some epochs, as far as the chain has them.
+
+    Attestations for the slots of an epoch are in its blocks and those of the next epoch. Votes for
+    its blocks also come from slots of the next epoch without a block: one epoch later at most.
+    """
+    epochs = range(first, min(last, reader.head_epoch) + 1)
+    return [vote for epoch in epochs for vote in reader.votes(epoch)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from beaconframes.beacon_node.connection import REPLAY, ROUTES, STATES
+from beaconframes.beacon_node.epoch import VOTING_EPOCHS
 from beaconframes.beacon_node.index import WORKERS
 from beaconframes.beacon_node.index_coverage import BLOCK_TABLES, REWARD_TABLES
 from beaconframes.beacon_node.reader import CONCURRENT_REQUESTS
@@ -140,8 +141,9 @@ class LoadEstimate:
             self._add_rewards(epoch)
         if tables & {*BLOCK_TABLES, "attestations", "slot_attestations", "execution_blocks"}:
             self._add_votes(epoch)
-        if tables & {*BLOCK_TABLES, "attestations"} and epoch < self._last:
-            self._add_votes(epoch + 1)
+        following = VOTING_EPOCHS if tables & set(BLOCK_TABLES) else "attestations" in tables
+        for number in range(epoch + 1, min(epoch + following, self._last) + 1):
+            self._add_votes(number)
         if "sync_committees" in tables:
             self._add_sync_committee(epoch)
 

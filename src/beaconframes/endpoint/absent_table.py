@@ -15,12 +15,15 @@ from beaconframes.endpoint.parameter import RequestRefused
 ABSENT_TABLE_HEADER = "x-beaconframes-absent-table"
 """The header of an error that names the table and the kind of the dataset."""
 
-DatasetKind: TypeAlias = Literal["dataset", "export", "simulation", "partial"]
+DatasetKind: TypeAlias = Literal["dataset", "export", "simulation", "partial", "short"]
 
 EXECUTION_TABLES = frozenset(
     {"deposit_origin", "deposits", "execution_blocks", "execution_performance"}
 )
 """Tables that follow from the execution layer."""
+
+DAY_TABLES = frozenset({"leaderboard", "validator_stats", "yield_index"})
+"""Tables that have rows only if the dataset has a whole day."""
 
 READING_TABLES = frozenset({"address_balances", "gas_fees"})
 """Tables that describe the present, which an index does not store."""
@@ -46,10 +49,12 @@ HINTS: dict[DatasetKind, str] = {
     "export": "Export it again with the table {table}, or load the rows from another service",
     "simulation": "Another version of beaconframes simulated it: simulate it again",
     "partial": "Request validators and epochs that it covers, or index or export the others",
+    "short": "Add epochs until a whole day of the chain is final and complete",
 }
 """What to do about the absent table, by kind of the dataset.
 
-A partial one has the table, but not all rows that an answer is computed from.
+A partial one has the table, but not all rows that an answer is computed from. A short one has no
+whole day of the chain, so that tables of days have no row.
 """
 
 
@@ -65,6 +70,8 @@ class AbsentTable:
         """Return what is wrong."""
         if self.kind == "partial":
             return f"this dataset has {self.table} for a part of the request only"
+        if self.kind == "short":
+            return f"this dataset has no {self.table}, because it has no whole day of the chain"
         return f"this dataset has no {self.table}"
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Role
-from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
+from beaconframes.endpoint.absent_table import DAY_TABLES, AbsentTable, TableAbsent
 from beaconframes.server.row_index import NumberIndex, Window
 
 if TYPE_CHECKING:
@@ -187,6 +187,8 @@ class TableCache:
         """Raise TableAbsent if the dataset does not have the table *name*."""
         if not self.has(name):
             raise TableAbsent(AbsentTable(name, self._kind))
+        if name in DAY_TABLES and self._kind == "dataset" and not self._table_sizes[name].rows:
+            raise TableAbsent(AbsentTable(name, "short"))
 
     def _get_window(
         self, endpoint: Endpoint, subject: Parameter, fields: Fields, view: View
