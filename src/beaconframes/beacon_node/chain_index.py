@@ -21,13 +21,12 @@ from beaconframes.endpoint.chain_metadata import describe_chain
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable
+    from collections.abc import Collection, Generator, Iterable, Sequence
     from pathlib import Path
 
-    from beaconframes.beacon_node.epoch_amounts import AmountSource
+    from beaconframes.beacon_node.epoch_builder import EpochBuilder
     from beaconframes.beacon_node.index import Executor
     from beaconframes.beacon_node.index_coverage import EpochTask
-    from beaconframes.beacon_node.reader import ChainReader
     from beaconframes.consensus.spec import Spec
     from beaconframes.endpoint.intervals import Intervals
 
@@ -125,14 +124,12 @@ class ChainIndex:
 
     def write(
         self,
-        reader: ChainReader,
-        amounts: AmountSource,
+        builders: Sequence[EpochBuilder],
         tasks: list[EpochTask],
         executor: Executor | None = None,
     ) -> Generator[EpochTask]:
         """Write the tables of each task in one commit, and yield it."""
-        for task, _ in write_epochs(self.dataset, reader, amounts, tasks, executor):
-            yield task
+        return write_epochs(self.dataset, builders, tasks, executor)
 
     def create_tables(self, names: Iterable[str], *, chosen: bool) -> bool:
         """Create tables that do not exist, without rows, and return whether any was created."""

@@ -179,13 +179,23 @@ class NodeConnection:
         self, status: ChainStatus, validators: Collection[int] | None = None
     ) -> ChainReader:
         """Return a reader of the chain up to the head of *status*, for `open_amounts`."""
+        return self.build_reader(
+            status.head_slot,
+            self.find_source(validators),
+            has_execution="execution" in self.capabilities.oldest,
+        )
+
+    def build_reader(
+        self, head_slot: int, source: str | None, *, has_execution: bool
+    ) -> ChainReader:
+        """Return a reader for a *source* of income, without a request."""
         return ChainReader(
             self.api,
             self.spec,
-            head_slot=status.head_slot,
+            head_slot=head_slot,
             # Where income needs no states, duties are not computed from them.
-            has_states=self.find_source(validators) == STATES,
-            execution=self.execution if "execution" in self.capabilities.oldest else None,
+            has_states=source == STATES,
+            execution=self.execution if has_execution else None,
         )
 
     def open_amounts(

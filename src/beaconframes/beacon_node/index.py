@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import copy_context
-from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from beaconframes.beacon_node.epoch import EpochResult, build_epoch
 from beaconframes.beacon_node.income_tables import UnexplainedChanges
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, WHOLE_CHAIN
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.endpoint.intervals import merge_intervals, numbers_of, subtract_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from beaconframes.beacon_node.epoch_amounts import AmountSource
+    from beaconframes.beacon_node.epoch import EpochResult
+    from beaconframes.beacon_node.epoch_builder import EpochBuilder
     from beaconframes.beacon_node.index_coverage import EpochTask
-    from beaconframes.beacon_node.reader import ChainReader
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
 
 WORKERS = 2
 """Epochs that are read at the same time, without an executor of the caller."""
-TASKS_AHEAD = 4
-"""Tasks that are submitted before the result of the first of them is stored."""
+EPOCHS_PER_RUN = 4
+"""Epochs in a row that another process or another node builds: neighbours share states and blocks.
+
+More would need more memory: an epoch of all validators of mainnet has 350 MB of rows.
+"""
 
 COVERAGE = {
     "epoch": pl.Int64(),
@@ -45,52 +46,71 @@ EXPLAINED, UNEXPLAINED, UNVERIFIED = "explained", "unexplained", "unverified"
 
 
 class Executor(Protocol):
-    """A thread pool, a Dask client, or any object with such a ``submit``."""
+    """A thread pool, a process pool, a Dask client, or any object with such a ``submit``."""
 
     def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
         """Run the function elsewhere; what is returned has a method ``result``."""
 
 
 def run_tasks(
-    build: Callable[[EpochTask], EpochResult],
+    builders: Sequence[EpochBuilder],
     tasks: Sequence[EpochTask],
     executor: Executor | None = None,
-    *,
-    cancel: Callable[[], object] = lambda: None,
-) -> Iterator[tuple[EpochTask, EpochResult]]:
+) -> Generator[tuple[EpochTask, EpochResult]]:
     """Yield the result of each task in order, while the next ones are under way.
 
-    After an error or Ctrl-C, *cancel* must end the tasks that are under way. A caller that takes no
-    more results lets them finish.
+    Runs of epochs are spread over the *builders*, one for each node. After an error or Ctrl-C, the
+    tasks that are under way are ended. A caller that takes no more results lets them finish.
     """
-    pending: deque[tuple[EpochTask, Any]] = deque()
-    remaining = iter(tasks)
-    with open_executor(executor) as submit:
+    is_shared = len(builders) == 1 and isinstance(executor, ThreadPoolExecutor | None)
+    size = 1 if is_shared else EPOCHS_PER_RUN
+    workers = WORKERS * len(builders) if executor is None else count_workers(executor)
+    if is_shared:
+        builders[0].reader.reserve(workers)
+    pending: deque[tuple[Sequence[EpochTask], Any]] = deque()
+    remaining = zip(
+        cycle(builders), [tasks[start : start + size] for start in range(0, len(tasks), size)]
+    )
+    with open_executor(executor, workers) as submit:
         try:
             while True:
-                for task in islice(remaining, TASKS_AHEAD - len(pending)):
-                    pending.append((task, submit(build, task)))
+                # One more than there are workers, so that none waits for the disk.
+                for build, run in islice(remaining, workers + 1 - len(pending)):
+                    pending.append((run, submit(build, run)))
                 if not pending:
                     return
-                task, future = pending.popleft()
-                yield task, future.result()
+                run, future = pending.popleft()
+                results = future.result()
+                del future
+                for task in run:
+                    yield task, results.pop(0)
         except GeneratorExit:
             raise
         except BaseException:
-            cancel()
+            for builder in builders:
+                builder.reader.cancel()
             raise
         finally:
             for _, future in pending:
                 future.cancel()
 
 
+def count_workers(executor: Executor) -> int:
+    """Return the number of workers of a pool or of a Dask client; a guess for other executors."""
+    if hasattr(executor, "ncores"):
+        return sum(executor.ncores().values()) or WORKERS
+    return int(getattr(executor, "_max_workers", WORKERS))
+
+
 @contextmanager
-def open_executor(executor: Executor | None) -> Iterator[Callable[..., Any]]:
+def open_executor(
+    executor: Executor | None, workers: int = WORKERS
+) -> Iterator[Callable[..., Any]]:
     """Return the function that submits tasks: to *executor*, or to threads of this process."""
     if executor is not None:
         yield executor.submit
         return
-    with open_threads() as threads:
+    with open_threads(workers) as threads:
 
         def submit(function: Callable[..., Any], /, *arguments: Any) -> Any:
             # The context has the timeouts of the load.
@@ -111,19 +131,19 @@ def open_threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
 
 def write_epochs(
     dataset: Dataset,
-    reader: ChainReader,
-    amounts: AmountSource,
+    builders: Sequence[EpochBuilder],
     tasks: Sequence[EpochTask],
     executor: Executor | None = None,
-) -> Iterator[tuple[EpochTask, EpochResult]]:
+) -> Generator[EpochTask]:
     """Write the tables of each task in one commit, and yield the task after it.
 
     An interrupted run leaves whole epochs only; a later one continues after them.
     """
-    build = partial(build_epoch, reader, amounts)
-    for task, result in run_tasks(build, tasks, executor, cancel=reader.cancel):
-        store_epoch(dataset, reader.spec.chain, task, result)
-        yield task, result
+    chain = builders[0].reader.spec.chain
+    with closing(run_tasks(builders, tasks, executor)) as results:
+        for task, result in results:
+            store_epoch(dataset, chain, task, result)
+            yield task
 
 
 def store_epoch(dataset: Dataset, chain: Chain, task: EpochTask, result: EpochResult) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack, closing
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from beaconframes.beacon_node.chain_index import ChainIndex
-from beaconframes.beacon_node.connection import NodeConnection
+from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
+from beaconframes.beacon_node.epoch_builder import EpochBuilder, build_address
 from beaconframes.beacon_node.execution_tables import DEPOSITS, write_deposits
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, REWARD_TABLES
 from beaconframes.beacon_node.node import Node
@@ -18,7 +20,7 @@ from beaconframes.beacon_node.state_tables import read_state_validators, read_va
 from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head
-from beaconframes.errors import UsageError
+from beaconframes.errors import BeaconframesError, UsageError
 from beaconframes.fetch.progress import show_units
 from beaconframes.text import shorten
 
@@ -28,12 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from typing import Self
 
-    from beaconframes.beacon_node.connection import ChainStatus
     from beaconframes.beacon_node.index import Executor
     from beaconframes.beacon_node.reader import ChainReader
     from beaconframes.calendar import Chain, Moment
 
 log = logging.getLogger("beaconframes.index")
+
+
+CONTINUE_HINT = "The epochs before it are stored; the same call continues after them"
 
 
 class IndexProgress(NamedTuple):
@@ -47,7 +51,7 @@ class IndexProgress(NamedTuple):
 
 
 def index(
-    node: str | Node | NodeConnection,
+    node: str | Node | NodeConnection | Sequence[str],
     folder: str | os.PathLike[str],
     *,
     execution: str | None = None,
@@ -75,7 +79,8 @@ def index(
     Parameters
     ----------
     node
-        The address of the node, or a `bf.node`.
+        The address of the node, or a `bf.node`. Several addresses of nodes of one chain share
+        the epochs.
     folder
         The folder of the dataset: new, empty, or of an earlier call.
     execution
@@ -89,8 +94,10 @@ def index(
     tables
         Names of tables. Default: all that the node has. Income and balances are always indexed.
     executor
-        Where epochs are computed: any object with ``submit``, such as a thread pool. Default:
-        threads of this process.
+        Where epochs are computed: any object with ``submit``, such as a thread pool, a process
+        pool or a Dask client. Default: two threads for each node. The dataset is the same with
+        any number of workers. Other processes open the address of the node themselves, once
+        each; credentials are not sent to them, so that a node with credentials needs threads.
     on_epoch
         Called after each epoch with the number of this epoch, of finished epochs and of all:
         ``epoch, done, total``.
@@ -119,13 +126,17 @@ def index(
         No node answers at the address.
     """
     with ExitStack() as stack:
-        connection = open_connection(node, execution, stack)
+        connection, *others = open_connections(node, execution, stack)
         # No traceback of a later error holds their credentials.
         del node, execution
-        status = connection.read_status()
+        status = read_common_status([connection, *others])
         chosen = resolve_validators(connection, validators)
         epochs = find_epochs(connection, status, since, until)
-        indexer = stack.enter_context(Indexer(connection, status, Path(folder), chosen, tables))
+        for other in others:
+            epochs = range(max(epochs.start, other.first_epoch), epochs.stop)
+        indexer = stack.enter_context(
+            Indexer(connection, status, Path(folder), chosen, tables, others=others)
+        )
         indexer.write(status, epochs, executor=executor, on_epoch=on_epoch, stop=stop)
         indexer.write_head()
         return indexer.chain_index.coverage()
@@ -141,13 +152,19 @@ class Indexer:
         folder: Path,
         validators: Collection[int] | None,
         tables: Collection[str] | None,
+        *,
+        others: Sequence[NodeConnection] = (),
     ) -> None:
-        """Open the index, or create it."""
-        self.connection = connection
+        """Open the index, or create it; *others* are more nodes of the same chain."""
+        self.connection, self.validators = connection, validators
         self.tables = choose_tables(connection, tables)
         self.has_deposits = has_deposits(connection, tables)
         self.reader = connection.open_reader(status, validators)
-        self.amounts = connection.open_amounts(self.reader, validators)
+        self.nodes = [(connection, self.reader, connection.open_amounts(self.reader, validators))]
+        for other in others:
+            choose_tables(other, self.tables)
+            reader = other.open_reader(status, validators)
+            self.nodes.append((other, reader, other.open_amounts(reader, validators)))
         self.chain_index = ChainIndex.open(
             folder,
             connection.spec,
@@ -160,7 +177,19 @@ class Indexer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.reader.close()
+        for _, reader, _ in self.nodes:
+            reader.close()
+
+    def _open_builders(self) -> list[EpochBuilder]:
+        """Return the builders of epochs, one for each node."""
+        return [
+            EpochBuilder(
+                reader,
+                amounts,
+                build_address(connection, reader, str(connection.find_source(self.validators))),
+            )
+            for connection, reader, amounts in self.nodes
+        ]
 
     def write(
         self,
@@ -175,17 +204,27 @@ class Indexer:
 
         Once *stop* is set, the epochs after the one in progress are left out.
         """
+        # The tables of the head need the state of the last epoch.
+        self.reader.last_epoch = epochs.stop - 1
         self.chain_index.remove_unsettled()
         self.chain_index.mark_unsettled(status.settled_epoch, epochs.stop - 1)
         tasks = self.chain_index.find_tasks(self.tables, epochs)
-        written = self.chain_index.write(self.reader, self.amounts, tasks, executor)
-        with closing(written), show_units("index", len(tasks), "epochs") as count:
-            for done, task in enumerate(written, start=1):
-                count()
-                if on_epoch is not None:
-                    on_epoch(IndexProgress(task.epoch, done, len(tasks)))
-                if stop is not None and stop.is_set():
-                    break
+        written = self.chain_index.write(self._open_builders(), tasks, executor)
+        try:
+            with closing(written), show_units("index", len(tasks), "epochs") as count:
+                for done, task in enumerate(written, start=1):
+                    count()
+                    if on_epoch is not None:
+                        on_epoch(IndexProgress(task.epoch, done, len(tasks)))
+                    if stop is not None and stop.is_set():
+                        break
+        except BeaconframesError as error:
+            error.hint = f"{error.hint}. {CONTINUE_HINT}" if error.hint else CONTINUE_HINT
+            # What came before is stored: its head makes it a dataset that can be served.
+            reader = self.connection.open_reader(status, self.validators)
+            with suppress(BeaconframesError), closing(reader):
+                write_head(self.chain_index, self.connection, reader, self.connection.chain)
+            raise
 
     def write_head(self) -> None:
         """Write the tables of the last indexed epoch, and the tables that follow from others."""
@@ -213,6 +252,35 @@ def open_connection(
             "execution= is given beside an open node", hint="Give it to bf.node instead"
         )
     return node.connection if isinstance(node, Node) else node
+
+
+def open_connections(
+    node: str | Node | NodeConnection | Sequence[str], execution: str | None, stack: ExitStack
+) -> list[NodeConnection]:
+    """Return the connections of one node, or of several addresses, all of the same chain."""
+    if isinstance(node, str) or not isinstance(node, Sequence):
+        return [open_connection(node, execution, stack)]
+    if not node:
+        raise UsageError("no node is given", hint='Give an address: "http://localhost:5052"')
+    first, *others = [open_connection(address, execution, stack) for address in node]
+    for other in others:
+        if (other.spec.genesis_time, other.spec.genesis_validators_root) != (
+            first.spec.genesis_time, first.spec.genesis_validators_root,
+        ):  # fmt: skip
+            raise UsageError(
+                f"{other.url} is a node of another chain ({other.spec.name}) than {first.url} "
+                f"({first.spec.name}): their genesis differs",
+                hint="Give addresses of nodes of one chain",
+            )
+    return [first, *others]
+
+
+def read_common_status(connections: Sequence[NodeConnection]) -> ChainStatus:
+    """Request the heads of all nodes, and return what all of them have."""
+    found = [connection.read_status() for connection in connections]
+    return ChainStatus(
+        min(status.head_slot for status in found), min(status.finalized_epoch for status in found)
+    )
 
 
 def has_deposits(connection: NodeConnection, tables: Collection[str] | None) -> bool:

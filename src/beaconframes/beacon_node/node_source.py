@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.beacon_node.epoch_builder import EpochBuilder
 from beaconframes.beacon_node.execution_tables import (
     DEPOSITS,
     READINGS,
@@ -189,7 +190,7 @@ class GrowingIndex:
         stored = 0
         try:
             amounts = self.node.open_amounts(reader, validators)
-            with closing(self.chain_index.write(reader, amounts, tasks)) as written:
+            with closing(self.chain_index.write([EpochBuilder(reader, amounts)], tasks)) as written:
                 for _ in written:
                     stored += 1
         except (BeaconframesError, KeyboardInterrupt) as error:

@@ -41,7 +41,10 @@ T = TypeVar("T")
 CACHED_EPOCHS = 5
 """Epochs whose blocks, duties and other small objects are cached: neighbours share them."""
 CACHED_STATES = 4
-"""States that are cached. An epoch after another one needs three, its successor one more."""
+"""States that are cached. An epoch after another one needs three, its successor one more.
+
+This and the following numbers are for two threads; each thread more reads an epoch more.
+"""
 CACHED_AMOUNTS = 2
 """Epochs whose amounts by validator are cached: tens of megabytes each for all of mainnet."""
 CONCURRENT_REQUESTS = 8
@@ -54,6 +57,8 @@ class RequestCache:
     def __init__(self, size: int) -> None:
         """Cache the *size* values that were used last."""
         self._size = size
+        self.more = 0
+        """Values that are cached besides, for more threads."""
         self._values: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -65,7 +70,7 @@ class RequestCache:
             if future is None:
                 future = self._values[key] = Future()
             self._values.move_to_end(key)
-            while len(self._values) > self._size:
+            while len(self._values) > self._size + self.more:
                 self._values.popitem(last=False)
         if is_new:
             try:
@@ -108,6 +113,9 @@ class ChainReader:
         self._blocks = RequestCache(CACHED_EPOCHS * slots)
         self._states = RequestCache(CACHED_STATES)
         self._columns = SharedColumns()
+        self._more_epochs = 0
+        self.last_epoch: int | None = None
+        """The last epoch that is read; its state is needed again after it."""
         self._objects: dict[str, RequestCache] = {}
         self.orphans: dict[str, SlotBlock] = {}
         """Blocks that may be orphaned, by root."""
@@ -147,7 +155,13 @@ class ChainReader:
         """
         self._check_cancelled()
         cache = self._objects.setdefault(kind, RequestCache(size))
+        cache.more = self._more_epochs
         return cache.get(number, compute)
+
+    def reserve(self, threads: int) -> None:
+        """Cache what so many threads need that read one epoch after the other."""
+        self._more_epochs = self._states.more = max(threads - 2, 0)
+        self._blocks.more = self._more_epochs * self.spec.slots_per_epoch
 
     def slots_of(self, epoch: int) -> range:
         """Return the slots of an epoch."""
@@ -251,7 +265,8 @@ class ChainReader:
 
     def release_state(self, epoch: int) -> None:
         """Free the state of an epoch, which following epochs do not need."""
-        self._states.remove(epoch)
+        if epoch != self.last_epoch:
+            self._states.remove(epoch)
 
     def _decode_state(self, state_id: int | str) -> BeaconState:
         """Request a state, and free the response, which is larger than the state."""

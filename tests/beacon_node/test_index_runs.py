@@ -1,0 +1,375 @@
+"""Runs of an index: killed and continued, with any executor, over nodes that fail half-way."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import multiprocessing
+import os
+import pickle
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+import beaconframes as bf
+from beaconframes.beacon_node.connection import NodeConnection
+from beaconframes.beacon_node.epoch_builder import EpochBuilder, build_address
+from beaconframes.beacon_node.indexing import index
+from beaconframes.dataset import Dataset
+from beaconframes.errors import NotFound, ResponseError, UsageError
+
+from ..support.beacon_node_faults import Fault, PrunedStates, is_state
+from ..support.beacon_node_stub import BeaconNodeStub
+
+log = logging.getLogger(__name__)
+
+FEW = {"validators": [1, 2, 3], "tables": ["income_history"]}
+
+
+def read_files(folder):
+    """Return the bytes of the segments of an index, by table and number."""
+    segments = Dataset.open(folder).segments()
+    return {segment.path: (folder / segment.path).read_bytes() for segment in segments}
+
+
+def read_rows(folder):
+    """Return the rows of each table, sorted."""
+    dataset = Dataset.open(folder)
+    tables = {name: dataset.scan(name).collect() for name in sorted(dataset.tables())}
+    return {name: rows.sort(rows.columns[:4]) for name, rows in tables.items()}
+
+
+def assert_equal_rows(expected, found):
+    """Check that two indexes have the same rows."""
+    expected, found = read_rows(expected), read_rows(found)
+    assert expected.keys() == found.keys()
+    assert [] == [name for name, rows in expected.items() if not rows.equals(found[name])]
+
+
+def list_states(stub):
+    """Return the epochs of the states that were requested in full or in part."""
+    found = [re.search(r"debug/beacon/states/(\d+)", line) for line in stub.log]
+    return [int(match[1]) // stub.slots_per_epoch for match in found if match]
+
+
+# Killed processes.
+
+RUNNER = """
+import importlib, os, pkgutil, sys, traceback
+import beaconframes.beacon_node as package
+from beaconframes.beacon_node.indexing import index
+
+for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    importlib.import_module(module.name)
+url, options = sys.argv[1], eval(sys.argv[2])
+print("ready", flush=True)
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            index(url, line.rstrip("\\n"), **options)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+class Runner:
+    """A process that forks for each run of an index: after all imports, before any thread."""
+
+    def __init__(self, url, options):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RUNNER, url, repr(options)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "POLARS_MAX_THREADS": "1"},
+        )  # fmt: skip
+        assert "ready\n" == self.process.stdout.readline()
+
+    def run(self, folder, meanwhile=None):
+        """Index in *folder* and return the exit status; *meanwhile* gets the process id."""
+        self.process.stdin.write(f"{folder}\n")
+        self.process.stdin.flush()
+        pid = int(self.process.stdout.readline())
+        if meanwhile is not None:
+            meanwhile(pid)
+        return int(self.process.stdout.readline())
+
+    def close(self):
+        """End the process."""
+        with self.process:
+            self.process.stdin.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize(
+    ("kills", "options"),
+    [
+        pytest.param(3, {**FEW, "until": 5}, id="few"),
+        pytest.param(100, {"until": 20}, id="all", marks=pytest.mark.long),
+    ],
+)
+def test_killed_and_continued(tmp_path, kills, options, sample):
+    """Done when: after `kill -9` at random points, the same command ends with equal contents.
+
+    No stored epoch is requested again, except the state of one: the next epoch starts from it.
+    """
+    dice, killed = random.Random(3), 0
+    with BeaconNodeStub("electra") as stub, contextlib.ExitStack() as stack:
+        runner = Runner(stub.url, options)
+        stack.callback(runner.close)
+        started = time.monotonic()
+        assert 0 == runner.run(tmp_path / "expected")
+        took = time.monotonic() - started
+        # What a run requests that finds nothing to do.
+        stub.log.clear()
+        assert 0 == runner.run(tmp_path / "expected")
+        always = set(stub.log)
+        target = None
+        while killed < sample.limit(kills):
+            if target is None:
+                target = tmp_path / f"run-{killed}"
+            stored = read_stored_epochs(target)
+            stub.log.clear()
+
+            def kill(pid):
+                time.sleep(dice.uniform(0.3, 1) * took if kills == 3 else dice.uniform(0, took))
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+            status = runner.run(target, kill)
+            assert status in (0, -signal.SIGKILL)
+            killed += status != 0
+            check_requests(stub, stored, always)
+            if status == 0:
+                assert_equal_rows(tmp_path / "expected", target)
+                target = None
+        if target is not None:
+            stored = read_stored_epochs(target)
+            stub.log.clear()
+            assert 0 == runner.run(target)
+            check_requests(stub, stored, always)
+            assert_equal_rows(tmp_path / "expected", target)
+
+
+def read_stored_epochs(folder):
+    """Return the epochs whose income is stored."""
+    if not (folder / "ledger.sqlite").exists():
+        return set()
+    dataset = Dataset.open(folder)
+    assert [] == dataset.verify()
+    parts = next(iter(dataset.coverage("income_history").values()), ())
+    return {epoch for low, high in parts for epoch in range(low, high + 1)}
+
+
+def check_requests(stub, stored, always):
+    """Check that no stored epoch was requested, but for the state of the last one."""
+    size = stub.slots_per_epoch
+    slots = [
+        (line, int(match[1]))
+        for line in stub.log
+        if line not in always and (match := re.search(r"(?:states|blocks)/(\d+)", line))
+    ]
+    repeated = {line for line, slot in slots if slot // size in stored}
+    assert len(repeated) <= 1, repeated
+    assert all("/debug/" in line for line in repeated)
+
+
+# Executors.
+
+
+@pytest.fixture(scope="module")
+def one_worker(tmp_path_factory):
+    """An index of one thread, of four epochs."""
+    folder = tmp_path_factory.mktemp("index") / "one"
+    with BeaconNodeStub("electra") as stub, ThreadPoolExecutor(1) as executor:
+        index(stub.url, folder, since=8, until=11, executor=executor, **FEW)
+    return folder
+
+
+@pytest.mark.parametrize("workers", [4, pytest.param(2, marks=pytest.mark.more)])
+def test_any_number_of_threads_gives_the_same_bytes(tmp_path, one_worker, workers):
+    """Step 11, item 5: the same segments in the same order."""
+    with BeaconNodeStub("electra") as stub, ThreadPoolExecutor(workers) as executor:
+        index(stub.url, tmp_path / "index", since=8, until=11, executor=executor, **FEW)
+        requested = list_states(stub)
+    assert read_files(one_worker) == read_files(tmp_path / "index")
+    # Epochs 7 to 13; besides, the check of what the node has, and the head of the index.
+    assert {7, 8, 9, 10, 11, 12, 13} <= set(requested)
+    assert 11 >= len(requested)
+
+
+@pytest.mark.more
+def test_two_nodes_share_the_epochs(tmp_path, one_worker):
+    with BeaconNodeStub("electra") as first, BeaconNodeStub("electra") as second:
+        index([first.url, second.url], tmp_path / "index", since=8, until=17, **FEW)
+        counts = [len(set(list_states(stub))) for stub in (first, second)]
+        expected = tmp_path / "expected"
+        index(first.url, expected, since=8, until=17, **FEW)
+    assert min(counts) >= 6
+    assert dict(read_files(expected).items()) == read_files(tmp_path / "index")
+
+
+def test_nodes_of_other_chains_are_refused(tmp_path):
+    with BeaconNodeStub("electra") as first, BeaconNodeStub("capella") as second:
+        with pytest.raises(UsageError, match="a node of another chain") as caught:
+            index([first.url, second.url], tmp_path / "index", **FEW)
+        assert second.url in str(caught.value)
+    with pytest.raises(UsageError, match="no node is given"):
+        index([], tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("kind", ["processes", "dask"])
+def test_workers_in_other_processes(tmp_path, one_worker, kind):
+    """Two workers over two nodes equal one; each opens a node at most once."""
+    with (
+        BeaconNodeStub("electra") as first,
+        BeaconNodeStub("electra") as second,
+        contextlib.ExitStack() as stack,
+    ):
+        if kind == "dask":
+            distributed = pytest.importorskip("distributed")
+            executor = stack.enter_context(
+                distributed.Client(
+                    n_workers=2,
+                    threads_per_worker=1,
+                    dashboard_address=None,
+                    local_directory=str(tmp_path),
+                    silence_logs=logging.ERROR,
+                )
+            )
+        else:
+            context = multiprocessing.get_context("spawn")
+            executor = stack.enter_context(ProcessPoolExecutor(2, mp_context=context))
+        nodes = [first.url, second.url]
+        index(nodes, tmp_path / "index", since=8, until=11, executor=executor, **FEW)
+        opened = sum(stub.counts["/eth/v1/config/spec"] for stub in (first, second))
+    assert read_files(one_worker) == read_files(tmp_path / "index")
+    assert 2 + 1 <= opened <= 2 + 4
+
+
+def test_credentials_do_not_leave_the_process():
+    """A pickled builder opens the address again; one with credentials cannot be pickled."""
+    with BeaconNodeStub("electra") as stub:
+        for address, can_be_sent in (
+            (stub.url, True),
+            (stub.url.replace("//", "//user:t0psecret@"), False),
+        ):
+            connection = NodeConnection(address)
+            with contextlib.closing(connection):
+                reader = connection.build_reader(100, "states", has_execution=False)
+                builder = EpochBuilder(reader, None, build_address(connection, reader, "states"))
+                assert "t0psecret" not in repr(builder)
+                if can_be_sent:
+                    copy = pickle.loads(pickle.dumps(builder))
+                    assert copy is pickle.loads(pickle.dumps(builder))
+                    assert copy.reader is not reader
+                    assert 100 == copy.reader.head_slot
+                    continue
+                with pytest.raises(UsageError, match="are not sent to other processes") as caught:
+                    pickle.dumps(builder)
+                assert "t0psecret" not in str(caught.value)
+
+
+# Nodes that fail half-way.
+
+
+class MissingState(Fault):
+    """A state of the middle of the chain is gone, as if the node had pruned it by now."""
+
+    name = "missing-state"
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+        self.is_planted = False
+
+    def refuse(self, node, request):
+        if not (self.is_planted and is_state(request)):
+            return None
+        slot = int(request.args["state_id"])
+        return node.no_state(slot) if slot // node.slots_per_epoch == self.epoch else None
+
+
+def test_an_error_in_the_middle_stores_what_came_before(tmp_path):
+    """Item 6: it names the epoch and the reason, and the same call continues."""
+    fault = MissingState(11)
+    with BeaconNodeStub("electra", faults=[fault]) as stub:
+
+        def plant(progress):
+            fault.is_planted = True
+
+        index(stub.url, tmp_path / "index", since=7, until=7, on_epoch=plant, **FEW)
+        with pytest.raises(NotFound, match=r"epoch 9: .*state not found") as caught:
+            index(stub.url, tmp_path / "index", since=7, until=12, **FEW)
+        assert "the same call continues" in caught.value.hint
+        failed = int(re.search(r"epoch (\d+)", str(caught.value))[1])
+        stored = read_stored_epochs(tmp_path / "index")
+        # The changes of balance that follow an epoch need the states of two more.
+        assert (9, {7, 8}) == (failed, stored)
+        with bf.local(tmp_path / "index"):
+            income = bf.load_income_history([1], since=7)
+        assert [7, 8] == income["epoch"].to_list()
+        fault.is_planted = False
+        stub.log.clear()
+        found = index(stub.url, tmp_path / "index", since=7, until=12, **FEW)
+        assert list(range(7, 13)) == found["epoch"].to_list()
+        assert {7} & set(list_states(stub)) <= {7}
+
+
+class ReorganizedState(Fault):
+    """From some state on, the node has another chain: a block before it has another root."""
+
+    name = "reorganized-state"
+
+    def __init__(self, epoch, slot):
+        self.epoch, self.slot = epoch, slot
+
+    def change(self, node, request, answer):
+        if "/debug/" not in request.route or answer.status != 200 or not is_state(request):
+            return answer
+        if int(request.args["state_id"]) // node.slots_per_epoch < self.epoch:
+            return answer
+        # block_roots follow genesis (40 bytes), slot, fork (16) and the latest header (112).
+        length = int(node.recording.spec["SLOTS_PER_HISTORICAL_ROOT"])
+        place = 176 + 32 * (self.slot % length)
+        answer.body = answer.body[:place] + b"\x99" * 32 + answer.body[place + 32 :]
+        return answer
+
+
+def test_a_reorganization_between_two_requests_stores_nothing_wrong(tmp_path):
+    """Item 7: the roots in the next state are not those of the blocks."""
+    with (
+        BeaconNodeStub("electra", faults=[ReorganizedState(10, 9 * 8 + 3)]) as stub,
+        pytest.raises(ResponseError, match=r"slot 75.*reorganized between two requests"),
+    ):
+        index(stub.url, tmp_path / "index", since=7, until=10, validators=[1, 2, 3])
+    assert max(read_stored_epochs(tmp_path / "index"), default=-1) < 9
+
+
+@pytest.mark.more
+def test_a_node_without_old_states(tmp_path, caplog):
+    """Item 6: the index covers exactly what exists, and its coverage says so."""
+    with BeaconNodeStub("electra", faults=[PrunedStates(12)], client="lighthouse") as stub:
+        connection = NodeConnection(stub.url)
+        with contextlib.closing(connection):
+            assert "--reconstruct-historic-states" in str(connection.capabilities)
+            oldest = connection.capabilities.oldest_state_epoch
+            assert f"epoch {oldest}" in str(connection.capabilities)
+        found = index(stub.url, tmp_path / "index", since=0, **FEW)
+    assert re.search("epochs 0 to 38 .*--reconstruct-historic-states", caplog.text)
+    assert 38 == oldest
+    epochs = found["epoch"].to_list()
+    assert oldest + 1 == epochs[0]
+    assert epochs == list(range(epochs[0], epochs[-1] + 1))
+    covered = Dataset.open(tmp_path / "index").coverage("income_history")
+    assert {(oldest + 1, epochs[-1])} == {part for parts in covered.values() for part in parts}
