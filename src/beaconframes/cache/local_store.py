@@ -268,7 +268,7 @@ class LocalStore:
 
         Nothing can be added to a table without a readable segment, so it is repaired.
         """
-        known = self._try(methodcaller("schema", table))
+        known = self._try(methodcaller("stored_schema", table))
         if known is None and self._try(methodcaller("segments", table)):
             log.warning("no file of table %s can be read; the rows are fetched again", table)
             self._try(methodcaller("mend"))

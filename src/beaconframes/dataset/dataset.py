@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import polars as pl
 
-from beaconframes.dataset import eviction, ledger, maintenance, published, segments
+from beaconframes.dataset import eviction, hex_columns, ledger, maintenance, published, segments
 from beaconframes.dataset.coverage import PRUNE_MARK, find_bounds, parse_numbers
 from beaconframes.dataset.eviction import Shrinkage
 from beaconframes.dataset.maintenance import Damage, MaintainedTables
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from beaconframes.dataset.coverage import Grid, Schema
+    from beaconframes.dataset.hex_columns import HexColumn
     from beaconframes.dataset.ledger import Segment
 
 RESTORE = "Restore the file from a copy, or create the dataset again"
@@ -123,7 +124,20 @@ class Dataset(MaintainedTables):
 
     def schema(self, table: str) -> pl.Schema | None:
         """Return the columns of a table, None if it does not exist or cannot be read."""
+        schema = self.stored_schema(table)
+        if schema is not None:
+            schema.update(dict.fromkeys(self._hex_columns.get(table, {}), pl.String()))
+        return schema
+
+    def stored_schema(self, table: str) -> pl.Schema | None:
+        """Return the columns of a table as its files have them; see `schema`."""
         return segments.read_schema(self.path, self.segments(table))
+
+    @cached_property
+    def _hex_columns(self) -> dict[str, dict[str, HexColumn]]:
+        """The columns that the files store as numbers, and readers see as texts; by table."""
+        stated = self.meta.get(hex_columns.META)
+        return hex_columns.parse(stated) if stated else {}
 
     def scan(self, table: str, *, schema: Schema | None = None) -> pl.LazyFrame:
         """Return a table as a LazyFrame over its segments, in the order of writing.
@@ -137,11 +151,13 @@ class Dataset(MaintainedTables):
         for segment in listed:
             if reason := self._find_damage(segment, thorough=False):
                 raise self._damage_error(segment, reason, RESTORE)
-        return pl.scan_parquet([self.path / segment.path for segment in listed], glob=False)
+        rows = pl.scan_parquet([self.path / segment.path for segment in listed], glob=False)
+        return hex_columns.decode(rows, self._hex_columns.get(table, {}))
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one segment; raise DatasetError if it is damaged."""
-        return maintenance.scan_segments(self.path, [segment])
+        rows = maintenance.scan_segments(self.path, [segment])
+        return hex_columns.decode(rows, self._hex_columns.get(segment.table, {}))
 
     def check_files(self) -> None:
         """Raise DatasetError for a file with invalid metadata, before a library reads it.

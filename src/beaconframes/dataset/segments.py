@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.dataset import coverage, ledger, parquet_footer
+from beaconframes.dataset import coverage, ledger, parquet_footer, smallest_parquet
 from beaconframes.dataset.ledger import PRIVATE_FILE, PRIVATE_FOLDER, Segment, is_private
 from beaconframes.errors import DatasetError, UsageError
 
@@ -57,6 +57,8 @@ class Writer:
     """Adds frames to a dataset in one commit; see ``Dataset.writing``."""
 
     def __init__(self, folder: Path, connection: LedgerConnection) -> None:
+        self.smallest = False
+        """Whether files are to be as small as possible, which takes ten times as long."""
         self._folder = folder
         self.connection = connection
         self._schemas: dict[str, pl.Schema] = {}
@@ -167,7 +169,9 @@ class Writer:
         if grid is not None:
             rows = rows.sort(grid.key, nulls_last=True, maintain_order=True)
         try:
-            segment = write_segment(self._folder, table, self._number, rows, grid_columns)
+            segment = write_segment(
+                self._folder, table, self._number, rows, grid_columns, smallest=self.smallest
+            )
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DatasetError(
@@ -224,11 +228,18 @@ def is_table_name(name: object) -> bool:
 
 
 def write_segment(
-    folder: Path, table: str, number: int, frame: pl.DataFrame, range_columns: Iterable[str] = ()
+    folder: Path,
+    table: str,
+    number: int,
+    frame: pl.DataFrame,
+    range_columns: Iterable[str] = (),
+    *,
+    smallest: bool = False,
 ) -> Segment:
     """Write a frame as a segment and make it durable; the caller lists it in the ledger.
 
-    The ranges are those of *range_columns*, and of the first two columns.
+    The ranges are those of *range_columns*, and of the first two columns. With *smallest* the file
+    is as small as possible, which takes long.
     """
     table_folder = folder / table
     private = is_private(folder)
@@ -238,13 +249,16 @@ def write_segment(
     draft = table_folder / f".{number:06d}.tmp"
     texts = sum(dtype == pl.String for dtype in frame.schema.values())
     # One chunk, so that the bytes of the file do not depend on the division into frames.
-    frame.rechunk().write_parquet(
-        draft,
-        compression="zstd",
-        compression_level=1,  # higher: four times slower, and random hex gets no smaller
-        statistics=True,
-        row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
-    )
+    if smallest:
+        smallest_parquet.write(frame.rechunk(), draft, row_group_size=ROW_GROUP)
+    else:
+        frame.rechunk().write_parquet(
+            draft,
+            compression="zstd",
+            compression_level=1,  # higher: four times slower, and random hex gets no smaller
+            statistics=True,
+            row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
+        )
     if private:
         draft.chmod(PRIVATE_FILE)
     sync(draft)

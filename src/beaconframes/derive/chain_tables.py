@@ -151,11 +151,15 @@ class ChainTables:
         return self.chain.time_expr("slot", pl.col(slot))
 
 
-def fit_table(table: type[Table], rows: pl.DataFrame) -> pl.DataFrame:
+def fit_table(
+    table: type[Table], rows: pl.DataFrame, schema: pl.Schema | None = None
+) -> pl.DataFrame:
     """Return *rows* with the columns of a table, sorted by its key.
 
-    Columns and rows may have any order, and columns any type that can be cast.
+    Columns and rows may have any order, and columns any type that can be cast. The types are those
+    of *schema*, by default of the table.
     """
     if table.key():
         rows = rows.sort(table.key(), nulls_last=True)
-    return rows.select(pl.col(name).cast(dtype) for name, dtype in table.schema().items())
+    types = (table.schema() if schema is None else schema).items()
+    return rows.select(pl.col(name).cast(dtype) for name, dtype in types)

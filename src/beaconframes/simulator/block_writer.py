@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from beaconframes.simulator import tables
+from beaconframes.simulator import drawn_hex, tables
+from beaconframes.simulator.drawn_hex import BLOCK_ROOT, number_before
 from beaconframes.simulator.duties import NO_PROPOSER, ORPHANED, PROPOSED, SLOT_STATUSES
 from beaconframes.simulator.execution_payloads import PayloadBuilder
-from beaconframes.simulator.hex_text import draw_hex, hash_text, null_unless, split_hex
+from beaconframes.simulator.hex_text import hash_text, null_unless, split_hex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
 
 _CHUNK_ROWS = 8192
 _STATUS_TEXTS = pl.Series(SLOT_STATUSES)
-_RANDOM_BYTES = {  # columns with random hex: size in bytes
-    "state_root": 32,
-    "randao_reveal": 96,
-    "signature": 96,
-    "sync_aggregate_signature": 96,
-}
+_DRAWN = (
+    "state_root",
+    "randao_reveal",
+    "signature",
+    "sync_aggregate_signature",
+    "exec_state_root",
+    "exec_receipts_root",
+    "exec_random",
+)
+"""Columns of random hex that no other column repeats."""
 _COUNTS = (
     "attestations_count",
     "attester_slashings_count",
@@ -51,19 +56,19 @@ class BlockWriter:
         seed: int,
         recipients: Sequence[str],
         deposit_count: int,
-        first_number: int,
+        first_slot: int,
         counted_from: int,
     ) -> None:
-        """Start at execution block *first_number*, with *deposit_count* deposits so far.
+        """Start at *first_slot*, with *deposit_count* deposits so far.
 
         *recipients* has the fee recipient of each validator. Blocks of the epochs *counted_from*
         and later are written when their votes have been counted.
         """
         self._writer, self._chain, self._graffiti, self._seed = writer, chain, graffiti, seed
         self._rng = np.random.default_rng([seed, 5])
-        self._payloads = PayloadBuilder(seed, recipients, first_number)
+        self._payloads = PayloadBuilder(seed, recipients, first_slot)
         self._parts: list[dict[str, Ints]] = []
-        self._parent = hash_text(seed, "genesis")
+        self._parent = number_before(first_slot)
         self._deposit_count = deposit_count
         self._counted_from = counted_from
 
@@ -112,7 +117,8 @@ class BlockWriter:
                 for slot, status in statuses
             ]
         blocks = tables.build_frame("blocks", rows, chain=self._chain)
-        self._writer.add("blocks", blocks.sort("slot", "block_root", nulls_last=True))
+        roots = drawn_hex.draw(self._seed, BLOCK_ROOT, blocks["block_root"].fill_null(0).to_list())
+        self._writer.add("blocks", blocks.sort("slot", roots, maintain_order=True))
         pixels = self._graffiti.take_pixels()
         self._writer.add(
             "graffiti_wall", tables.build_frame("graffiti_wall", pixels, chain=self._chain)
@@ -122,17 +128,17 @@ class BlockWriter:
         status, slot, proposer = slots["status"], slots["slot"], slots["proposer"]
         has_block: Bools = (status == PROPOSED) | (status == ORPHANED)
         has_content = has_block & (proposer != NO_PROPOSER)  # the genesis block has none
-        roots = draw_hex(self._rng, len(slot), 32)
+        # The second block of a slot follows the first.
+        numbers = 2 * slot + (np.diff(slot, prepend=-1) == 0)
         rows: dict[str, Any] = {
             "slot": slot,
             "epoch": slot // self._chain.slots_per_epoch,
             "status": _STATUS_TEXTS[status],
             "proposer_index": null_unless(proposer != NO_PROPOSER, proposer.tolist()),
-            "block_root": null_unless(has_block, roots),
-            "parent_root": null_unless(has_block, self._find_parents(slots, roots)),
+            "block_root": null_unless(has_block, numbers.tolist()),
+            "parent_root": null_unless(has_block, self._find_parents(slots, numbers.tolist())),
+            **dict.fromkeys(_DRAWN, null_unless(has_content, numbers.tolist())),
         }
-        for name, size in _RANDOM_BYTES.items():
-            rows[name] = null_unless(has_content, draw_hex(self._rng, len(slot), size))
         rows |= self._build_eth1_data(slots, has_content)
         bits = slots["bits"].tobytes().hex()
         width = 2 * slots["bits"].shape[1]
@@ -142,20 +148,20 @@ class BlockWriter:
         # The second block of a double proposal has the same operations as the first.
         rows |= {name: np.where(has_content, slots[name], 0) for name in _COUNTS}
         rows |= self._build_graffiti(slots, has_content)
-        rows |= self._payloads.build_columns(self._rng, slots, has_content, self._chain)
+        rows |= self._payloads.build_columns(self._rng, slots, numbers, has_content, self._chain)
         return rows
 
-    def _find_parents(self, slots: dict[str, Ints], roots: list[str]) -> list[str]:
-        """Return the parent of each block: the last canonical root before its slot."""
-        parents: list[str] = []
+    def _find_parents(self, slots: dict[str, Ints], numbers: list[int]) -> list[int]:
+        """Return the parent of each block: the last canonical block before its slot."""
+        parents: list[int] = []
         latest, previous_slot = self._parent, -1
-        for slot, code, root in zip(
-            slots["slot"].tolist(), slots["status"].tolist(), roots, strict=True
+        for slot, code, number in zip(
+            slots["slot"].tolist(), slots["status"].tolist(), numbers, strict=True
         ):
             parents.append(parents[-1] if slot == previous_slot else latest)
             previous_slot = slot
             if code == PROPOSED:
-                latest = root
+                latest = number
         self._parent = latest
         return parents
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
-from beaconframes.simulator import identities
+from beaconframes.simulator import drawn_hex, identities
+from beaconframes.simulator.drawn_hex import BLOCK_HASH, number_before
 from beaconframes.simulator.duties import PROPOSED
-from beaconframes.simulator.hex_text import draw_hex, hash_text, null_unless
+from beaconframes.simulator.hex_text import null_unless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,36 +28,42 @@ _BUILT: Final = 205  # of 256 blocks are made by a builder
 class PayloadBuilder:
     """Builds execution payloads, each on top of the last canonical one."""
 
-    def __init__(self, seed: int, recipients: Sequence[str], first_number: int) -> None:
+    def __init__(self, seed: int, recipients: Sequence[str], first_slot: int) -> None:
         """*recipients* has each validator's fee recipient for blocks without a builder."""
+        self._seed = seed
         self._recipients = recipients
         self._builders = [builder.address for builder in identities.make_builders(seed)]
-        self._number = first_number
-        self._parent = hash_text(seed, "execution genesis")
+        self._number = first_slot
+        self._parent = number_before(first_slot)
         self._base_fee = _USUAL_BASE_FEE
 
     def build_columns(
-        self, rng: np.random.Generator, slots: dict[str, Ints], has_content: Bools, chain: Chain
+        self,
+        rng: np.random.Generator,
+        slots: dict[str, Ints],
+        block_numbers: Ints,
+        has_content: Bools,
+        chain: Chain,
     ) -> dict[str, Any]:
-        """Return the execution columns of the block table; null for slots without a payload."""
+        """Return the execution columns of the block table; null for slots without a payload.
+
+        The columns of random hex are those that follow from the previous block.
+        """
         count = len(has_content)
-        hashes = draw_hex(rng, count, 32)
+        hashes = drawn_hex.draw(self._seed, BLOCK_HASH, block_numbers).to_list()
         noise = rng.integers(-25, 26, count)
         extra = [_EXTRA[kind] for kind in rng.integers(0, len(_EXTRA), count).tolist()]
-        chained = self._build_chain(slots, has_content, hashes, noise.tolist())
+        chained = self._build_chain(slots, has_content, block_numbers.tolist(), noise.tolist())
         gas = np.array(chained["exec_gas_used"])
         genesis = int(chain.genesis.timestamp())
         starts = (genesis + slots["slot"] * chain.seconds_per_slot) * 1_000_000
         columns: dict[str, list[Any]] = {
             **chained,
-            "exec_block_hash": hashes,
+            "exec_block_hash": block_numbers.tolist(),
             "exec_fee_recipient": [
                 self._choose_recipient(proposer, own)
                 for proposer, own in zip(slots["proposer"].tolist(), hashes, strict=True)
             ],
-            "exec_state_root": draw_hex(rng, count, 32),
-            "exec_receipts_root": draw_hex(rng, count, 32),
-            "exec_random": draw_hex(rng, count, 32),
             "exec_extra_data": [f"0x{data.hex()}" if data else None for data in extra],
         }
         rows: dict[str, Any] = {
@@ -80,7 +87,7 @@ class PayloadBuilder:
         return self._recipients[proposer]
 
     def _build_chain(
-        self, slots: dict[str, Ints], has_content: Bools, hashes: list[str], noise: list[int]
+        self, slots: dict[str, Ints], has_content: Bools, hashes: list[int], noise: list[int]
     ) -> dict[str, list[Any]]:
         """Return the columns that follow from the previous block: number, parent, gas, base fee."""
         numbers, parents, used, fees = [], [], [], []

@@ -1,4 +1,4 @@
-"""Hex text: random bytes in bulk, and hashes of the seed."""
+"""Hex text, and hashes of the seed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from beaconframes.simulator.preset import Bools
-
-
-def draw_hex(rng: np.random.Generator, count: int, size: int) -> list[str]:
-    """Return *count* random hex texts of *size* bytes each."""
-    return split_hex(rng.bytes(count * size).hex(), 2 * size)
 
 
 def split_hex(text: str, width: int) -> list[str]:

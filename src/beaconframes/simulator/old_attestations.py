@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import polars as pl
 
+from beaconframes.dataset.hex_columns import decode
+from beaconframes.derive.chain_tables import fit_table
 from beaconframes.simulator.derived.chain_data import ChainData
 from beaconframes.simulator.derived.duties import (
     AttestationDuties,
     build_aggregates,
     build_attestations,
 )
+from beaconframes.simulator.drawn_hex import find_columns
 from beaconframes.simulator.duties import draw_attestations
 from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.slot_attestations import SlotAttestations
@@ -80,9 +83,8 @@ class OldAttestations:
         parts = zip(*((d.validator, d.slot, d.inclusion, d.variant) for d in drawn), strict=True)
         duties = AttestationDuties(*(np.concatenate(arrays) for arrays in parts))
         items = build_aggregates(data, duties, epoch * size).filter(slots)
-        rows = items.sort(SlotAttestations.key()).select(
-            pl.col(name).cast(dtype) for name, dtype in SlotAttestations.schema().items()
-        )
+        columns = find_columns(data.seed, SlotAttestations.table_name)
+        rows = fit_table(SlotAttestations, decode(items.lazy(), columns).collect())
         counts = data.blocks.filter(pl.col("epoch") == epoch, pl.col("attestations_count") > 0)
         if dict(rows.group_by("block_slot").len().rows()) != dict(
             counts.select("slot", "attestations_count").rows()

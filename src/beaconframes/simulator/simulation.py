@@ -15,7 +15,7 @@ from beaconframes.calendar import MAINNET, get_chain, instants
 from beaconframes.dataset import Dataset
 from beaconframes.derive.attestation_efficiency import RATED_EPOCHS
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.simulator import derived, head_tables, identities, tables, yield_index
+from beaconframes.simulator import derived, drawn_hex, head_tables, identities, tables, yield_index
 from beaconframes.simulator.block_writer import BlockWriter
 from beaconframes.simulator.derived.chain_data import ChainData
 from beaconframes.simulator.derived.duties import AttestationCollector
@@ -107,7 +107,8 @@ def simulate(
         raise DatasetError(f"{folder} already exists", hint="Choose a new or an empty folder")
     draft = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}.tmp")
     try:
-        dataset = Dataset.create(draft, meta={"service": "simulated", "simulated": True})
+        meta = {"service": "simulated", "simulated": True, **drawn_hex.state_columns(seed)}
+        dataset = Dataset.create(draft, meta=meta)
         with dataset.writing() as writer:
             simulation = _Simulation(
                 writer, clock, arguments, head, has_all_duties=ends is not None
@@ -206,7 +207,7 @@ class _Simulation:
             seed=seed,
             recipients=identities.make_operator_addresses(seed, validators),
             deposit_count=self.registry.validator_count,
-            first_number=self.first * size,
+            first_slot=self.first * size,
             counted_from=self.attestation_collector.counted_from,
         )
         self.epoch_rows: list[dict[str, Any]] = []

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.simulator.drawn_hex import fit_stored_schema
 from beaconframes.simulator.income import MISSED
 from beaconframes.v1._blocks import Blocks
 from beaconframes.v1.balance_history import BalanceHistory
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
 
 SERVED = {
-    table.table_name: table.schema()
+    table.table_name: fit_stored_schema(table.table_name, table.schema())
     for table in (
         Validators,
         IncomeHistory,
@@ -34,7 +35,7 @@ SERVED = {
         GraffitiWall,
     )
 }
-"""Schemas of tables that endpoints serve, with the columns of the loaders."""
+"""Schemas of tables that endpoints serve: the columns of the loaders, as they are stored."""
 
 EVENTS = {
     "deposit_events": pl.Schema(

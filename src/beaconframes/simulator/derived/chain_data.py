@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.derive.chain_tables import ChainTables, Coverage, fit_table
 from beaconframes.endpoint.chain_metadata import ChainMetadata
+from beaconframes.simulator.drawn_hex import fit_stored_schema
 from beaconframes.simulator.hex_text import hash_bytes
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class ChainData(ChainTables):
 
     def add(self, table: type[Table], rows: pl.DataFrame) -> None:
         """Write rows of a table, sorted by its key."""
-        self.writer.add(table.table_name, table.empty())
-        for part in fit_table(table, rows).iter_slices(_CHUNK_ROWS):
-            self.writer.add(table.table_name, part)
+        name = table.table_name
+        schema = fit_stored_schema(name, table.schema())
+        self.writer.add(name, schema.to_frame())
+        for part in fit_table(table, rows, schema).iter_slices(_CHUNK_ROWS):
+            self.writer.add(name, part)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes.derive.attestation_efficiency import compute_efficiency, find_rated_epochs
-from beaconframes.simulator.hex_text import hash_bytes
+from beaconframes.simulator.drawn_hex import number_before
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.slot_attestations import SlotAttestations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_CELLS = 2**24  # size of the arrays of bits
 _WRONG_HEAD, _WRONG_TARGET = 1, 2
+_MAX_AGGREGATES = 2**16  # in a block
 
 
 class AttestationCollector:
@@ -150,7 +151,6 @@ def build_aggregates(data: ChainData, duties: AttestationDuties, oldest: int) ->
         .agg(pl.col("seats").first(), "seat", validators="validator")
         .with_columns(block_index=pl.int_range(pl.len()).over("block_slot"))
     )
-    names = [f"{slot} {index}" for slot, index in items.select("block_slot", "block_index").rows()]
     return items.with_columns(
         encode_aggregation_bits(items),
         *_find_roots(data, items),
@@ -158,7 +158,8 @@ def build_aggregates(data: ChainData, duties: AttestationDuties, oldest: int) ->
         committee_index=0,
         target_epoch=data.epoch_of("slot"),
         source_epoch=(data.epoch_of("slot") - 1).clip(0),
-        signature=pl.Series(data.hash_keys("attestation", names, 96), dtype=pl.String),
+        # A number, from which readers draw the text.
+        signature=pl.col("block_slot") * _MAX_AGGREGATES + pl.col("block_index"),
     )
 
 
@@ -181,10 +182,13 @@ def encode_aggregation_bits(items: pl.DataFrame) -> pl.Series:
 
 
 def _find_roots(data: ChainData, items: pl.DataFrame) -> list[pl.Series]:
-    """Return the voted blocks: the newest at the time, or the one before for wrong votes."""
+    """Return the voted blocks: the newest at the time, or the one before for wrong votes.
+
+    They are numbers, from which readers draw the roots.
+    """
     size = data.chain.slots_per_epoch
     slots = data.blocks["slot"].to_numpy()
-    roots = [hash_bytes(data.seed, "before", 32), *data.blocks["block_root"].to_list()]
+    numbers = np.array([number_before(data.first * size), *(2 * slots)])
 
     def find_newest(until: Ints) -> Ints:
         return np.searchsorted(slots, until, side="right").astype(np.int64)
@@ -198,6 +202,5 @@ def _find_roots(data: ChainData, items: pl.DataFrame) -> list[pl.Series]:
         "block_root": find_newest(items["block_slot"].to_numpy()),
     }
     return [
-        pl.Series(name, [roots[position] for position in indices.tolist()], dtype=pl.String)
-        for name, indices in positions.items()
+        pl.Series(name, numbers[indices], dtype=pl.Int64) for name, indices in positions.items()
     ]

@@ -8,6 +8,7 @@ import polars as pl
 
 from beaconframes.derive.execution_blocks import scan_payloads
 from beaconframes.simulator import identities
+from beaconframes.simulator.drawn_hex import number_before
 from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
@@ -20,7 +21,14 @@ _PERCENT_RANGE: Final = 61
 def write_tables(data: ChainData) -> pl.DataFrame:
     """Write execution blocks; return the rewards of each block and their recipients."""
     rows = build_execution_blocks(data)
-    data.add(ExecutionBlocks, rows)
+    block = 2 * pl.col("slot")
+    before = number_before(data.first * data.chain.slots_per_epoch)
+    data.add(
+        ExecutionBlocks,
+        rows.sort("slot").with_columns(
+            block_hash=block, parent_hash=block.shift(1, fill_value=before)
+        ),
+    )
     return rows.select(
         "slot",
         "block_number",

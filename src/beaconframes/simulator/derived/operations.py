@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.derive.validator_tables import build_validator_withdrawals
 from beaconframes.simulator import identities
 from beaconframes.v1._execution_requests import (
     ConsolidationRequests,
@@ -36,7 +35,11 @@ def write_tables(data: ChainData) -> None:
             .rename({"slot": "block_slot"})
         )
         data.add(SlotWithdrawals, rows)
-        data.add(ValidatorWithdrawals, build_validator_withdrawals(data, rows.lazy()))
+        slot = pl.col("block_slot")
+        data.add(
+            ValidatorWithdrawals,
+            rows.with_columns(slot=slot, epoch=data.epoch_of("block_slot"), block_root=2 * slot),
+        )
     data.add(VoluntaryExits, build_voluntary_exits(data))
     data.add(BlsChanges, build_bls_changes(data))
     data.add(SwitchToCompoundingRequests, build_switches(data))

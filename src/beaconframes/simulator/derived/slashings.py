@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from beaconframes.simulator import drawn_hex
+from beaconframes.simulator.drawn_hex import BLOCK_ROOT, number_before
 from beaconframes.simulator.hex_text import hash_bytes
 from beaconframes.v1.attester_slashings import AttesterSlashings
 from beaconframes.v1.proposer_slashings import ProposerSlashings
@@ -93,7 +95,8 @@ def _find_newest_root(data: ChainData, slot: int, back: int = 0) -> str:
     slots = data.blocks["slot"].to_numpy()
     position = int(np.searchsorted(slots, slot, side="right")) - 1 - back
     if position < 0:
-        return hash_bytes(data.seed, "before", 32)
+        before = number_before(data.first * data.chain.slots_per_epoch)
+        return str(drawn_hex.draw(data.seed, BLOCK_ROOT, [before]).item())
     return str(data.blocks["block_root"][position])
 
 
