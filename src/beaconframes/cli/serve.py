@@ -180,6 +180,8 @@ def describe_head(service: Service, *, live: bool, speed: float) -> str:
     """Return the head of the chain and how it moves, for the banner."""
     head, chain = service.head, service.chain
     moment = f"epoch {head.epoch} ({chain.time_of('slot', head.slot):%Y-%m-%d %H:%M} UTC)"
+    if service.views.may_change:
+        return f"The latest epoch is {moment}; it moves as epochs are added to the dataset"
     if not live:
         return f"The latest epoch stays {moment}; use --live for a head that follows the clock"
     clock = service.views.clock

@@ -126,7 +126,8 @@ class DatasetViews:
         self.drops_old_units = drops_old_units
         self.version = 0
         """Changes of the dataset that were read so far."""
-        self.may_change = clock is None and not dataset.meta.get("simulated")
+        is_complete = isinstance(dataset, PublishedDataset) or dataset.meta.get("simulated")
+        self.may_change = clock is None and not is_complete
         """Whether another process may change the dataset."""
         self._public = public
         self._views: OrderedDict[int, DatasetView] = OrderedDict()
