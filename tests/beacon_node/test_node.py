@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.indexing import index
 from beaconframes.errors import NotServed
 
@@ -140,3 +141,28 @@ def test_fees_are_unknown_without_an_execution_node(chain):
     assert proposers
     for validator, fees in income.select("validator_index", "tx_fee_reward_wei").iter_rows():
         assert fees == (None if validator in proposers else 0)
+
+
+def test_tables_of_an_index_explain_its_balances(chain):
+    """The call of docs/own-node.md: with the tables of an index, all changes are explained."""
+    stub, folder, _ = chain
+    with BeaconApi(stub.url) as api:
+        clock = api.chain_spec.chain
+    index_of = bf.Dataset.open(folder)
+    events = [index_of.scan("deposit_events"), index_of.scan("transfer_events")]
+    moves = [table.select("validator_index", "slot", "amount_gwei") for table in events]
+    paid_out = ["withdrawal", "deposit", "switch_to_compounding"]
+    with bf.local(folder):
+        income = bf.load_income_history(range(16), since=0)
+        changes = bf.analysis.reconcile(
+            bf.load_balance_history(range(16), since=0),
+            income,
+            slot_income=index_of.scan("slot_income").filter(~pl.col("kind").is_in(paid_out)),
+            withdrawals=bf.load_validator_withdrawals(range(16), since=0),
+            deposits=pl.concat(moves),
+            until=UNTIL - 1,
+            chain=clock,
+        )
+    assert changes.height == 16 * (UNTIL - 1)
+    assert changes["change_gwei"].abs().sum() > 0
+    assert changes["unexplained_gwei"].abs().sum() == 0

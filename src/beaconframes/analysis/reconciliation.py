@@ -119,7 +119,9 @@ def reconcile(
         Frame of `load_validators`; required where deposits have public keys but no indices.
     since, until
         First and last epoch to explain. Default: those of which *income* has all parts. Without
-        *slot_income*, the last one is the epoch before the last of *income*.
+        *slot_income*, the last one is the epoch before the last of *income*. So give this *until*
+        if *slot_income* ends with the last epoch of *income*, as in a dataset of `index`: the last
+        change contains the first block of the next epoch.
     attestations_settle
         Number of epochs from the epoch of an income row to the epoch whose change includes its
         attestation rewards. Default: the one of 1, 0, -1 and 2 that explains most rows. With rows
