@@ -104,7 +104,10 @@ from beaconframes import (
 )
 
 # Describe and convert.
-from beaconframes.dictionary import describe as describe
+from beaconframes.dictionary import (
+    describe as describe,
+    loaders as loaders,
+)
 from beaconframes.units import (
     to_eth as to_eth,
     to_gwei as to_gwei,

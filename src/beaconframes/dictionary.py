@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes import v1, v2
+from beaconframes.calendar import MAINNET
 from beaconframes.client import load
+from beaconframes.endpoint import ChainHead, Finality, Head, Role
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
+from beaconframes.v1.chart import CHART_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,9 +56,79 @@ OPTIONS = [
 ]
 """The keywords that every loader has."""
 
+LIMITS = ChainHead(MAINNET, lambda: Head(0, 0, 0), lambda: MAINNET.genesis)
+"""A chain head for the limits of a request, which do not depend on its numbers."""
+
+LOADERS_SCHEMA = {
+    "loader": pl.String,
+    "rows": pl.String,
+    "key": pl.String,
+    "arguments": pl.String,
+    "unit": pl.String,
+    "subjects_per_request": pl.Int64,
+    "units_per_request": pl.Int64,
+    "rows_per_page": pl.Int64,
+    "endpoint": pl.String,
+    "final": pl.String,
+}
+"""The columns of `loaders`."""
+
+
+def loaders() -> pl.DataFrame:
+    """List every loader of V1 and V2: its rows, its arguments, and what one request returns.
+
+    ::
+
+        bf.loaders().filter(pl.col("rows").str.contains("validator per epoch"))
+
+    Returns
+    -------
+    polars.DataFrame
+        ``loader, rows, key, arguments, unit, subjects_per_request, units_per_request,
+        rows_per_page, endpoint, final``. ``unit`` is the unit of ``since`` and ``until``, or of
+        numbers that are listed one by one. One request has at most so many subjects, such as
+        validators, and so many units; plans of V2 may permit fewer validators. Null units per
+        request mean any number, and null rows per page mean no pages, or an unknown page size.
+    """
+    rows = [summarize_loader(name, endpoint) for name, endpoint in ENDPOINTS_BY_NAME.items()]
+    chart = {
+        "loader": v1.load_chart.__name__,
+        "rows": "A chart of the service. An image instead of rows.",
+        "arguments": "name",
+        "endpoint": f"GET {CHART_PATH}",
+        "final": Finality.NEVER.value,
+    }
+    rows.insert(len(v1.ENDPOINTS), chart)
+    return pl.DataFrame(rows, schema=LOADERS_SCHEMA)
+
+
+def summarize_loader(name: str, endpoint: Endpoint) -> dict[str, Any]:
+    """Return the row of `loaders` for the endpoint *name*."""
+    row: dict[str, Any] = {
+        "loader": format_loader_name(name),
+        "rows": format_grain(endpoint.table),
+        "key": ", ".join(endpoint.table.key()),
+        "arguments": ", ".join(find_arguments(name)),
+        "endpoint": endpoint.route,
+        "final": endpoint.finality.value,
+    }
+    for parameter in endpoint.parameters_of(Role.SUBJECT):
+        row["subjects_per_request"] = parameter.batch_limit(LIMITS)
+    for parameter in endpoint.parameters_of(Role.RANGE, Role.UNITS):
+        column = parameter.rows_column
+        if column is not None:
+            row["unit"] = column.unit or column.name.partition("_")[0]
+        elif "since" in parameter.arguments():
+            row["unit"] = "slot"
+        is_listed = parameter.role is Role.UNITS
+        row["units_per_request"] = parameter.batch_limit(LIMITS) if is_listed else parameter.window
+    if endpoint.pagination is not None:
+        row["rows_per_page"] = endpoint.pagination.page_size
+    return row
+
 
 def describe(name: str | Callable[..., Any] | None = None) -> pl.DataFrame:
-    """Describe the frame of a loader, one row per column; without a name, list the loaders.
+    """Describe the frame of a loader, one row per column; without a name, as `loaders`.
 
     Parameters
     ----------
@@ -67,8 +140,7 @@ def describe(name: str | Callable[..., Any] | None = None) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame
-        ``column, type, unit, key, meaning, wire``; or ``loader, rows, route, key, final``. A table
-        of `index` has no ``wire``.
+        ``column, type, unit, key, meaning, wire``. A table of `index` has no ``wire``.
 
     Raises
     ------
@@ -76,23 +148,15 @@ def describe(name: str | Callable[..., Any] | None = None) -> pl.DataFrame:
         The loader does not exist.
     """
     if name is None:
-        return pl.DataFrame(
-            [
-                (
-                    format_loader_name(name),
-                    format_grain(e.table),
-                    e.route,
-                    ", ".join(e.table.key()),
-                    e.finality.value,
-                )
-                for name, e in ENDPOINTS_BY_NAME.items()
-            ],
-            schema=["loader", "rows", "route", "key", "final"],
-            orient="row",
-        )
+        return loaders()
     if not isinstance(name, str):
         name = read_loader_name(name)
     endpoint_name = name.replace("-", "_").replace("load_", "", 1)
+    if endpoint_name == "chart":
+        raise UsageError(
+            "load_chart returns an image, which has no columns",
+            hint="help(bf.load_chart) describes it",
+        )
     if endpoint_name not in ENDPOINTS_BY_NAME:
         for table in find_index_tables():
             if table.table_name == endpoint_name:
@@ -101,7 +165,7 @@ def describe(name: str | Callable[..., Any] | None = None) -> pl.DataFrame:
         raise UsageError(
             f"loader {name!r} does not exist"
             + (f"; did you mean {similar[0]!r}?" if similar else ""),
-            hint="bf.describe() lists all loaders",
+            hint="bf.loaders() lists all loaders",
         )
     return ENDPOINTS_BY_NAME[endpoint_name].table.describe()
 
@@ -127,14 +191,17 @@ def format_loader_name(name: str) -> str:
 
 def format_call(name: str) -> str:
     """Return the call of a loader: its own arguments and their defaults, without `OPTIONS`."""
-    module, endpoint_name = (v2, name[3:]) if name.startswith("v2.") else (v1, name)
-    signature = inspect.signature(getattr(module, f"load_{endpoint_name}"))
     arguments = [
-        parameter.replace(annotation=parameter.empty)
-        for parameter in signature.parameters.values()
-        if parameter.name not in OPTIONS
+        parameter.replace(annotation=parameter.empty) for parameter in find_arguments(name).values()
     ]
     return f"{format_loader_name(name)}{inspect.Signature(arguments)}"
+
+
+def find_arguments(name: str) -> dict[str, inspect.Parameter]:
+    """Return the arguments of a loader without `OPTIONS`, by name."""
+    module, endpoint_name = (v2, name[3:]) if name.startswith("v2.") else (v1, name)
+    parameters = inspect.signature(getattr(module, f"load_{endpoint_name}")).parameters
+    return {each: value for each, value in parameters.items() if each not in OPTIONS}
 
 
 def format_grain(table: type[Table]) -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 import pytest
 
 import beaconframes as bf
+from beaconframes.dictionary import ENDPOINTS_BY_NAME, format_loader_name
 
 SNAPSHOT = Path(__file__).with_name("public_api.json")
 NAMESPACES = ("v2", "analysis", "plot", "interactive", "wall")
@@ -94,8 +95,8 @@ def public_api():
         import_namesakes(module)
         for name in module.__all__:
             lines |= describe_name(f"{namespace}.{name}", getattr(module, name))
-    for loader in bf.describe()["loader"]:
-        del lines[loader]
+    for endpoint_name in ENDPOINTS_BY_NAME:
+        del lines[format_loader_name(endpoint_name)]
     for name, found in inspect.getmembers(bf.errors, inspect.isclass):
         if issubclass(found, bf.BeaconframesError):
             lines |= describe_class(f"errors.{name}", found)

@@ -250,3 +250,44 @@ def test_a_misspelt_loader_gets_a_suggestion():
         bf.describe(bf.plan)
     with pytest.raises(errors.UsageError, match=r"^5 is not a loader\. "):
         bf.describe(5)
+    with pytest.raises(errors.UsageError, match=r"load_chart returns an image"):
+        bf.describe(bf.load_chart)
+
+
+def test_loaders_lists_every_loader_of_v1_and_v2_once():
+    """Step 12, 8: whatever is public and begins with `load_` has a row, and no other name."""
+    public = [name for name in bf.__all__ if name.startswith("load_")]
+    public += [f"v2.{name}" for name in bf.v2.__all__ if name.startswith("load_")]
+
+    listed = bf.loaders()
+
+    assert sorted(listed["loader"]) == sorted(public)
+    assert bf.describe().equals(listed)
+    assert listed.null_count().select("rows", "arguments", "endpoint", "final").row(0) == (0,) * 4
+
+
+def test_loaders_states_what_one_request_returns():
+    """Spec, sections 4 and 8: 100 validators and 100 epochs; on V2, 10 rows of one epoch."""
+    figures = ["unit", "subjects_per_request", "units_per_request", "rows_per_page"]
+    expected = {
+        "load_validators": (None, 100, None, None),
+        "load_income_history": ("epoch", 100, 100, None),
+        "load_validator_stats": ("day", 1, None, None),
+        "load_withdrawal_credentials": (None, 1, None, 200),
+        "load_epoch_slots": ("epoch", None, 1, None),
+        "load_execution_blocks": ("block", None, 100, None),
+        "load_gas_fees": (None, None, None, None),
+        "v2.load_rewards": ("epoch", 100, 1, 10),
+        "v2.load_attestation_slots": ("slot", 100, None, 10),
+        "v2.load_block": ("block", None, 1, None),
+    }
+
+    listed = {row["loader"]: row for row in bf.loaders().iter_rows(named=True)}
+
+    for loader, values in expected.items():
+        assert tuple(listed[loader][name] for name in figures) == values
+    income = listed["load_income_history"]
+    assert income["arguments"] == "validators, since, until"
+    assert income["key"] == "validator_index, epoch"
+    assert income["rows"].startswith("Income. One row per validator per epoch.")
+    assert income["endpoint"] == "GET /api/v1/validator/{validators}/incomedetailhistory"

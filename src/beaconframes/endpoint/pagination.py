@@ -54,6 +54,11 @@ class Pages(Parameter):
     role = Role.PAGE
     may_shift = True
 
+    @property
+    def page_size(self) -> int | None:
+        """Return how many records one page has at most."""
+        return self.at_most
+
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the first page."""
         return [Batch({"offset": "0", "limit": str(self.at_most)})]
@@ -104,6 +109,11 @@ class Cursor(Parameter):
     sized: bool = True
 
     role = Role.PAGE
+
+    @property
+    def page_size(self) -> int | None:
+        """Return how many records one page has at most; None if that is not documented."""
+        return PAGE_SIZE if self.sized else None
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the first page."""

@@ -180,6 +180,11 @@ class Parameter:
         """Return how many consecutive units one request covers; None for any number."""
         return None
 
+    @property
+    def page_size(self) -> int | None:
+        """Return how many records one page has at most; None if there are no pages."""
+        return None
+
     def batch_limit(self, chain_head: ChainHead) -> int:
         """Return how many subjects one request may name."""
         return 1
