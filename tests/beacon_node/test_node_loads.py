@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ from beaconframes.errors import (
     RequestTimeout,
     UsageError,
 )
+from beaconframes.fetch import progress
 from beaconframes.http import retry
 
 from ..support.beacon_node_faults import Fault, PrunedStates
@@ -87,7 +89,7 @@ def test_ctrl_c_keeps_stored_epochs(stub):
         fault.action = lambda: None
         signal.pthread_kill(main, signal.SIGINT)
 
-    fault = NoBlocksFrom(7 * 8, interrupt, pause=20)
+    fault = NoBlocksFrom(8 * 8, interrupt, pause=20)
     stub.faults.append(fault)
     with bf.node(stub.url, store=False) as node:
         with pytest.raises(
@@ -218,3 +220,17 @@ def test_quota_store_and_pickling(stub, tmp_path):
             pickle.dumps(node)
     with bf.node(stub.url, store=False), pytest.raises(ConfigError, match="has no store"):
         bf.store()
+
+
+def test_progress_counts_epochs_of_the_node(stub, monkeypatch, capsys):
+    """The bar has the epochs and the requests of the node; stored epochs show nothing."""
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(progress, "REFRESH_INTERVAL", 0.01)
+    with bf.node(stub.url, store=False, progress=True):
+        bf.load_balance_history([1], since=3, until=4)
+        shown = capsys.readouterr().err
+        assert re.search(r"balance_history: +\d+%.* [012]/2 \[", shown)
+        assert "2/2" in [line for line in shown.split("\r") if "balance" in line][-1]
+        assert "37 requests" in shown
+        bf.load_balance_history([1], since=3, until=4)
+        assert "" == capsys.readouterr().err

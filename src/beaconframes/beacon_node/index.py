@@ -142,7 +142,12 @@ def write_epochs(
     chain = builders[0].reader.spec.chain
     with closing(run_tasks(builders, tasks, executor)) as results:
         for task, result in results:
-            store_epoch(dataset, chain, task, result)
+            try:
+                store_epoch(dataset, chain, task, result)
+            except BaseException:
+                for builder in builders:
+                    builder.reader.cancel()
+                raise
             yield task
 
 

@@ -32,6 +32,7 @@ from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.state_tables import read_validators
 from beaconframes.endpoint import Head
 from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded
+from beaconframes.fetch.progress import PROGRESS
 from beaconframes.fetch.source import ApiSource, RequestEstimate
 
 if TYPE_CHECKING:
@@ -111,6 +112,9 @@ class GrowingIndex:
                     f"adds up to {MAX_EPOCHS:,}",
                     hint=INDEX_HINT,
                 )
+            if (progress := PROGRESS.get()) is not None:
+                before = self.node.request_count
+                progress.expect_epochs(len(tasks), lambda: self.node.request_count - before)
             is_changed = bool(tasks or needs.derived or needs.tables & {*READINGS, *DEPOSITS})
             if tasks:
                 self._write(status, tasks, chosen)
@@ -187,22 +191,28 @@ class GrowingIndex:
         # Before the first commit, so that an interrupted load leaves no row as final.
         self.chain_index.mark_unsettled(status.settled_epoch, max(task.epoch for task in tasks))
         reader = self.node.open_reader(status, validators)
-        stored = 0
+        stored, progress = 0, PROGRESS.get()
         try:
             amounts = self.node.open_amounts(reader, validators)
             with closing(self.chain_index.write([EpochBuilder(reader, amounts)], tasks)) as written:
-                for _ in written:
-                    stored += 1
+                try:
+                    for _ in written:
+                        stored += 1
+                        if progress is not None:
+                            progress.count_epoch()
+                except BaseException:
+                    reader.cancel()
+                    raise
         except (BeaconframesError, KeyboardInterrupt) as error:
             self.node.close()
             self._refresh_server()
-            progress = (
+            state = (
                 f"node {self.node.url}, epoch {tasks[stored].epoch}: {stored:,} of {len(tasks):,} "
                 "epochs of this load are stored"
             )
             if isinstance(error, KeyboardInterrupt):
-                raise KeyboardInterrupt(f"{progress}. {CONTINUE_HINT}") from None
-            error.message = f"{error.message} ({progress})"
+                raise KeyboardInterrupt(f"{state}. {CONTINUE_HINT}") from None
+            error.message = f"{error.message} ({state})"
             error.hint = f"{error.hint}. {CONTINUE_HINT}" if error.hint else CONTINUE_HINT
             raise
         finally:

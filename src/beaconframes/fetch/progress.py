@@ -1,4 +1,4 @@
-"""Progress of a load: requests, rows and remaining time, shown when it takes over a second."""
+"""Progress of a load: requests or epochs, rows and remaining time, shown after a second."""
 
 from __future__ import annotations
 
@@ -27,26 +27,42 @@ REFRESH_INTERVAL = 0.2
 
 
 class Progress:
-    """Counts the requests and rows of one load, from any thread."""
+    """Counts the requests and rows of one load, from any thread; for a node, its epochs."""
 
     def __init__(self) -> None:
-        self.requests = 0
-        """Successful requests."""
+        self.unit = "requests"
+        self.finished = 0
+        """Successful requests, or stored epochs."""
         self.rows = 0
         self.expected: int | None = 0
-        """Planned requests; None while the number of pages is not known."""
+        """Planned requests or epochs; None while the number of pages is not known."""
+        self.count_sent: Callable[[], int] | None = None
+        """Returns the requests sent for the epochs."""
         self.started_at = time.monotonic()
         self._lock = threading.Lock()
 
     def expect(self, requests: int | None) -> None:
         """Add planned *requests*; None if their number is not known."""
+        if self.unit != "requests":
+            return
         is_known = self.expected is not None and requests is not None
         self.expected = (self.expected or 0) + (requests or 0) if is_known else None
 
     def count_request(self) -> None:
-        """Count one request."""
+        """Count one request, unless epochs are counted."""
         with self._lock:
-            self.requests += 1
+            self.finished += self.unit == "requests"
+
+    def expect_epochs(self, epochs: int, count_sent: Callable[[], int]) -> None:
+        """Add planned *epochs*, and count these instead of requests."""
+        if self.unit != "epochs":
+            self.unit, self.finished, self.expected = "epochs", 0, 0
+        self.expected = (self.expected or 0) + epochs
+        self.count_sent = count_sent
+
+    def count_epoch(self) -> None:
+        """Count one stored epoch."""
+        self.finished += 1
 
     @property
     def seconds(self) -> float:
@@ -132,31 +148,35 @@ class ProgressBar:
 
     def _draw(self) -> None:
         # Without requests all rows come from the store, and there is no progress to show.
-        while not (self._progress.expected or self._progress.requests):
+        while not (self._progress.expected or self._progress.finished):
             if self._finished.wait(REFRESH_INTERVAL):
                 return
         progress = self._progress
-        bar = new_bar(self._name, progress.expected)
+        bar = new_bar(self._name, progress.expected, progress.unit)
         # The load started before the bar.
         start = bar.start_t - progress.seconds
         while True:
             is_finished = self._finished.wait(REFRESH_INTERVAL)
             total = progress.expected
             if is_finished and self._succeeded and total is not None:
-                total = progress.requests
+                total = progress.finished
             if total != bar.total:
                 bar.reset(total)
-            bar.n, bar.start_t = progress.requests, start
-            bar.set_postfix_str(postfix(progress.rows, self._requests_left()), refresh=False)
+            bar.n, bar.start_t = progress.finished, start
+            figures = postfix(progress.rows, self._requests_left(), progress.count_sent)
+            bar.set_postfix_str(figures, refresh=False)
             bar.refresh()
             if is_finished:
                 break
         bar.close()
 
 
-def postfix(rows: int, requests_left: int | None) -> str:
+def postfix(
+    rows: int, requests_left: int | None, count_sent: Callable[[], int] | None = None
+) -> str:
     """Return the figures after the bar."""
-    parts = [f"{rows:,} rows"] if rows else []
+    parts = [] if count_sent is None else [f"{count_sent():,} requests"]
+    parts += [f"{rows:,} rows"] if rows else []
     if requests_left is not None:
         parts.append(f"{requests_left:,} requests left this month")
     return ", ".join(parts)
