@@ -27,6 +27,11 @@ SYNC_COMMITTEE: Final = "/eth/v1/beacon/states/{state_id}/sync_committees"
 PROPOSERS: Final = "/eth/v1/validator/duties/proposer/{epoch}"
 REWARDS: Final = "/eth/v1/beacon/rewards/attestations/{epoch}"
 
+BLOCK_REWARDS: Final = "/eth/v1/beacon/rewards/blocks/{block_id}"
+SYNC_REWARDS: Final = "/eth/v1/beacon/rewards/sync_committee/{block_id}"
+BY_SLOT: Final = {BLOCK, BLOCK_REWARDS, SYNC_REWARDS}
+"""Routes with one request per slot."""
+
 ASSUMED_BLOCK: Final = 280_000
 """Bytes of a block of mainnet as JSON, until a block was received."""
 STATE_BYTES: Final = 145
@@ -34,14 +39,13 @@ STATE_BYTES: Final = 145
 RECORD_BYTES: Final = {VALIDATORS: 600, REWARDS: 115}
 """Bytes by validator of responses with one record for each."""
 
-SEAT_BYTES: Final = 12
+SEAT_BYTES: Final = 45
 
 EXECUTION_TABLES: Final = {"income_history", "execution_blocks"}
 MORE_ROUTES: Final = (
     "blocks of the validators and their slots in a sync committee need one more request each, and "
     "balances that rewards do not explain need the blocks of their epoch"
 )
-MORE_STATES: Final = "epochs that are read at the same time may request a state twice"
 MORE_HEADERS: Final = "slots without a block may need one more request each"
 
 GENESIS: Final = -1
@@ -63,7 +67,7 @@ class LoadEstimate:
         *registry* is the number of all validators, None if it is unknown.
         """
         self._node, self._spec = node, node.spec
-        self._source = node.find_source(validators)
+        self._source, self._is_chosen = node.find_source(validators), validators is not None
         self._record_count = registry
         if self._source == ROUTES and validators is not None:
             self._record_count = len(validators)
@@ -71,18 +75,17 @@ class LoadEstimate:
         self._last = (head_slot + 1) // node.spec.slots_per_epoch - 1
         self._epochs: dict[str, set[int]] = {}
         self._may_be_more: dict[str, None] = {}
+        self._may_be_less: dict[str, None] = {}
 
     def build(self, tasks: Iterable[EpochTask]) -> RequestEstimate:
         """Return the estimate for *tasks*."""
-        for number, task in enumerate(tasks):
+        for task in tasks:
             self._add_task(task.epoch, set(task.tables))
-            if number and STATE in self._epochs:
-                self._may_be_more[MORE_STATES] = None
         slots = self._spec.slots_per_epoch
         counts = {route: len(epochs) for route, epochs in self._epochs.items()}
-        if BLOCK in counts:
-            ends = [min((n + 1) * slots - 1, self._head_slot) for n in self._epochs[BLOCK]]
-            counts[BLOCK] = sum(end % slots + 1 for end in ends)
+        for route in BY_SLOT & counts.keys():
+            ends = [min((n + 1) * slots - 1, self._head_slot) for n in self._epochs[route]]
+            counts[route] = sum(end % slots + 1 for end in ends)
         remarks: list[str] = []
         sizes = {route: self._find_size(route, remarks) for route in counts}
         byte_count = None
@@ -92,6 +95,7 @@ class LoadEstimate:
         return RequestEstimate(
             requests,
             tuple(self._may_be_more),
+            tuple(self._may_be_less),
             byte_count=byte_count,
             seconds=self._estimate_seconds(counts),
             remarks=tuple(remarks),
@@ -113,7 +117,7 @@ class LoadEstimate:
         if route == STATE and records is not None:
             remarks.append(f"a state has {STATE_BYTES} bytes per validator")
             return STATE_BYTES * records
-        if route == SYNC_COMMITTEE:
+        if route in {SYNC_COMMITTEE, SYNC_REWARDS}:
             return SEAT_BYTES * self._spec.sync_committee_size
         remarks.append(f"the size of {route} is unknown")
         return None
@@ -156,7 +160,13 @@ class LoadEstimate:
             if epoch == 0:
                 self._epochs[STATE].add(GENESIS)
         elif self._source == ROUTES:
-            self._may_be_more[MORE_ROUTES] = None
+            if self._is_chosen:
+                self._may_be_more[MORE_ROUTES] = None
+            else:
+                self._may_be_less["slots without a block need fewer requests"] = None
+                for route in BY_SLOT:
+                    self._add(route, epoch, last)
+                self._add_sync_committee(epoch)
             self._add(VALIDATORS, epoch - 1, max(last, epoch + 1))
             self._add(REWARDS, epoch - VERIFIED_LATER, epoch)
             self._add(PROPOSERS, epoch - 1, last)

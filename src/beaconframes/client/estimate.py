@@ -134,6 +134,7 @@ def estimate_requests(
         stored_rows=None if found.has_stored else 0,
         requests_without_store=found.requests if without_store is None else without_store,
         may_be_more=found.may_be_more,
+        may_be_less=found.may_be_less,
         head_first=served if served.needs_head(calls) else None,
         transfer=found,
     )

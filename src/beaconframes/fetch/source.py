@@ -57,6 +57,7 @@ class RequestEstimate:
 
     requests: int
     may_be_more: tuple[str, ...] = ()
+    may_be_less: tuple[str, ...] = ()
     requests_without_store: int | None = None
     has_stored: bool = False
     byte_count: int | None = None
