@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import polars as pl
@@ -257,13 +257,14 @@ class Local(Server):
         dataset: Dataset,
         *,
         store: bool | str | os.PathLike[str] | None = None,
+        frame: Literal["polars", "pandas"] | None = None,
         keys: Mapping[str, Tier] | Collection[str] = (),
         wire: Wire = "spec",
         **options: Unpack[ServerOptions],
     ) -> None:
         """Serve *dataset*, let loaders use it, and store what they load if *store* is set.
 
-        Loaders send the first of the *keys*.
+        Loaders return frames of the kind *frame*, and send the first of the *keys*.
         """
         super().__init__(dataset, keys=keys, wire=wire, **options)
         chain, clock = self.service.chain, self.service.views.clock
@@ -272,7 +273,9 @@ class Local(Server):
             may_change = self.service.views.may_change
             head = (lambda: self.service.head) if may_change else self.service.head
         key = next(iter(keys), ANY_KEY if wire == "public" else None)
-        self.explorer = Explorer(self.url, api_key=key, chain=chain, head=head, store=False)
+        self.explorer = Explorer(
+            self.url, api_key=key, chain=chain, frame=frame, head=head, store=False
+        )
         self.explorer.clock = clock
         self.explorer.source.stated_headers.update(self.service.headers)
         settings = current_settings(store=store)
@@ -306,6 +309,7 @@ def local(
     dataset: str | os.PathLike[str] | Dataset | None = None,
     *,
     store: bool | str | os.PathLike[str] | None = None,
+    frame: Literal["polars", "pandas"] | None = None,
     keys: Mapping[str, Tier] | Collection[str] = (),
     wire: Wire = "spec",
     rate: int | None = None,
@@ -335,6 +339,8 @@ def local(
         Whether to store loaded rows, as for a remote explorer: True, or the folder of the store.
         Each dataset has its own store, which later explorers of the same dataset use again.
         By default nothing is stored, because local requests are fast.
+    frame
+        ``"polars"`` or ``"pandas"``: the kind of frame that loaders return.
     keys
         API keys and their tiers, for example ``{"k": "free"}``, to try the limits of a tier.
         Loaders send the first one.
@@ -371,6 +377,7 @@ def local(
     return Local(
         dataset,
         store=store,
+        frame=frame,
         keys=keys,
         wire=wire,
         rate=rate,
