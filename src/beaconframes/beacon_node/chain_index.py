@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.beacon_node.derived_tables import write_derived_tables
 from beaconframes.beacon_node.index import compute_coverage, write_epochs
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, find_tasks
 from beaconframes.beacon_node.state_tables import (
@@ -15,7 +16,7 @@ from beaconframes.beacon_node.state_tables import (
 )
 from beaconframes.consensus.spec import is_since
 from beaconframes.dataset import Dataset
-from beaconframes.derive import ChainTables, Coverage, derive_tables
+from beaconframes.derive import ChainTables, Coverage
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.chain_metadata import describe_chain
 from beaconframes.errors import DatasetError, UsageError
@@ -213,14 +214,9 @@ class ChainIndex:
         self.dataset.replace_tables(tables, facts)
 
     def derive(self) -> None:
-        """Replace the tables that follow from others."""
+        """Write the tables that follow from others."""
         data = ChainTables(self.dataset, self.chain, self._head(), self.get_coverage())
-        tables: dict[str, pl.DataFrame] = {}
-        for table, rows in derive_tables(data):
-            name = table.table_name
-            if name not in INDEXED_TABLES:
-                tables[name] = tables[name].vstack(rows) if name in tables else rows
-        self.dataset.replace_tables(tables)
+        write_derived_tables(self.dataset, data)
 
     def get_coverage(self) -> Coverage:
         """Return the epochs and the validators of which all rows are stored."""

@@ -20,7 +20,7 @@ from beaconframes.dataset.coverage import MAX_UNIT, PRUNE_MARK, CoveredTables, s
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 SEGMENTS_PER_READ = 2
 """New segments that `compact` writes per read of the old segments."""
+
+SMALL_SEGMENT = 16_384
+"""Rows below which `extend_tables` writes a segment again, together with new rows."""
 
 RETIRED = "_retired"
 RETIREMENT_SECONDS = 3_600.0
@@ -75,6 +78,30 @@ class MaintainedTables(CoveredTables):
                 retire_segments(writer.connection, ledger.get_segments(writer.connection, name))
                 writer.drop_table(name)
                 writer.add(name, rows)
+            writer.set_meta(facts or {})
+
+    def extend_tables(
+        self,
+        starts: Mapping[str, tuple[str, int]],
+        rows: Iterable[tuple[str, pl.DataFrame]],
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Replace the end of some tables by other *rows*, and entries of ``meta``, in one commit.
+
+        *starts* has a column and its first number that is replaced, for each table; *rows* are
+        frames of these tables. Small segments become one, so that many short ends are not as many
+        files.
+        """
+        with self.writing() as writer:
+            for name, (column, first) in starts.items():
+                for segment in ledger.get_segments(writer.connection, name):
+                    is_cut = segment.may_contain({column: (first, MAX_UNIT)})
+                    if is_cut or segment.rows < SMALL_SEGMENT:
+                        rest = scan_segments(self.path, [segment]).filter(pl.col(column) < first)
+                        retire_segments(writer.connection, [segment])
+                        writer.add(name, rest.collect())
+            for name, frame in rows:
+                writer.add(name, frame)
             writer.set_meta(facts or {})
 
     def prune(

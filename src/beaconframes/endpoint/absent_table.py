@@ -18,7 +18,7 @@ ABSENT_TABLE_HEADER = "x-beaconframes-absent-table"
 DatasetKind: TypeAlias = Literal["dataset", "export", "simulation", "partial", "short"]
 
 EXECUTION_TABLES = frozenset(
-    {"deposit_origin", "deposits", "execution_blocks", "execution_performance"}
+    {"deposit_origin", "deposits", "execution_blocks", "execution_performance", "yield_index"}
 )
 """Tables that follow from the execution layer."""
 

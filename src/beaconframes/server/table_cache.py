@@ -13,6 +13,7 @@ from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Role
 from beaconframes.endpoint.absent_table import DAY_TABLES, AbsentTable, TableAbsent
 from beaconframes.server.row_index import NumberIndex, Window
+from beaconframes.v1.validator_stats import ValidatorStats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -188,7 +189,9 @@ class TableCache:
         if not self.has(name):
             raise TableAbsent(AbsentTable(name, self._kind))
         if name in DAY_TABLES and self._kind == "dataset" and not self._table_sizes[name].rows:
-            raise TableAbsent(AbsentTable(name, "short"))
+            days = self._table_sizes.get(ValidatorStats.table_name)
+            # Without priority fees there is no yield index, however long the chain is.
+            raise TableAbsent(AbsentTable(name, self._kind if days and days.rows else "short"))
 
     def _get_window(
         self, endpoint: Endpoint, subject: Parameter, fields: Fields, view: View
