@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.beacon_node.derived_tables import write_derived_tables
-from beaconframes.beacon_node.index import compute_coverage, write_epochs
+from beaconframes.beacon_node.index import compact_rest, compute_coverage, write_epochs
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, find_tasks
 from beaconframes.beacon_node.state_tables import (
     build_latest_state,
@@ -131,6 +131,11 @@ class ChainIndex:
     ) -> Generator[EpochTask]:
         """Write the tables of each task in one commit, and yield it."""
         return write_epochs(self.dataset, builders, tasks, executor)
+
+    def compact(self, epochs: range) -> None:
+        """Compact the days of *epochs* that are not complete yet."""
+        if epochs:
+            compact_rest(self.dataset, self.chain, epochs)
 
     def create_tables(self, names: Iterable[str], *, chosen: bool) -> bool:
         """Create tables that do not exist, without rows, and return whether any was created."""

@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 WORKERS = 2
 """Epochs that are read at the same time, without an executor of the caller."""
+GROUP = 15
+"""Epochs in a row that are compacted together, before the day that they belong to."""
+COMPACTED = tuple(
+    name for name, indexed in INDEXED_TABLES.items()
+    if indexed.by_validator and indexed.unit == "epoch" and indexed.table.key()[0] != "epoch"
+)  # fmt: skip
+"""The tables with rows of each validator in each epoch."""
 EPOCHS_PER_RUN = 4
 """Epochs in a row that another process or another node builds: neighbours share states and blocks.
 
@@ -144,6 +151,7 @@ def write_epochs(
         for task, result in results:
             try:
                 store_epoch(dataset, chain, task, result)
+                compact_before(dataset, chain, task.epoch + 1)
             except BaseException:
                 for builder in builders:
                     builder.reader.cancel()
@@ -170,6 +178,41 @@ def store_epoch(dataset: Dataset, chain: Chain, task: EpochTask, result: EpochRe
                 [WHOLE_CHAIN] if grid.subject is None else [str(v) for v in task.validators or ()]
             )
             writer.add_covered(name, rows, grid, dict.fromkeys(subjects, ((first, last),)))
+
+
+def compact_before(dataset: Dataset, chain: Chain, epoch: int) -> None:
+    """Compact the group of epochs, and the day, that end before *epoch*."""
+    size = chain.epochs_per_day
+    first = (epoch - 1) // size * size
+    if (epoch - first) % GROUP == 0 or epoch == first + size:
+        # First in groups: a read then does not have to look into each epoch of a day.
+        start = first + (epoch - 1 - first) // GROUP * GROUP
+        compact_epochs(dataset, start, epoch - 1, at_least=2)
+    if epoch == first + size:
+        compact_epochs(dataset, first, epoch - 1, at_least=2)
+
+
+def compact_rest(dataset: Dataset, chain: Chain, epochs: range) -> None:
+    """Compact the days of *epochs* that are not complete, or whose compaction was interrupted."""
+    size = chain.epochs_per_day
+    for day in range(epochs.start // size, (epochs.stop - 1) // size + 1):
+        compact_epochs(dataset, day * size, (day + 1) * size - 1, at_least=GROUP)
+
+
+def compact_epochs(dataset: Dataset, first: int, last: int, *, at_least: int) -> None:
+    """Sort the rows of the largest tables by validator, from the *first* to the *last* epoch.
+
+    Without it, one validator's rows would be in the files of each epoch. If they are in less than
+    *at_least* files, these are left as they are.
+    """
+    for name in COMPACTED:
+        inside = [
+            segment
+            for segment in dataset.segments(name)
+            if segment.rows and segment.is_within("epoch", [(first, last)])
+        ]
+        if len({segment.ranges["epoch"] for segment in inside}) >= at_least:
+            dataset.compact(name, first=first, last=last)
 
 
 def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:

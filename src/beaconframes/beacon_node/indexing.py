@@ -138,6 +138,7 @@ def index(
             Indexer(connection, status, Path(folder), chosen, tables, others=others)
         )
         indexer.write(status, epochs, executor=executor, on_epoch=on_epoch, stop=stop)
+        indexer.chain_index.compact(epochs)
         indexer.write_head()
         return indexer.chain_index.coverage()
 

@@ -287,13 +287,16 @@ def set_meta(connection: LedgerConnection, facts: Mapping[str, Any]) -> None:
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
 
-def get_segments(connection: LedgerConnection, table: str | None = None) -> list[Segment]:
-    """Return the segments of one table, or of all, in the order of writing."""
+def get_segments(
+    connection: LedgerConnection, table: str | None = None, *, limit: int = -1
+) -> list[Segment]:
+    """Return the segments of one table, or of all, in the order of writing; at most *limit*."""
+    condition = "" if table is None else "WHERE table_name = :table"
     with translate_errors(connection.folder):
         entries = connection.execute(
-            "SELECT table_name, path, rows, bytes, sha256, ranges FROM segments"
-            " WHERE :table IS NULL OR table_name = :table ORDER BY number",
-            {"table": table},
+            "SELECT table_name, path, rows, bytes, sha256, ranges FROM segments"  # noqa: S608 - a constant
+            f" {condition} ORDER BY number LIMIT :limit",
+            {"table": table, "limit": limit},
         )
         return [
             Segment(

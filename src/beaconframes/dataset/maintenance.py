@@ -59,15 +59,16 @@ class MaintainedTables(CoveredTables):
     def verify(self) -> list[Damage]:
         """Return the damaged segments."""
 
-    def compact(self, table: str | None = None) -> None:
+    def compact(self, table: str | None = None, *, first: int = 0, last: int = MAX_UNIT) -> None:
         """Rewrite one table with coverage, or all of them, in large segments sorted by key.
 
-        Memory holds two segments at a time. The old files stay readable for an hour.
+        Of the segments, those are rewritten whose units are all from *first* to *last*. Memory
+        holds two segments at a time. The old files stay readable for an hour.
         """
         for name, grid in self.grids().items():
             if table in (None, name):
                 with self.writing() as writer:
-                    compact(self.path, writer, name, grid)
+                    compact(self.path, writer, name, grid, first, last)
 
     def replace_tables(
         self, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any] | None = None
@@ -174,9 +175,16 @@ def delete_unlisted(folder: Path, listed: Collection[str]) -> None:
                 file.unlink(missing_ok=True)
 
 
-def compact(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
-    """Rewrite *table* in large sorted segments, from the first small or overlapping one."""
+def compact(
+    folder: Path, writer: Writer, table: str, grid: Grid, first: int = 0, last: int = MAX_UNIT
+) -> None:
+    """Rewrite segments of *table* as large sorted ones, from the first small or overlapping one.
+
+    Only segments take part whose units are all from *first* to *last*.
+    """
     ordered = [s for s in ledger.get_segments(writer.connection, table) if s.rows]
+    if (first, last) != (0, MAX_UNIT):
+        ordered = [s for s in ordered if s.is_within(grid.unit, [(first, last)])]
     ordered.sort(key=lambda segment: sort_key(segment, grid))
     rewritten = ordered[count_compacted(ordered, grid) :]
     if len(rewritten) <= 1:
@@ -188,8 +196,8 @@ def compact(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
         batch = parts[start : start + SEGMENTS_PER_READ]
         low, high = batch[0][0], batch[-1][1]
         frame = rows.filter(pl.col(grid.key[0]).is_between(low, high)).collect()
-        for first, last in batch:
-            inside = pl.col(grid.key[0]).is_between(first, last)
+        for lowest, highest in batch:
+            inside = pl.col(grid.key[0]).is_between(lowest, highest)
             writer.add_segment(table, frame.filter(inside))
     writer.add_segment(table, rows.filter(pl.col(grid.key[0]).is_null()).collect())
 
@@ -207,7 +215,8 @@ def count_compacted(ordered: list[Segment], grid: Grid) -> int:
 
 def split_key_ranges(rows: pl.LazyFrame, key: str) -> list[tuple[Any, Any]]:
     """Return ranges of *key* that each fill a segment."""
-    counts = rows.select(pl.col(key).drop_nulls()).group_by(key).len().sort(key).collect()
+    grouped = rows.select(pl.col(key).drop_nulls()).group_by(key).len().sort(key)
+    counts = grouped.collect(engine="streaming")
     found: list[list[Any]] = []
     height = 0
     for value, count in counts.iter_rows():

@@ -135,7 +135,7 @@ class Writer:
 
     def has_table(self, table: str) -> bool:
         """Return whether the table exists, or will exist after this commit."""
-        return table in self._schemas or bool(self._segments(table))
+        return table in self._schemas or bool(self._segments(table, limit=1))
 
     def set_meta(self, facts: Mapping[str, Any]) -> None:
         """Set entries of ``meta`` in this commit."""
@@ -145,13 +145,15 @@ class Writer:
         """Write the buffered rows; called at the end of ``Dataset.writing``."""
         for table, buffer in self._buffers.items():
             # An empty table stores its columns in an empty segment.
-            if buffer.rows or not self._segments(table):
+            if buffer.rows or not self._segments(table, limit=1):
                 self._write(table, buffer.take_all())
 
     def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:
         if table not in self._schemas:
-            listed = self._segments(table)
+            listed = self._segments(table, limit=1)
             schema = read_schema(self._folder, listed) if listed else frame.schema
+            if schema is None:  # The first segment is damaged.
+                schema = read_schema(self._folder, self._segments(table))
             if schema is None:
                 raise DatasetError(
                     f"no segment of table {table} in {self._folder} can be read",
@@ -160,8 +162,8 @@ class Writer:
             self._schemas[table] = schema
         return self._schemas[table]
 
-    def _segments(self, table: str) -> list[Segment]:
-        return ledger.get_segments(self.connection, table)
+    def _segments(self, table: str, limit: int = -1) -> list[Segment]:
+        return ledger.get_segments(self.connection, table, limit=limit)
 
     def _write(self, table: str, rows: pl.DataFrame) -> None:
         grid = self._grids.get(table)
