@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import click
 import numpy as np
 import polars as pl
 import pytest
@@ -64,6 +65,33 @@ def test_every_chart_has_a_command_with_its_arguments():
         assert len(set(names)) == len(names)
         assert {name for name, _ in plots.list_chart_arguments(chart)} <= set(names)
         assert "out" in names
+
+
+def test_the_help_of_a_chart_lists_the_choices_of_its_options(run):
+    """Step 12, 8: --every, --unit, --by and the like; another value is an error with the list."""
+    choices = {
+        f"{chart} {option.opts[0]}": list(option.type.choices)
+        for chart in plots.CHARTS
+        for option in plots.build_command(chart).params
+        if isinstance(option.type, click.Choice)
+    }
+    texts = [
+        option
+        for chart in plots.CHARTS
+        for option in plots.build_command(chart).params
+        if isinstance(option.default, str) and not isinstance(option.type, click.Choice)
+    ]
+
+    assert ["epoch", "day", "week", "month"] == choices["income --every"]
+    assert ["eth", "gwei", "wei"] == choices["gas-fees --unit"]
+    assert ["total", "validator"] == choices["balances --by"]
+    assert ["slot", "epoch"] == choices["sync-participation --every"]
+    assert ["color", "age", "overwrites", "territory"] == choices["wall --show"]
+    assert [] == texts
+    assert "--by [total|component|validator]" in run("plot", "income", "--help").stdout
+    invalid = run("plot", "income", "x.parquet", "--every", "year", "--out", "x.png")
+    assert (2, 1) == (invalid.exit_code, invalid.stderr.count("\n"))
+    assert "'epoch', 'day', 'week', 'month'" in invalid.stderr
 
 
 LONG = pytest.mark.long

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import TYPE_CHECKING, Any
+from functools import reduce
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -49,6 +50,19 @@ SECOND_FRAMES = {
     "balances": "balance-history",
 }
 """Arguments of charts that are another frame, and the loader of its rows."""
+OPTION_HELP = {
+    "every": "Time of one bar or point.",
+    "unit": "Unit of amounts.",
+    "by": "What has a line or a colour of its own.",
+    "show": "What to draw.",
+    "span": "Time over which income is ranked.",
+    "split": "Draw the consensus and the execution layer separately.",
+    "cumulative": "Draw the sum since the first row.",
+    "late": "Inclusion distance from which an attestation is late, in slots.",
+    "top": "Number of validators.",
+    "background": "Colour of unpainted pixels, such as #ffffff.",
+}
+"""The help of each option that is neither a frame nor a region."""
 NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until")
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
@@ -84,19 +98,38 @@ def list_chart_arguments(chart: str) -> list[tuple[str, Any]]:
     return [(p.name, p.default) for p in parameters if p.name not in NOT_OPTIONS]
 
 
-def build_option(name: str, default: Any) -> click.Option:
-    """Return the option for one argument of a chart."""
+def find_choices(chart: str, argument: str) -> tuple[str, ...]:
+    """Return the values that an argument of *chart* can have; an empty tuple if it has any."""
+    from beaconframes import charts
+    from beaconframes.wall.pixel_map import build_pixel_map
+
+    # This module can resolve its annotations: it validates the values.
+    function = getattr(charts, chart.replace("-", "_"), build_pixel_map)
+    parameter = inspect.signature(function).parameters.get(argument)
+    if parameter is None:
+        return ()
+    first, *rest = str(parameter.annotation).split(".")
+    found = function.__globals__.get(first)
+    return get_args(reduce(lambda owner, name: getattr(owner, name, None), rest, found))
+
+
+def build_option(chart: str, name: str, default: Any) -> click.Option:
+    """Return the option for one argument of *chart*."""
     names = [f"--{name.replace('_', '-')}", name]
     if name in SECOND_FRAMES:
         required = default is inspect.Parameter.empty
         text = f"File of load {SECOND_FRAMES[name]}."
         return click.Option(names, type=FILE, required=required, help=text)
+    text = OPTION_HELP.get(name, "")
     if isinstance(default, bool):
-        return click.Option(names, is_flag=True)
+        return click.Option(names, is_flag=True, help=text)
     if name == "region":
         return click.Option(names, metavar="X1,Y1,X2,Y2", help="Region of the wall.")
-    kind = int if isinstance(default, int) else str
-    return click.Option(names, type=kind, default=default, show_default=default is not None)
+    choices = find_choices(chart, name) if isinstance(default, str) else ()
+    kind = click.Choice(choices) if choices else int if isinstance(default, int) else str
+    return click.Option(
+        names, type=kind, default=default, show_default=default is not None, help=text
+    )
 
 
 def build_command(chart: str) -> click.Command:
@@ -110,7 +143,7 @@ def build_command(chart: str) -> click.Command:
     return click.Command(
         chart,
         params=[
-            *(build_option(name, default) for name, default in arguments),
+            *(build_option(chart, name, default) for name, default in arguments),
             *picture_options(),
             *chart_input.input_options(loader, [name for name, _ in arguments]),
         ],

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Heatmap, Image, Scattergl
     from plotly.graph_objects.layout import Slider
 
-    from beaconframes.wall.pixel_map import PixelMap
+    from beaconframes.wall.pixel_map import PixelMap, Show
     from beaconframes.wall.pixel_writes import Region
 
 _STEPS = 24
@@ -43,7 +43,7 @@ _NARROWEST = 260
 def wall(
     frame: IntoFrame,
     *,
-    show: str = "color",
+    show: Show = "color",
     region: Region | None = None,
     groups: Mapping[str, Iterable[int]] | None = None,
     background: str | None = None,

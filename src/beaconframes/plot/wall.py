@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.pixel_map import PixelMap
+    from beaconframes.wall.pixel_map import PixelMap, Show
     from beaconframes.wall.pixel_writes import Region
 
 
 def wall(
     frame: IntoFrame,
     *,
-    show: str = "color",
+    show: Show = "color",
     region: Region | None = None,
     groups: Mapping[str, Iterable[int]] | None = None,
     background: str | None = None,

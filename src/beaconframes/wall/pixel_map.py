@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from beaconframes.wall.pixel_writes import Region
 
-_SHOWS = ("color", "age", "overwrites", "territory")
+Show: TypeAlias = Literal["color", "age", "overwrites", "territory"]
 _NAMED = tuple(colour for colour in colours.CYCLE if colour != colours.GREY)
 
 
@@ -39,12 +39,12 @@ class PixelMap:
 
 def build_pixel_map(
     frame: IntoFrame,
-    show: str,
+    show: Show,
     region: Region | None,
     groups: Mapping[str, Iterable[int]] | None,
 ) -> PixelMap | None:
     """Compute the map of the region; None for the colours themselves."""
-    check_choice("show", show, _SHOWS)
+    check_choice("show", show, get_args(Show))
     if show == "color":
         return None
     # Read once: a lazy frame would be computed by each of the calls below.
