@@ -17,6 +17,7 @@ from beaconframes.beacon_node.api import BeaconApi, Event
 from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.head_events import HeadEvents
+from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.dataset import Dataset
 from beaconframes.errors import ConnectionFailed, NotServed
 
@@ -172,6 +173,7 @@ class FakeIndexer:
     clock: ClassVar = SimpleNamespace(seconds=0)
 
     def __init__(self):
+        self.unsettled = None
         self.reader = self.chain_index = self
         self.orphans, self.is_closed = None, False
 
@@ -180,6 +182,9 @@ class FakeIndexer:
         self.writes.append((id(self), epochs))
         if len(self.writes) == 2:
             raise ConnectionFailed("refused")
+
+    def forget_from(self, epoch):
+        self.unsettled = epoch
 
     def write_head(self):
         self.heads.append(len(self.writes))
@@ -228,6 +233,7 @@ def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
     first, second = map(id, keep)
     assert [(first, range(2)), (first, range(2, 3)), (second, range(2, 3))] == FakeIndexer.writes
     assert ([True, False, True, True], "coverage") == (waits, found)
+    assert [4, 5] == [indexer.unsettled for indexer in keep]
     # The head took 100 s, so that it is written again 900 s later.
     assert [1, 3] == FakeIndexer.heads
     assert "refused; retrying in one slot" in caplog.text
@@ -255,3 +261,16 @@ def test_polls_follow_the_first_block_of_an_epoch():
     for passed, expected in ((0, 12), (11, 1), (12, 384), (200, 196)):
         now = (start + timedelta(seconds=passed)).timestamp()
         assert expected == pytest.approx(follower.seconds_to_poll(chain, now))
+
+
+def test_epochs_that_are_not_final_are_read_again(stub):
+    """A reader serves many rounds: what it has read of an open epoch may be of another fork."""
+    api = BeaconApi("http://node", transport=stub.transport)
+    reader = ChainReader(api, api.chain_spec, head_slot=stub.head, has_states=True)
+    before = [(reader.state(epoch), reader.answer(epoch * 8 + 1)) for epoch in (2, 3)]
+    reader.forget_from(3)
+    after = [(reader.state(epoch), reader.answer(epoch * 8 + 1)) for epoch in (2, 3)]
+    reader.close()
+
+    assert [True, False] == [a is b for (a, _), (b, _) in zip(before, after, strict=True)]
+    assert [True, False] == [a is b for (_, a), (_, b) in zip(before, after, strict=True)]

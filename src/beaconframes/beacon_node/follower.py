@@ -170,6 +170,8 @@ class Follower:
         indexer.write(
             status, epochs, executor=self._executor, on_epoch=self._on_epoch, stop=self._stop
         )
+        # The state after the last final epoch may belong to a fork that the chain leaves.
+        indexer.reader.forget_from(status.finalized_epoch)
         self._next_epoch = epochs.stop
         self._events.forget(self.connection.spec.first_slot_of(self._next_epoch))
 

@@ -83,6 +83,12 @@ class RequestCache:
         value: T = future.result()
         return value
 
+    def forget_from(self, first: int) -> None:
+        """Forget the values whose keys are numbers from *first* on."""
+        with self._lock:
+            for key in [key for key in self._values if isinstance(key, int) and key >= first]:
+                del self._values[key]
+
     def remove(self, key: Hashable) -> None:
         """Free the value of *key*; it would be computed again."""
         with self._lock:
@@ -145,6 +151,12 @@ class ChainReader:
     def _check_cancelled(self) -> None:
         if self._is_cancelled:
             raise ConnectionFailed("the load was stopped before this request")
+
+    def forget_from(self, epoch: int) -> None:
+        """Forget blocks, states and what follows from them, from an *epoch* on: it may change."""
+        self._blocks.forget_from(epoch * self.spec.slots_per_epoch)
+        for cache in (self._states, *self._objects.values()):
+            cache.forget_from(epoch)
 
     def cached(
         self, kind: str, number: int, compute: Callable[[], T], *, size: int = CACHED_EPOCHS
