@@ -234,3 +234,25 @@ def test_progress_counts_epochs_of_the_node(stub, monkeypatch, capsys):
         assert "37 requests" in shown
         bf.load_balance_history([1], since=3, until=4)
         assert "" == capsys.readouterr().err
+
+
+def test_the_latest_epoch_needs_no_other_epochs(stub):
+    """Words such as "latest" select one epoch, not the chain; it need not be final yet."""
+    blocks = {}
+    with bf.node(stub.url, store=False) as node:
+        for load in (bf.load_epoch_slots, bf.load_epochs, bf.load_sync_committees):
+            stub.counts.clear()
+            assert load().height > 0
+            blocks[load.__name__] = stub.counts[BLOCK]
+        latest = node.index.head.epoch
+        assert [latest] == bf.load_epochs()["epoch"].to_list()
+        assert {latest} == set(bf.load_epoch_slots()["epoch"])
+    assert max(blocks.values()) <= 2 * 8
+
+
+def test_the_efficiency_needs_the_epochs_that_it_rates(stub):
+    """The epochs before the latest one are rated, although they are not final yet."""
+    with bf.node(stub.url, store=False) as node:
+        assert bf.load_attestation_efficiency([1, 2])["validator_index"].to_list() == [1, 2]
+        covered = node.index.chain_index.dataset.coverage("attestations")
+        assert {"": ((0, node.index.head.epoch - 1),)} == covered

@@ -11,6 +11,7 @@ import polars as pl
 
 from beaconframes.beacon_node.execution_tables import DEPOSITS, READINGS
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.derive.attestation_efficiency import find_rated_epochs
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.absent_table import TableAbsent
@@ -18,6 +19,7 @@ from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.endpoint.set_members import resolve_members
 from beaconframes.server.v2.rows import ROWS
 from beaconframes.v1 import ENDPOINTS
+from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -105,7 +107,9 @@ def find_needs(
         tables |= set(_SOURCES[name])
     ranges = [list(find_epochs(endpoint, call, view)) for call in listed]
     epochs = None
-    if all(ranges) and derived <= BY_EPOCH:
+    if derived == {AttestationEfficiency.table_name}:
+        epochs = frozenset(find_rated_epochs(view.head))
+    elif all(ranges) and derived <= BY_EPOCH:
         epochs = frozenset(epoch for parts in ranges for part in parts for epoch in part)
     indices, pubkeys = find_subjects(listed, view)
     expected = [rows.values for call in listed for rows in call.expected]
@@ -134,8 +138,13 @@ def find_epochs(endpoint: Endpoint, call: Call, view: View) -> Iterator[range]:
             size = chain.slots_per_epoch
             yield range(max(slots[0], 0) // size, max(slots[1], 0) // size + 1)
             continue
-        for expected in batch.expected:
-            for column, values in expected.values.items():
+        selected = [expected.values for expected in batch.expected]
+        if not selected and parameter.rows_column is not None:
+            # A word such as "latest" instead of a number.
+            numbers = parameter.find_numbers(call.fields, view)
+            selected = [{parameter.rows_column.name: list(numbers or ())}]
+        for values_by_column in selected:
+            for column, values in values_by_column.items():
                 numbers = [value for value in values if isinstance(value, int)]
                 if (unit := find_unit(column)) is None:
                     continue

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from beaconframes.derive.chain_tables import ChainTables
+    from beaconframes.endpoint import Head
 
 RATED_EPOCHS: Final = 100
 """Epochs before the current one whose duties the service rates."""
@@ -18,14 +19,14 @@ RATED_EPOCHS: Final = 100
 _CHUNK_ROWS: Final = 2**23
 
 
-def find_rated_epochs(data: ChainTables) -> range:
+def find_rated_epochs(head: Head) -> range:
     """Return the epochs whose duties are rated: the last hundred before the current one."""
-    return range(max(data.head.epoch - RATED_EPOCHS, 0), data.head.epoch)
+    return range(max(head.epoch - RATED_EPOCHS, 0), head.epoch)
 
 
 def build_attestation_efficiency(data: ChainTables) -> pl.DataFrame:
     """Return the efficiency of the validators with duties; no rows unless all are covered."""
-    epochs = find_rated_epochs(data)
+    epochs = find_rated_epochs(data.head)
     if not data.coverage.covers("attestations", epochs):
         epochs = range(0)
     return compute_efficiency(_read_duties(data, epochs))

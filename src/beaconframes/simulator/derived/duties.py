@@ -122,7 +122,7 @@ def build_attestations(data: ChainData, duties: AttestationDuties) -> pl.DataFra
 
 def rate_attestations(data: ChainData, rows: pl.DataFrame) -> pl.DataFrame:
     """Return the efficiency of validators from attestation duties of any epochs."""
-    epochs = find_rated_epochs(data)
+    epochs = find_rated_epochs(data.head)
     is_rated = pl.col("epoch").is_between(epochs.start, epochs.stop, closed="left")
     return compute_efficiency([rows.filter(is_rated)])
 
