@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.engines import open_frame
@@ -21,12 +22,22 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
 
+TRANSFERS = ("deposit", "switch_to_compounding", "withdrawal")
+"""Kinds of rows in the slot income of an index that are not income."""
+
 _KEYS = ["validator_index", "epoch"]
 _PROPOSED = ("proposed", "success")
 
 
 def read_first_slot_income(slot_income: IntoFrame, chain: Chain) -> pl.DataFrame:
-    """Return the income in first blocks, one row per validator and epoch with such income."""
+    """Return the income in first blocks, one row per validator and epoch with such income.
+
+    A frame with a column ``kind`` is the table of an index, which also has deposits, withdrawals
+    and switches to compounding credentials. These are not income.
+    """
+    if "kind" in get_names(slot_income):
+        is_income = ~nw.col("kind").is_in(TRANSFERS)
+        slot_income = nw.from_native(slot_income).filter(is_income).to_native()
     rows = read_amounts(slot_income, ["slot"], loader="v2.load_slot_sync_committee_duties")
     return (
         rows.filter(pl.col("slot") % chain.slots_per_epoch == 0)

@@ -97,8 +97,9 @@ def reconcile(
         amount missing, has an income of 0.
     slot_income
         Income inside blocks, of which the first slots of the epochs count: ``validator_index``,
-        ``slot`` and ``amount_gwei``, signed. With *blocks*, it has the sync committee alone, as
-        `v2.load_slot_sync_committee_duties` returns it for these slots.
+        ``slot`` and ``amount_gwei``, signed: the table ``slot_income`` of an index of a node, as
+        ``bf.Dataset.open(folder).scan("slot_income")`` reads it. With *blocks*, it has the sync
+        committee alone, as `v2.load_slot_sync_committee_duties` returns it for these slots.
     blocks
         Blocks of the validators, from `load_proposals`, `load_produced_blocks` or
         `load_epoch_slots`: they show whether a validator proposed in a first slot.
@@ -107,7 +108,9 @@ def reconcile(
         (`load_validator_withdrawals`, `load_slot_withdrawals` of V1 or V2), or frames of your own
         with ``validator_index``, ``amount_gwei``, and the ``slot`` of the block or the ``epoch`` at
         whose end the balance moved. Deposits of `load_deposits` have the time of the transaction,
-        not of their processing: they become candidates in ``possible_cause``.
+        not of their processing: they become candidates in ``possible_cause``. The tables
+        ``deposit_events`` and ``transfer_events`` of an index, one below the other, have what
+        reached and left balances otherwise.
     consolidations
         Balances moved from one validator to another: ``source_index``, ``target_index``,
         ``epoch`` or ``slot``, ``amount_gwei``. No loader returns them; opposite unexplained amounts
