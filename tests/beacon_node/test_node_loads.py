@@ -247,6 +247,8 @@ def test_the_latest_epoch_needs_no_other_epochs(stub):
         latest = node.index.head.epoch
         assert [latest] == bf.load_epochs()["epoch"].to_list()
         assert {latest} == set(bf.load_epoch_slots()["epoch"])
+        assert bf.load_graffiti_wall().height > 0
+        assert bf.v2.load_proposal_slots([1, 2]).width > 0
     assert max(blocks.values()) <= 2 * 8
 
 

@@ -139,7 +139,7 @@ def find_epochs(endpoint: Endpoint, call: Call, view: View) -> Iterator[range]:
             yield range(max(slots[0], 0) // size, max(slots[1], 0) // size + 1)
             continue
         selected = [expected.values for expected in batch.expected]
-        if not selected and parameter.rows_column is not None:
+        if not selected and parameter.selects_numbers and parameter.rows_column is not None:
             # A word such as "latest" instead of a number.
             numbers = parameter.find_numbers(call.fields, view)
             selected = [{parameter.rows_column.name: list(numbers or ())}]
