@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 from base64 import b64encode
 
 import pytest
 
 import beaconframes as bf
+from beaconframes.beacon_node import Node
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.execution import ExecutionApi
+from beaconframes.config import current
 from beaconframes.errors import BeaconframesError, ConfigError, Unauthorized, UsageError
+from beaconframes.fetch import progress
+from beaconframes.http import retry
 from beaconframes.http.credentials import split_address
 
 from ..http.test_secrets import dump
+from ..support.beacon_node_faults import Fault
+from ..support.beacon_node_stub import BeaconNodeStub
 from ..support.faults import FastClock, FaultServer
 
 PASSWORD = "ZEBRA-9f86d081"
@@ -133,3 +140,72 @@ def test_percent_encoded_credentials():
 
     assert "p@ss wörd" in words
     assert b64encode("user:p@ss wörd".encode()).decode().rstrip("=") in words
+
+
+@pytest.fixture
+def hidden_node(monkeypatch):
+    """A stub, and the addresses of its nodes with a user, a password and a query."""
+    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.0)
+    with BeaconNodeStub("capella", head=95) as stub:
+        end = f"?apikey={PASSWORD}"
+        address, execution = (
+            f"{url.replace('://', f'://alice:{PASSWORD}@')}{end}"
+            for url in (stub.url, stub.execution_url)
+        )
+        monkeypatch.setenv("BEACONFRAMES_NODE", address)
+        monkeypatch.setenv("BEACONFRAMES_EXECUTION", execution)
+        yield stub
+
+
+def test_no_channel_of_a_node_shows_credentials(hidden_node, tmp_path, caplog, capsys, monkeypatch):
+    """Q01: texts, plans, progress, logs, errors with their frames, the store, exports."""
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    shown = [repr(current())]
+    with bf.node(store=tmp_path / "store", progress=True) as node:
+        shown += [repr(node), str(node), node._repr_html_(), repr(vars(node))]
+        shown += [repr(vars(part)) for part in (node.connection, node.index, node.source)]
+        planned = bf.plan(bf.load_income_history, [1], since=3, until=3)
+        shown += [repr(planned), planned._repr_html_(), repr(bf.quota()), bf.quota()._repr_html_()]
+        income = bf.load_income_history([1], since=3, until=3)
+        shown += [repr(income), repr(bf.store()), repr(bf.store().dataset.meta), repr(node.about)]
+        hidden_node.faults.append(Refusing())
+        for load in (
+            lambda: bf.load_income_history([1], since=6, until=6),
+            lambda: pickle.dumps(node),
+        ):
+            with pytest.raises(BeaconframesError) as caught:
+                load()
+            shown.append(dump(caught.value))
+        hidden_node.faults.clear()
+        loader, folder = bf.load_income_history, tmp_path / "income"
+        bf.export(loader, folder, validators=[1], since=3, until=3)
+    hidden_node.faults.append(Refusing())
+    for connect_again in (
+        lambda: bf.node(store=False),
+        lambda: bf.node(os.environ["BEACONFRAMES_NODE"], store=False),
+        lambda: Node(os.environ["BEACONFRAMES_NODE"], execution=os.environ["BEACONFRAMES_NODE"]),
+        lambda: bf.index(os.environ["BEACONFRAMES_NODE"], tmp_path / "index"),
+        lambda: bf.follow(os.environ["BEACONFRAMES_NODE"], tmp_path / "index"),
+    ):
+        with pytest.raises(BeaconframesError) as caught:
+            connect_again()
+        shown.append(dump(caught.value))
+    output = capsys.readouterr()
+    shown += [output.out, output.err]
+    shown += [f"{record.getMessage()} {vars(record)!r}" for record in caplog.records]
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert len(files) > 5
+    shown += [file.read_bytes().decode("latin-1") + str(file) for file in files]
+
+    sent = hidden_node.requests[-1].headers["authorization"]
+    assert f"Basic {BASIC}" == sent
+    text = "\n".join(shown)
+    assert [] == [needle for needle in NEEDLES if needle in text]
+
+
+class Refusing(Fault):
+    """The node quotes the credentials in its errors."""
+
+    def refuse(self, node, request):
+        return node.error(401, f"{request.target} {request.headers.get('authorization')}")

@@ -86,8 +86,9 @@ def test_ctrl_c_keeps_stored_epochs(stub):
     main = threading.main_thread().ident
 
     def interrupt():
+        # Later, when the load waits for the response, and stores no epoch.
         fault.action = lambda: None
-        signal.pthread_kill(main, signal.SIGINT)
+        threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
 
     fault = NoBlocksFrom(8 * 8, interrupt, pause=20)
     stub.faults.append(fault)

@@ -126,6 +126,10 @@ class Node(Explorer):
 
     def __repr__(self) -> str:
         """Return what the node can answer: client, head, oldest state, tables."""
+        connection = vars(self).get("connection")
+        if connection is None or "capabilities" not in vars(connection):
+            # A traceback of a failed connection shows it as well.
+            return f"Node({None if connection is None else connection.url!r})"
         return repr(self.capabilities)
 
     def _repr_html_(self) -> str:
