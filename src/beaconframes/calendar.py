@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from beaconframes.errors import ConfigError, UsageError
+from beaconframes.summary import render_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +112,20 @@ class Chain:
         genesis = (self.genesis - _UNIX_EPOCH) // _MICROSECOND
         length = _get_length(self, unit) // _MICROSECOND
         return (numbers.cast(pl.Int64) * length + genesis).cast(pl.Datetime("us", "UTC"))
+
+    def _repr_html_(self) -> str:
+        """Return the clock as a table, for a notebook."""
+        seconds = self.seconds_per_slot * self.slots_per_epoch
+        period = timedelta(seconds=seconds * self.epochs_per_sync_period)
+        lines = [
+            ("genesis", f"{self.genesis:%Y-%m-%d %H:%M:%S} UTC"),
+            ("slot", f"{self.seconds_per_slot} seconds"),
+            ("epoch", f"{self.slots_per_epoch} slots, {timedelta(seconds=seconds)} hours"),
+            ("day", f"{self.epochs_per_day} epochs"),
+            ("sync period", f"{self.epochs_per_sync_period} epochs, {period} hours"),
+            ("sync committee", f"{self.sync_committee_size} validators"),
+        ]
+        return render_html(f"Chain {self.name}", lines)
 
 
 MAINNET = Chain(

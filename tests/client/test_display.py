@@ -101,3 +101,68 @@ def test_a_notebook_shows_an_error_of_an_async_cell_and_one_of_the_user(run_cell
     assert "loader 'x' does not exist" in shown
     assert "BeaconframesError: mine" in own
     assert "%tb" not in own
+
+
+def test_a_dataset_and_its_local_explorer_are_shown_as_tables(show, chain):
+    """Step 12, 6: origin, tables, head and requests; a closed explorer says so."""
+    with bf.local(chain, frame="pandas") as local:
+        bf.load_validators(3)
+        running, explorer = show(local)["text/html"], show(local.explorer)["text/html"]
+    closed = show(local)["text/html"]
+    dataset = show(chain)["text/html"]
+
+    head = chain.meta["latest_epoch"]
+    for shown in (running, closed):
+        assert "<caption>Local explorer http://127.0.0.1:" in shown
+        assert f"epoch {head:,}" in shown
+        assert ">simulated</td>" in shown
+    assert ">running<" in running
+    assert ">closed<" in closed
+    assert ">pandas</td>" in explorer
+    assert 'requests sent</th><td style="text-align:left">1<' in explorer
+    size = chain.tables()["income_history"]
+    assert f">{size.rows:,} rows, " in dataset
+    assert f">{head:,}</td>" in dataset
+
+
+def test_an_explorer_is_shown_without_its_key_and_without_a_request(show, monkeypatch):
+    """Step 12, 6: a cell that ends with an explorer sends nothing and shows no secret."""
+    monkeypatch.setattr(bf.Explorer, "fetch", lambda *_: pytest.fail("a request was sent"))
+
+    explorer = bf.Explorer("https://explorer.example", api_key="s3cret-key")
+    shown = show(explorer)
+
+    assert "https://explorer.example" in shown["text/html"]
+    assert str(explorer.store_path) in shown["text/html"]
+    assert ">on<" in show(bf.Explorer("http://127.0.0.1:9", store=True))["text/html"]
+    assert ">off<" in show(bf.Explorer("http://127.0.0.1:9"))["text/html"]
+    assert "s3cret" not in str(shown)
+    assert explorer.requests == 0
+
+
+def test_a_chain_and_an_export_are_shown_as_tables(show):
+    """Step 12, 6: the clock of mainnet, and what an export wrote and did not."""
+    gaps = ({"reason": "not final yet"}, {"reason": "<b>"})
+    export = bf.Export("income", {"income_history": 1200}, 34_567, 2, 1, gaps, 83_000, "epoch")
+
+    mainnet, written = show(bf.MAINNET)["text/html"], show(export)["text/html"]
+
+    for fact in ("2020-12-01 12:00:23 UTC", "12 seconds", "32 slots, 0:06:24 hours", "225 epochs"):
+        assert fact in mainnet
+    for fact in ("1,200 rows", "3, of which 2 are new", "34.6 kB", "epoch 83,000", "&lt;b&gt;"):
+        assert fact in written
+
+
+def test_text_in_the_metadata_of_a_dataset_is_inert(show, tmp_path):
+    """The folder may be from anywhere; a damaged one is shown as text."""
+    meta = {"service": "<script>x</script>\u202e", "latest_epoch": 5, "simulated": False}
+    dataset = bf.Dataset.create(tmp_path / "data", meta=meta)
+
+    shown = show(dataset)["text/html"]
+    (tmp_path / "data" / "ledger.sqlite").write_bytes(b"not a database")
+    damaged = show(bf.Dataset(tmp_path / "data"))
+
+    assert "&lt;script&gt;" in shown
+    assert "\u202e" not in shown
+    assert ">of a real chain<" in shown
+    assert ["text/plain"] == list(damaged)

@@ -10,8 +10,8 @@ from beaconframes.beacon_node.index import WORKERS
 from beaconframes.beacon_node.index_coverage import BLOCK_TABLES, REWARD_TABLES
 from beaconframes.beacon_node.reader import CONCURRENT_REQUESTS
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
-from beaconframes.client.plan import format_bytes
 from beaconframes.fetch.source import RequestEstimate
+from beaconframes.summary import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

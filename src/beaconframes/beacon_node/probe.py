@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from beaconframes.beacon_node.quirks import find_client
-from beaconframes.client.summary import render_html, render_text
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, is_since
 from beaconframes.errors import (
     BeaconframesError,
@@ -17,6 +16,7 @@ from beaconframes.errors import (
     ServerError,
     Unauthorized,
 )
+from beaconframes.summary import render_html, render_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

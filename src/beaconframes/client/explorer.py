@@ -44,6 +44,7 @@ from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
 from beaconframes.fetch.progress import show_progress
 from beaconframes.fetch.source import ApiSource
 from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts, Session
+from beaconframes.summary import render_html
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
@@ -202,6 +203,33 @@ class Explorer:
         """Return the address, and the chain if it is known; never the key."""
         chain = f", chain={self.chain.name!r}" if "chain" in vars(self) else ""
         return f"Explorer({self.url!r}{chain})"
+
+    def _repr_html_(self) -> str:
+        """Return address, chain, store and requests, for a notebook; sends no request."""
+        return render_html(f"Explorer {self.url}", self._describe())
+
+    def _describe(self) -> list[tuple[str, str]]:
+        """Return the facts that need neither a request nor the store, each with its name."""
+        is_known = "chain" in vars(self)
+        rate = self.rate
+        lines = [
+            ("chain", self.chain.name if is_known else "unknown until the first request"),
+            ("frames", current_settings(**self._own).frame),
+            ("store", self._describe_store()),
+            ("rate limit", "unknown" if rate is None else f"{rate:g} requests per second"),
+            ("requests sent", f"{self.requests:,}"),
+        ]
+        if self.offline:
+            lines.append(("offline", "reads stored rows only"))
+        if not self.has_key:
+            lines.append(("API key", "missing"))
+        return lines
+
+    def _describe_store(self) -> str:
+        """Return the folder of the store, unless a request would be needed to know it."""
+        if self._store_setting and "chain" not in vars(self):
+            return "on"
+        return "off" if self.store_path is None else str(self.store_path)
 
     @cached_property
     def chain(self) -> Chain:

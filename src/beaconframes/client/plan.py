@@ -13,11 +13,11 @@ from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import read_quota
-from beaconframes.client.summary import render_html, render_text
 from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.errors import UsageError
 from beaconframes.fetch.head import LatestState, SlotNumber
+from beaconframes.summary import format_bytes, render_html, render_text
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -301,15 +301,6 @@ class PlanningExplorer(Explorer):
 def format_requests(requests: int) -> str:
     """Return a number of requests as text."""
     return f"{requests:,} request{'' if requests == 1 else 's'}"
-
-
-def format_bytes(count: float) -> str:
-    """Return a number of bytes as text, rounded to three digits."""
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:,.3g} TB"
 
 
 def format_seconds(seconds: float) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from beaconframes.client.summary import render_html, render_text
 from beaconframes.http.rate_limiter import next_month
+from beaconframes.summary import render_html, render_text
 
 if TYPE_CHECKING:
     from beaconframes.http.rate_limiter import RateLimiter

@@ -18,6 +18,8 @@ from beaconframes.dataset.eviction import Shrinkage
 from beaconframes.dataset.maintenance import Damage, MaintainedTables
 from beaconframes.dataset.segments import Writer
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.summary import format_bytes, render_html
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -55,6 +57,19 @@ class Dataset(MaintainedTables):
 
     def __repr__(self) -> str:
         return f"Dataset({str(self.path)!r})"
+
+    def _repr_html_(self) -> str | None:
+        """Return origin and tables for a notebook; None if they cannot be read."""
+        try:
+            meta, tables = self.meta, self.tables()
+        except DatasetError:
+            return None
+        lines = [*describe_origin(meta)]
+        lines += [
+            (name, f"{size.rows:,} rows, {format_bytes(size.bytes)}")
+            for name, size in tables.items()
+        ]
+        return render_html(f"Dataset {self.path}", lines)
 
     @classmethod
     def create(
@@ -380,6 +395,23 @@ class PublishedDataset(Dataset):
     def _find_damaged_content(self, segment: Segment) -> str | None:
         reason = segments.find_invalid_claim(segment, self.path)
         return reason or published.find_column_difference(self.manifest, segment, self.path)
+
+
+def describe_origin(meta: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what the metadata *meta* states about the origin of the data, each with its name."""
+    chain = meta.get("chain")
+    facts = {
+        "service": meta.get("service"),
+        "chain": chain.get("name") if isinstance(chain, dict) else chain,
+        "data": {True: "simulated", False: "of a real chain"}.get(meta.get("simulated")),  # type: ignore[arg-type]
+        "latest epoch": meta.get("latest_epoch"),
+        "finalized epoch": meta.get("finalized_epoch"),
+    }
+    return [
+        (name, f"{value:,}" if isinstance(value, int) else visible(value))
+        for name, value in facts.items()
+        if value is not None
+    ]
 
 
 def file_state(path: Path) -> tuple[int, ...]:

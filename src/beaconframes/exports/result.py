@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from beaconframes.summary import format_bytes, render_html
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,3 +59,15 @@ class Export:
         size = f"{self.bytes / 1e6:,.1f} MB"
         end = "" if self.until is None or not self.unit else f", up to {self.unit} {self.until}"
         return f"Export({str(self.path)!r}: {self.rows:,} rows{end}, {files}, {size}{gaps})"
+
+    def _repr_html_(self) -> str:
+        """Return the written tables and the missing rows, for a notebook."""
+        files = f"{self.added + self.kept:,}, of which {self.added:,} are new"
+        lines = [(name, f"{count:,} rows") for name, count in self.tables.items()]
+        lines += [("files", files), ("size", format_bytes(self.bytes))]
+        if self.until is not None and self.unit:
+            lines.append(("up to", f"{self.unit} {self.until:,}"))
+        reasons = Counter(str(gap.get("reason", "missing")) for gap in self.gaps)
+        lines += [(f"gaps: {reason}", f"{count:,}") for reason, count in reasons.items()]
+        lines += [] if self.gaps else [("gaps", "none")]
+        return render_html(f"Export {self.path}", lines)

@@ -19,6 +19,7 @@ from beaconframes.client.defaults import create_local_store
 from beaconframes.config import current as current_settings
 from beaconframes.config import parse_size
 from beaconframes.dataset import Dataset
+from beaconframes.dataset.dataset import describe_origin
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.server.access import (
     NO_KEY,
@@ -34,6 +35,7 @@ from beaconframes.server.head_clock import HeadClock
 from beaconframes.server.service import Service
 from beaconframes.server.slow_clients import RequestDeadlineProtocol
 from beaconframes.server.table_cache import CACHE_BYTES
+from beaconframes.summary import render_html
 from beaconframes.text import shorten
 from beaconframes.v1 import ENDPOINTS
 
@@ -295,6 +297,22 @@ class Local(Server):
     def __repr__(self) -> str:
         """Return the address and the name of the dataset."""
         return f"Local({self.url!r}, {self.service.dataset.path.name!r})"
+
+    def _repr_html_(self) -> str | None:
+        """Return dataset and requests for a notebook; None if the dataset cannot be read."""
+        dataset = self.service.dataset
+        try:
+            origin, head = describe_origin(dataset.meta), self.service.head
+        except DatasetError:
+            return None
+        lines = [
+            ("status", "running" if self._thread.is_alive() else "closed"),
+            ("dataset", str(dataset.path)),
+            *(line for line in origin if "epoch" not in line[0]),
+            ("head", f"epoch {head.epoch:,}, slot {head.slot:,}"),
+            ("requests answered", f"{self.requests:,}"),
+        ]
+        return render_html(f"Local explorer {self.url}", lines)
 
     def close(self) -> None:
         """Stop the server; loaders use the previous explorer again."""

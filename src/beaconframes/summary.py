@@ -1,4 +1,4 @@
-"""The printed form of plans and quotas: one line for each figure."""
+"""The printed form of explorers, datasets, plans and quotas: one line for each figure."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def render_html(caption: str, lines: Lines) -> str:
         for name, text in lines
     )
     return f"<table><caption>{escape(caption)}</caption>{rows}</table>"
+
+
+def format_bytes(count: float) -> str:
+    """Return a number of bytes as text, rounded to three digits."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if count < 999.5:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:,.3g} TB"
