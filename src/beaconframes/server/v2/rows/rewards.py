@@ -140,8 +140,9 @@ def scan_payments(view: View) -> pl.LazyFrame:
     )
     unknown = pl.lit(None, pl.Decimal(28, 0)).alias("producer_reward_wei")
     if view.has_table("execution_blocks"):
-        payments = view.scan("execution_blocks").select("slot", "producer_reward_wei")
-        blocks = blocks.join(payments, on="slot", how="left", maintain_order="left")
+        # An orphaned execution block of the same slot has no epoch.
+        payments = view.scan("execution_blocks").select("slot", "epoch", "producer_reward_wei")
+        blocks = blocks.join(payments, on=["slot", "epoch"], how="left", maintain_order="left")
     else:
         blocks = blocks.with_columns(unknown)
     payment = pl.when("has_payload").then("producer_reward_wei").otherwise(ZERO)
