@@ -9,6 +9,8 @@ from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from beaconframes.beacon_node.attestations import read_votes
 from beaconframes.beacon_node.execution_blocks import read_payments
 from beaconframes.beacon_node.slot_blocks import (
@@ -26,7 +28,6 @@ from beaconframes.errors import ConnectionFailed, NotFound, ResponseError, Servi
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from beaconframes.beacon_node.api import BeaconApi
@@ -287,8 +288,14 @@ class ChainReader:
     def _read_state(self, epoch: int) -> BeaconState:
         last = self.slots_of(epoch)[-1]
         state = self.request_state(last, self._decode_state)
-        # Within an epoch only blocks change a state.
-        return replace(state, slot=last)
+        if state.slot >= last:
+            return replace(state, slot=last)
+        # Within an epoch only blocks change a state, besides the root of each slot.
+        root = bytes.fromhex(self._request_root(state.slot)[2:])
+        roots = state.block_roots.copy()
+        places = np.arange(state.slot, last) % self.spec.slots_per_historical_root
+        roots[places] = np.frombuffer(root, np.uint8)
+        return replace(state, slot=last, block_roots=roots)
 
     def request_state(self, slot: int, request: Callable[[int], T]) -> T:
         """Return the answer of *request* for the state of *slot*.
