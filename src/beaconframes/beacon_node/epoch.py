@@ -129,5 +129,8 @@ def read_votes(reader: ChainReader, first: int, last: int) -> list[IncludedVote]
     Attestations for the slots of an epoch are in its blocks and those of the next epoch. Votes for
     its blocks also come from slots of the next epoch without a block: one epoch later at most.
     """
-    epochs = range(first, min(last, reader.head_epoch) + 1)
-    return [vote for epoch in epochs for vote in reader.votes(epoch)]
+    votes = []
+    for epoch in range(first, min(last, reader.head_epoch) + 1):
+        is_late = first + 1 < epoch <= reader.last_complete_epoch
+        votes += reader.late_votes(epoch) if is_late else reader.votes(epoch)
+    return votes

@@ -261,15 +261,25 @@ class ChainReader:
 
     def votes(self, epoch: int) -> list[IncludedVote]:
         """Return the attestations in the blocks of an epoch, with their signers."""
+        return self.cached("votes", epoch, lambda: self._read_votes(epoch, self.slots(epoch)))
+
+    def late_votes(self, epoch: int) -> list[IncludedVote]:
+        """Return the same attestations without the root of the last block.
+
+        That root would need the state of the next epoch. The state of this one confirms the others.
+        """
 
         def read() -> list[IncludedVote]:
-            slots = self.slots(epoch)
-            known = {
-                number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0
-            }
-            return read_votes(self.spec, slots, known)
+            slots = read_slots(self.spec, self.answers(epoch), proposers=self.proposers(epoch))
+            return self._read_votes(epoch, apply_state_roots(self.spec, slots, self.state(epoch)))
 
-        return self.cached("votes", epoch, read)
+        if not self.has_states:
+            return self.votes(epoch)
+        return self.cached("late votes", epoch, read, size=CACHED_AMOUNTS)
+
+    def _read_votes(self, epoch: int, slots: Sequence[SlotBlock]) -> list[IncludedVote]:
+        known = {number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0}
+        return read_votes(self.spec, slots, known)
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
