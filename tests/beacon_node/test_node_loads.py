@@ -56,29 +56,27 @@ def stub():
 
 
 def load(**options):
-    return bf.load_income_history([1, 2], since=3, until=6, **options)
+    return bf.load_income_history([1, 2], since=5, until=6, **options)
 
 
 def test_an_interrupted_load_continues(stub):
     """The error names node, epoch and what is stored; the same call requests the rest only."""
-    fault = NoBlocksFrom(7 * 8)
+    fault = NoBlocksFrom(8 * 8)
     stub.faults.append(fault)
     address = f"http://alice:ZEBRA-9f86d081@{stub.url[7:]}"
     with bf.node(address, store=False) as node:
         with pytest.raises(BadRequest) as caught:
             load()
-        expected = f"node {stub.url}, epoch 5: 2 of 4 epochs of this load are stored"
+        expected = f"node {stub.url}, epoch 6: 1 of 2 epochs of this load are stored"
         assert expected in str(caught.value)
         assert str(caught.value).endswith("The same call continues after them")
         assert "ZEBRA" not in str(caught.value)
-        assert {"": ((3, 4),)} == node.index.chain_index.dataset.coverage("income_history")
+        assert {"": ((5, 5),)} == node.index.chain_index.dataset.coverage("income_history")
 
         fault.slot = None
         stub.counts.clear()
-        frame = load()
-        assert 4 * 8 == stub.counts[BLOCK]
-    with bf.node(stub.url, store=False):
-        assert frame.equals(load())
+        assert 4 == load().height
+        assert 3 * 8 == stub.counts[BLOCK]
 
 
 def test_ctrl_c_keeps_stored_epochs(stub):
@@ -94,14 +92,14 @@ def test_ctrl_c_keeps_stored_epochs(stub):
     stub.faults.append(fault)
     with bf.node(stub.url, store=False) as node:
         with pytest.raises(
-            KeyboardInterrupt, match="of 4 epochs of this load are stored"
+            KeyboardInterrupt, match="of 2 epochs of this load are stored"
         ) as caught:
             load()
-        covered = node.index.chain_index.dataset.coverage("income_history").get("", ((3, 2),))
-        assert f"epoch {covered[0][1] + 1}: {covered[0][1] - 2} of 4" in str(caught.value)
+        covered = node.index.chain_index.dataset.coverage("income_history").get("", ((5, 4),))
+        assert f"epoch {covered[0][1] + 1}: {covered[0][1] - 4} of 2" in str(caught.value)
         assert node.connection.api.session._session._transport is None
         fault.slot = None
-        assert 8 == load().height
+        assert 4 == load().height
 
 
 def test_a_node_that_dies_is_named(stub, monkeypatch):
@@ -109,7 +107,7 @@ def test_a_node_that_dies_is_named(stub, monkeypatch):
     monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.01)
     with bf.node(stub.url, store=False):
         stub.faults.append(Dead())
-        with pytest.raises(ConnectionFailed, match=f"node {stub.url}, epoch 3: 0 of 4") as caught:
+        with pytest.raises(ConnectionFailed, match=f"node {stub.url}, epoch 5: 0 of 2") as caught:
             load()
     assert 4 == caught.value.attempts
 
@@ -140,6 +138,7 @@ def test_old_epochs_of_a_pruned_node(stub):
             bf.load_balance_history([1], since=3, until=4, strict=True)
 
 
+@pytest.mark.more
 def test_several_loads_at_once(stub):
     """Threads share one connection; each gets the rows of its own load."""
     calls = [
@@ -197,6 +196,7 @@ def test_nodes_close_in_any_order(stub):
         bf.load_validators([1], explorer=second)
 
 
+@pytest.mark.more
 def test_a_failed_connection_leaves_nothing(stub):
     """An invalid option closes the connection, and the previous explorer stays."""
     before, threads = connection._explorer, threading.active_count()

@@ -38,7 +38,9 @@ def count(stub):
 
 
 @pytest.mark.parametrize(
-    "faults", [(), ("debug-forbidden", "no-rewards-routes")], ids=["states", "replay"]
+    "faults",
+    [(), pytest.param(("debug-forbidden", "no-rewards-routes"), marks=pytest.mark.more)],
+    ids=["states", "replay"],
 )
 def test_planned_requests_are_sent(faults):
     """Requests are those that the node then counts; the plan itself sends none."""
@@ -99,6 +101,7 @@ def test_what_the_node_cannot_answer():
         assert "names are not part of the beacon chain" in str(refused)
 
 
+@pytest.mark.more
 def test_long_loads_are_planned(monkeypatch):
     """A load of more epochs than one load adds has a plan, and names the way to load them."""
     with BeaconNodeStub("capella") as stub, bf.node(stub.url, store=False) as node:
