@@ -71,7 +71,8 @@ test-long: setup ## run the tests that take minutes
 
 test-crash: setup ## kill processes and let disks fail at a random sample of the points of test-long
 	$(PYTEST) -m long --sample 12 tests/exports/test_kills.py tests/cache/test_store_kills.py \
-		tests/cache/test_store_faults.py::TestDisk tests/dataset/test_coverage.py
+		tests/cache/test_store_faults.py::TestDisk tests/dataset/test_coverage.py \
+		tests/beacon_node/test_index_runs.py
 
 test-wheel: setup | $(UV) ## build the wheel and use it in empty environments, with every Python of this machine
 	tests/project/wheel.sh $(UV) $(BIN)/python
