@@ -259,3 +259,17 @@ def test_the_efficiency_needs_the_epochs_that_it_rates(stub):
         assert bf.load_attestation_efficiency([1, 2])["validator_index"].to_list() == [1, 2]
         covered = node.index.chain_index.dataset.coverage("attestations")
         assert {"": ((0, node.index.head.epoch - 1),)} == covered
+
+
+def test_old_attestations_do_not_show_who_attests_now(stub):
+    """The status and the last attestation of a validator are unknown without recent duties."""
+    columns = ["status", "last_attestation_slot"]
+    with bf.node(stub.url, store=False) as node:
+        bf.load_attestations([1], since=3, until=3)
+        node.index._write_head(node.index._status, set())
+        node.index._refresh_server()
+        assert [("active", None)] == bf.load_validators([1]).select(columns).rows()
+        last = bf.load_attestations([1], since=-2)["attester_slot"].max()
+        node.index._write_head(node.index._status, set())
+        node.index._refresh_server()
+        assert [("active_online", last)] == bf.load_validators([1]).select(columns).rows()

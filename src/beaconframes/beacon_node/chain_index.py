@@ -193,7 +193,7 @@ class ChainIndex:
         *validators* are those of the head state, in the columns of `read_validators`. Without
         *pending_deposits*, an index since Electra has no validator queue.
         """
-        attested = self._find_last_attestations()
+        attested = self._find_last_attestations(head.epoch, validators)
         tables = {
             "validators": build_validators(
                 self.spec, head.epoch, validators, last_attestations=attested
@@ -242,9 +242,16 @@ class ChainIndex:
         meta = self.dataset.meta
         return Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
 
-    def _find_last_attestations(self) -> pl.DataFrame | None:
-        """Return the slot of the last attestation of each validator; None without the table."""
-        if "attestations" not in self.dataset.tables():
+    def _find_last_attestations(self, epoch: int, validators: pl.DataFrame) -> pl.DataFrame | None:
+        """Return the slot of the last attestation of each validator.
+
+        None unless the attestations of the last epochs, up to *epoch*, are stored for all of the
+        *validators*: older ones do not show who attests now.
+        """
+        recent = range(max(epoch - 1, 0), epoch + 1)
+        chosen = None if self.validators is None else validators["validator_index"].to_list()
+        has_table = "attestations" in self.dataset.tables()
+        if not has_table or self.find_tasks(["attestations"], recent, chosen):
             return None
         included = self.dataset.scan("attestations").filter(pl.col("status") == "included")
         slots = included.group_by("validator_index").agg(
