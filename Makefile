@@ -18,7 +18,7 @@ MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { pri
 PYTEST  = $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-more test-long test-crash test-wheel check format bench docs lock clean
+.PHONY: help setup demo lab test test-more test-long test-crash test-wheel check format bench sample docs lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -52,7 +52,7 @@ lock: | $(UV) ## resolve requirements.lock again
 
 # --- for users ---------------------------------------------------------------------------------
 
-demo: setup ## simulate a chain, serve it, load it, draw it: five files in out/
+demo: setup ## serve the sample, load from it, draw it: five files in out/
 	$(BIN)/beaconframes demo --out out
 
 lab: setup ## open the first notebook in JupyterLab
@@ -90,6 +90,9 @@ format: setup ## format the code, and apply automatic fixes
 
 bench: setup ## run every benchmark
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+sample: setup ## simulate the dataset in data/sample again
+	$(BIN)/python data/make.py
 
 docs: setup ## write the generated pages
 	$(BIN)/python docs/generate.py

@@ -21,7 +21,7 @@ from beaconframes import config
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.dataset import Dataset
 from beaconframes.server import Server
-from beaconframes.simulator import open_or_simulate, open_sample, sample_path
+from beaconframes.simulator import open_or_simulate
 
 if sys.platform != "win32":
     import fcntl
@@ -133,14 +133,6 @@ def clean_surroundings(clean_environment, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def sample_cache(clean_environment, machine_cache):
-    """The cache folder of all tests, with the sample chain in it."""
-    with locked(machine_cache):
-        open_sample()
-    return machine_cache
-
-
-@pytest.fixture(scope="session")
 def chain(tmp_path_factory, machine_cache):
     """A simulated chain of 1,010 validators and 470 epochs from genesis.
 
@@ -165,7 +157,7 @@ def hoodi(machine_cache):
 def small_sample(chain, tmp_path, monkeypatch):
     """Let commands with --local serve the small chain, as if it were the stored sample."""
     monkeypatch.setattr(platformdirs, "user_cache_path", lambda *_: tmp_path)
-    sample_path().symlink_to(chain.path)
+    monkeypatch.setenv("BEACONFRAMES_SAMPLE", str(chain.path))
 
 
 @pytest.fixture(scope="session")

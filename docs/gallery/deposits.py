@@ -3,7 +3,7 @@
 import beaconframes as bf
 
 with bf.local():
-    deposits = bf.load_deposits(range(2000))
+    deposits = bf.load_deposits(range(1000))
 
 ax = bf.plot.deposits(deposits, every="month")
 figure = bf.interactive.deposits(deposits, every="month")

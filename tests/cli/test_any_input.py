@@ -184,7 +184,7 @@ def test_unusual_environments(run_in, tmp_path, place):
 
 
 def test_a_sample_that_cannot_be_stored(monkeypatch, tmp_path, chain):
-    """If the cache folder is read-only, --local simulates the sample and warns."""
+    """Without the package's sample, and with a read-only cache, --local simulates it and warns."""
     simulated = []
 
     def simulate(folder, **arguments):
@@ -195,6 +195,7 @@ def test_a_sample_that_cannot_be_stored(monkeypatch, tmp_path, chain):
     blocked.write_text("")
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: blocked / "cache")
     monkeypatch.setattr("beaconframes.simulator.simulate", simulate)
+    monkeypatch.setattr("beaconframes.simulator.simulation_store.SAMPLE_FOLDERS", ())
 
     result = CliRunner().invoke(commands, ["load", "latest-state", "--local"])
 
@@ -211,9 +212,9 @@ def readme_examples():
 
 
 @pytest.mark.more
-def test_the_examples_of_the_readme(sample_cache, monkeypatch, tmp_path):
+def test_the_examples_of_the_readme(machine_cache, monkeypatch, tmp_path):
     """Each works as written, without a network, and writes its file."""
-    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: sample_cache / "beaconframes")
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: machine_cache / "beaconframes")
     monkeypatch.chdir(tmp_path)
     first, *rest = readme_examples()
     name, value = first.removeprefix("export ").split("=")
@@ -233,14 +234,14 @@ def test_the_examples_of_the_readme(sample_cache, monkeypatch, tmp_path):
 
 
 @pytest.mark.long
-def test_the_examples_of_the_readme_in_a_shell(sample_cache, tmp_path):
+def test_the_examples_of_the_readme_in_a_shell(machine_cache, tmp_path):
     """The same in a shell."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("BEACONFRAMES_")}
     here = str(Path(sys.executable).parent)
     result = subprocess.run(
         ["/bin/bash", "-ec", "\n".join(readme_examples())],
         check=False, capture_output=True, text=True, cwd=tmp_path,
-        env=env | {"XDG_CACHE_HOME": str(sample_cache), "PATH": f"{here}:{env['PATH']}"},
+        env=env | {"XDG_CACHE_HOME": str(machine_cache), "PATH": f"{here}:{env['PATH']}"},
     )  # fmt: skip
 
     assert 0 == result.returncode, result.stderr

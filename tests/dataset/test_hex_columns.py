@@ -9,7 +9,7 @@ import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.hex_columns import HexColumn
 
-META = {"hex_columns": {"seed": 7, "tables": {"blocks": {"root": ["root", 32]}}}}
+META = {"_hex_columns": {"seed": 7, "tables": {"blocks": {"root": ["root", 32]}}}}
 
 
 WORD = 2**64
@@ -90,6 +90,14 @@ class TestReaders:
         rows = pl.DataFrame({"slot": [1], "root": ["0x12"]})
         earlier.write("blocks", [rows])
         assert earlier.scan("blocks").collect().equals(rows)
+
+    def test_a_copy_with_the_same_metadata_has_texts(self, dataset, tmp_path):
+        """The columns are metadata of the files, not of the data."""
+        assert dataset.meta == {"format_version": dataset.meta["format_version"]}
+        rows = dataset.scan("blocks").collect()
+        copy = Dataset.create(tmp_path / "copy", meta={})
+        copy.write("blocks", [rows])
+        assert copy.scan("blocks").collect().equals(rows)
 
     def test_an_export_has_the_texts(self, dataset, tmp_path):
         bf.export(dataset, tmp_path / "export", table="blocks")

@@ -62,7 +62,7 @@ def read_port(folder):
 
 
 @pytest.fixture
-def lab(tmp_path, short, sample_cache):
+def lab(tmp_path, short, machine_cache):
     """A JupyterLab without the user's settings: the address of a folder of notebooks."""
     folder, settings = tmp_path / "notebooks", tmp_path / "settings"
     shutil.copytree(NOTEBOOKS, folder)
@@ -81,7 +81,7 @@ def lab(tmp_path, short, sample_cache):
     ]
     surroundings = {
         "HOME": str(tmp_path),
-        "XDG_CACHE_HOME": str(sample_cache),
+        "XDG_CACHE_HOME": str(machine_cache),
         "JUPYTER_RUNTIME_DIR": str(short),
         "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
         "JUPYTER_DATA_DIR": str(tmp_path / "data"),

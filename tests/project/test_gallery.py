@@ -39,9 +39,9 @@ def close_figures():
 
 @pytest.mark.more
 @each_script
-def test_a_script_draws_a_picture_and_a_figure(script, monkeypatch, sample_cache):
+def test_a_script_draws_a_picture_and_a_figure(script, monkeypatch, machine_cache):
     """It runs as it stands and draws something, twice; nothing of it is clipped."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(sample_cache))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(machine_cache))
 
     drawn = make.run(script)
 

@@ -25,11 +25,11 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path
 
 
 @pytest.fixture
-def surroundings(monkeypatch, tmp_path, sample_cache):
+def surroundings(monkeypatch, tmp_path, machine_cache):
     """A cache of this run and an empty folder to run in; nothing of the user's own IPython."""
     # Where matplotlib keeps its list of fonts, which takes seconds to make, follows the cache.
     monkeypatch.setenv("MPLCONFIGDIR", mpl.get_cachedir())
-    monkeypatch.setenv("XDG_CACHE_HOME", str(sample_cache))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(machine_cache))
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     # The kernel chooses the backend that shows figures beneath cells, unless one is set.
     monkeypatch.delenv("MPLBACKEND", raising=False)

@@ -168,7 +168,7 @@ def test_the_version_stands_in_one_place():
 
 
 @pytest.mark.more
-def test_the_readme_shows_what_its_example_prints(tmp_path, sample_cache):
+def test_the_readme_shows_what_its_example_prints(tmp_path, machine_cache):
     """The README's example runs as it stands and prints exactly what stands below it."""
     readme = (ROOT / "README.md").read_text()
     found = re.search(
@@ -178,7 +178,7 @@ def test_the_readme_shows_what_its_example_prints(tmp_path, sample_cache):
     program, printed = found.groups()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BEACONFRAMES_")}
     environment |= {
-        "XDG_CACHE_HOME": str(sample_cache),
+        "XDG_CACHE_HOME": str(machine_cache),
         "MPLBACKEND": "agg",
         "PYTHONIOENCODING": "utf-8",
     }

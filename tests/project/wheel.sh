@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Build the wheel and use it in empty environments outside the repository: import it, load from a
-# small local chain, draw a chart, run the command. Once for every CPython >= 3.11 of this machine.
+# Build the wheel and use it in empty environments outside the repository: import it, load from its
+# sample and from a small local chain, draw a chart, run the command. Once for every CPython >= 3.11 of this machine.
 # Versions are those of requirements.lock. uv caches what it downloads.
 #
 # usage: wheel.sh UV PYTHON   (PYTHON: with hatchling, to build the wheel)
@@ -49,6 +49,9 @@ import beaconframes as bf
 from beaconframes.simulator import simulate
 
 assert Path(bf.__file__).is_relative_to(sys.prefix), bf.__file__
+with bf.local() as sample:
+    assert sample.service.dataset.path.is_relative_to(sys.prefix), sample
+    assert bf.load_income_history(range(4), since=-3).height > 0
 dataset = simulate("chain", validators=64, epochs=12, seed=1)
 with bf.local(dataset):
     income = bf.load_income_history(range(4), since=2, until=7)

@@ -1,4 +1,4 @@
-"""``beaconframes demo``: simulate, serve, load, draw and save, without a key or a network."""
+"""``beaconframes demo``: serve, load, draw and save, without a key or a network."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def demo(out: Path, as_json: bool) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     if not as_json:
-        click.echo("Starting the local explorer; the first start simulates a chain...")
+        click.echo("Starting the local explorer...")
     with server.local() as local:
         chain, head = local.service.chain, local.service.head
         first = local.service.dataset.meta["first_epoch"]

@@ -151,7 +151,8 @@ class Dataset(MaintainedTables):
     @cached_property
     def _hex_columns(self) -> dict[str, dict[str, HexColumn]]:
         """The columns that the files store as numbers, and readers see as texts; by table."""
-        stated = self.meta.get(hex_columns.META)
+        with ledger.read_transaction(self.path) as connection:
+            stated = ledger.get_meta(connection, inner=True).get(hex_columns.META)
         return hex_columns.parse(stated) if stated else {}
 
     def scan(self, table: str, *, schema: Schema | None = None) -> pl.LazyFrame:
@@ -344,6 +345,10 @@ class PublishedDataset(Dataset):
             if facts.get("latest_slot") is None and facts["latest_epoch"] is not None:
                 facts["latest_slot"] = (facts["latest_epoch"] + 1) * size - 1
         return {"format_version": published.FORMAT_VERSION, **facts}
+
+    @cached_property
+    def _hex_columns(self) -> dict[str, dict[str, HexColumn]]:
+        return {}
 
     def grids(self) -> dict[str, Grid]:
         """Return no grids: the manifest lists gaps instead of coverage."""

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-META: Final = "hex_columns"
-"""The entry of a dataset's metadata: the seed, and label and size of each column by table."""
+META: Final = "_hex_columns"
+"""The entry of the ledger's metadata: the seed, and label and size of each column by table."""
 
 _WORD: Final = 8  # bytes
 _STEP: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -68,7 +68,7 @@ class HexColumn:
 
 
 def parse(stated: Mapping[str, Any]) -> dict[str, dict[str, HexColumn]]:
-    """Return the hex columns that the metadata of a dataset states, by table and name."""
+    """Return the *stated* hex columns, by table and name."""
     return {
         table: {name: HexColumn(stated["seed"], *column) for name, column in columns.items()}
         for table, columns in stated["tables"].items()

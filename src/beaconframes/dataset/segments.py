@@ -251,7 +251,7 @@ def write_segment(
     draft = table_folder / f".{number:06d}.tmp"
     texts = sum(dtype == pl.String for dtype in frame.schema.values())
     # One chunk, so that the bytes of the file do not depend on the division into frames.
-    if smallest:
+    if smallest and frame.height:  # pyarrow writes no pages for no rows
         smallest_parquet.write(frame.rechunk(), draft, row_group_size=ROW_GROUP)
     else:
         frame.rechunk().write_parquet(

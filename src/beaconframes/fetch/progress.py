@@ -183,23 +183,26 @@ def postfix(
 
 
 @contextmanager
-def show_units(name: str, total: int, unit: str) -> Iterator[Callable[[], None]]:
+def show_units(
+    name: str, total: int, unit: str, *, delay: float = 0
+) -> Iterator[Callable[[], None]]:
     """Show a bar of *total* units and the remaining time; yield the function that counts one.
 
-    It is shown in a terminal or a notebook, unless the setting ``progress`` says otherwise.
+    It is shown after *delay* seconds in a terminal or a notebook, unless the setting ``progress``
+    says otherwise.
     """
     show = current().progress
     if not total or not (is_interactive() if show is None else show):
         yield lambda: None
         return
-    bar = new_bar(name, total, unit)
+    bar = new_bar(name, total, unit, delay=delay)
     try:
         yield bar.update
     finally:
         bar.close()
 
 
-def new_bar(name: str, total: int | None, unit: str = "requests") -> Any:
+def new_bar(name: str, total: int | None, unit: str = "requests", *, delay: float = 0) -> Any:
     """Return a tqdm bar: a widget in a notebook, a line of text in a terminal."""
     notebook = in_notebook()
     if notebook and find_spec("ipywidgets") is None:
@@ -211,6 +214,7 @@ def new_bar(name: str, total: int | None, unit: str = "requests") -> Any:
         total=total,
         desc=name,
         unit=f" {unit}",
+        delay=delay,
         # The finished bar stays in a notebook, and is removed from a terminal.
         leave=notebook,
         dynamic_ncols=not notebook,

@@ -326,6 +326,8 @@ class Local(Server):
 def local(
     dataset: str | os.PathLike[str] | Dataset | None = None,
     *,
+    validators: int | None = None,
+    epochs: int | None = None,
     store: bool | str | os.PathLike[str] | None = None,
     frame: Literal["polars", "pandas"] | None = None,
     keys: Mapping[str, Tier] | Collection[str] = (),
@@ -351,8 +353,12 @@ def local(
     Parameters
     ----------
     dataset
-        A dataset or its folder. By default a simulated chain of 2,000 validators, with a week of
-        epochs and a year of yield-index days. It is simulated on first use and stored.
+        A dataset or its folder. By default the sample that comes with the package: a simulated
+        chain of 1,000 validators, with a week of epochs and a year of yield-index days. The
+        environment variable ``BEACONFRAMES_SAMPLE`` names the folder of another one.
+    validators, epochs
+        The size of another simulated chain, instead of a dataset: 2,000 validators take some
+        seconds. It is simulated on first use and stored.
     store
         Whether to store loaded rows, as for a remote explorer: True, or the folder of the store.
         Each dataset has its own store, which later explorers of the same dataset use again.
@@ -389,7 +395,13 @@ def local(
     if dataset is None:
         from beaconframes.simulator import open_sample
 
-        dataset = open_sample(live=live)
+        dataset = open_sample(live=live, validators=validators, epochs=epochs)
+    elif validators is not None or epochs is not None:
+        name = "epochs" if validators is None else "validators"
+        raise UsageError(
+            f"{name}= is the size of a chain to simulate, and a dataset has its own",
+            hint=f"Leave out {name}=, or the dataset",
+        )
     elif not isinstance(dataset, Dataset):
         dataset = open_dataset(dataset)
     return Local(

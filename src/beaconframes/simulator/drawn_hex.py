@@ -52,7 +52,7 @@ def find_columns(seed: int, table: str) -> dict[str, HexColumn]:
 
 
 def state_columns(seed: int) -> dict[str, Any]:
-    """Return the metadata from which readers of the dataset draw the texts."""
+    """Return the metadata from which a dataset draws the texts."""
     return {META: {"seed": seed, "tables": COLUMNS}}
 
 

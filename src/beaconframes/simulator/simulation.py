@@ -15,6 +15,7 @@ from beaconframes.calendar import MAINNET, get_chain, instants
 from beaconframes.dataset import Dataset
 from beaconframes.derive.attestation_efficiency import RATED_EPOCHS
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.fetch.progress import DELAY, show_units
 from beaconframes.simulator import derived, drawn_hex, head_tables, identities, tables, yield_index
 from beaconframes.simulator.block_writer import BlockWriter
 from beaconframes.simulator.derived.chain_data import ChainData
@@ -29,6 +30,7 @@ from beaconframes.simulator.registry import create_registry
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     import polars as pl
 
@@ -113,7 +115,8 @@ def simulate(
             simulation = _Simulation(
                 writer, clock, arguments, head, has_all_duties=ends is not None
             )
-            simulation.run()
+            with show_units("simulating", epochs, "epochs", delay=DELAY) as count_epoch:
+                simulation.run(count_epoch)
         with dataset.writing() as writer:
             yield_index.write_table(
                 ChainData(dataset, writer), simulation.preset, simulation.fees.mean
@@ -213,8 +216,8 @@ class _Simulation:
         self.epoch_rows: list[dict[str, Any]] = []
         self.event_writer = EventWriter(writer, chain, self.finalized)
 
-    def run(self) -> None:
-        """Write all tables."""
+    def run(self, count_epoch: Callable[[], None]) -> None:
+        """Write all tables; call *count_epoch* after each epoch."""
         for name, schema in tables.SCHEMAS.items():
             self.writer.add(name, schema.to_frame())
         for epoch in self.engine.run():
@@ -225,6 +228,7 @@ class _Simulation:
             )
             self.event_writer.add(epoch)
             self.attestation_collector.add(epoch)
+            count_epoch()
         for writer in (self.history_writer, self.event_writer):
             writer.flush()
         self.block_writer.flush(self.attestation_collector.count_votes())

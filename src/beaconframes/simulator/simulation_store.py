@@ -1,4 +1,4 @@
-"""Simulations that are stored for later processes, such as the sample dataset."""
+"""The sample dataset, and simulations that are stored for later processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,14 @@ _SOURCES: Final = (
 )
 """Sources that determine the rows of a simulation, beside the declarations of the tables."""
 
-SAMPLE: Final[dict[str, Any]] = {"validators": 2000, "epochs": 1575, "seed": 1, "history_days": 365}
+SAMPLE: Final[dict[str, Any]] = {"validators": 1000, "epochs": 1575, "seed": 1, "history_days": 365}
+"""The arguments of the simulation in ``data/sample``; ``data/make.py`` makes it again."""
+
+SAMPLE_FOLDERS: Final = (_PACKAGE / "data" / "sample", _PACKAGE.parents[1] / "data" / "sample")
+"""Where the sample is: in an installed package, and in the repository."""
+
+SAMPLE_VARIABLE: Final = "BEACONFRAMES_SAMPLE"
+"""The environment variable with the folder of another sample."""
 
 LIVE_SAMPLE: Final[dict[str, Any]] = {
     "validators": 400,
@@ -86,18 +93,41 @@ def sample_arguments(*, live: bool = False) -> dict[str, Any]:
 
 def sample_path(*, live: bool = False) -> Path:
     """Return the folder of the sample dataset, which need not exist yet."""
-    folder, name = _sample_place(live=live)
-    return _build_path(folder, name, sample_arguments(live=live))
+    return _build_path(*_sample_place(live=live), sample_arguments(live=live))
 
 
 def has_sample(*, live: bool = False) -> bool:
-    """Return whether the sample dataset is stored already."""
+    """Return whether the sample dataset exists, so that it is not simulated."""
+    if not live and _find_sample() is not None:
+        return True
     return (sample_path(live=live) / "ledger.sqlite").exists()
 
 
-def open_sample(*, live: bool = False) -> Dataset:
-    """Return the sample dataset, simulating it on first use; the *live* one each day."""
-    return open_or_simulate(*_sample_place(live=live), **sample_arguments(live=live))
+def open_sample(
+    *, live: bool = False, validators: int | None = None, epochs: int | None = None
+) -> Dataset:
+    """Return the sample dataset: the one of the package, or of ``BEACONFRAMES_SAMPLE``.
+
+    The *live* one is simulated each day. With a number of *validators* or *epochs* a chain of this
+    size is simulated on first use.
+    """
+    size = {"validators": validators, "epochs": epochs}
+    chosen = {name: number for name, number in size.items() if number is not None}
+    if not live and not chosen and (found := _find_sample()) is not None:
+        sample = Dataset.open(found)
+        if found not in SAMPLE_FOLDERS:
+            sample.check_files()
+        return sample
+    folder, name = _sample_place(live=live)
+    name = "-".join([name, *(f"{number}-{unit}" for unit, number in chosen.items())])
+    return open_or_simulate(folder, name, **sample_arguments(live=live) | chosen)
+
+
+def _find_sample() -> Path | None:
+    """Return the folder of the sample, None if neither the environment nor the package has one."""
+    if folder := os.environ.get(SAMPLE_VARIABLE):
+        return Path(folder)
+    return next((one for one in SAMPLE_FOLDERS if (one / "ledger.sqlite").is_file()), None)
 
 
 def _sample_place(*, live: bool) -> tuple[Path, str]:

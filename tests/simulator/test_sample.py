@@ -1,0 +1,178 @@
+"""The sample dataset of the package: what it holds, how it is found, how fast it is served."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.dataset import Dataset
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.fetch import progress
+from beaconframes.server import open_dataset
+from beaconframes.simulator import SAMPLE, has_sample, open_sample, simulate, simulation_store
+
+MAX_BYTES = 12_000_000
+START = """
+import socket
+connect = socket.socket.connect
+def connect_locally(self, address):
+    assert address[0] == "127.0.0.1", address
+    return connect(self, address)
+socket.socket.connect = connect_locally
+import beaconframes as bf
+with bf.local():
+    assert bf.load_income_history(range(250), since=-3).height > 700
+"""
+
+
+@pytest.fixture
+def simulations(monkeypatch, chain):
+    """The arguments of the chains that would be simulated; nothing is."""
+    found = []
+
+    def open_or_simulate(folder, name, **arguments):
+        found.append((name, arguments))
+        return chain
+
+    monkeypatch.setattr(simulation_store, "open_or_simulate", open_or_simulate)
+    return found
+
+
+class TestContent:
+    def test_it_can_be_served_and_fits_into_a_wheel(self):
+        """Its tables have the columns that the loaders declare."""
+        sample = open_dataset(open_sample().path)
+        assert SAMPLE.items() <= sample.meta.items()
+        assert sum(size.bytes for size in sample.tables().values()) < MAX_BYTES
+        listed = {segment.path for segment in sample.segments()}
+        files = {path.relative_to(sample.path).as_posix() for path in sample.path.glob("*/*")}
+        assert files == listed
+        assert [] == sample.verify()
+
+    @pytest.mark.long
+    def test_it_is_what_the_simulator_makes(self, tmp_path):
+        """If this fails, run ``make sample`` and commit the new files."""
+        sample = open_sample()
+        made = simulate(tmp_path / "made", **SAMPLE)
+        assert sample.meta == made.meta
+        assert list(sample.tables()) == list(made.tables())
+        for table in made.tables():
+            rows = [one.scan(table).collect() for one in (sample, made)]
+            assert rows[0].equals(rows[1]), table
+
+
+class TestPlace:
+    def test_the_package_has_it(self, simulations):
+        assert has_sample()
+        assert open_sample().path in simulation_store.SAMPLE_FOLDERS
+        assert [] == simulations
+
+    def test_the_environment_names_another_one(self, monkeypatch, chain):
+        monkeypatch.setenv("BEACONFRAMES_SAMPLE", str(chain.path))
+        with bf.local() as served:
+            assert served.service.dataset.path == chain.path
+
+    def test_a_folder_that_is_no_dataset_is_an_error(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("BEACONFRAMES_SAMPLE", str(tmp_path / "missing"))
+        with pytest.raises(DatasetError, match="missing"):
+            bf.local()
+
+    def test_without_it_the_chain_is_simulated(self, monkeypatch, simulations):
+        """In a package that is a ZIP file, for example."""
+        monkeypatch.setattr(simulation_store, "SAMPLE_FOLDERS", ())
+        open_sample()
+        assert [("sample", SAMPLE)] == simulations
+
+    def test_another_size_is_simulated(self, simulations):
+        with bf.local(validators=2000):
+            pass
+        with bf.local(validators=60, epochs=450):
+            pass
+        assert [
+            ("sample-2000-validators", SAMPLE | {"validators": 2000}),
+            ("sample-60-validators-450-epochs", SAMPLE | {"validators": 60, "epochs": 450}),
+        ] == simulations
+
+    def test_a_dataset_has_a_size(self, chain):
+        with pytest.raises(UsageError, match="epochs= is the size of a chain to simulate"):
+            bf.local(chain, epochs=450)
+
+
+def test_the_first_start_takes_less_than_three_seconds(tmp_path):
+    """In an empty home folder, without a network; nothing is stored."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("BEACONFRAMES_", "XDG_"))
+    }
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", START],
+        check=True,
+        env=environment | {"HOME": str(tmp_path)},
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 3
+    assert [] == list(tmp_path.rglob("sample*"))
+
+
+def test_a_simulation_shows_its_progress_after_a_second(monkeypatch, tmp_path):
+    bars = []
+
+    class Bar:
+        def __init__(self, *arguments, **options):
+            self.made, self.count = (arguments, options), 0
+            bars.append(self)
+
+        def update(self):
+            self.count += 1
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(progress, "new_bar", Bar)
+    monkeypatch.setattr(progress, "is_interactive", lambda: True)
+    simulate(tmp_path / "chain", validators=50, epochs=8)
+    (bar,) = bars
+    assert (("simulating", 8, "epochs"), {"delay": 1.0}) == bar.made
+    assert 8 == bar.count
+
+
+class TestSmallestFiles:
+    FRAME = pl.DataFrame(
+        {
+            "slot": range(5000),
+            "time": pl.Series([n * 12_000_000 for n in range(5000)]).cast(pl.Datetime("us", "UTC")),
+            "status": ["proposed", "missed"] * 2500,
+            "amount_wei": pl.Series([None, 10**27] * 2500).cast(pl.Decimal(28, 0)),
+            "validators": [[1, 2], [], None, [3]] * 1250,
+            "share": [0.5, None] * 2500,
+            "slashed": [True, False] * 2500,
+        }
+    )
+
+    def write(self, folder, *, smallest):
+        dataset = Dataset.create(folder, meta={})
+        with dataset.writing() as writer:
+            writer.smallest = smallest
+            writer.add("blocks", self.FRAME)
+            writer.add("epochs", self.FRAME.clear())
+        return dataset
+
+    def test_they_hold_the_same_rows_in_less_space(self, tmp_path):
+        usual = self.write(tmp_path / "usual", smallest=False)
+        small = self.write(tmp_path / "small", smallest=True)
+        for table in ("blocks", "epochs"):
+            assert small.schema(table) == usual.schema(table)
+            assert small.scan(table).collect().equals(usual.scan(table).collect())
+        assert small.tables()["blocks"].bytes < usual.tables()["blocks"].bytes / 4
+        small.check_files()
+        assert [] == small.verify()
+
+    def test_the_same_rows_give_the_same_bytes(self, tmp_path):
+        first, second = (self.write(tmp_path / name, smallest=True) for name in ("1", "2"))
+        assert first.segments() == second.segments()
