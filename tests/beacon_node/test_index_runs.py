@@ -83,6 +83,24 @@ for line in sys.stdin:
 """
 
 
+class KillAtRequest(Fault):
+    """The process that sends the requests is killed at one of them."""
+
+    name = "kill-at-request"
+    pid = None
+
+    def arm(self, pid, number):
+        """Kill the process at its request of this number."""
+        self.left, self.pid = number, pid
+
+    def refuse(self, node, request):
+        if self.pid is not None:
+            self.left -= 1
+            if self.left <= 0:
+                os.kill(self.pid, signal.SIGKILL)
+                self.pid = None
+
+
 class Runner:
     """A process that forks for each run of an index: after all imports, before any thread."""
 
@@ -113,7 +131,7 @@ class Runner:
 @pytest.mark.parametrize(
     ("kills", "options"),
     [
-        pytest.param(3, {**FEW, "until": 5}, id="few"),
+        pytest.param(3, {**FEW, "until": 3}, id="few"),
         pytest.param(100, {"until": 20}, id="all", marks=pytest.mark.long),
     ],
 )
@@ -122,13 +140,13 @@ def test_killed_and_continued(tmp_path, kills, options, sample):
 
     No stored epoch is requested again, except the state of one: the next epoch starts from it.
     """
-    dice, killed = random.Random(3), 0
-    with BeaconNodeStub("electra") as stub, contextlib.ExitStack() as stack:
+    dice, killed, killer = random.Random(3), 0, KillAtRequest()
+    with BeaconNodeStub("electra", faults=[killer]) as stub, contextlib.ExitStack() as stack:
         runner = Runner(stub.url, options)
         stack.callback(runner.close)
         started = time.monotonic()
         assert 0 == runner.run(tmp_path / "expected")
-        took = time.monotonic() - started
+        took, total = time.monotonic() - started, len(stub.log)
         # What a run requests that finds nothing to do.
         stub.log.clear()
         assert 0 == runner.run(tmp_path / "expected")
@@ -141,11 +159,15 @@ def test_killed_and_continued(tmp_path, kills, options, sample):
             stub.log.clear()
 
             def kill(pid):
-                time.sleep(dice.uniform(0.3, 1) * took if kills == 3 else dice.uniform(0, took))
+                if kills == 3:
+                    killer.arm(pid, dice.randrange(len(always), total // 2))
+                    return
+                time.sleep(dice.uniform(0, took))
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
             status = runner.run(target, kill)
+            killer.pid = None
             assert status in (0, -signal.SIGKILL)
             killed += status != 0
             check_requests(stub, stored, always)
