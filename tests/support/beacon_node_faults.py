@@ -18,7 +18,7 @@ class Fault:
     name = ""
 
     def __init_subclass__(cls):
-        if cls.name:  # A fault without a name is one of a single test.
+        if cls.name and cls.__module__ == __name__:  # Others are those of a single test.
             FAULTS[cls.name] = cls
 
     def refuse(self, node, request):
