@@ -131,7 +131,7 @@ class Runner:
 @pytest.mark.parametrize(
     ("kills", "options"),
     [
-        pytest.param(3, {**FEW, "until": 3}, id="few"),
+        pytest.param(3, {**FEW, "until": 3}, id="few", marks=pytest.mark.more),
         pytest.param(100, {"until": 20}, id="all", marks=pytest.mark.long),
     ],
 )

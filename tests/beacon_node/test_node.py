@@ -111,6 +111,7 @@ def test_epochs_that_are_not_final_are_read_again(chain):
         assert stored.coverage("balance_history") == {}
 
 
+@pytest.mark.more
 def test_fees_are_those_of_the_execution_node(tmp_path):
     expected = json.loads(lzma.decompress((FOLDER / "capella-expected.json.xz").read_bytes()))
     first, last = 3, 4

@@ -79,6 +79,7 @@ def test_an_interrupted_load_continues(stub):
         assert 3 * 8 == stub.counts[BLOCK]
 
 
+@pytest.mark.more
 def test_ctrl_c_keeps_stored_epochs(stub):
     """Ctrl-C ends a load at once although a response hangs; stored epochs remain."""
     main = threading.main_thread().ident
@@ -167,6 +168,7 @@ def test_options_are_those_of_an_explorer(stub, monkeypatch):
             bf.load_income_history([1], since=5, until=5)
 
 
+@pytest.mark.more
 def test_address_from_the_environment(stub, monkeypatch):
     """BEACONFRAMES_NODE is the default address; an execution node belongs to it."""
     with pytest.raises(ConfigError, match="no node is given"):
@@ -182,6 +184,7 @@ def test_address_from_the_environment(stub, monkeypatch):
         bf.beacon_node.Node(5052)
 
 
+@pytest.mark.more
 def test_nodes_close_in_any_order(stub):
     """The previous explorer is restored, also if nodes are closed out of order or twice."""
     before = connection._explorer
