@@ -24,10 +24,22 @@ from beaconframes.beacon_node.indexing import index
 from beaconframes.dataset import Dataset
 from beaconframes.errors import NotFound, ResponseError, UsageError
 
-from ..support.beacon_node_faults import Fault, PrunedStates, is_state
+from ..support.beacon_node_faults import PrunedStates, is_state
 from ..support.beacon_node_stub import BeaconNodeStub
 
 log = logging.getLogger(__name__)
+
+
+class OwnFault:
+    """A fault of a test, which is no known quirk of a client."""
+
+    def refuse(self, node, request):
+        """Answer as the node does."""
+
+    def change(self, node, request, answer):
+        """Send the answer of the node."""
+        return answer
+
 
 FEW = {"validators": [1, 2, 3], "tables": ["income_history"]}
 
@@ -83,10 +95,9 @@ for line in sys.stdin:
 """
 
 
-class KillAtRequest(Fault):
+class KillAtRequest(OwnFault):
     """The process that sends the requests is killed at one of them."""
 
-    name = "kill-at-request"
     pid = None
 
     def arm(self, pid, number):
@@ -306,10 +317,8 @@ def test_credentials_do_not_leave_the_process():
 # Nodes that fail half-way.
 
 
-class MissingState(Fault):
+class MissingState(OwnFault):
     """A state of the middle of the chain is gone, as if the node had pruned it by now."""
-
-    name = "missing-state"
 
     def __init__(self, epoch):
         self.epoch = epoch
@@ -348,10 +357,8 @@ def test_an_error_in_the_middle_stores_what_came_before(tmp_path):
         assert {7} & set(list_states(stub)) <= {7}
 
 
-class ReorganizedState(Fault):
+class ReorganizedState(OwnFault):
     """From some state on, the node has another chain: a block before it has another root."""
-
-    name = "reorganized-state"
 
     def __init__(self, epoch, slot):
         self.epoch, self.slot = epoch, slot
