@@ -297,7 +297,8 @@ class ChainReader:
 
     def _read_state(self, epoch: int) -> BeaconState:
         last = self.slots_of(epoch)[-1]
-        state = self.request_state(last, self._decode_state)
+        # In the epoch of the head, clients refuse later slots, each with another error.
+        state = self.request_state(min(last, self.head_slot), self._decode_state)
         if state.slot >= last:
             return replace(state, slot=last)
         # Within an epoch only blocks change a state, besides the root of each slot.
