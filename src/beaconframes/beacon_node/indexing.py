@@ -333,7 +333,17 @@ def find_epochs(
     last_final = status.settled_epoch
     first = connection.first_epoch
     if isinstance(until, str) and until == "finalized":
-        until = max(last_final, 0)
+        if last_final < 0:
+            raise UsageError(
+                "the chain has no final epoch yet", hint="Try again when it has finalized epochs"
+            )
+        if since is None and last_final < first:
+            raise UsageError(
+                f"the node can answer epochs from {first} on, and the last final one is "
+                f"{last_final}: {connection.find_ability('income_history').reason}",
+                hint="Try again later: a node stores what follows its start",
+            )
+        until = last_final
     computable = (status.head_slot + 1) // chain.slots_per_epoch - 2
     span = resolve_span(
         first if since is None else since,
@@ -347,10 +357,6 @@ def find_epochs(
         raise UsageError(
             f"epoch {span.last} cannot be indexed yet: the last complete one is {computable}",
             hint="Leave until out to index up to the last final epoch",
-        )
-    if last_final < 0:
-        raise UsageError(
-            "the chain has no final epoch yet", hint="Try again when it has finalized epochs"
         )
     wanted = connection.capabilities.first_epoch if since is None else span.first
     if wanted < first:
