@@ -276,3 +276,10 @@ def test_old_attestations_do_not_show_who_attests_now(stub):
         node.index._write_head(node.index._status, set())
         node.index._refresh_server()
         assert [("active_online", last)] == bf.load_validators([1]).select(columns).rows()
+
+
+def test_upcoming_duties_are_refused_by_name(stub):
+    """No rows would mean that there are no duties."""
+    refused = pytest.raises(NotServed, match=r"needs duties after the head.*epoch, 10")
+    with bf.node(stub.url, store=False), refused:
+        bf.v2.load_upcoming_duty_slots([1])

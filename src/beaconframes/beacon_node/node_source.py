@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
 INDEX_HINT = "Index them first: bf.index(node, folder), and load with bf.local(folder)"
+UPCOMING = "upcoming_duty_slots"
+"""The endpoint whose rows are all after the head."""
 CONTINUE_HINT = "The same call continues after them"
 
 
@@ -237,6 +239,13 @@ class GrowingIndex:
     def check(self, endpoint: Endpoint, needs: Needs) -> None:
         """Raise NotServed for tables that the node cannot answer."""
         capabilities = self.node.capabilities
+        if endpoint.name == UPCOMING:
+            raise NotServed(
+                f"load_{endpoint.name} needs duties after the head, and frames from a node end "
+                f"with its last complete epoch, {self.head.epoch}",
+                hint="Request /eth/v1/validator/duties of the node, or use the explorer API",
+                endpoint=endpoint.route,
+            )
         for name in [*needs.others, *sorted(needs.tables & {*READINGS, *DEPOSITS})]:
             ability = capabilities.find_table(name)
             if ability.oldest_epoch is not None:
