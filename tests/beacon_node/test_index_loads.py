@@ -247,3 +247,12 @@ def test_tables_of_days_say_that_the_chain_is_short(electra, table, load):
     with pytest.raises(TableNotInDataset, match=reason) as refused:
         load()
     assert refused.value.hint.startswith("Add epochs until a whole day")
+
+
+def test_pixels_of_an_index_are_those_of_its_blocks(electra):
+    pixels = bf.load_graffiti_wall(since=0)
+    blocks = bf.load_epoch_slots(since=0)
+    columns = ["slot", "x", "y", "color", "validator_index"]
+    expected = bf.wall.from_blocks(blocks).select(columns).sort(columns)
+    assert expected.height > 0
+    assert expected.equals(pixels.select(columns).sort(columns))
