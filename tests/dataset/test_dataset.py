@@ -434,7 +434,7 @@ class TestDamage:
 
 
 def test_the_format_imports_no_other_package():
-    """Of this project, dataset imports only errors and text."""
+    """Of this project, dataset imports only errors, and how texts and summaries are written."""
     code = (
         "import sys, beaconframes.dataset\n"
         "mine = {m for m in sys.modules if m.startswith('beaconframes.')}\n"
@@ -442,7 +442,8 @@ def test_the_format_imports_no_other_package():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert "['beaconframes.errors', 'beaconframes.text']" == done.stdout.strip()
+    wanted = "['beaconframes.errors', 'beaconframes.summary', 'beaconframes.text']"
+    assert wanted == done.stdout.strip()
 
 
 def test_location_may_have_any_name(tmp_path):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from beaconframes.schema import DecimalText, Ether, Flag, Fraction, Hex, Indices, Json, Text
+from beaconframes.schema import DecimalText, Ether, Flag, Fraction, Hex, Indices, Json, Text, Wei
 
 
 def required_columns(table):
@@ -49,10 +49,12 @@ def find(record, path):
 
 
 def whole(table, record):
-    """Return *record* with neutral values for the required fields that it does not have."""
+    """Return *record* with neutral values for required fields and amounts that it does not have."""
     full = dict(record)
     for column in table.columns:
-        if not column.wire_paths or column.may_be_null:
+        # Sums are null only in an index of a node without an execution node.
+        is_sum = isinstance(column, Wei) and column.name.startswith("total_")
+        if not column.wire_paths or (column.may_be_null and not is_sum):
             continue
         if any(find(full, path)[1] for path in column.wire_paths):
             continue
