@@ -52,9 +52,9 @@ def whole(table, record):
     """Return *record* with neutral values for required fields and amounts that it does not have."""
     full = dict(record)
     for column in table.columns:
-        # Sums are null only in an index of a node without an execution node.
-        is_sum = isinstance(column, Wei) and column.name.startswith("total_")
-        if not column.wire_paths or (column.may_be_null and not is_sum):
+        # Amounts are null only in an index of a node without an execution node.
+        is_amount = isinstance(column, Wei) and column.nullable
+        if not column.wire_paths or (column.may_be_null and not is_amount):
             continue
         if any(find(full, path)[1] for path in column.wire_paths):
             continue
