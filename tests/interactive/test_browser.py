@@ -330,7 +330,7 @@ def test_the_first_notebook_runs_in_jupyterlab(browser, lab, tmp_path, first, ta
     bar = page.locator(".jp-OutputArea-output .jupyter-widgets", has_text="income_history").first
     assert bar.locator(".progress-bar-success").count() == 1
     text = re.sub(r"\s+", " ", bar.text_content())
-    assert re.search(r"100% 42/42 \[0[0-9:]+<00:00, .* requests/s, 337,500 rows\]", text)
+    assert re.search(r"100% 43/43 \[0[0-9:]+<00:00, .* requests/s, 335,511 rows\]", text)
     assert shown("table.dataframe") >= tables
     assert shown("img") >= images
     page.close()

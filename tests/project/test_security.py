@@ -96,7 +96,7 @@ def test_patterns_find_code(text, kind):
 
 @pytest.mark.more
 def test_two_builds_are_identical(tmp_path):
-    """Q08: wheel and sdist of one state have the same bytes; the wheel has the package only."""
+    """Q08: wheel and sdist of one state have the same bytes; the wheel has package and sample."""
     digests = []
     for number in range(2):
         target = tmp_path / str(number)
@@ -113,6 +113,8 @@ def test_two_builds_are_identical(tmp_path):
     assert digests[0] == digests[1]
     assert 2 == len(digests[0])
     assert {"beaconframes"} == {Path(name).parts[0].split("-")[0] for name in names}
+    own = [name for name in names if not name.startswith("beaconframes/data/sample/")]
+    assert len(own) < len(names)
     assert [] == [
-        name for name in names if re.search(r"\btests?\b|\.parquet|__pycache__|\.pyc|\.key", name)
+        name for name in own if re.search(r"\btests?\b|\.parquet|__pycache__|\.pyc|\.key", name)
     ]

@@ -280,7 +280,7 @@ def test_loaders_of_a_live_local_explorer(hoodi, first):
 @pytest.mark.more
 def test_two_hours_at_high_speed(hoodi, first, tmp_path):
     """E9: over HTTP, a poller, a recording and an export meet one moving head."""
-    speed = 1200  # two hours are six seconds
+    speed = 800  # two hours are nine seconds
     rows, epochs = [], 19
     with Server(hoodi, live=True, start=first + 99, speed=speed) as server:
 

@@ -78,17 +78,22 @@ def run_tasks(
     remaining = zip(
         cycle(builders), [tasks[start : start + size] for start in range(0, len(tasks), size)]
     )
+    is_first = True
     with open_executor(executor, workers) as submit:
         try:
             while True:
-                # One more than there are workers, so that none waits for the disk.
-                for build, run in islice(remaining, workers + 1 - len(pending)):
+                # One more than there are workers, so that none waits for the disk. The first state
+                # shows whether memory has room for more than one epoch at a time.
+                is_alone = is_shared and (is_first or builders[0].reader.has_large_states)
+                most = 1 if is_alone else workers + 1
+                for build, run in islice(remaining, most - len(pending)):
                     pending.append((run, submit(build, run)))
                 if not pending:
                     return
                 run, future = pending.popleft()
                 results = future.result()
                 del future
+                is_first = False
                 for task in run:
                     yield task, results.pop(0)
         except GeneratorExit:

@@ -48,6 +48,8 @@ This and the following numbers are for two threads; each thread more reads an ep
 """
 CACHED_AMOUNTS = 2
 """Epochs whose amounts by validator are cached: tens of megabytes each for all of mainnet."""
+MANY_VALIDATORS = 500_000
+"""Validators from which two epochs at a time would need more than 2 GB."""
 CONCURRENT_REQUESTS = 8
 """Blocks of an epoch that are requested at the same time."""
 
@@ -126,6 +128,8 @@ class ChainReader:
         self._objects: dict[str, RequestCache] = {}
         self.orphans: dict[str, SlotBlock] = {}
         """Blocks that may be orphaned, by root."""
+        self.has_large_states = False
+        """Whether memory holds the states of one epoch only; known after the first state."""
         self._is_cancelled = False
         self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
 
@@ -293,7 +297,9 @@ class ChainReader:
 
     def _decode_state(self, state_id: int | str) -> BeaconState:
         """Request a state, and free the response, which is larger than the state."""
-        return self._columns.share(decode_state(self.api.state(state_id), self.spec))
+        state = self._columns.share(decode_state(self.api.state(state_id), self.spec))
+        self.has_large_states = len(state.balances) > MANY_VALIDATORS
+        return state
 
     def _read_state(self, epoch: int) -> BeaconState:
         last = self.slots_of(epoch)[-1]
