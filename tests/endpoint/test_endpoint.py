@@ -486,6 +486,17 @@ def test_a_future_epoch_of_a_real_chain_is_refused_by_the_clock(name, chain):
     assert [] == head.head_requests
 
 
+def test_an_epoch_of_another_century_is_refused_on_any_chain():
+    """A simulated chain may be ahead of the clock, but not by decades: no request is planned."""
+    chain = Chain("devnet", genesis=NOW - timedelta(days=1), seconds_per_slot=2, slots_per_epoch=8)
+    head = chain_head(chain=chain)
+
+    assert plan("epochs", head, since=90_000, until=90_001)
+    with pytest.raises(UsageError, match="future"):
+        plan("epochs", head, since=5, until=10**9)
+    assert [] == head.head_requests
+
+
 @pytest.mark.parametrize(("name", "seconds"), [("graffiti_wall", 12), ("yield_index", 86_400)])
 def test_a_future_slot_or_day_is_refused_by_the_clock(name, seconds):
     """The clock limits slots and days as well as epochs."""
