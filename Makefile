@@ -47,7 +47,7 @@ $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
 # Run by hand only, so that dependencies change only on purpose. The lock contains no address.
 lock: | $(UV) ## resolve requirements.lock again
 	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --extra cloud --extra excel \
-		--group dev --group execution --group publish \
+		--group dev --group execution --group publish --group site \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements.lock
 
 # --- for users ---------------------------------------------------------------------------------
