@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from typing import TYPE_CHECKING
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from beaconframes import v1, v2
 from beaconframes.calendar import MAINNET
 from beaconframes.client import load
+from beaconframes.config import current
 from beaconframes.endpoint import ChainHead, Finality, Head, Role
 from beaconframes.errors import UsageError
+from beaconframes.misspelled_names import SYNONYMS
 from beaconframes.text import shorten
+from beaconframes.units import to_pandas
 from beaconframes.v1.chart import CHART_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from beaconframes.endpoint import Endpoint
     from beaconframes.schema import Table
@@ -89,6 +91,7 @@ def loaders() -> pl.DataFrame:
         numbers that are listed one by one. One request has at most so many subjects, such as
         validators, and so many units; plans of V2 may permit fewer validators. Null units per
         request mean any number, and null rows per page mean no pages, or an unknown page size.
+        A pandas frame with ``bf.settings(frame="pandas")``.
     """
     rows = [summarize_loader(name, endpoint) for name, endpoint in ENDPOINTS_BY_NAME.items()]
     chart = {
@@ -99,7 +102,7 @@ def loaders() -> pl.DataFrame:
         "final": Finality.NEVER.value,
     }
     rows.insert(len(v1.ENDPOINTS), chart)
-    return pl.DataFrame(rows, schema=LOADERS_SCHEMA)
+    return convert_to_setting(pl.DataFrame(rows, schema=LOADERS_SCHEMA))
 
 
 def summarize_loader(name: str, endpoint: Endpoint) -> dict[str, Any]:
@@ -128,27 +131,40 @@ def summarize_loader(name: str, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def describe(name: str | Callable[..., Any] | None = None) -> pl.DataFrame:
-    """Describe the frame of a loader, one row per column; without a name, as `loaders`.
+    """Describe a loader, a table or a column; without a name, as `loaders`.
 
     Parameters
     ----------
     name
         A loader, or its name with or without ``load_``: ``bf.load_income_history``,
-        ``"income_history"``, ``"v2.rewards"``. Or a table of `index` that no loader returns:
-        ``"slot_income"``.
+        ``"income_history"``, ``"v2.rewards"``. Or a table of a dataset: ``"income_details"``. Or
+        the name of a column: ``"effective_balance_gwei"``.
 
     Returns
     -------
     polars.DataFrame
-        ``column, type, unit, key, meaning, wire``. A table of `index` has no ``wire``.
+        ``column, type, unit, key, meaning, wire``, one row per column. A table of `index` has no
+        ``wire``. For the name of a column: the same with ``loader``, one row per loader that
+        returns this column. A pandas frame with ``bf.settings(frame="pandas")``.
 
     Raises
     ------
     UsageError
-        The loader does not exist.
+        There is no such loader, table or column. The error suggests similar names.
     """
     if name is None:
         return loaders()
+    return convert_to_setting(build_description(name))
+
+
+def convert_to_setting(table: pl.DataFrame) -> pl.DataFrame:
+    """Convert a table to the kind of frame of the settings."""
+    converted: Any = to_pandas(table) if current().frame == "pandas" else table
+    return cast("pl.DataFrame", converted)
+
+
+def build_description(name: str | Callable[..., Any]) -> pl.DataFrame:
+    """Return the description of a loader, a table or a column."""
     if not isinstance(name, str):
         name = read_loader_name(name)
     endpoint_name = name.replace("-", "_").replace("load_", "", 1)
@@ -157,17 +173,59 @@ def describe(name: str | Callable[..., Any] | None = None) -> pl.DataFrame:
             "load_chart returns an image, which has no columns",
             hint="help(bf.load_chart) describes it",
         )
-    if endpoint_name not in ENDPOINTS_BY_NAME:
-        for table in find_index_tables():
-            if table.table_name == endpoint_name:
-                return table.describe().drop("wire")
-        similar = difflib.get_close_matches(endpoint_name, ENDPOINTS_BY_NAME, n=1)
-        raise UsageError(
-            f"loader {name!r} does not exist"
-            + (f"; did you mean {similar[0]!r}?" if similar else ""),
-            hint="bf.loaders() lists all loaders",
-        )
-    return ENDPOINTS_BY_NAME[endpoint_name].table.describe()
+    if endpoint_name in ENDPOINTS_BY_NAME:
+        return ENDPOINTS_BY_NAME[endpoint_name].table.describe()
+    for table in find_index_tables():
+        if table.table_name == endpoint_name:
+            return table.describe().drop("wire")
+    for endpoint in ENDPOINTS_BY_NAME.values():
+        if endpoint.table.table_name == name:
+            return endpoint.table.describe()
+    if not find_loaders(name):
+        raise build_name_error(name)
+    parts = [
+        ENDPOINTS_BY_NAME[loader.replace("load_", "")]
+        .table.describe()
+        .filter(column=name)
+        .select(pl.lit(loader).alias("loader"), pl.all())
+        for loader in find_loaders(name)
+    ]
+    return pl.concat(parts)
+
+
+def list_column_names(endpoint: Endpoint) -> list[str]:
+    """Return the names of the columns of a loader; none if they are not documented."""
+    return [] if endpoint.table.keeps_every_field else [c.name for c in endpoint.table.columns]
+
+
+def find_loaders(column: str) -> list[str]:
+    """Return the loaders whose frames have a *column*."""
+    return [
+        format_loader_name(name)
+        for name, endpoint in ENDPOINTS_BY_NAME.items()
+        if column in list_column_names(endpoint)
+    ]
+
+
+def build_name_error(name: str) -> UsageError:
+    """Return the error for a *name* of no loader, table or column, with similar names."""
+    loader_names = [format_loader_name(each) for each in ENDPOINTS_BY_NAME]
+    tables = [each.table_name for each in find_index_tables()]
+    columns = [c for each in ENDPOINTS_BY_NAME.values() for c in list_column_names(each)]
+    meant: Sequence[str] = SYNONYMS.get(name, ())
+    version, _, own_name = name.rpartition(".")
+    with_prefix = f"{version}.load_{own_name}" if version else f"load_{own_name}"
+    for known, written in (
+        (loader_names, name),
+        (loader_names, with_prefix),
+        (tables + columns, name),
+    ):
+        meant = meant or get_close_matches(written, known, n=1, cutoff=0.8)
+    similar = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
+    return UsageError(
+        f"{name!r} is not a loader, table or column{similar}",
+        hint="bf.loaders() lists all loaders",
+    )
 
 
 def read_loader_name(loader: object) -> str:

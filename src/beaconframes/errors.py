@@ -84,7 +84,8 @@ class BeaconframesError(Exception):
         if self.attempts and self.attempts > 1:
             text += f" (after {self.attempts} attempts)"
         # The message may quote text from the chain, and terminals show it.
-        return visible(f"{text}. {self.hint}" if self.hint else text)
+        end = " " if text.endswith("?") else ". "
+        return visible(f"{text}{end}{self.hint}" if self.hint else text)
 
     def _render_traceback_(self) -> list[str]:
         """Return what IPython shows: the user's frames, the error, and how to see all frames."""

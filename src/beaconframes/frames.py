@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
@@ -28,7 +29,7 @@ UNREADABLE = (
 def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
     """Select *columns* of a frame of any kind, lazily, with times in UTC.
 
-    A missing column is a `UsageError` that names the column and *loader*, which returns it.
+    A missing column is a `UsageError` with the column, similar names, and the loader that fits.
     """
     try:
         wrapped_frame = nw.from_native(frame)
@@ -39,10 +40,7 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
         ) from None
     names = wrapped_frame.collect_schema().names()
     if missing := [column for column in columns if column not in names]:
-        raise UsageError(
-            f"the frame has no column {', '.join(missing)}",
-            hint=f"Pass a frame with all columns that bf.{loader}(...) returns.",
-        )
+        raise build_column_error(missing, names, loader=loader)
     lazy = _make_lazy(wrapped_frame.select(*columns))
     if "time" not in columns:
         return lazy
@@ -65,6 +63,16 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     # pandas supports other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
     return map_rows(lazy, lambda rows: rows.with_columns(utc))
+
+
+def build_column_error(
+    missing: Sequence[str], names: Collection[str], *, loader: str
+) -> UsageError:
+    """Return the error for the columns *missing* in a frame with the columns *names*."""
+    # Imported by name: the explanation needs the columns of all loaders, and frames need no loader.
+    explanations = import_module("beaconframes.column_errors")
+    message, hint = explanations.explain_missing_columns(missing, names, loader)
+    return UsageError(message, hint=hint)
 
 
 def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:

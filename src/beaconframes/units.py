@@ -80,10 +80,9 @@ def to_tokens(frame: Frame) -> Frame:
     if not isinstance(native, pl.DataFrame) and not (_is_pandas(native) and native.ndim == 2):
         raise _build_type_error(frame)
     if missing := [name for name in _TOKEN_COLUMNS if name not in native.columns]:
-        raise UsageError(
-            f"the frame has no column {', '.join(missing)}",
-            hint="Pass the frame of bf.load_token_balances(...) or bf.load_address_balances(...)",
-        )
+        from beaconframes.frames import build_column_error
+
+        raise build_column_error(missing, list(native.columns), loader="load_token_balances")
     texts, places = (_read_column(native[name]) for name in _TOKEN_COLUMNS)
     numbers = _parse_tokens(texts.cast(pl.String), places.cast(pl.Int64))
     if isinstance(native, pl.DataFrame):

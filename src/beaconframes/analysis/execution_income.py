@@ -88,7 +88,10 @@ def _replace_fees(rows: Lazy) -> Lazy:
 def _read_blocks(blocks: Any) -> pl.DataFrame:
     """Read proposer (null if unknown), epoch, fees and amount received of each proposed block."""
     loader = "load_produced_blocks"
-    select_columns(blocks, ["epoch"], loader=loader)
+    try:
+        select_columns(blocks, ["epoch"], loader=loader)
+    except UsageError as error:
+        raise UsageError(f"blocks: {error.message}", hint=error.hint) from None
     names = nw.from_native(blocks).collect_schema().names()
     amount = next((name for name in _AMOUNTS if name in names), None)
     proposer = next((name for name in _PROPOSERS if name in names), None)

@@ -98,14 +98,20 @@ def finished_epochs(explorer: Explorer) -> dict[str, int]:
 
 @contextlib.contextmanager
 def explain_missing_columns(file: Path | None, name: str, rows: pl.DataFrame) -> Iterator[None]:
-    """Add to the error for a missing column of a file a hint how to load this column."""
+    """Name the file in the error for a missing column, and the file to give instead."""
     try:
         yield
     except UsageError as error:
         absent = [column for column in schema_of(name) if column not in rows.columns]
         if file is None or not any(column in error.message for column in absent):
             raise
-        raise UsageError(f"{file} has no column {absent[0]}", hint=UNCHANGED_HINT) from error
+        from beaconframes.column_errors import format_command, recognise_frame
+
+        problem, hint = f"{file} has no column {absent[0]}", UNCHANGED_HINT
+        if others := recognise_frame(rows.columns):
+            problem += f"; it looks like a file of {' or '.join(map(format_command, others))}"
+            hint = f"Give a file of load {name}"
+        raise UsageError(problem, hint=hint) from error
 
 
 def schema_of(name: str) -> pl.Schema:

@@ -13,28 +13,31 @@ def endpoint_name_of(loader: str) -> str:
 
 
 @click.command()
-@click.argument("loader", required=False)
+@click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
-def dictionary(loader: str | None, as_json: bool) -> None:
-    """Print the columns of LOADER.
+def dictionary(name: str | None, as_json: bool) -> None:
+    """Print the columns of a loader or table, or the loaders that return a column.
 
-    LOADER is a name such as income-history, or v2.rewards for V2. Without LOADER, all loaders are
-    listed.
+    NAME is a loader such as income-history, or v2.rewards for V2; a table of a dataset; or a
+    column such as pubkey. Without NAME, all loaders are listed.
     """
     from beaconframes.cli.rendering import print_json
+    from beaconframes.config import settings
     from beaconframes.dictionary import ENDPOINTS_BY_NAME, describe
 
-    described = describe(loader)
+    with settings(frame="polars"):
+        described = describe(name)
     if as_json:
-        print_json({"loader": loader, "rows": described.to_dicts()})
+        print_json({"loader": name, "rows": described.to_dicts()})
         return
-    width = 0 if loader else max(map(len, described["loader"])) + 2
+    width = max(map(len, described["loader"])) + 2 if "loader" in described.columns else 0
     for row in described.iter_rows(named=True):
-        if loader is None:
+        if name is None:
             click.echo(f"{row['loader']:<{width}}{row['rows']}")
-        else:
-            mark = "*" if row["key"] else " "
-            click.echo(f"{mark} {row['column']:<44}{row['type']:<20}{row['meaning']}")
-    endpoint = ENDPOINTS_BY_NAME.get(endpoint_name_of(loader)) if loader else None
+            continue
+        mark = "*" if row["key"] else " "
+        subject = f"{row['loader']:<{width}}" if width else f"{row['column']:<44}"
+        click.echo(f"{mark} {subject}{row['type']:<20}{row['meaning']}")
+    endpoint = ENDPOINTS_BY_NAME.get(endpoint_name_of(name)) if name else None
     if endpoint is not None and endpoint.table.keeps_every_field:
         click.echo("  The columns are not documented: each field of the service is a column.")

@@ -176,10 +176,11 @@ def select_output(rows: pl.DataFrame, chosen: Mapping[str, Any]) -> pl.DataFrame
         return rows
     names = [name.strip() for name in chosen["columns"].split(",")]
     if unknown := [name for name in names if name not in rows.columns]:
-        raise UsageError(
-            f"--columns: there is no column {unknown[0]!r}",
-            hint=f"Columns: {', '.join(rows.columns)}",
-        )
+        from beaconframes.column_errors import explain_unknown_column, format_command
+
+        problem = f"--columns: there is no column {unknown[0]!r}"
+        message, hint = explain_unknown_column(problem, unknown[0], rows.columns, format_command)
+        raise UsageError(message, hint=hint)
     return rows.select(list(dict.fromkeys(names)))
 
 
