@@ -307,6 +307,21 @@ def test_the_wall_as_an_image(run, source, chain, tmp_path):
     )
 
 
+@pytest.mark.parametrize(("options", "region"), [((), None), (("--region", "all"), "all")])
+def test_the_painted_area_is_the_default_region(run, source, chain, tmp_path, options, region):
+    """Without --region, an image is cropped; with "all", it is the whole wall."""
+    out = tmp_path / "wall.png"
+    pixels = chain.scan("graffiti_wall").collect()
+
+    result = run("wall", "save", *source, "--since", "0", *options, "--out", out)
+
+    assert 0 == result.exit_code, result.stderr
+    with Image.open(out) as image:
+        corners = bf.wall.render(pixels, region=region).info["region"]
+        assert ",".join(map(str, corners)) == image.text["Region"]
+        assert (region == "all") == (image.size == (1000, 1000))
+
+
 def test_the_wall_as_an_animation(run, source, tmp_path):
     """An animation of a file; an existing file is replaced only with --overwrite."""
     rows, out = tmp_path / "wall.parquet", tmp_path / "wall.gif"

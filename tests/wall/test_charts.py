@@ -83,25 +83,90 @@ def test_the_static_wall_has_axes_in_pixels():
     assert "" == axes.get_title()
 
 
-def test_age_has_a_scale_in_slots():
-    """Slots since the last write; recent writes are bright; the scale has its unit."""
+def scale(axes):
+    """The label and the tick labels of the colour bar."""
+    bar = axes.images[0].colorbar.ax
+    return bar.get_ylabel(), [label.get_text() for label in bar.get_yticklabels()]
+
+
+def test_age_is_in_units_of_time():
+    """The time since the last write up to the last slot; recent writes are bright."""
     axes = plot.wall(WALL, show="age", region=REGION)
 
-    expected = [[NAN, 10, 15, NAN], [NAN, 0, NAN, NAN], [NAN] * 4]
+    # 10 and 15 slots of 12 seconds before the last write, which is in slot 40.
+    expected = [[NAN, 2, 3, NAN], [NAN, 0, NAN, NAN], [NAN] * 4]
     assert np.array_equal(expected, cells(axes), equal_nan=True)
     assert "cividis_r" == axes.images[0].get_cmap().name
-    assert "Age of the paint (slots)" == axes.images[0].colorbar.ax.get_ylabel()
+    label = "Last painted, before Oct 1, 2026"
+    assert (label, ["newest", "1 minute ago", "2 minutes ago", "3 minutes ago"]) == scale(axes)
 
 
-def test_overwrites_have_a_scale_of_whole_numbers():
-    """The number of times that a pixel was painted over."""
+@pytest.mark.parametrize(
+    ("slots", "ages"),
+    [
+        (7_200, ["newest", "5 hours ago", "10 hours ago", "15 hours ago", "20 hours ago"]),
+        (86_400, ["newest", *(f"{n} days ago" for n in (2, 4, 6, 8, 10, 12))]),
+        (
+            10 * 50_400,
+            ["newest", "2 weeks ago", "4 weeks ago", "6 weeks ago", "8 weeks ago", "10 weeks ago"],
+        ),
+        (4 * 2_629_800, ["newest", "1 year ago", "2 years ago", "3 years ago", "4 years ago"]),
+    ],
+)
+def test_the_unit_of_the_age_fits_the_oldest_paint(slots, ages):
+    """Hours, days, weeks or years; a day has 7,200 slots."""
+    frame = painted((0, 1, 0, "00ff00", 9), (slots, 2, 0, "ff0000", 9))
+
+    assert ages == scale(plot.wall(frame, show="age"))[1]
+    (trace,) = interactive.wall(frame, show="age").data
+    assert ages == [*trace.colorbar.ticktext]
+    unit = ages[-1].split()[1].removesuffix("s")
+    assert f"painted %{{z:.1~f}} {unit}s ago" in trace.hovertemplate
+
+
+def test_overwrites_count_how_often_a_pixel_was_painted():
+    """The second pixel was painted three times; the scale is in words."""
     axes = plot.wall(WALL, show="overwrites", region=REGION)
 
     assert np.array_equal(
-        [[NAN, 2, 0, NAN], [NAN, 0, NAN, NAN], [NAN] * 4], cells(axes), equal_nan=True
+        [[NAN, 3, 1, NAN], [NAN, 1, NAN, NAN], [NAN] * 4], cells(axes), equal_nan=True
     )
-    ticks = axes.images[0].colorbar.get_ticks()
-    assert [int(tick) for tick in ticks] == list(ticks)
+    assert ("Painted", ["once", "twice", "3 times"]) == scale(axes)
+
+
+def test_many_overwrites_have_a_logarithmic_scale():
+    """One pixel painted 200 times does not hide the difference between once and twice."""
+    rows = [(slot, 3, 3, "00ff00", 1) for slot in range(200)]
+    frame = painted(*rows, (300, 4, 3, "00ff00", 1), (301, 5, 3, "ff0000", 1))
+
+    axes = plot.wall(frame, show="overwrites")
+
+    words = ["once", "twice", *(f"{count} times" for count in (5, 10, 20, 50, 100, 200))]
+    assert ("Painted", words) == scale(axes)
+    shades = axes.images[0].to_rgba(np.array([1.0, 2.0]))
+    assert 0.1 < np.abs(shades[0] - shades[1]).max()
+    (trace,) = interactive.wall(frame, show="overwrites").data
+    assert words == [*trace.colorbar.ticktext]
+    assert {1, 200} == set(trace.customdata[np.isfinite(trace.customdata)])
+    assert "painted %{customdata:,d} times" in trace.hovertemplate
+
+
+def test_the_painted_area_is_drawn_by_default():
+    """The axes have the true positions; a small area is extended; "all" is the whole wall."""
+    frame = painted((1, 400, 10, "00ff00", 1), (2, 449, 12, "ff0000", 1))
+
+    for options, left, right, top, bottom in (
+        ({}, 400, 449, 2, 21),
+        ({"region": "all"}, 0, 999, 0, 999),
+    ):
+        axes = plot.wall(frame, **options)
+        assert (left - 0.5, right + 0.5) == axes.get_xlim()
+        assert (bottom + 0.5, top - 0.5) == axes.get_ylim()
+        row, column = np.argwhere(axes.images[0].get_array()[..., 3])[0]
+        assert (400, 10) == (left + column, top + row)
+        layout = interactive.wall(frame, **options).layout
+        assert (left - 0.5, right + 0.5) == layout.xaxis.range
+        assert (bottom + 0.5, top - 0.5) == layout.yaxis.range
 
 
 def test_territory_has_a_legend_with_the_largest_first():

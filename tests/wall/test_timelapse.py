@@ -207,7 +207,8 @@ def test_the_file_has_slots_and_chain(tmp_path, form):
         else:
             text = image.info["comment"].decode()
     assert (
-        "Software: beaconframes; First slot: 12; Last slot: 90; Chain: hoodi; Simulated: yes"
+        "Software: beaconframes; Region: 1,1,2,2; First slot: 12; Last slot: 90; "
+        "Chain: hoodi; Simulated: yes"
     ) == text
 
 

@@ -50,7 +50,7 @@ def test_last_write_wins_exactly():
     """After 20,000 writes to 1,600 pixels every pixel matches a plain loop."""
     frame = dense_wall()
 
-    image = wall.render(frame)
+    image = wall.render(frame, region="all")
 
     assert ("RGBA", (1000, 1000)) == (image.mode, image.size)
     assert np.array_equal(paint_in_a_loop(frame), np.asarray(image))
@@ -99,21 +99,38 @@ def test_background_fills_unpainted_pixels():
     assert (255, 0, 0, 255) == named.getpixel((1, 0))
 
 
+def test_the_default_region_is_the_painted_area():
+    """The smallest rectangle that contains every painted pixel; the corners are in the metadata."""
+    frame = changes((1, 410, 20, "0000ff"), (2, 413, 21, "ff0000"), (3, 410, 20, "00ff00"))
+
+    image = wall.render(frame, scale=2)
+
+    assert (8, 4) == image.size
+    x0, y0, _, _ = image.info["region"]
+    assert (410, 20, 413, 21) == image.info["region"]
+    assert (255, 0, 0, 255) == image.getpixel((2 * (413 - x0), 2 * (21 - y0)))
+    assert (0, 255, 0, 255) == image.getpixel((0, 0))
+    assert (0, 0, 999, 999) == wall.render(frame, region="all").info["region"]
+
+
 @pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas, pl.DataFrame.to_pandas])
 def test_takes_other_frames(kind):
     """Lazy and pandas frames paint the same."""
     frame = dense_wall(500)
 
-    assert np.array_equal(paint_in_a_loop(frame), np.asarray(wall.render(kind(frame))))
+    assert np.array_equal(
+        paint_in_a_loop(frame), np.asarray(wall.render(kind(frame), region="all"))
+    )
 
 
 @pytest.mark.parametrize("kind", [pl.DataFrame, pl.DataFrame.to_pandas])
 def test_no_rows_make_an_empty_wall(kind):
-    """An empty wall is no error: all is transparent."""
+    """An empty wall is no error: all of it is transparent."""
     image = wall.render(kind(changes()))
 
     assert not np.asarray(image).any()
-    assert {} == image.info
+    assert (1000, 1000) == image.size
+    assert {"region": (0, 0, 999, 999)} == image.info
 
 
 @pytest.mark.parametrize(
@@ -158,7 +175,8 @@ def test_missing_columns_are_named():
 
 
 @pytest.mark.parametrize(
-    "region", [(0, 0, 1000, 10), (5, 0, 4, 10), (-1, 0, 1, 1), (0, 0, 1), (0, 0, 1.5, 2), "all", 7]
+    "region",
+    [(0, 0, 1000, 10), (5, 0, 4, 10), (-1, 0, 1, 1), (0, 0, 1), (0, 0, 1.5, 2), "whole", 7],
 )
 def test_invalid_regions_are_refused(region):
     """A region lies on the wall and has four integer corners."""
@@ -184,7 +202,7 @@ def test_saved_pixels_are_the_rendered_ones(tmp_path):
     """A frame of few colours becomes a small file with a palette, exact to the pixel."""
     frame = dense_wall()
 
-    path = wall.save(frame, tmp_path / "wall.png")
+    path = wall.save(frame, tmp_path / "wall.png", region="all")
 
     with Image.open(path) as image:
         assert "P" == image.mode
@@ -196,7 +214,7 @@ def test_as_many_colours_as_a_palette_holds(tmp_path):
     modes = {}
     for count in (255, 256):
         frame = changes(*((i, i, 0, f"{i:06x}") for i in range(count)))
-        path = wall.save(frame, tmp_path / f"{count}.png")
+        path = wall.save(frame, tmp_path / f"{count}.png", region="all")
         with Image.open(path) as image:
             modes[count] = image.mode
         assert np.array_equal(paint_in_a_loop(frame), rgba(path))
@@ -226,6 +244,7 @@ def test_an_image_is_saved_as_it_is(tmp_path, colours):
     assert np.array_equal(np.asarray(image), rgba(path))
     with Image.open(path) as saved:
         assert "7" == saved.text["First slot"]
+        assert "0,0,9,9" == saved.text["Region"]
 
 
 def test_an_image_takes_no_render_options(tmp_path):
@@ -243,6 +262,7 @@ def test_metadata_is_in_the_file(tmp_path):
     with Image.open(path) as image:
         assert {
             "Software": "beaconframes",
+            "Region": "1,1,3,3",
             "First slot": "12",
             "Last slot": "90",
             "Chain": "mainnet",

@@ -17,7 +17,8 @@ from beaconframes.cli.common_options import (
     overwrite_option,
     pop_options,
 )
-from beaconframes.cli.loader_options import parse_region, remove_markup
+from beaconframes.cli.loader_options import remove_markup
+from beaconframes.cli.wall import REGION_HELP, parse_image_region
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def build_option(chart: str, name: str, default: Any) -> click.Option:
     if isinstance(default, bool):
         return click.Option(names, is_flag=True, help=text)
     if name == "region":
-        return click.Option(names, metavar="X1,Y1,X2,Y2", help="Region of the wall.")
+        return click.Option(names, metavar="X1,Y1,X2,Y2", help=REGION_HELP)
     choices = find_choices(chart, name) if isinstance(default, str) else ()
     kind = click.Choice(choices) if choices else int if isinstance(default, int) else str
     return click.Option(
@@ -224,10 +225,8 @@ def draw_chart(chart: str, values: dict[str, Any]) -> None:
     as_json, dpi = values.pop("as_json"), values.pop("dpi")
     chart_options = pop_options(values, tuple(name for name, _ in list_chart_arguments(chart)))
     shared: dict[str, Any] = {}
-    if chart_options.get("region") is not None:
-        chart_options["region"] = parse_region("--region", chart_options["region"])
-        # The option of the loader is a text.
-        shared["region"] = ",".join(map(str, chart_options["region"]))
+    if "region" in chart_options:
+        chart_options["region"], shared = parse_image_region(chart_options["region"])
     file = values["file"]
     rows, _ = chart_input.read_input(CHARTS[chart], values, shared)
     for name in SECOND_FRAMES.keys() & chart_options.keys():

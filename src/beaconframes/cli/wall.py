@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOADER = "graffiti-wall"
+REGION_HELP = 'Region of the wall, or "all" of it. The default is the painted area.'
+"""The help of the region of an image, shared with the chart."""
 
 
 def build_command(
@@ -29,7 +31,7 @@ def build_command(
     """Return a command that writes the wall."""
     options: dict[str, click.Option] = {
         "region": click.Option(
-            ["--region"], metavar="X1,Y1,X2,Y2", help="Region of the wall; the default is all."
+            ["--region"], metavar="X1,Y1,X2,Y2", help=REGION_HELP
         ),
         "scale": click.Option(
             ["--scale"], type=click.IntRange(min=1), default=1, show_default=True,
@@ -74,9 +76,7 @@ def write_wall(write: Callable[..., Path], names: tuple[str, ...], values: dict[
     output.check_target(out, overwrite=values.pop("overwrite"))
     as_json = values.pop("as_json")
     image_options = pop_options(values, names)
-    shared = {} if image_options["region"] is None else {"region": image_options["region"]}
-    if image_options["region"] is not None:
-        image_options["region"] = parse_region("--region", image_options["region"])
+    image_options["region"], shared = parse_image_region(image_options["region"])
     if str(image_options.get("every") or "").isdecimal():
         image_options["every"] = int(image_options["every"])
     file = values["file"]
@@ -84,6 +84,13 @@ def write_wall(write: Callable[..., Path], names: tuple[str, ...], values: dict[
     with chart_input.explain_missing_columns(file, LOADER, rows):
         write(rows, out, **image_options, **about)
     output.report_file(out, {"rows": rows.height}, as_json=as_json)
+
+
+def parse_image_region(text: str | None) -> tuple[Any, dict[str, str]]:
+    """Return the region of an image, and the options of its loader, which has no "all"."""
+    if text is None or text == "all":
+        return text, {}
+    return parse_region("--region", text), {"region": text}
 
 
 def _save(*arguments: Any, **options: Any) -> Path:

@@ -21,8 +21,7 @@ from beaconframes.wall.images import (
     paint_region,
     parse_background,
 )
-from beaconframes.wall.pixel_map import build_pixel_map
-from beaconframes.wall.pixel_writes import check_region, read_rows
+from beaconframes.wall.pixel_map import build_pixel_map, read_region
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects.layout import Slider
 
     from beaconframes.wall.pixel_map import PixelMap, Show
-    from beaconframes.wall.pixel_writes import Region
+    from beaconframes.wall.pixel_writes import Region, RegionChoice
 
 _STEPS = 24
 _MOST = 100
@@ -44,7 +43,7 @@ def wall(
     frame: IntoFrame,
     *,
     show: Show = "color",
-    region: Region | None = None,
+    region: RegionChoice = None,
     groups: Mapping[str, Iterable[int]] | None = None,
     background: str | None = None,
     steps: int = _STEPS,
@@ -58,8 +57,8 @@ def wall(
     ``Figure.write_html`` makes a file that needs no network, with about 55 bytes for each write
     that some step shows.
 
-    *show*, *region*, *groups* and *background* are as in ``bf.plot.wall``; only ``show="color"``
-    has a slider.
+    *show*, *region*, *groups* and *background* are as in ``bf.plot.wall``: by default, the figure
+    shows the painted area. Only ``show="color"`` has a slider.
 
     *kwargs* go to ``Figure.update_layout``.
     """
@@ -70,12 +69,12 @@ def wall(
             f"steps={steps!r} is not a valid number of steps",
             hint=f"Pass an integer from 1 to {_MOST}.",
         )
-    corners = check_region(region)
-    pixel_map = build_pixel_map(frame, show, region, groups)
+    rows, corners = read_region(frame, region, "time", "validator_index")
+    pixel_map = build_pixel_map(rows, show, corners, groups)
     figure = go.Figure(layout={"template": template(), "showlegend": False})
     _set_layout(figure, corners, parse_background(background))
     if pixel_map is None:
-        has_pixels = _add_history(figure, frame, corners, steps)
+        has_pixels = _add_history(figure, rows, corners, steps)
     else:
         has_pixels = bool(np.isfinite(pixel_map.cells).any())
         figure.add_trace(_build_heatmap(pixel_map, corners))
@@ -112,13 +111,11 @@ def _set_layout(figure: Figure, corners: Region, background: int) -> None:
         figure.update_layout(plot_bgcolor=f"#{background >> 8:06x}")
 
 
-def _add_history(figure: Figure, frame: IntoFrame, corners: Region, steps: int) -> bool:
+def _add_history(figure: Figure, rows: pl.DataFrame, corners: Region, steps: int) -> bool:
     """Add the wall as it was at each step; return whether it has any pixel."""
     x0, y0, x1, y1 = corners
-    rows = (
-        read_rows(frame, "time", "validator_index")
-        .sort("slot", maintain_order=True)
-        .filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))
+    rows = rows.sort("slot", maintain_order=True).filter(
+        pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1)
     )
     if rows.is_empty():
         return False
@@ -206,16 +203,30 @@ def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
     """Build the heatmap of a number, or of the holder, of each pixel."""
     from plotly import graph_objects as go
 
+    cells = pixel_map.cells.astype(np.float32)
     options: dict[str, Any] = {
-        "z": pixel_map.cells.astype(np.float32),
+        "z": cells,
         "x0": corners[0],
         "y0": corners[1],
         "hoverongaps": False,
         "colorscale": colours.SHARES,
         "reversescale": pixel_map.reverse,
-        "colorbar": {"title": {"text": pixel_map.label, "side": "right"}, "tickformat": "d"},
-        "hovertemplate": f"x %{{x}}, y %{{y}}<br>{pixel_map.label}: %{{z:d}}<extra></extra>",
+        "colorbar": {"title": {"text": pixel_map.label, "side": "right"}},
     }
+    if not pixel_map.kinds:
+        zmin, zmax = pixel_map.limits
+        positions = [at for at, _ in pixel_map.ticks]
+        number = "z:.1~f"
+        if pixel_map.is_logarithmic:
+            # plotly has no logarithmic colour scale.
+            options |= {"z": np.log10(cells), "customdata": cells}
+            zmin, zmax, positions = np.log10(zmin), np.log10(zmax), np.log10(positions).tolist()
+            number = "customdata:,d"
+        options |= {"zmin": zmin, "zmax": zmax}
+        options["colorbar"] |= {"tickvals": positions, "ticktext": [t for _, t in pixel_map.ticks]}
+        options["hovertemplate"] = (
+            f"x %{{x}}, y %{{y}}<br>painted %{{{number}}} {pixel_map.unit}<extra></extra>"
+        )
     if pixel_map.kinds:
         # Reversed, so that the largest is at the top.
         names = [f"{for_plotly(name)}: {pixels:,}" for name, pixels, _ in pixel_map.kinds][::-1]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib import ticker
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.patches import Patch
 
 from beaconframes import colours
@@ -14,8 +13,7 @@ from beaconframes.plot import canvas
 from beaconframes.text import for_matplotlib
 from beaconframes.wall import render
 from beaconframes.wall.images import parse_background
-from beaconframes.wall.pixel_map import build_pixel_map
-from beaconframes.wall.pixel_writes import check_region
+from beaconframes.wall.pixel_map import build_pixel_map, read_region
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,31 +22,37 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
     from beaconframes.wall.pixel_map import PixelMap, Show
-    from beaconframes.wall.pixel_writes import Region
+    from beaconframes.wall.pixel_writes import RegionChoice
 
 
 def wall(
     frame: IntoFrame,
     *,
     show: Show = "color",
-    region: Region | None = None,
+    region: RegionChoice = None,
     groups: Mapping[str, Iterable[int]] | None = None,
     background: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
-    """Draw the graffiti wall: its colours, or the age, overwrites or holders of its pixels.
+    """Draw the painted area of the graffiti wall, or the age, overwrites or holders of pixels.
 
     *frame* is the result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``. *show*
-    is ``"color"``, ``"age"`` (slots since the last write to a pixel), ``"overwrites"`` (how often
-    it was painted over) or ``"territory"`` (its holder: validators, or *groups* of them such as
-    ``{"ours": range(250)}``; the largest have a colour each). *region* and *background* are as in
-    ``bf.wall.render``, which draws without axes.
+    is ``"color"``, ``"age"`` (the time since the last write to a pixel, up to the last slot of
+    *frame*), ``"overwrites"`` (how many times it was painted) or ``"territory"`` (its holder:
+    validators, or *groups* of them such as ``{"ours": range(250)}``; the largest have a colour
+    each).
+
+    *region* ``(x0, y0, x1, y1)`` is the part to draw, borders included; ``"all"`` is the whole wall
+    of 1000 x 1000 pixels. By default, it is the painted area. The axes have the positions on the
+    wall. Unpainted pixels have the *background* colour.
 
     *kwargs* go to ``Axes.imshow``.
     """
-    x0, y0, x1, y1 = check_region(region)
-    pixel_map = build_pixel_map(frame, show, region, groups)
+    columns = () if show == "color" else ("time", "validator_index")
+    rows, corners = read_region(frame, region, *columns)
+    x0, y0, x1, y1 = corners
+    pixel_map = build_pixel_map(rows, show, corners, groups)
     style: dict[str, Any] = {
         "extent": (x0 - 0.5, x1 + 0.5, y1 + 0.5, y0 - 0.5),
         "interpolation": "nearest",
@@ -59,7 +63,7 @@ def wall(
             f"#{parse_background(background) >> 8:06x}" if background else colours.PAPER
         )
         if pixel_map is None:
-            pixels = np.asarray(render(frame, region=region))
+            pixels = np.asarray(render(rows, region=corners))
             axes.imshow(pixels, **style | kwargs)
         else:
             pixels = np.isfinite(pixel_map.cells)
@@ -89,6 +93,12 @@ def _draw_pixel_map(ax: Axes, pixel_map: PixelMap, style: dict[str, Any]) -> Non
         ax.legend(handles=handles, title=pixel_map.label, alignment="left", **place)
     else:
         style.setdefault("cmap", colours.SHARES + ("_r" if pixel_map.reverse else ""))
+        style.setdefault(
+            "norm", (LogNorm if pixel_map.is_logarithmic else Normalize)(*pixel_map.limits)
+        )
         image = ax.imshow(pixel_map.cells, **style)
-        ticks = ticker.MaxNLocator(nbins=6, integer=True)
-        figure.colorbar(image, ax=ax, label=pixel_map.label, ticks=ticks, shrink=0.8)
+        bar = figure.colorbar(image, ax=ax, label=pixel_map.label, shrink=0.8)
+        bar.set_ticks(
+            [at for at, _ in pixel_map.ticks], labels=[text for _, text in pixel_map.ticks]
+        )
+        bar.minorticks_off()

@@ -9,12 +9,12 @@ import numpy as np
 from PIL import Image, ImageColor
 
 from beaconframes.errors import UsageError
-from beaconframes.wall.pixel_writes import check_region, read_writes
+from beaconframes.wall.pixel_writes import SIZE, check_region, find_region, read_writes
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.pixel_writes import Ints, Region
+    from beaconframes.wall.pixel_writes import Ints, Region, RegionChoice
 
 PALETTE = 255
 """Maximum colours of an image with a palette of 256 entries, one of which is "unpainted"."""
@@ -27,33 +27,39 @@ class Picture:
     """A painted region: 0 for an unpainted pixel, else 1 + its colour."""
 
     pixels: Ints
+    region: Region
     slots: dict[str, int] = field(default_factory=dict)
 
 
 def render(
     frame: IntoFrame,
     *,
-    region: Region | None = None,
+    region: RegionChoice = None,
     scale: int = 1,
     background: str | None = None,
 ) -> Image.Image:
-    """Render the graffiti wall as an RGBA image of 1000 x 1000 pixels.
+    """Render the painted area of the graffiti wall as an RGBA image.
 
     *frame* is the result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``, in any
-    order; the last write to a pixel counts. *region* ``(x0, y0, x1, y1)`` cuts out a part, borders
-    included. *scale* is the width of a pixel of the wall, in pixels of the image. Unpainted pixels
-    are transparent, or have the *background* colour. ``image.info`` has the first
-    and the last slot of *frame*.
+    order; the last write to a pixel counts. *scale* is the width of a pixel of the wall, in pixels
+    of the image. Unpainted pixels are transparent, or have the *background* colour.
+
+    *region* ``(x0, y0, x1, y1)`` cuts out a part, borders included; ``"all"`` is the whole wall of
+    1000 x 1000 pixels. By default, it is the smallest rectangle that contains every painted pixel.
+    ``image.info["region"]`` has its corners: the pixel ``(x, y)`` of the wall is at
+    ``(x - x0, y - y0)`` of the image. ``image.info`` also has the first and the last slot of
+    *frame*.
     """
     picture = paint_region(frame, region)
     return enlarge_image(build_rgba_image(picture, background), scale, picture)
 
 
-def paint_region(frame: IntoFrame, region: Region | None) -> Picture:
+def paint_region(frame: IntoFrame, region: RegionChoice) -> Picture:
     """Apply the writes in the order of their slots, and cut out the region."""
-    x0, y0, x1, y1 = check_region(region)
+    check_region(region)
     writes = read_writes(frame)
-    return Picture(writes.paint()[y0 : y1 + 1, x0 : x1 + 1], writes.span)
+    x0, y0, x1, y1 = find_region(region, writes.place % SIZE, writes.place // SIZE)
+    return Picture(writes.paint()[y0 : y1 + 1, x0 : x1 + 1], (x0, y0, x1, y1), writes.span)
 
 
 def parse_background(background: str | None) -> int:
@@ -82,12 +88,12 @@ def check_scale(width: int, height: int, scale: int) -> None:
 
 
 def enlarge_image(image: Image.Image, scale: int, picture: Picture) -> Image.Image:
-    """Enlarge every pixel to a square, and add the slots to the metadata."""
+    """Enlarge every pixel to a square, and add the slots and the region to the metadata."""
     width, height = image.size
     check_scale(width, height, scale)
     if scale > 1:
         image = image.resize((width * scale, height * scale), Image.Resampling.NEAREST)
-    image.info.update(picture.slots)
+    image.info.update(picture.slots, region=picture.region)
     return image
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -10,7 +11,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.frames import check_choice
-from beaconframes.wall.pixel_writes import check_region, read_rows
+from beaconframes.wall.pixel_writes import find_region, read_rows
 from beaconframes.wall.statistics import age, overwrites, territory
 
 if TYPE_CHECKING:
@@ -19,10 +20,23 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from numpy.typing import NDArray
 
-    from beaconframes.wall.pixel_writes import Region
+    from beaconframes.wall.pixel_writes import Region, RegionChoice
 
 Show: TypeAlias = Literal["color", "age", "overwrites", "territory"]
+
 _NAMED = tuple(colour for colour in colours.CYCLE if colour != colours.GREY)
+_SMALLEST = 20  # Pixels of a side: charts of fewer have no whole numbers on their axes.
+_TICKS = 6
+_MOST_LINEAR = 20
+"""More writes to one pixel than this need a logarithmic scale: most pixels have one or two."""
+# The longest age in seconds that is shown in this unit, and its length.
+_AGE_UNITS = {
+    "minute": (2 * 3600, 60),
+    "hour": (2 * 86_400, 3600),
+    "day": (60 * 86_400, 86_400),
+    "week": (3 * 365 * 86_400, 7 * 86_400),
+    "year": (np.inf, 365.25 * 86_400),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,37 +45,101 @@ class PixelMap:
 
     cells: NDArray[np.float64]
     label: str
+    ticks: tuple[tuple[float, str], ...] = ()
+    """The labelled numbers of the colour bar."""
+    limits: tuple[float, float] = (0.0, 1.0)
+    """The numbers at both ends of the colour bar."""
+    unit: str = ""
+    """What follows the number in a hover text, such as "days ago"."""
+    is_logarithmic: bool = False
     reverse: bool = False
     """Whether small numbers have bright colours."""
     kinds: tuple[tuple[str, int, str], ...] = ()
     """Holders by rank, if the numbers are ranks: name, pixels and colour."""
 
 
+def read_region(
+    frame: IntoFrame, region: RegionChoice, *columns: str
+) -> tuple[pl.DataFrame, Region]:
+    """Read the writes to pixels, and find the corners of the region of a chart."""
+    rows = read_rows(frame, *columns)
+    corners = find_region(region, rows["x"].to_numpy(), rows["y"].to_numpy(), smallest=_SMALLEST)
+    return rows, corners
+
+
 def build_pixel_map(
-    frame: IntoFrame,
-    show: Show,
-    region: Region | None,
-    groups: Mapping[str, Iterable[int]] | None,
+    rows: pl.DataFrame, show: Show, region: Region, groups: Mapping[str, Iterable[int]] | None
 ) -> PixelMap | None:
     """Compute the map of the region; None for the colours themselves."""
     check_choice("show", show, get_args(Show))
     if show == "color":
         return None
-    # Read once: a lazy frame would be computed by each of the calls below.
-    rows = read_rows(frame, "time", "validator_index")
     if show == "age":
-        ages = age(rows, region=region)
-        return PixelMap(
-            _fill_cells(ages, ages["age_slots"], region), "Age of the paint (slots)", True
-        )
+        return _map_ages(rows, region)
     if show == "overwrites":
-        counts = overwrites(rows, region=region)
-        return PixelMap(_fill_cells(counts, counts["overwrites"], region), "Times painted over")
+        return _map_paints(rows, region)
     return _map_holders(rows, region, groups)
 
 
+def _map_ages(rows: pl.DataFrame, region: Region) -> PixelMap:
+    """Map the time since the last write to each pixel, in a unit that fits the oldest."""
+    ages = age(rows, region=region)
+    newest = rows["time"].max()
+    label = "Last painted"
+    if isinstance(newest, datetime):
+        label += f", before {newest:%b} {newest.day}, {newest.year}"
+    seconds = (
+        pl.Series([newest], dtype=ages["time"].dtype) - ages["time"]
+    ).dt.total_microseconds() / 1e6
+    oldest = float(seconds.to_numpy().max(initial=0))
+    unit, length = next(
+        (unit, length) for unit, (most, length) in _AGE_UNITS.items() if oldest <= most
+    )
+    cells = _fill_cells(ages, seconds / length, region)
+    highest = oldest / length or 1.0
+    ticks = tuple((tick, _name_age(tick, unit)) for tick in _find_ticks(highest))
+    return PixelMap(cells, label, ticks, (0.0, highest), f"{unit}s ago", reverse=True)
+
+
+def _name_age(age: float, unit: str) -> str:
+    """Return an age in words."""
+    if age == 0:
+        return "newest"
+    return f"{age:g} {unit}{'' if age == 1 else 's'} ago"
+
+
+def _map_paints(rows: pl.DataFrame, region: Region) -> PixelMap:
+    """Map how often each pixel was painted."""
+    counts = overwrites(rows, region=region)
+    most = int(counts["paints"].to_numpy().max(initial=2))
+    is_logarithmic = most > _MOST_LINEAR
+    numbers = _find_decades(most) if is_logarithmic else _find_ticks(most, first=1)
+    ticks = tuple((number, _name_count(int(number))) for number in numbers)
+    cells = _fill_cells(counts, counts["paints"], region)
+    return PixelMap(cells, "Painted", ticks, (1.0, most), "times", is_logarithmic)
+
+
+def _name_count(count: int) -> str:
+    """Return a number of times in words."""
+    return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
+
+
+def _find_ticks(highest: float, *, first: int = 0) -> list[float]:
+    """Return few round numbers from *first* to *highest*; halves only below 2."""
+    steps = (0.5, *(step * 10**power for power in range(7) for step in (1, 2, 5)))
+    step = next(s for s in steps if highest / s <= _TICKS and (s >= 1 or (highest < 2 > 1 + first)))
+    numbers = np.arange(0, highest + step / 1000, step)
+    return [float(n) for n in (numbers if first == 0 else [first, *numbers[numbers > first]])]
+
+
+def _find_decades(most: int) -> list[float]:
+    """Return 1, 2, 5, 10, 20 ... up to *most*."""
+    numbers = (step * 10**power for power in range(7) for step in (1, 2, 5))
+    return [float(number) for number in numbers if number <= most]
+
+
 def _map_holders(
-    rows: pl.DataFrame, region: Region | None, groups: Mapping[str, Iterable[int]] | None
+    rows: pl.DataFrame, region: Region, groups: Mapping[str, Iterable[int]] | None
 ) -> PixelMap:
     """Rank the largest holders; all others share one rank."""
     holders = territory(rows, groups=groups, region=region)
@@ -79,11 +157,9 @@ def _map_holders(
     return PixelMap(_fill_cells(pixels, rank, region), label, kinds=tuple(kinds))
 
 
-def _fill_cells(
-    pixels: pl.DataFrame, values: pl.Series, region: Region | None
-) -> NDArray[np.float64]:
+def _fill_cells(pixels: pl.DataFrame, values: pl.Series, region: Region) -> NDArray[np.float64]:
     """Put the values of pixels at their positions."""
-    x0, y0, x1, y1 = check_region(region)
+    x0, y0, x1, y1 = region
     cells = np.full((y1 - y0 + 1, x1 - x0 + 1), np.nan)
     cells[pixels["y"].to_numpy() - y0, pixels["x"].to_numpy() - x0] = values.to_numpy()
     return cells

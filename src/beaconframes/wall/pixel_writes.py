@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,10 @@ SIZE = 1000
 """Width and height of the wall, in pixels."""
 
 Region: TypeAlias = tuple[int, int, int, int]
+"""The corners ``(x0, y0, x1, y1)``, inclusive."""
+
+RegionChoice: TypeAlias = Region | Literal["all"] | None
+"""A region, the whole wall, or by default the painted area."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +109,29 @@ def read_rows(frame: IntoFrame, *more: str) -> pl.DataFrame:
     return readable
 
 
-def check_region(region: Region | None) -> Region:
-    """Raise unless the region lies on the wall."""
-    if region is None:
+def find_region(region: RegionChoice, x: Ints, y: Ints, *, smallest: int = 1) -> Region:
+    """Return the corners of a region; None is the painted area, with the pixels at *x* and *y*.
+
+    The painted area is the smallest rectangle that contains every painted pixel, extended to sides
+    of at least *smallest* pixels. It is the whole wall if nothing is painted.
+    """
+    if region is not None or not len(x):
+        return check_region(region)
+    x0, x1 = _extend(int(x.min()), int(x.max()), smallest)
+    y0, y1 = _extend(int(y.min()), int(y.max()), smallest)
+    return x0, y0, x1, y1
+
+
+def _extend(first: int, last: int, smallest: int) -> tuple[int, int]:
+    """Extend a side on both ends to *smallest* pixels, inside of the wall."""
+    missing = max(0, smallest - (last - first + 1))
+    start = min(max(0, first - missing // 2), SIZE - smallest) if missing else first
+    return start, max(last, start + smallest - 1)
+
+
+def check_region(region: RegionChoice) -> Region:
+    """Return the corners of a region, or raise unless it lies on the wall; None is all of it."""
+    if region is None or region == "all":
         return 0, 0, SIZE - 1, SIZE - 1
     match region:
         case (int(x0), int(y0), int(x1), int(y1)):
@@ -115,5 +139,6 @@ def check_region(region: Region | None) -> Region:
                 return x0, y0, x1, y1
     raise UsageError(
         f"region={region!r} is not a part of the wall",
-        hint=f"Pass (x0, y0, x1, y1), inclusive: 0 <= x0 <= x1 <= {SIZE - 1}, same for y.",
+        hint=f"Pass (x0, y0, x1, y1), inclusive: 0 <= x0 <= x1 <= {SIZE - 1}, same for y; "
+        'or "all".',
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.pixel_writes import Region
+    from beaconframes.wall.pixel_writes import RegionChoice
 
 
 _NAME = 200  # Maximum characters of a chain's name.
@@ -38,7 +38,7 @@ def save(
     wall: IntoFrame | Image.Image,
     path: str | os.PathLike[str],
     *,
-    region: Region | None = None,
+    region: RegionChoice = None,
     scale: int = 1,
     background: str | None = None,
     chain: str | None = None,
@@ -47,9 +47,9 @@ def save(
     """Write the graffiti wall to a PNG file, atomically, and return its path.
 
     *wall* is an image, or a frame. A frame is rendered with *region*, *scale* and *background*, as
-    by ``render``. With up to 255 colours the file has a palette, which makes it small. Its text
-    entries are the first and the last slot of the frame and, where given, the *chain* and whether
-    the data are *simulated*.
+    by ``render``: by default, only the painted area. With up to 255 colours the file has a palette,
+    which makes it small. Its text entries are the region, the first and the last slot of the frame
+    and, where given, the *chain* and whether the data are *simulated*.
     """
     target = Path(path)
     if target.suffix.lower() != ".png":
@@ -76,13 +76,15 @@ def save(
 
 
 def describe_data(
-    slots: Mapping[Any, object], chain: str | None, simulated: bool | None
+    info: Mapping[Any, Any], chain: str | None, simulated: bool | None
 ) -> dict[str, str]:
     """Return the metadata of a file, by name."""
     entries = {"Software": "beaconframes"}
+    if "region" in info:
+        entries["Region"] = ",".join(map(str, info["region"]))
     for key, name in (("first_slot", "First slot"), ("last_slot", "Last slot")):
-        if key in slots:
-            entries[name] = str(slots[key])
+        if key in info:
+            entries[name] = str(info[key])
     if chain is not None:
         entries["Chain"] = visible(chain, _NAME)
     if simulated is not None:

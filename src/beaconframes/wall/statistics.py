@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrameT
 
-    from beaconframes.wall.pixel_writes import Region
+    from beaconframes.wall.pixel_writes import RegionChoice
 
 _PLACE = ("x", "y")
 
 
-def age(frame: IntoFrameT, *, until: int | None = None, region: Region | None = None) -> IntoFrameT:
+def age(frame: IntoFrameT, *, until: int | None = None, region: RegionChoice = None) -> IntoFrameT:
     """Compute the age of the paint. One row per painted pixel, row by row of the wall.
 
     *frame* is the result of ``bf.load_graffiti_wall(...)`` or ``bf.wall.from_blocks(...)``.
@@ -39,7 +39,7 @@ def age(frame: IntoFrameT, *, until: int | None = None, region: Region | None = 
     )
 
 
-def overwrites(frame: IntoFrameT, *, region: Region | None = None) -> IntoFrameT:
+def overwrites(frame: IntoFrameT, *, region: RegionChoice = None) -> IntoFrameT:
     """Count how often pixels were painted over. One row per painted pixel, row by row of the wall.
 
     ``paints`` is the number of writes, ``overwrites`` of those after the first, ``recolours`` of
@@ -64,7 +64,7 @@ def territory(
     *,
     groups: Mapping[str, Iterable[int]] | None = None,
     per_pixel: bool = False,
-    region: Region | None = None,
+    region: RegionChoice = None,
 ) -> IntoFrameT:
     """Count the pixels that each validator or group holds. One row per holder, largest first.
 
@@ -99,12 +99,12 @@ def territory(
     )
 
 
-def _read_region(frame: IntoFrameT, region: Region | None, *more: str) -> pl.DataFrame:
+def _read_region(frame: IntoFrameT, region: RegionChoice, *more: str) -> pl.DataFrame:
     """Read the writes to pixels of the region, oldest first."""
     return _select_region(read_rows(frame, *more).sort("slot", maintain_order=True), region)
 
 
-def _select_region(rows: pl.DataFrame, region: Region | None) -> pl.DataFrame:
+def _select_region(rows: pl.DataFrame, region: RegionChoice) -> pl.DataFrame:
     """Keep the rows of the region."""
     x0, y0, x1, y1 = check_region(region)
     return rows.filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))

@@ -15,7 +15,7 @@ from beaconframes.errors import UsageError
 from beaconframes.wall.animation import Animation, FrameChange
 from beaconframes.wall.animation_formats import choose_writer
 from beaconframes.wall.images import check_scale, parse_background
-from beaconframes.wall.pixel_writes import SIZE, check_region, read_writes
+from beaconframes.wall.pixel_writes import SIZE, check_region, find_region, read_writes
 from beaconframes.wall.png_file import describe_data, write_atomically
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.pixel_writes import Ints, PixelWrites, Region
+    from beaconframes.wall.pixel_writes import Ints, PixelWrites, Region, RegionChoice
 
 _FRAMES = 200
 _MOST = 5000
@@ -39,7 +39,7 @@ def timelapse(
     every: int | str | timedelta | None = None,
     fps: float = 20,
     hold: float = 2,
-    region: Region | None = None,
+    region: RegionChoice = None,
     scale: int = 1,
     background: str | None = None,
     chain: str | None = None,
@@ -67,15 +67,19 @@ def timelapse(
     hold
         Seconds for which the last frame is shown before the animation starts again.
     region, scale, background
-        As in ``render``. Unpainted pixels are transparent.
+        As in ``render``: by default, all frames show the area that is painted in the last one.
+        Unpainted pixels are transparent.
     chain, simulated
-        As in ``save``: metadata of the file, besides the first and the last slot.
+        As in ``save``: metadata of the file, besides the region and the first and the last slot.
     """
     target = Path(path)
     write = choose_writer(target)
     _check_number("fps", fps, 0.1, 50)
     _check_number("hold", hold, 0, 60)
-    corners = check_region(region)
+    check_region(region)
+    unpainted = parse_background(background)
+    writes = read_writes(frame, times=isinstance(every, str | timedelta))
+    corners = find_region(region, writes.place % SIZE, writes.place // SIZE)
     width, height = corners[2] - corners[0] + 1, corners[3] - corners[1] + 1
     check_scale(width, height, scale)
     if max(width, height) * scale > _LONGEST:
@@ -83,8 +87,6 @@ def timelapse(
             f"scale={scale!r} makes a side longer than {_LONGEST:,} pixels",
             hint="Use a smaller scale.",
         )
-    unpainted = parse_background(background)
-    writes = read_writes(frame, times=isinstance(every, str | timedelta))
     # A frame without a write extends the delay of the frame before.
     merged = [
         (stop, sum(1 for _ in same)) for stop, same in groupby(_find_stops(writes, frames, every))
@@ -99,7 +101,7 @@ def timelapse(
         delays=shown,
         changes=_build_changes(writes, [stop for stop, _ in merged], corners, unpainted),
         colours=_find_colours(writes, unpainted),
-        entries=describe_data(writes.span, chain, simulated),
+        entries=describe_data(writes.span | {"region": corners}, chain, simulated),
     )
     with write_atomically(target) as part:
         write(animation, part)
