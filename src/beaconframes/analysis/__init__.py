@@ -3,16 +3,21 @@
 from typing import TYPE_CHECKING
 
 from beaconframes.analysis.apr import apr
+from beaconframes.analysis.attestation_losses import attestation_losses, attestation_rates
 from beaconframes.analysis.attestations import attestation_effectiveness, attestation_faults
 from beaconframes.analysis.completeness import completeness
+from beaconframes.analysis.daily_income import daily_income, daily_losses
+from beaconframes.analysis.group_comparison import compare_groups
 from beaconframes.analysis.income import income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.analysis.ledger import ledger
+from beaconframes.analysis.problems import problems
 from beaconframes.analysis.proposals import missed_proposals, proposal_luck
 from beaconframes.analysis.reconciliation import reconcile
 from beaconframes.analysis.summary import performance
 from beaconframes.analysis.sync_committees import sync_members, sync_participation
 from beaconframes.analysis.sync_duties import sync_against_committee, sync_duties
+from beaconframes.analysis.sync_income import sync_income
 from beaconframes.analysis.validator_yield import own_yield
 from beaconframes.misspelled_names import missing_name
 
@@ -22,16 +27,23 @@ __all__ = [
     "apr",
     "attestation_effectiveness",
     "attestation_faults",
+    "attestation_losses",
+    "attestation_rates",
+    "compare_groups",
     "completeness",
+    "daily_income",
+    "daily_losses",
     "income",
     "ledger",
     "missed_proposals",
     "own_yield",
     "performance",
+    "problems",
     "proposal_luck",
     "reconcile",
     "sync_against_committee",
     "sync_duties",
+    "sync_income",
     "sync_members",
     "sync_participation",
 ]

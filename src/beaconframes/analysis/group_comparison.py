@@ -1,0 +1,184 @@
+"""Comparison of groups of validators, with intervals, so that chance is not read as difference."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.analysis.engines import list_columns, open_frame, return_table
+from beaconframes.errors import UsageError
+from beaconframes.frames import collect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from narwhals.stable.v2.typing import IntoFrameT
+
+_SCHEMA: dict[str, Any] = {
+    "measure": pl.String,
+    "validators": pl.Int64,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "others": pl.Float64,
+    "difference": pl.Float64,
+    "difference_low": pl.Float64,
+    "difference_high": pl.Float64,
+    "differs": pl.Boolean,
+}
+_LOADER = "analysis.performance"
+
+
+def compare_groups(
+    frame: IntoFrameT,
+    *,
+    by: str,
+    values: str | Sequence[str] = (),
+    shares: Mapping[str, tuple[str, str]] | None = None,
+    level: float = 0.95,
+) -> IntoFrameT:
+    """Compare each group of validators with all others. One row per group and measure.
+
+    Parameters
+    ----------
+    frame
+        One row per validator, such as `analysis.performance` returns it, with a group column.
+    by
+        The group column. Validators with null belong to no group, and are left out.
+    values
+        Columns to compare by their mean over validators, such as ``"apr_on_effective"``. The
+        interval follows from the differences between the validators of a group (Welch).
+    shares
+        Shares to compare, each by two columns of counts: ``{"proposed": ("proposals_proposed",
+        "proposals_drawn")}``. The interval is Wilson's, that of a difference Newcombe's. Events
+        must be independent, as proposals are. Missed votes are not: compare them by *values*.
+    level
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    The same kind of frame
+        The column of *by*, ``measure``, number of ``validators`` with a value, the ``value`` of the
+        group from ``low`` to ``high``, that of all ``others``, and the ``difference`` from
+        ``difference_low`` to ``difference_high``. These intervals are wider than *level*, because
+        there are several groups (Bonferroni). ``differs`` is whether the difference is more than
+        chance: its interval does not contain 0. Intervals are null for a single validator. Sorted
+        by measure and group. This computes at once.
+    """
+    if not 0 < level < 1:
+        raise UsageError(f"level={level!r} is not between 0 and 1", hint="Try level=0.95.")
+    names, pairs = list_columns(values), dict(shares or {})
+    columns = [by, *names, *(name for pair in pairs.values() for name in pair)]
+    if not names and not pairs:
+        raise UsageError("nothing to compare", hint='Pass values="apr_on_effective", or shares.')
+    source = open_frame(frame, columns, loader=_LOADER)
+    rows = collect(source).drop_nulls(by)
+    groups = rows[by].unique().sort().to_list()
+    # Each group is compared with the others: the chance of any false difference stays 1 - level.
+    strict = 1 - (1 - level) / max(1, len(groups) if len(groups) > 2 else 1)
+    found: list[tuple[object, ...]] = []
+    for group in groups:
+        own, others = rows.filter(pl.col(by) == group), rows.filter(pl.col(by) != group)
+        means = ((n, _compare_means(own[n], others[n], level, strict)) for n in names)
+        counts = ((n, _compare_shares(own, others, p, level, strict)) for n, p in pairs.items())
+        found += [(group, name, *figures) for name, figures in (*means, *counts)]
+    table = pl.DataFrame(found, schema={by: rows.schema[by], **_SCHEMA}, orient="row")
+    return return_table(table.sort("measure", by), source, frame)
+
+
+def _compare_means(
+    own: pl.Series, others: pl.Series, level: float, strict: float
+) -> tuple[object, ...]:
+    mine, rest = _summarize(own), _summarize(others)
+    count, mean, variance = mine
+    low = high = difference = first = last = differs = None
+    if mean is not None and count > 1:
+        margin = compute_t_quantile((1 + level) / 2, count - 1) * math.sqrt(variance / count)
+        low, high = mean - margin, mean + margin
+    if mean is not None and rest[1] is not None:
+        difference = mean - rest[1]
+        if count > 1 and rest[0] > 1:
+            margin = _compute_welch_margin(mine, rest, strict)
+            first, last = difference - margin, difference + margin
+            differs = first > 0 or last < 0
+    return count, mean, low, high, rest[1], difference, first, last, differs
+
+
+def _summarize(values: pl.Series) -> tuple[int, float | None, float]:
+    """Return number, mean and variance of the known values."""
+    known = values.cast(pl.Float64).drop_nulls().drop_nans()
+    mean: Any = known.mean()
+    variance: Any = known.var()
+    return known.len(), mean, 0.0 if variance is None else variance
+
+
+def _compute_welch_margin(
+    first: tuple[int, float | None, float], second: tuple[int, float | None, float], level: float
+) -> float:
+    """Return half of the interval of a difference of means with unequal variances."""
+    parts = [(variance / count, count - 1) for count, _, variance in (first, second)]
+    total = sum(part for part, _ in parts)
+    if total == 0:
+        return 0.0
+    freedom = total**2 / sum(part**2 / n for part, n in parts)
+    return compute_t_quantile((1 + level) / 2, freedom) * math.sqrt(total)
+
+
+def _compare_shares(
+    own: pl.DataFrame, others: pl.DataFrame, pair: tuple[str, str], level: float, strict: float
+) -> tuple[object, ...]:
+    (k, n), (m, total) = ([int(part[name].sum()) for name in pair] for part in (own, others))
+    count = own.filter(pl.col(pair[1]) > 0).height
+    if n == 0:
+        return count, *([None] * 8)
+    low, high = compute_wilson_interval(k, n, level)
+    if total == 0:
+        return count, k / n, low, high, *([None] * 5)
+    difference = k / n - m / total
+    mine, rest = compute_wilson_interval(k, n, strict), compute_wilson_interval(m, total, strict)
+    first = difference - math.hypot(k / n - mine[0], rest[1] - m / total)
+    last = difference + math.hypot(mine[1] - k / n, m / total - rest[0])
+    differs = first > 0 or last < 0
+    return count, k / n, low, high, m / total, difference, first, last, differs
+
+
+def compute_wilson_interval(k: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's confidence interval of a probability, for *k* of *n*."""
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    share, weight = k / n, z * z / n
+    middle = (share + weight / 2) / (1 + weight)
+    margin = z / (1 + weight) * math.sqrt(share * (1 - share) / n + weight / (4 * n))
+    return max(0.0, middle - margin), min(1.0, middle + margin)
+
+
+def compute_t_quantile(p: float, freedom: float) -> float:
+    """Return the quantile of Student's t distribution, for *p* of at least 0.5.
+
+    Bisection of the distribution function, which is an integral over the angle whose tangent is
+    t / sqrt(freedom): smooth, so that Simpson's rule has more digits than an interval needs.
+    """
+    low, high = 0.0, math.pi / 2
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
+    scale /= math.sqrt(math.pi)
+
+    def integrate(angle: float, steps: int = 120) -> float:
+        width = angle / steps
+        heights = (
+            math.cos(i * width) ** (freedom - 1) * (1 if i in {0, steps} else 2 + 2 * (i % 2))
+            for i in range(steps + 1)
+        )
+        area: float = 0.5 + scale * width / 3 * sum(heights)
+        return area
+
+    if freedom > 200:
+        # The next term of the expansion around the normal distribution is below 1e-5.
+        z = NormalDist().inv_cdf(p)
+        return z + (z**3 + z) / (4 * freedom)
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if integrate(middle) < p else (low, middle)
+    quantile: float = math.sqrt(freedom) * math.tan(low)
+    return quantile

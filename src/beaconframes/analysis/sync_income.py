@@ -1,0 +1,69 @@
+"""Income in sync committees: the share of duties signed, by period or by epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.analysis.engines import collect_sums, open_frame, return_table
+from beaconframes.calendar import MAINNET, get_chain
+from beaconframes.frames import check_choice, drop_missing
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrameT
+
+    from beaconframes.calendar import Chain
+
+Every = Literal["epoch", "period"]
+
+_REWARD, _PENALTY = "sync_committee_reward_gwei", "sync_committee_penalty_gwei"
+
+
+def sync_income(
+    income: IntoFrameT, *, every: Every = "period", chain: Chain | str = MAINNET
+) -> IntoFrameT:
+    """Compute what members of sync committees signed. One row per validator and period or epoch.
+
+    A signature is rewarded with the same amount as a missing one is penalized. So the share of
+    the duties that were signed follows from an income history, without the bits of the blocks.
+    Slots without a block have neither reward nor penalty.
+
+    Parameters
+    ----------
+    income
+        Frame of `load_income_history`.
+    every
+        ``"period"`` or ``"epoch"``.
+    chain
+        Chain of the epochs; it sets the number of epochs in a period.
+
+    Returns
+    -------
+    The same kind of frame
+        ``validator_index``, ``period``, ``first_epoch`` and ``last_epoch`` with a duty (or
+        ``epoch``), ``time`` of the first, ``reward_gwei``, ``penalty_gwei``, ``signed_rate`` and
+        ``lost_gwei``: the rewards not earned, plus the penalties. Sorted. This computes at once.
+    """
+    check_choice("every", every, get_args(Every))
+    length = get_chain(chain).epochs_per_sync_period
+    columns = ["validator_index", "epoch", "time", _REWARD, _PENALTY]
+    source = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)
+    duties = collect_sums(source.filter((nw.col(_REWARD) > 0) | (nw.col(_PENALTY) > 0)))
+    rows = duties.with_columns(period=pl.col("epoch") // length)
+    epochs = {"first_epoch": pl.min("epoch"), "last_epoch": pl.max("epoch")}
+    if every == "epoch":
+        epochs = {}
+    keys = ["validator_index", "period", *(["epoch"] if every == "epoch" else [])]
+    sums = rows.group_by(keys).agg(
+        **epochs,
+        time=pl.min("time"),
+        reward_gwei=pl.sum(_REWARD),
+        penalty_gwei=pl.sum(_PENALTY),
+    )
+    paid = pl.col("reward_gwei") + pl.col("penalty_gwei")
+    result = sums.with_columns(
+        signed_rate=pl.col("reward_gwei") / paid, lost_gwei=2 * pl.col("penalty_gwei")
+    )
+    return return_table(result.sort(keys), source, income)

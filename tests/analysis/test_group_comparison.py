@@ -1,0 +1,73 @@
+"""Comparison of groups: values of published tables, and no difference by chance."""
+
+import random
+
+import polars as pl
+import pytest
+
+from beaconframes import analysis
+from beaconframes.analysis.group_comparison import compute_t_quantile, compute_wilson_interval
+from beaconframes.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("p", "freedom", "quantile"),
+    [
+        (0.975, 1, 12.706),
+        (0.975, 2, 4.303),
+        (0.95, 10, 1.812),
+        (0.995, 30, 2.750),
+        (0.975, 1000, 1.962),
+    ],
+)
+def test_t_quantiles_of_the_table(p, freedom, quantile):
+    """Student's t distribution, as printed tables have it."""
+    assert quantile == pytest.approx(compute_t_quantile(p, freedom), abs=6e-4)
+
+
+def test_wilson_interval_of_a_known_example():
+    """81 of 263 (Newcombe 1998, table I): 0.2553 to 0.3662; 0 of 20: 0 to 0.1611."""
+    assert (0.2553, 0.3662) == pytest.approx(compute_wilson_interval(81, 263), abs=1e-4)
+    assert (0.0, 0.1611) == pytest.approx(compute_wilson_interval(0, 20), abs=1e-4)
+
+
+def test_difference_of_shares_of_a_known_example():
+    """56 of 70 and 48 of 80 (Newcombe 1998, table II, method 10): 0.0524 to 0.3339."""
+    rows = pl.DataFrame({"group": ["a", "b"], "k": [56, 48], "n": [70, 80]})
+
+    table = analysis.compare_groups(rows, by="group", shares={"share": ("k", "n")})
+
+    first = table.row(0, named=True)
+    assert (0.0524, 0.3339) == pytest.approx(
+        (first["difference_low"], first["difference_high"]), abs=1e-4
+    )
+    assert [True, True] == table["differs"].to_list()
+
+
+def test_chance_is_not_read_as_difference():
+    """Of 30 random divisions into four groups, few have a difference; a real one is found."""
+    draw = random.Random(5)
+    names = [index % 4 for index in range(40)]
+    found = 0
+    for _ in range(30):
+        values = [draw.gauss(1, 0.2) for _ in names]
+        rows = pl.DataFrame({"group": names, "value": values})
+        found += analysis.compare_groups(rows, by="group", values="value")["differs"].any()
+    assert found <= 4
+
+    better = rows.with_columns(pl.col("value") + 0.5 * (pl.col("group") == 2))
+    table = analysis.compare_groups(better, by="group", values="value")
+    assert table.filter("differs")["group"].to_list().count(2) == 1
+
+
+def test_one_validator_has_no_interval():
+    """Without a second validator, the variation is unknown; nothing is compared with nothing."""
+    rows = pl.DataFrame({"group": ["a", "b", "b"], "value": [1.0, 2.0, 4.0]})
+
+    table = analysis.compare_groups(rows, by="group", values="value")
+
+    assert [("a", 1, 1.0, None, 3.0, -2.0, None)] == table.filter(pl.col("group") == "a").select(
+        *("group", "validators", "value", "low", "others", "difference", "differs")
+    ).rows()
+    with pytest.raises(UsageError, match="nothing to compare"):
+        analysis.compare_groups(rows, by="group")

@@ -1,0 +1,129 @@
+"""Problems: what validators lost, when, and which rows say so."""
+
+import polars as pl
+
+from beaconframes import analysis
+from beaconframes.calendar import MAINNET
+
+from .test_attestation_losses import HEAD, NO_SOURCE, NO_TARGET, SOURCE, TARGET
+from .test_income import history
+
+ETH = 10**9
+VOTED = {HEAD: 140, SOURCE: 150, TARGET: 280}
+MISSED = {NO_SOURCE: 150, NO_TARGET: 280}
+LOST = 2 * (150 + 280) + 140
+
+
+def validators(*changes):
+    rows = [
+        {
+            "validator_index": index,
+            "status": "active_online",
+            "slashed": False,
+            "balance_gwei": 32 * ETH,
+            "effective_balance_gwei": 32 * ETH,
+            "exit_epoch": None,
+            "withdrawable_epoch": None,
+            "withdrawal_credentials": "0x02" + "0" * 62,
+            **change,
+        }
+        for index, change in enumerate(changes)
+    ]
+    return pl.DataFrame(
+        rows, schema_overrides=dict.fromkeys(["exit_epoch", "withdrawable_epoch"], pl.Int64)
+    )
+
+
+def stakes(income):
+    return income.select("validator_index", "epoch", effective_balance_gwei=pl.lit(32 * ETH))
+
+
+def test_missed_votes_become_times_offline():
+    """Three missed epochs in a row are a time offline; others are one row of the validator."""
+    missed = {0: (3, 4, 5, 9), 1: (2, 7)}
+    income = history(
+        *((v, e, MISSED if e in missed[v] else VOTED) for v in missed for e in range(12))
+    )
+
+    rows = analysis.problems(validators({}, {}), income, stakes(income))
+
+    assert [
+        ("offline", 0, 3, 5, 3, 3 * LOST, True, "validator_index == 0, epoch from 3 to 5"),
+        ("missed votes", 1, 2, 7, 2, 2 * LOST, True, "validator_index == 1, epoch from 2 to 7"),
+        ("missed votes", 0, 9, 9, 1, LOST, True, "validator_index == 0, epoch == 9"),
+    ] == rows.select(
+        *("kind", "validator_index", "first_epoch", "last_epoch", "count", "cost_gwei"),
+        *("avoidable", "rows"),
+    ).rows()
+    assert MAINNET.time_of("epoch", 3) == rows["since"][0]
+
+
+def test_late_votes_compare_with_the_network():
+    """More late heads than three standard errors above the usual share are avoidable."""
+    income = history(
+        *((0, e, VOTED | ({HEAD: 0} if e % 2 else {})) for e in range(100)),
+        *((1, e, VOTED | ({HEAD: 0} if e % 20 == 0 else {})) for e in range(100)),
+    )
+    network = pl.DataFrame({"valuable_correct_head": [95], "attestations_included": [100]})
+
+    rows = analysis.problems(validators({}, {}), income, stakes(income), network=network)
+
+    assert [(0, 50, 50 * 140, True), (1, 5, 5 * 140, False)] == rows.select(
+        "validator_index", "count", "cost_gwei", "avoidable"
+    ).rows()
+    assert "50.0 % of votes late, usual are 5.0 %" == rows["detail"][0]
+    alone = analysis.problems(validators({}, {}), income, stakes(income))
+    assert [None, None] == alone["avoidable"].to_list()
+
+
+def test_states_of_validators():
+    """Slashings, pending exits, low balances and credentials; several validators share a row."""
+    table = validators(
+        {"slashed": True, "exit_epoch": 50, "withdrawable_epoch": 8000},
+        {"exit_epoch": 200},
+        {"effective_balance_gwei": 30 * ETH},
+        {"withdrawal_credentials": "0x00" + "0" * 62},
+        {"withdrawal_credentials": "0x01" + "0" * 62},
+        {"withdrawal_credentials": "0x01" + "0" * 62},
+        {"exit_epoch": 20, "status": "exited", "withdrawal_credentials": "0x01" + "0" * 62},
+    )
+    income = history((0, 40, {"slashing_penalty_gwei": 7 * ETH}))
+
+    rows = analysis.problems(table, income, stakes(income), epoch=100)
+
+    assert [
+        ("slashed", 0, 1, 7 * ETH),
+        ("BLS credentials", 3, 1, 0),
+        ("exiting", 1, 1, 0),
+        ("low balance", 2, 1, 0),
+        ("not compounding", None, 2, 0),
+    ] == rows.select("kind", "validator_index", "validators", "cost_gwei").rows()
+
+
+def test_missed_proposals_have_the_cost_of_other_blocks():
+    """A missed proposal costs what another block earned; an orphaned one may be chance."""
+    income = history(
+        (
+            1,
+            100,
+            {"proposer_attestation_inclusion_reward_gwei": 5000, "tx_fee_reward_wei": 3 * 10**12},
+        ),
+        (0, 101, {}),
+    )
+    proposals = pl.DataFrame(
+        {
+            "slot": [3203, 3239],
+            "epoch": [100, 101],
+            "time": [MAINNET.time_of("slot", slot) for slot in (3203, 3239)],
+            "status": ["missed", "orphaned"],
+            "proposer_index": [0, 0],
+        },
+        schema_overrides={"time": pl.Datetime("us", "UTC")},
+    )
+
+    rows = analysis.problems(validators({}, {}), income, stakes(income), proposals=proposals)
+
+    assert [
+        ("missed proposal", 0, 8000, True, "slot == 3203"),
+        ("orphaned proposal", 0, 8000, None, "slot == 3239"),
+    ] == rows.select("kind", "validator_index", "cost_gwei", "avoidable", "rows").rows()
