@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from beaconframes.cli import exit_codes
-from beaconframes.cli.common_options import add_common_options
+from beaconframes.cli.common_options import SuggestingGroup, add_common_options
 from beaconframes.cli.runner import RunState, run_command
 
 COMMANDS = (
@@ -36,7 +36,7 @@ COMMANDS = (
 """All commands; each is an object of the module with its name."""
 
 
-class CommandGroup(click.Group):
+class CommandGroup(SuggestingGroup):
     """The group of all commands; each ends with an exit code, and prints an error as one line."""
 
     def main(  # type: ignore[override]

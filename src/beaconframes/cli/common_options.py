@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,27 @@ from beaconframes.cli.runner import RunState
 
 FILE = click.Path(path_type=Path)
 JSON_HELP = "Print JSON instead of text."
+
+
+class SuggestingGroup(click.Group):
+    """A group of commands; the error for an unknown command suggests similar names."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; raise UsageError for an unknown one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if not error.message.startswith("No such command"):
+                raise
+            similar = " or ".join(map(repr, self.find_similar(ctx, args[0])))
+            end = f"; did you mean {similar}?" if similar else ""
+            raise click.UsageError(f"No such command {args[0]!r}{end}", ctx) from None
+
+    def find_similar(self, ctx: click.Context, name: str) -> list[str]:
+        """Return the command with the most similar name, in a list; an empty list for none."""
+        return get_close_matches(name.replace("_", "-"), self.list_commands(ctx), n=1)
 
 
 def json_option() -> click.Option:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.common_options import add_common_options
+from beaconframes.cli.common_options import SuggestingGroup, add_common_options
 from beaconframes.cli.loader_options import find_loader, list_loaders, loads_image, parse_title
+from beaconframes.misspelled_names import SYNONYMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from beaconframes.cli.loader_options import Loader
 
 
-class LoaderGroup(click.Group):
+class LoaderGroup(SuggestingGroup):
     """One command for each loader; ``--v2`` anywhere selects the loaders of V2."""
 
     def __init__(
@@ -50,6 +51,12 @@ class LoaderGroup(click.Group):
         if "--v2" in args[1:]:
             ctx.params["v2"] = True
         return super().resolve_command(ctx, args)
+
+    def find_similar(self, ctx: click.Context, name: str) -> list[str]:
+        """Return the loaders of the same meaning, or the loader with the most similar name."""
+        meant = SYNONYMS.get(f"load_{name.replace('-', '_')}", ())
+        loaders = [each.replace("load_", "").replace("_", "-") for each in meant]
+        return loaders or super().find_similar(ctx, name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Build the command of a loader."""

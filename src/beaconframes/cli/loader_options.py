@@ -123,12 +123,23 @@ def loader_options(loader: Loader) -> list[click.Parameter]:
     """Return an option for each argument of a loader."""
     texts = parse_argument_help(loader)
     return [
-        build_option(name, argument, texts.get(name, ""))
+        build_option(name, argument, texts.get(name, ""), find_choices(loader, name))
         for name, argument in list_arguments(loader).items()
     ]
 
 
-def build_option(name: str, argument: inspect.Parameter, text: str) -> click.Option:
+def find_choices(loader: Loader, argument: str) -> tuple[str, ...]:
+    """Return the values that an argument of a loader can have; none if it can have any."""
+    from beaconframes.exports.loader_calls import find_endpoint
+
+    endpoint = find_endpoint(loader)
+    parameters = endpoint.parameters if endpoint is not None else ()
+    return next((p.choices(argument) for p in parameters if argument in p.arguments()), ())
+
+
+def build_option(
+    name: str, argument: inspect.Parameter, text: str, choices: tuple[str, ...] = ()
+) -> click.Option:
     """Return the option for one argument."""
     kind = KINDS[argument.annotation]
     required = argument.default is inspect.Parameter.empty
@@ -141,9 +152,10 @@ def build_option(name: str, argument: inspect.Parameter, text: str) -> click.Opt
         names,
         required=required,
         multiple=kind.many,
+        type=click.Choice(choices) if choices else None,
         default=None if kind.many or required else argument.default,
         show_default=bool(argument.default) and not kind.many and not required,
-        metavar=kind.metavar,
+        metavar=None if choices else kind.metavar,
         help=text,
     )
 

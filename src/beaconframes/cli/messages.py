@@ -57,7 +57,8 @@ def format_usage_error(error: click.ClickException) -> str:
         text += ". A key on the command line would be visible in the list of processes"
         return f"{text}. Set BEACONFRAMES_API_KEY, or use --key-file or --ask-key"
     context = getattr(error, "ctx", None)
-    return f"{text}. See {context.command_path} --help" if context else text
+    end = " " if text.endswith("?") else ". "
+    return f"{text}{end}See {context.command_path} --help" if context else text
 
 
 def replace_arguments(text: str, options: Mapping[str, str]) -> str:

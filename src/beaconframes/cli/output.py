@@ -47,7 +47,8 @@ def output_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["--format"],
-            help="Format of the file; without --out, write csv or jsonl to standard output.",
+            help="Format of the file: parquet, csv, jsonl, arrow, duckdb or xlsx. Without --out, "
+            "write csv or jsonl to standard output.",
         ),
         overwrite_option(),
         raw_option(),

@@ -12,6 +12,7 @@ import click
 from beaconframes.cli import chart_input, output
 from beaconframes.cli.common_options import (
     FILE,
+    SuggestingGroup,
     add_common_options,
     json_option,
     overwrite_option,
@@ -69,7 +70,7 @@ IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
 
 
-class ChartGroup(click.Group):
+class ChartGroup(SuggestingGroup):
     """A group with one command for each chart."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -9,6 +9,7 @@ import click
 from beaconframes.cli import chart_input, output
 from beaconframes.cli.common_options import (
     FILE,
+    SuggestingGroup,
     add_common_options,
     json_option,
     overwrite_option,
@@ -105,7 +106,7 @@ def _timelapse(*arguments: Any, **options: Any) -> Path:
     return timelapse(*arguments, **options)
 
 
-class WallGroup(click.Group):
+class WallGroup(SuggestingGroup):
     """The group of both commands, which are built on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -175,6 +175,10 @@ class Parameter:
         """Return the column with the public key of a subject, if rows have it."""
         return None
 
+    def choices(self, argument: str) -> tuple[str, ...]:
+        """Return the values that *argument* can have; none if it can have any."""
+        return ()
+
     @property
     def window(self) -> int | None:
         """Return how many consecutive units one request covers; None for any number."""

@@ -257,6 +257,10 @@ class WindowIn(Parameter):
         """Return the names of the windows."""
         return [word for word, days in WINDOWS.items() if days is not None or self.all_time]
 
+    def choices(self, argument: str) -> tuple[str, ...]:
+        """Return the names of the windows."""
+        return tuple(self.words)
+
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one window."""
         window = values["window"]
@@ -346,11 +350,15 @@ class SortedBy(Parameter):
     role = Role.ORDER
     args = ("sort_by", "sort_order")
 
+    def choices(self, argument: str) -> tuple[str, ...]:
+        """Return the columns to sort by, or the directions."""
+        return self.words if argument == "sort_by" else ORDERS
+
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return column and direction."""
-        for name, words in (("sort_by", self.words), ("sort_order", ORDERS)):
-            if values[name] not in words:
-                known = ", ".join(map(repr, words))
+        for name in self.args:
+            if values[name] not in self.choices(name):
+                known = ", ".join(map(repr, self.choices(name)))
                 raise UsageError(f"{name}={shorten(values[name])} is not one of {known}")
         return [Batch({name: values[name] for name in self.args})]
 
