@@ -16,7 +16,7 @@ def endpoint_name_of(loader: str) -> str:
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
 def dictionary(name: str | None, as_json: bool) -> None:
-    """Print the columns of a loader or table, or the loaders that return a column.
+    """Print the columns of a loader, or the loaders with a column.
 
     NAME is a loader such as income-history, or v2.rewards for V2; a table of a dataset; or a
     column such as pubkey. Without NAME, all loaders are listed.
