@@ -35,15 +35,25 @@ def run(script: Path) -> dict[str, Any]:
     return runpy.run_path(str(script))
 
 
+def read_title(script: Path) -> str:
+    """Return the docstring of a script, without its period."""
+    docstring = script.read_text(encoding="utf-8").partition("\n\n")[0]
+    return docstring.strip('"').removesuffix(".")
+
+
+def read_code(script: Path) -> str:
+    """Return a script without its docstring."""
+    return script.read_text(encoding="utf-8").partition("\n\n")[2].strip()
+
+
 def page() -> str:
     """Return the page: title, picture and code of each script."""
     parts = [_HEAD]
     for script in scripts():
-        docstring, _, code = script.read_text(encoding="utf-8").partition("\n\n")
-        title = docstring.strip('"')
+        title = read_title(script)
         parts.append(
-            f"## {title.removesuffix('.')}\n\n![{title}]({script.stem}.png)\n\n"
-            f"```python\n{code.strip()}\n```\n"
+            f"## {title}\n\n![{title}.]({script.stem}.png)\n\n"
+            f"```python\n{read_code(script)}\n```\n"
         )
     return "\n".join(parts)
 

@@ -1,0 +1,42 @@
+// Draws the interactive figures of the gallery once they are visible: plotly cannot measure a hidden tab.
+"use strict";
+(() => {
+  const root = document.documentElement.dataset.content_root || "";
+  const boxes = new Map();
+  const scripts = new Map();
+
+  function load(name) {
+    if (!scripts.has(name)) {
+      scripts.set(name, new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        script.src = `${root}figures/${name}.js`;
+        script.onload = resolve;
+        script.onerror = reject;
+        document.head.append(script);
+      }));
+    }
+    return scripts.get(name);
+  }
+
+  // Each file of a figure calls this.
+  window.showFigure = (name, figure) => {
+    const layout = { ...figure.layout, autosize: true };
+    delete layout.width;
+    const options = { responsive: true, displaylogo: false };
+    Plotly.newPlot(boxes.get(name), figure.data, layout, options);
+  };
+
+  const observer = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries) {
+      if (isIntersecting) {
+        observer.unobserve(target);
+        load("plotly.min").then(() => load(target.dataset.figure));
+      }
+    }
+  }, { rootMargin: "200px" });
+
+  for (const box of document.querySelectorAll("[data-figure]")) {
+    boxes.set(box.dataset.figure, box);
+    observer.observe(box);
+  }
+})();

@@ -1,0 +1,133 @@
+"""Build the documentation site: collect its sources in one folder, and run Sphinx on them.
+
+The sources are the pages of ``docs/``, the notebooks with their outputs, and pages that are
+generated here: the API reference, the data dictionary and the gallery. `make site` runs this.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import posixpath
+import re
+import sys
+from pathlib import Path
+
+import api_pages
+import dictionary_pages
+import gallery_pages
+from sphinx.cmd.build import main as run_sphinx
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+PROJECT_PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "data/README.md": "sample.md",
+}
+"""Pages outside of ``docs/``, by their place in the repository, and their place on the site."""
+
+PLACES = PROJECT_PAGES | {
+    "README.md": "index.md",
+    "docs/dictionary.md": "dictionary/index.md",
+    "docs/gallery/README.md": "gallery/index.md",
+}
+"""Files that have another place on the site than below ``docs/``."""
+
+LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(?=[)#])")
+
+
+def find_place(path: str) -> str:
+    """Return where a file of the repository is on the site, relative to its root."""
+    return PLACES.get(path) or path.removeprefix("docs/")
+
+
+def move_links(text: str, path: str) -> str:
+    """Return a page of the repository with its links to files as they are on the site."""
+
+    def move(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), link[1]))
+        return posixpath.relpath(find_place(target), posixpath.dirname(find_place(path)) or ".")
+
+    return LINK.sub(move, text)
+
+
+def read_pages() -> dict[str, str]:
+    """Return the pages that are written by hand."""
+    paths = [path.relative_to(ROOT).as_posix() for path in DOCS.rglob("*.md")]
+    paths = [path for path in paths if path == "docs/index.md" or path not in PLACES]
+    return {
+        find_place(path): move_links((ROOT / path).read_text(encoding="utf-8"), path)
+        for path in [*paths, *PROJECT_PAGES]
+    }
+
+
+def read_notebooks() -> dict[str, str]:
+    """Return the notebooks, and a page that lists them by their first headings."""
+    pages = {}
+    rows = []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = move_links("".join(cell["source"]), f"notebooks/{path.name}")
+        # For shell commands in cells.
+        notebook["metadata"]["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+        pages[f"notebooks/{path.name}"] = json.dumps(notebook)
+        rows.append(path.stem)
+    listed = "\n".join(rows)
+    pages["notebooks/index.md"] = (
+        "# Notebooks\n\nEach notebook answers a few questions. They need no key and no network: "
+        "they start an\nexplorer on this machine, which serves a simulated chain. `make lab` "
+        f"opens them.\n\n```{{toctree}}\n:maxdepth: 2\n\n{listed}\n```\n"
+    )
+    return pages
+
+
+def write(folder: Path, name: str, content: str | bytes) -> None:
+    """Write a file unless it has this content: Sphinx reads files again that are newer."""
+    path = folder / name
+    data = content.encode() if isinstance(content, str) else content
+    if not path.exists() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def collect_sources(folder: Path) -> None:
+    """Write all sources of the site into a folder, and remove those of an earlier build."""
+    files: dict[str, str | bytes] = {
+        **read_pages(),
+        **read_notebooks(),
+        **api_pages.build_pages(),
+        **dictionary_pages.build_pages(),
+        **gallery_pages.build_pages(),
+        "openapi.json": (DOCS / "openapi.json").read_bytes(),
+    }
+    for name, content in files.items():
+        write(folder, name, content)
+    for path in folder.rglob("*"):
+        if path.is_file() and path.relative_to(folder).as_posix() not in files:
+            path.unlink()
+
+
+def main() -> None:
+    """Build the site, and exit with the status of Sphinx."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target", type=Path, nargs="?", default=ROOT / "out" / "site")
+    target = parser.parse_args().target.resolve()
+    work = target.with_name(f"{target.name}-work")
+    collect_sources(work / "sources")
+    # Sphinx copies the content of `more` to the root of the site.
+    gallery_pages.write_figures(work / "more" / "figures")
+    options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--jobs", "auto"]
+    options += ["-c", str(DOCS), "-d", str(work / "doctrees")]
+    options += ["-D", f"html_extra_path={work / 'more'}"]
+    status = run_sphinx([*options, str(work / "sources"), str(target)])
+    if not status:
+        print(f"built {target / 'index.html'}")
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,160 @@
+"""The pages of the gallery: each chart as a picture and as an interactive figure, with its code.
+
+The pictures are those of ``docs/gallery``. The interactive figures are drawn here, by the same
+scripts. They are stored until a script or the package changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import plotly
+from matplotlib import pyplot as plt
+
+import beaconframes as bf
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+GALLERY = Path(__file__).resolve().parents[1] / "gallery"
+PACKAGE = Path(bf.__file__).parent
+
+GROUPS = {
+    "Income": ("income", "withdrawals", "deposits", "leaderboard"),
+    "Yield": ("own_yield", "yield"),
+    "Balances": ("balances",),
+    "Attestations": ("attestation", "inclusion"),
+    "Proposals": ("proposal", "luck"),
+    "Sync committees": ("sync",),
+    "The graffiti wall": ("wall",),
+    "Network and data": ("",),
+}
+"""The titles of the pages, and the first letters of the scripts on them."""
+
+
+def load_make() -> ModuleType:
+    """Import ``docs/gallery/make.py``, which runs the scripts."""
+    spec = importlib.util.spec_from_file_location("gallery_make", GALLERY / "make.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make = load_make()
+
+
+def group_scripts() -> dict[str, list[Path]]:
+    """Return the scripts of each page, by its title."""
+    groups: dict[str, list[Path]] = {title: [] for title in GROUPS}
+    for script in make.scripts():
+        for title, prefixes in GROUPS.items():
+            if script.stem.startswith(prefixes):
+                groups[title].append(script)
+                break
+    return {title: found for title, found in groups.items() if found}
+
+
+def find_page(title: str) -> str:
+    """Return the name of a page by its title: ``sync-committees``."""
+    return title.lower().replace(" ", "-")
+
+
+def find_uses(call: str) -> list[tuple[str, Path]]:
+    """Return the scripts that call a function, such as ``bf.plot.income``, with their pages."""
+    return [
+        (f"/gallery/{find_page(title)}", script)
+        for title, scripts in group_scripts().items()
+        for script in scripts
+        if f"{call}(" in script.read_text(encoding="utf-8")
+    ]
+
+
+def build_pages() -> dict[str, str | bytes]:
+    """Return all pages and pictures of the gallery, by file."""
+    pages: dict[str, str | bytes] = {}
+    cards, entries = [], []
+    for title, scripts in group_scripts().items():
+        page = find_page(title)
+        entries.append(page)
+        pages[f"gallery/{page}.md"] = "\n".join([f"# {title}\n", *map(build_section, scripts)])
+        pages |= {f"gallery/{each.stem}.png": find_picture(each).read_bytes() for each in scripts}
+        cards.append(f"## {title}\n\n{build_cards(page, scripts)}")
+    pages["gallery/index.md"] = (
+        "# Gallery\n\nEvery chart in both libraries, and the graffiti wall. `bf.plot` draws the "
+        "pictures with\nmatplotlib; `bf.interactive` draws the same charts with plotly, with zoom "
+        "and hover text. The data\ncome from the simulated sample. Select a picture for its "
+        "interactive figure and its code.\n\n"
+        + "\n".join(cards)
+        + "\n```{toctree}\n:hidden:\n\n"
+        + "\n".join(entries)
+        + "\n```\n"
+    )
+    return pages
+
+
+def find_picture(script: Path) -> Path:
+    """Return the picture of a script."""
+    return script.with_suffix(".png")
+
+
+def build_cards(page: str, scripts: list[Path]) -> str:
+    """Return a grid of small pictures that link to their charts."""
+    cards = "".join(
+        f":::{{grid-item-card}} {make.read_title(script)}\n"
+        f":img-top: {script.stem}.png\n"
+        f":img-alt: {make.read_title(script)}\n"
+        f":link: {script.stem}\n"
+        f":link-type: ref\n"
+        f":class-card: picture\n:::\n"
+        for script in scripts
+    )
+    return f"::::{{grid}} 1 2 3 3\n:gutter: 3\n\n{cards}::::\n"
+
+
+def build_section(script: Path) -> str:
+    """Return the section of one script: its picture, its figure and its code."""
+    title = make.read_title(script)
+    picture = f"```{{image}} {script.stem}.png\n:alt: {title}\n:class: picture\n```\n"
+    code = make.read_code(script)
+    if is_interactive(script):
+        picture = (
+            f"::::{{tab-set}}\n\n:::{{tab-item}} matplotlib\n:sync: static\n\n{picture}\n:::\n\n"
+            f":::{{tab-item}} plotly\n:sync: interactive\n\n"
+            f'```{{raw}} html\n<div class="picture interactive" data-figure="{script.stem}" '
+            f'role="img" aria-label="{title}"></div>\n```\n:::\n::::\n'
+        )
+    return f"({script.stem})=\n## {title}\n\n{picture}\n```python\n{code}\n```\n"
+
+
+def is_interactive(script: Path) -> bool:
+    """Return whether a script has an interactive figure."""
+    return "\nfigure = " in script.read_text(encoding="utf-8")
+
+
+def write_figures(folder: Path) -> None:
+    """Draw the interactive figures that changed into a folder, as scripts for the pages."""
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    for script in filter(is_interactive, make.scripts()):
+        key = digest.copy()
+        key.update(script.read_bytes())
+        head = f"// {key.hexdigest()}\n"
+        path = folder / f"{script.stem}.js"
+        if path.exists() and path.read_text(encoding="utf-8").startswith(head):
+            continue
+        figure = make.run(script)["figure"]
+        plt.close("all")
+        data = figure.to_json()
+        path.write_text(f'{head}showFigure("{script.stem}", {data});\n', encoding="utf-8")
+    # One copy for all figures.
+    library = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    if not (folder / library.name).exists():
+        shutil.copy2(library, folder / library.name)
