@@ -18,7 +18,7 @@ MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { pri
 PYTEST  = $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-more test-long test-crash test-wheel check format bench sample docs lock clean
+.PHONY: help setup demo lab test test-more test-long test-crash test-wheel check format bench sample docs site lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -97,6 +97,9 @@ sample: setup ## simulate the dataset in data/sample again
 docs: setup ## write the generated pages
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/recipes.py
+
+site: setup ## build the documentation site in out/site
+	$(BIN)/python docs/site/build.py
 
 clean: ## remove all generated files
 	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -92,9 +92,7 @@ def resolve_name(
     target = node["reftarget"].removeprefix("bf.").removeprefix("beaconframes.")
     for name in api_pages.find_spellings(target):
         if name in domain.objects:
-            return domain.resolve_xref(
-                env, node["refdoc"], app.builder, "obj", name, node, content
-            )
+            return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", name, node, content)
     return None
 
 

@@ -1,26 +1,34 @@
 """Run the scripts of the gallery, save their pictures, and write the page of the gallery.
 
 Each script in this folder draws one chart in both libraries: ``ax`` in matplotlib, ``figure`` in
-plotly. ``--pages FOLDER`` also saves the plotly figures as HTML.
+plotly. Some scripts of the graffiti wall make an ``image`` or an ``animation`` instead. ``--pages
+FOLDER`` also saves the plotly figures as HTML.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import runpy
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from matplotlib import pyplot as plt
+
+import beaconframes as bf
 
 GALLERY = Path(__file__).resolve().parent
 _HEAD = """# Gallery
 
-Every chart in both libraries. The pictures come from `bf.plot`; `bf.interactive` draws the same
-charts with zoom and hover text. The data come from the simulated sample.
+Every chart in both libraries, and the graffiti wall. The pictures come from `bf.plot`;
+`bf.interactive` draws the same charts with zoom and hover text. The data come from the simulated
+sample.
 
-`python docs/gallery/make.py` generates this page and its pictures; `--pages out/gallery` also saves
-the interactive figures.
+`make site` builds a site that has the interactive figures too. `python docs/gallery/make.py`
+generates this page and its pictures.
 """
 
 
@@ -30,9 +38,24 @@ def scripts() -> list[Path]:
 
 
 def run(script: Path) -> dict[str, Any]:
-    """Run a script and return its variables."""
+    """Run a script in a temporary folder and return its variables."""
     mpl.use("Agg")
-    return runpy.run_path(str(script))
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        with contextlib.redirect_stdout(io.StringIO()):
+            drawn = runpy.run_path(str(script))
+        if "animation" in drawn:
+            drawn["animation"] = Path(drawn["animation"]).read_bytes()
+    return drawn
+
+
+def save_picture(drawn: dict[str, Any], path: Path) -> None:
+    """Save the chart, the image or the animation of a script."""
+    if "ax" in drawn:
+        drawn["ax"].figure.savefig(path, dpi=100)
+    elif "image" in drawn:
+        bf.wall.save(drawn["image"], path)
+    else:
+        path.write_bytes(drawn["animation"])
 
 
 def read_title(script: Path) -> str:
@@ -52,8 +75,7 @@ def page() -> str:
     for script in scripts():
         title = read_title(script)
         parts.append(
-            f"## {title}\n\n![{title}.]({script.stem}.png)\n\n"
-            f"```python\n{read_code(script)}\n```\n"
+            f"## {title}\n\n![{title}.]({script.stem}.png)\n\n```python\n{read_code(script)}\n```\n"
         )
     return "\n".join(parts)
 
@@ -70,8 +92,9 @@ def main() -> None:
         if chosen.names and script.stem not in chosen.names:
             continue
         drawn = run(script)
-        drawn["ax"].figure.savefig(script.with_suffix(".png"), dpi=100)
-        if chosen.pages:
+        save_picture(drawn, script.with_suffix(".png"))
+        plt.close("all")
+        if chosen.pages and "figure" in drawn:
             # All pages share one script in the same folder.
             figure_file = chosen.pages / f"{script.stem}.html"
             drawn["figure"].write_html(figure_file, include_plotlyjs="directory")

@@ -11,16 +11,17 @@ import functools
 import inspect
 import pprint
 import re
+import sys
 import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import dictionary_pages
+import gallery_pages
 from sphinx.pycode import ModuleAnalyzer
 
 import beaconframes as bf
-import dictionary_pages
-import gallery_pages
 from beaconframes.dictionary import ENDPOINTS_BY_NAME
 
 if TYPE_CHECKING:
@@ -31,11 +32,10 @@ STUB = Path(bf.__file__).with_suffix(".pyi")
 
 @dataclass(frozen=True)
 class Name:
-    """A public name: the object, where users find it, and where it is defined."""
+    """A public name, and its object."""
 
     full: str
     value: Any
-    module: str
 
     @property
     def short(self) -> str:
@@ -63,7 +63,7 @@ def read_groups() -> list[Group]:
     """Return the public names of the package, by purpose, in the order of the stub."""
     groups: list[Group] = []
     for title, names in read_stub():
-        members = [Name(f"beaconframes.{name}", getattr(bf, name), module) for name, module in names]
+        members = [Name(f"beaconframes.{name}", getattr(bf, name)) for name in names]
         others = [name for name in members if not isinstance(name.value, types.ModuleType)]
         modules = [name for name in members if isinstance(name.value, types.ModuleType)]
         slug = re.sub(r"[^a-z0-9]+", "-", title.partition(",")[0].lower())
@@ -74,24 +74,22 @@ def read_groups() -> list[Group]:
             continue
         for module in modules:
             inner = [name for name in read_module(module.value) if id(name.value) not in known]
-            groups.append(
-                Group(f"bf.{module.short}", module.page, others + inner, module.value)
-            )
+            groups.append(Group(f"bf.{module.short}", module.page, others + inner, module.value))
     return groups
 
 
-def read_stub() -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return each comment of the stub, and the names below it with their modules."""
+def read_stub() -> list[tuple[str, list[str]]]:
+    """Return each comment of the stub, and the names below it."""
     text = STUB.read_text(encoding="utf-8")
     lines = text.splitlines()
-    groups: list[tuple[str, list[tuple[str, str]]]] = []
+    groups: list[tuple[str, list[str]]] = []
     for statement in ast.parse(text).body:
         if not isinstance(statement, ast.ImportFrom):
             continue
         above = lines[statement.lineno - 2]
         if above.startswith("# "):
             groups.append((above.removeprefix("# ").removesuffix("."), []))
-        groups[-1][1].extend((alias.name, str(statement.module)) for alias in statement.names)
+        groups[-1][1].extend(alias.name for alias in statement.names)
     return groups
 
 
@@ -102,11 +100,7 @@ def read_module(module: types.ModuleType) -> list[Name]:
         for name, value in vars(module).items()
         if inspect.isclass(value) and value.__module__ == module.__name__
     ]
-    return [
-        Name(f"{module.__name__}.{name}", value, getattr(value, "__module__", module.__name__))
-        for name in names
-        for value in [getattr(module, name)]
-    ]
+    return [Name(f"{module.__name__}.{name}", getattr(module, name)) for name in names]
 
 
 def find_spellings(target: str) -> Iterator[str]:
@@ -133,30 +127,16 @@ def read_summary(name: Name) -> str:
 
 
 def read_docstring(name: Name) -> str:
-    """Return the docstring of a name; constants have theirs below their assignment."""
-    if is_documented_by_itself(name.value):
+    """Return the docstring of a name; that of a constant is below its assignment."""
+    if callable(name.value):
         return inspect.getdoc(name.value) or ""
-    for module in (name.module, *find_modules(name)):
-        documents = ModuleAnalyzer.for_module(module).find_attr_docs()
-        if lines := documents.get(("", name.full.rpartition(".")[2])):
-            return "\n".join(lines)
-    return ""
-
-
-def find_modules(name: Name) -> Iterator[str]:
-    """Return the modules that assign a constant."""
-    package = name.full.rpartition(".")[0]
-    tree = ast.parse(Path(inspect.getfile(__import__(package, fromlist=["_"]))).read_text("utf-8"))
-    for statement in ast.walk(tree):
-        if isinstance(statement, ast.ImportFrom) and name.short.rpartition(".")[2] in {
-            alias.name for alias in statement.names
-        }:
-            yield str(statement.module)
-
-
-def is_documented_by_itself(value: object) -> bool:
-    """Return whether a value is a function or class, and so has a docstring of its own."""
-    return inspect.isclass(value) or callable(value)
+    package, _, short = name.full.rpartition(".")
+    path = STUB if package == "beaconframes" else Path(inspect.getfile(sys.modules[package]))
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.ImportFrom) and short in {a.name for a in statement.names}:
+            documents = ModuleAnalyzer.for_module(str(statement.module)).find_attr_docs()
+            return "\n".join(documents["", short])
+    raise LookupError(f"{name.full} is imported from no module")
 
 
 def build_pages() -> dict[str, str]:

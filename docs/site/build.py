@@ -16,7 +16,6 @@ from pathlib import Path
 import api_pages
 import dictionary_pages
 import gallery_pages
-from sphinx.cmd.build import main as run_sphinx
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -116,6 +115,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", type=Path, nargs="?", default=ROOT / "out" / "site")
     target = parser.parse_args().target.resolve()
+    from sphinx.cmd.build import main as run_sphinx  # Takes time; tests need the sources only.
+
     work = target.with_name(f"{target.name}-work")
     collect_sources(work / "sources")
     # Sphinx copies the content of `more` to the root of the site.

@@ -103,7 +103,7 @@ def build_index_page(table: type[Table]) -> str:
     name = table.table_name
     return (
         f"{WIDE}# {name}\n\n{dictionary.format_grain(table)}\n\n"
-        f"`bf.index` writes this table. `bf.Dataset.open(...).scan(\"{name}\")` reads it.\n\n"
+        f'`bf.index` writes this table. `bf.Dataset.open(...).scan("{name}")` reads it.\n\n'
         f":Key: {', '.join(f'`{column}`' for column in table.key())}\n\n"
         f"{build_columns(table, has_wire=False)}"
     )
@@ -112,7 +112,14 @@ def build_index_page(table: type[Table]) -> str:
 def build_columns(table: type[Table], *, has_wire: bool = True) -> str:
     """Return the table of columns."""
     titles = ["column", "type", "unit", "null", "meaning", *(["on the wire"] if has_wire else [])]
-    lines = ["## Columns", "", "::::{div} columns", "", f"| {' | '.join(titles)} |", f"| {' | '.join('---' for _ in titles)} |"]
+    lines = [
+        "## Columns",
+        "",
+        "::::{div} columns",
+        "",
+        f"| {' | '.join(titles)} |",
+        f"| {' | '.join('---' for _ in titles)} |",
+    ]
     rows = zip(table.columns, table.describe().iter_rows(named=True), strict=True)
     for column, row in rows:
         name = f"**`{row['column']}`**" if row["key"] else f"`{row['column']}`"

@@ -84,7 +84,7 @@ def build_pages() -> dict[str, str | bytes]:
         entries.append(page)
         pages[f"gallery/{page}.md"] = "\n".join([f"# {title}\n", *map(build_section, scripts)])
         pages |= {f"gallery/{each.stem}.png": find_picture(each).read_bytes() for each in scripts}
-        cards.append(f"## {title}\n\n{build_cards(page, scripts)}")
+        cards.append(f"## [{title}]({page}.md)\n\n{build_cards(scripts)}")
     pages["gallery/index.md"] = (
         "# Gallery\n\nEvery chart in both libraries, and the graffiti wall. `bf.plot` draws the "
         "pictures with\nmatplotlib; `bf.interactive` draws the same charts with plotly, with zoom "
@@ -103,7 +103,7 @@ def find_picture(script: Path) -> Path:
     return script.with_suffix(".png")
 
 
-def build_cards(page: str, scripts: list[Path]) -> str:
+def build_cards(scripts: list[Path]) -> str:
     """Return a grid of small pictures that link to their charts."""
     cards = "".join(
         f":::{{grid-item-card}} {make.read_title(script)}\n"

@@ -131,7 +131,10 @@ class Chain:
 MAINNET = Chain(
     "mainnet", genesis=datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC), first_sync_epoch=74_240
 )
+"""Ethereum mainnet."""
 HOODI = Chain("hoodi", genesis=datetime(2025, 3, 17, 12, 10, 0, tzinfo=UTC))
+"""The testnet Hoodi."""
+
 _CHAINS = {chain.name: chain for chain in (MAINNET, HOODI)}
 
 

@@ -32,6 +32,8 @@ REWARDS = {
     "sync_committee_reward_gwei": ("sync_committee_reward_gwei",),
     "slashing_reward_gwei": ("slashing_reward_gwei",),
 }
+"""The rewards of `income`, by column, and the columns of an income history that they add up."""
+
 PENALTIES = {
     "attestation_penalty_gwei": (
         "attestation_source_penalty_gwei",
@@ -41,6 +43,8 @@ PENALTIES = {
     "sync_committee_penalty_gwei": ("sync_committee_penalty_gwei",),
     "slashing_penalty_gwei": ("slashing_penalty_gwei",),
 }
+"""The penalties of `income`, by column, and the columns that they add up."""
+
 # `proposals_missed` is a count in spite of its place among the amounts: it is never added to them.
 PARTS = {**REWARDS, **PENALTIES}
 AMOUNTS = [*(column for part in PARTS.values() for column in part), "tx_fee_reward_wei"]

@@ -1,0 +1,9 @@
+"""The painted area of the graffiti wall."""
+
+import beaconframes as bf
+
+with bf.local():
+    pixels = bf.load_graffiti_wall(since=0)
+
+ax = bf.plot.wall(pixels)
+figure = bf.interactive.wall(pixels)

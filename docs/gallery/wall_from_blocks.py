@@ -1,0 +1,10 @@
+"""The pixels of two days, read from the graffiti of blocks."""
+
+import beaconframes as bf
+
+with bf.local():
+    blocks = bf.load_epoch_slots(since=-450)
+
+pixels = bf.wall.from_blocks(blocks)
+ax = bf.plot.wall(pixels)
+figure = bf.interactive.wall(pixels)

@@ -1,0 +1,23 @@
+"""The difference to a target picture, and the wall once our blocks have painted it."""
+
+import polars as pl
+from PIL import Image, ImageDraw
+
+import beaconframes as bf
+
+with bf.local():
+    pixels = bf.load_graffiti_wall(since=0)
+
+badge = Image.new("RGBA", (24, 13))
+draw = ImageDraw.Draw(badge)
+draw.ellipse((0, 0, 23, 12), fill="#3f90da")
+draw.ellipse((7, 3, 16, 9), fill="#ffa90e")
+
+# One row per pixel that differs, with the graffiti that paints it.
+todo = bf.wall.diff(pixels, badge, at=(488, 422))
+print(todo.head(3))
+
+next_slot = pixels["slot"].max() + 1
+writes = todo.with_row_index("slot", offset=next_slot).cast({"slot": pl.Int64})
+later = pl.concat([pixels, writes], how="diagonal").select("slot", "x", "y", "color")
+image = bf.wall.render(later, region=(440, 415, 559, 479), scale=6, background="white")

@@ -1,0 +1,16 @@
+"""A time-lapse of the wall, as an animated PNG."""
+
+import beaconframes as bf
+
+with bf.local():
+    pixels = bf.load_graffiti_wall(since=0)
+
+animation = bf.wall.timelapse(
+    pixels,
+    "wall.png",
+    every="12h",
+    fps=10,
+    region=(400, 440, 599, 559),
+    scale=3,
+    background="white",
+)

@@ -1,0 +1,116 @@
+"""The sources of the documentation site: every public name, table and chart has its page."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+
+import beaconframes as bf
+from beaconframes import dictionary
+
+SITE = Path(__file__).resolve().parents[2] / "docs" / "site"
+
+
+@pytest.fixture(scope="module")
+def build():
+    """The script that collects the sources of the site."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(SITE)
+        import build
+
+        yield build
+    for module in SITE.glob("*.py"):
+        sys.modules.pop(module.stem, None)
+
+
+def public_names():
+    """Every public name, by the module that has it."""
+    names = [f"beaconframes.{name}" for name in bf.__all__]
+    for module in (bf.v2, bf.analysis, bf.plot, bf.interactive, bf.wall):
+        names += [f"{module.__name__}.{name}" for name in module.__all__]
+    names += [
+        f"{value.__module__}.{name}"
+        for name, value in vars(bf.errors).items()
+        if inspect.isclass(value) and issubclass(value, bf.BeaconframesError)
+    ]
+    return names
+
+
+def test_every_public_name_has_a_page(build):
+    """The list of names is `__init__.pyi`; a module has a page with its names."""
+    pages = build.api_pages.build_pages()
+
+    # An error that the package has too is one object with one page.
+    names = [
+        name if name.rpartition(".")[2] not in bf.__all__ else name.replace("errors.", "")
+        for name in public_names()
+    ]
+    assert len(names) > 200
+    assert [] == [name for name in names if f"api/{name}.rst" not in pages]
+    for name in ("load_income_history", "v2.load_rewards", "plot.income", "MAINNET"):
+        module, _, short = f"beaconframes.{name}".rpartition(".")
+        assert f".. py:currentmodule:: {module}\n" in pages[f"api/beaconframes.{name}.rst"]
+        assert f":: {short}\n" in pages[f"api/beaconframes.{name}.rst"]
+
+
+def test_names_are_in_the_groups_of_the_stub(build):
+    """A comment of the stub is the title of the names below it."""
+    groups = {group.title: group.names for group in build.api_pages.read_groups()}
+
+    assert "load_validators" == groups["Load validators"][0].short
+    assert "load_yield_index" in [name.short for name in groups["Load the chain"]]
+    assert "errors.RateLimited" in [name.short for name in groups["bf.errors"]]
+    assert [] == [name.full for names in groups.values() for name in names if not read(build, name)]
+
+
+def read(build, name):
+    return build.api_pages.read_summary(name)
+
+
+def test_every_table_has_a_page_with_its_columns(build):
+    """A page has the loader, the key, and one line per column with type, unit and null."""
+    pages = build.dictionary_pages.build_pages()
+
+    for name, endpoint in dictionary.ENDPOINTS_BY_NAME.items():
+        page = pages[f"dictionary/{name.replace('.', '/')}.md"]
+        assert f"beaconframes.{dictionary.format_loader_name(name)}" in page
+        for column in endpoint.table.columns:
+            assert f"`{column.name}`" in page
+    income = pages["dictionary/income_history.md"]
+    assert ":Key: `validator_index`, `epoch`\n" in income
+    assert "| **`epoch`** | Int64 | epoch |  | Epoch of the duties. | `epoch` |\n" in income
+    assert "| `tx_fee_reward_wei` | Decimal(28, 0) | wei | yes | Priority fees" in income
+    assert "(slot_income.md)" in pages["dictionary/index.md"]
+
+
+def test_every_chart_has_its_picture_its_figure_and_its_code(build):
+    """Each script of the gallery is in one page and in the list of all charts."""
+    gallery = build.gallery_pages
+    pages = gallery.build_pages()
+
+    text = "".join(page for page in pages.values() if isinstance(page, str))
+    for script in gallery.make.scripts():
+        assert 1 == text.count(f"({script.stem})=\n")
+        assert 1 == text.count(f":link: {script.stem}\n")
+        assert gallery.make.read_code(script) in text
+        assert gallery.is_interactive(script) == (f'data-figure="{script.stem}"' in text)
+    assert not gallery.is_interactive(gallery.GALLERY / "wall_timelapse.py")
+
+
+@pytest.mark.parametrize(
+    ("link", "moved"),
+    [
+        ("[a](times.md)", "[a](times.md)"),
+        ("[a](../dictionary.md#tables-of-an-index)", "[a](../dictionary/index.md#tables-of-an-index)"),
+        ("[a](../../notebooks/05_a_cluster.ipynb)", "[a](../notebooks/05_a_cluster.ipynb)"),
+        ("[a](../../data/README.md)", "[a](../sample.md)"),
+        ("![a](../gallery/wall.png)", "![a](../gallery/wall.png)"),
+        ("[a](#below) and [b](https://x.example/y.md)", "[a](#below) and [b](https://x.example/y.md)"),
+    ],
+)  # fmt: skip
+def test_links_between_files_become_links_between_pages(build, link, moved):
+    """A page of the repository links to files; on the site they have another place."""
+    assert moved == build.move_links(link, "docs/guide/units.md")
