@@ -104,13 +104,16 @@ def test_every_chart_has_its_picture_its_figure_and_its_code(build):
     ("link", "moved"),
     [
         ("[a](times.md)", "[a](times.md)"),
-        ("[a](../dictionary.md#tables-of-an-index)", "[a](../dictionary/index.md#tables-of-an-index)"),
+        ("[a](../dictionary.md#all)", "[a](../dictionary/index.md#all)"),
         ("[a](../../notebooks/05_a_cluster.ipynb)", "[a](../notebooks/05_a_cluster.ipynb)"),
         ("[a](../../data/README.md)", "[a](../sample.md)"),
         ("![a](../gallery/wall.png)", "![a](../gallery/wall.png)"),
-        ("[a](#below) and [b](https://x.example/y.md)", "[a](#below) and [b](https://x.example/y.md)"),
+        (
+            "[a](#below) and [b](https://x.example/y.md)",
+            "[a](#below) and [b](https://x.example/y.md)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_links_between_files_become_links_between_pages(build, link, moved):
     """A page of the repository links to files; on the site they have another place."""
     assert moved == build.move_links(link, "docs/guide/units.md")
