@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import beaconframes as bf
@@ -32,17 +30,3 @@ def electra(electra_explorer):
     """That explorer, for the loaders of a test."""
     set_explorer(electra_explorer.explorer)
     return electra_explorer
-
-
-def pytest_collection_modifyitems(items):
-    """Permit connections that end with the garbage collector, in the tests of this folder.
-
-    A request that starts while an interrupted load closes its session leaves such a connection.
-    """
-    mark = pytest.mark.filterwarnings(
-        "ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"
-    )
-    folder = Path(__file__).parent
-    for item in items:
-        if item.path.is_relative_to(folder):
-            item.add_marker(mark)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
+import httpx
+import pytest
+
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.reader import ChainReader
-from beaconframes.errors import NotFound
+from beaconframes.errors import ConnectionFailed, NotFound
 
 from ..support.beacon_node_stub import BeaconNodeStub
 
@@ -52,3 +58,46 @@ def test_the_state_of_the_last_block_stands_for_that_of_a_skipped_slot(monkeypat
     found = read()
     assert expected.slot == SKIPPED == found.slot
     assert expected.block_roots.tolist() == found.block_roots.tolist()
+
+
+def test_a_closed_reader_sends_no_request(monkeypatch):
+    """Close ends hanging requests and waits for their threads; one that starts later fails.
+
+    A thread that sends a request after the session was closed would open a connection again.
+    """
+    hang, sent, late = threading.Event(), threading.Event(), threading.Event()
+    stub = BeaconNodeStub("capella")
+
+    class Hanging(httpx.BaseTransport):
+        def handle_request(self, request):
+            if "/blocks/" in request.url.path:
+                sent.set()
+                hang.wait(10)
+            return stub.transport.handle_request(request)
+
+    api = BeaconApi("http://node.test", transport=Hanging())
+    reader = ChainReader(api, api.chain_spec, head_slot=100, has_states=False)
+    request_block = api.block
+
+    def start_late(slot):
+        """Request slot 9 after the reader has begun to close."""
+        if slot == 9:
+            late.wait(10)
+        return request_block(slot)
+
+    monkeypatch.setattr(api, "block", start_late)
+    count = api.request_count
+    load = threading.Thread(target=pytest.raises, args=(Exception, reader.answers, 1))
+    load.start()
+    assert sent.wait(10)
+    started = time.monotonic()
+    threading.Timer(0.2, late.set).start()
+    reader.cancel()
+    assert time.monotonic() - started < 3
+    load.join()
+    assert not [each.name for each in threading.enumerate() if each.name.startswith("beacon-node")]
+    assert api.session._session._transport is None
+    assert api.request_count - count < 8, "slot 9 was requested"
+    with pytest.raises(ConnectionFailed, match="the load was stopped before this request"):
+        reader.answer(3)
+    hang.set()

@@ -10,7 +10,9 @@ import shutil
 import ssl
 import subprocess
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -174,6 +176,29 @@ def test_given_transport_is_used(form):
     page = Session("https://explorer.example", transport=transport).fetch(V1)
 
     assert len(ROWS) == page.data.count(b"epoch")
+
+
+def test_a_connection_opened_while_the_session_closes_is_closed(server):
+    """Such a connection is in no pool: not closed, its socket would cause a ResourceWarning."""
+    streams = []
+
+    class Late(httpx.HTTPTransport):
+        """Connects after the session was closed."""
+
+        def handle_request(self, request):
+            session.close()
+            response = super().handle_request(request)
+            streams.append(response.extensions["network_stream"])
+            body = response.read()
+            return httpx.Response(200, content=body, extensions=response.extensions)
+
+    session = Session(server.url, transport=Late())
+    with suppress(ConnectionFailed):  # unless the response came first
+        session.fetch(V1)
+    end = time.monotonic() + 5
+    while not (streams and streams[0].get_extra_info("socket").fileno() == -1):
+        assert time.monotonic() < end, "the connection stays open"
+        time.sleep(0.01)
 
 
 def test_sessions_may_share_a_rate_limiter(server):

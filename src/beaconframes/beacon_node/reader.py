@@ -7,7 +7,7 @@ from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from beaconframes.beacon_node.slot_blocks import (
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
 from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import ConnectionFailed, NotFound, ResponseError, ServiceError
+from beaconframes.http.session import STOP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 CACHED_EPOCHS = 5
@@ -130,7 +132,7 @@ class ChainReader:
         """Blocks that may be orphaned, by root."""
         self.has_large_states = False
         """Whether memory holds the states of one epoch only; known after the first state."""
-        self._is_cancelled = False
+        self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
 
     @property
@@ -144,17 +146,30 @@ class ChainReader:
         return (self.head_slot + 1) // self.spec.slots_per_epoch - 1
 
     def close(self) -> None:
-        """End the threads that request blocks."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """End the requests that are under way, and return when their threads have ended.
+
+        Later requests fail.
+        """
+        self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
     def cancel(self) -> None:
-        """End all requests that are under way, and let later ones fail."""
-        self._is_cancelled = True
+        """End the requests as `close` does, and close the connections that wait for responses."""
         self.close()
         self.api.close()
+        if self.execution is not None:
+            self.execution.close()
 
-    def _check_cancelled(self) -> None:
-        if self._is_cancelled:
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the result of *function*, whose requests end when this reader is closed."""
+        previous = STOP.set(self._stop)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            STOP.reset(previous)
+
+    def _check_closed(self) -> None:
+        if self._stop.is_set():
             raise ConnectionFailed("the load was stopped before this request")
 
     def forget_from(self, epoch: int) -> None:
@@ -170,7 +185,7 @@ class ChainReader:
 
         Of each kind, the last *size* objects are cached.
         """
-        self._check_cancelled()
+        self._check_closed()
         cache = self._objects.setdefault(kind, RequestCache(size))
         cache.more = self._more_epochs
         return cache.get(number, compute)
@@ -187,7 +202,7 @@ class ChainReader:
 
     def answer(self, slot: int) -> dict[str, Any] | None:
         """Return the signed block of a slot as JSON, None if the slot has no block."""
-        self._check_cancelled()
+        self._check_closed()
         return self._blocks.get(slot, lambda: self.api.block(slot))
 
     def answers(self, epoch: int) -> dict[int, dict[str, Any] | None]:
@@ -197,7 +212,7 @@ class ChainReader:
 
     def request_all(self, request: Callable[[int], T], slots: Sequence[int]) -> dict[int, T]:
         """Return the answers of *request* by slot; several are sent at the same time."""
-        futures = [self._pool.submit(copy_context().run, request, slot) for slot in slots]
+        futures = [self._pool.submit(copy_context().run, self.run, request, slot) for slot in slots]
         return {slot: future.result() for slot, future in zip(slots, futures, strict=True)}
 
     def messages(self, epoch: int) -> dict[int, dict[str, Any]]:
@@ -287,7 +302,7 @@ class ChainReader:
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
-        self._check_cancelled()
+        self._check_closed()
         return self._states.get(epoch, lambda: self._read_state(epoch))
 
     def release_state(self, epoch: int) -> None:

@@ -59,6 +59,8 @@ class CallTimeouts:
 
 CALL_TIMEOUTS: ContextVar[CallTimeouts | None] = ContextVar("call_timeouts", default=None)
 """The timeouts of the call that runs in this context, if the user has set any."""
+STOP: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+"""Ends the requests of this context once it is set, unless they are given another event."""
 
 
 class Session:
@@ -265,7 +267,7 @@ class Deadline:
         self._clock = clock
         self._end = clock.now() + seconds
         self._closed = closed
-        self._stop = stop
+        self._stop = stop or STOP.get()
         self._call = own
 
     def start_attempt(self, seconds: float) -> Callable[[], float]:

@@ -307,6 +307,9 @@ class _Exchange(threading.Thread):
                     with suppress(Exception):
                         for chunk in self._read_body(response, MAX_ERROR_BODY):
                             self.error_body += chunk
+            if self._client.is_closed and "network_stream" in response.extensions:
+                # A connection that was opened while the client was closed is not in its pool.
+                response.extensions["network_stream"].close()
             self._open.discard(self)
             # Parsed here, where the body was allocated: a page in a second thread would need as
             # much memory again.
