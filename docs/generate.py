@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beaconframes import dictionary
+from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.probe import ABILITIES, NEEDS, NEVER
-from beaconframes.beacon_node.quirks import CLIENTS, QUIRKS
+from beaconframes.beacon_node.quirks import QUIRKS
 from beaconframes.server.openapi import build_openapi
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def build_clients() -> str:
                 f"`{client.api_flag}`",
                 client.rewards_note,
             )
-            for client in CLIENTS.values()
+            for client in CONSENSUS_CLIENTS.values()
         ),
     )
 

@@ -34,7 +34,9 @@ from ..support.faults import FastClock
 def connect(recording="capella", **options):
     """Return the API of a stub without sockets, and the stub."""
     stub = BeaconNodeStub(recording, **options)
-    return BeaconApi("http://node.example", transport=stub.transport, clock=FastClock()), stub
+    return BeaconApi(
+        NodeSession("http://node.example", transport=stub.transport, clock=FastClock())
+    ), stub
 
 
 def test_node_and_chain():
@@ -128,7 +130,7 @@ def test_ssz_state_is_that_of_the_slot():
         ("state-of-another-slot", IntegrityError, "slot 95 was requested.* for slot 103"),
         ("old-genesis", IntegrityError, "genesis time 1795326844, the node states 1795330444"),
         ("json-instead-of-ssz", ProtocolError, "answered JSON where SSZ was requested"),
-        ("pruned-states", NotFound, "404.*Start Lodestar with --serveHistoricalState"),
+        ("pruned-states", NotFound, "404.*start Lodestar with --serveHistoricalState"),
     ],
 )
 def test_wrong_states(fault, kind, words):
@@ -162,7 +164,7 @@ def connect_large(chunks):
             return httpx.Response(200, stream=chunks)
         return stub.transport.handle_request(request)
 
-    return BeaconApi("http://node.example", transport=httpx.MockTransport(answer))
+    return BeaconApi(NodeSession("http://node.example", transport=httpx.MockTransport(answer)))
 
 
 def test_large_state_is_in_memory_once():
@@ -331,7 +333,7 @@ def test_events_in_a_stream():
     """Topics are repeated, events come as the head moves, and stop= ends the stream."""
     stop = threading.Event()
     with BeaconNodeStub(head=200, events_since=196) as stub:
-        api = BeaconApi(stub.url)
+        api = BeaconApi(NodeSession(stub.url))
         events = api.events(["block", "finalized_checkpoint"], stop=stop)
         before = [event.data["slot"] for event in itertools.islice(events, 3)]
         stub.advance(204)
@@ -351,7 +353,7 @@ def test_orphan_and_its_events():
     stub = BeaconNodeStub("electra", head=130, events_since=0)
     missed = next(slot for slot in range(100, 130) if slot not in stub.recording.block_slots)
     root = stub.add_orphan(missed)
-    api = BeaconApi("http://node.example", transport=stub.transport)
+    api = BeaconApi(NodeSession("http://node.example", transport=stub.transport))
     topics = ["block", "chain_reorg", "finalized_checkpoint"]
     events = list(read_events(api, topics))
     header = json.loads(stub.recording.ok["header", 100])["data"]
@@ -391,7 +393,7 @@ def test_execution_calls_are_one_batch():
 def test_loopback_equals_the_transport():
     """A state in slow chunks over a socket has the bytes of the direct answer."""
     with BeaconNodeStub(faults=[FAULTS["slow-states"](pause=0.001)]) as stub:
-        api = BeaconApi(stub.url)
+        api = BeaconApi(NodeSession(stub.url))
         assert api.state(95) == connect()[0].state(95)
         assert "19" == api.block(19)["message"]["slot"]
         api.close()

@@ -17,7 +17,6 @@ from beaconframes.beacon_node.attestations import build_slot_attestations, read_
 from beaconframes.beacon_node.blocks import build_block_tables, build_blocks, decode_graffiti
 from beaconframes.beacon_node.slot_blocks import (
     apply_state_roots,
-    find_last_block,
     find_roots_to_check,
     parse_proposers,
     read_orphan,
@@ -290,13 +289,12 @@ def test_the_last_root_is_unknown_without_a_later_block():
     chain = load_blocks("electra")
     answers = {slot: chain.answers[slot] for slot in range(8, 16)}
     slots = read_slots(chain.spec, answers, proposers=chain.proposers)
-    last = find_last_block(slots)
+    last = slots[-1]
     assert (last.slot, last.root) == (15, None)
     assert all(slot.root for slot in slots if slot.block and slot is not last)
     root = chain.headers[15]["root"]
     slots = read_slots(chain.spec, answers, proposers=chain.proposers, last_root=root.upper())
     assert slots[-1].root == root
-    assert find_last_block([]) is None
 
 
 def test_a_lost_block_is_an_error_and_not_a_missed_slot():

@@ -13,6 +13,7 @@ import beaconframes as bf
 from beaconframes.beacon_node import Node
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.execution import ExecutionApi
+from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.config import current
 from beaconframes.errors import BeaconframesError, ConfigError, Unauthorized, UsageError
 from beaconframes.fetch import progress
@@ -69,7 +70,7 @@ def test_credentials_of_an_execution_node(kind, fault, caplog):
     with FaultServer(fault) as server:
         api = connect(server, kind, ExecutionApi)
         try:
-            api.chain_id()
+            api.head_number()
         except BeaconframesError as error:
             shown = dump(error)
         shown += f"{api!r} {vars(api)!r} {vars(api.session)!r}"
@@ -86,7 +87,7 @@ def test_credentials_of_an_execution_node(kind, fault, caplog):
 def connect(server, kind, api=BeaconApi):
     """Return the API of a server, with credentials in its address."""
     user, end, _ = ADDRESSES[kind]
-    return api(f"http://{user}{server.url[7:]}{end}", clock=FastClock())
+    return api(NodeSession(f"http://{user}{server.url[7:]}{end}", clock=FastClock()))
 
 
 @pytest.mark.parametrize("write", ["index", "follow"])
@@ -127,7 +128,7 @@ def test_credentials_are_never_sent_unencrypted():
 
 def test_api_cannot_be_pickled():
     """Credentials do not leave the process; each worker gets the address."""
-    with BeaconApi(f"https://alice:{PASSWORD}@node.example") as api:
+    with BeaconApi(NodeSession(f"https://alice:{PASSWORD}@node.example")) as api:
         with pytest.raises(UsageError, match="address of the node in each process"):
             pickle.dumps(api)
         assert "https://node.example" == api.url

@@ -9,12 +9,12 @@ import json
 import polars as pl
 import pytest
 
+from beaconframes.beacon_node.clients import EXECUTION_CLIENTS
 from beaconframes.beacon_node.execution_blocks import (
     build_execution_blocks,
     read_payments,
     sum_fees,
 )
-from beaconframes.beacon_node.execution_clients import EXECUTION_CLIENTS
 from beaconframes.beacon_node.execution_readings import read_address_balances, read_gas_fees
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import (
@@ -207,7 +207,7 @@ def test_pruned_history_names_the_flag():
 
     with pytest.raises(NotFound, match=r"pruned history.*--history\.chain=all"):
         read_payments(node.api(), pick(20))
-    assert all(client.history_flag.startswith("--") for client in EXECUTION_CLIENTS.values())
+    assert all(client.archive_flag.startswith("--") for client in EXECUTION_CLIENTS.values())
 
 
 @pytest.mark.parametrize(
@@ -317,16 +317,16 @@ def test_engine_api_and_missing_credentials():
     node.handle_request = lambda _: reply(401, "missing token")
 
     with pytest.raises(Unauthorized, match=r"8545.* 8551 is the Engine API"):
-        node.api().chain_id()
+        node.api().head_number()
 
 
 def test_messages_of_the_node_hide_the_key():
     """A provider that repeats its own address in an error does not reveal the key."""
     key = "b7f2c9e4d1a8463f95aa"
-    node = make_node(eth_chainId=fail(-32000, f"project {key}: too many requests"))
+    node = make_node(eth_blockNumber=fail(-32000, f"project {key}: too many requests"))
 
     with pytest.raises(RateLimited) as caught:
-        node.api(f"https://node.example/v3/{key}").chain_id()
+        node.api(f"https://node.example/v3/{key}").head_number()
     assert key not in str(caught.value)
 
 

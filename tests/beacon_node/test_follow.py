@@ -17,6 +17,7 @@ from beaconframes.beacon_node.api import BeaconApi, Event
 from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.head_events import HeadEvents
+from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.dataset import Dataset
 from beaconframes.errors import ConnectionFailed, NotServed
@@ -108,13 +109,15 @@ def stub():
 
 def block_at(stub, slot):
     """Return the block of a slot, with another proposer's root as that of an orphan."""
-    return BeaconApi("http://node", transport=stub.transport).block(slot)
+    return BeaconApi(NodeSession("http://node", transport=stub.transport)).block(slot)
 
 
 def test_blocks_that_were_never_the_head_are_requested(stub):
     """A late block has no reorganization: it is not the head when the next block is."""
     api = FakeApi(
-        BeaconApi("http://node", transport=stub.transport), [], {"0xb": block_at(stub, 9)}
+        BeaconApi(NodeSession("http://node", transport=stub.transport)),
+        [],
+        {"0xb": block_at(stub, 9)},
     )
     events = HeadEvents(api, on_finalized=lambda: None)
     for topic, slot, root in (
@@ -136,7 +139,7 @@ def test_a_deep_reorganization(stub):
     last, parent = block_at(stub, 10), block_at(stub, 9)
     parents = last["message"]["parent_root"], parent["message"]["parent_root"]
     blocks = {"0xold": last, parents[0]: parent, parents[1]: block_at(stub, 8)}
-    api = FakeApi(BeaconApi("http://node", transport=stub.transport), [], blocks)
+    api = FakeApi(BeaconApi(NodeSession("http://node", transport=stub.transport)), [], blocks)
     events = HeadEvents(api, on_finalized=lambda: None)
     events.handle(Event("chain_reorg", {"slot": "11", "depth": "2", "old_head_block": "0xold"}))
 
@@ -152,7 +155,7 @@ def test_the_stream_is_opened_again_after_an_error(stub, monkeypatch, caplog):
         [Event("head", {"slot": "x"}), checkpoint, ConnectionFailed("the stream ended")],
         [checkpoint, NotServed("no events")],
     ]
-    api = FakeApi(BeaconApi("http://node", transport=stub.transport), streams, {})
+    api = FakeApi(BeaconApi(NodeSession("http://node", transport=stub.transport)), streams, {})
     events = HeadEvents(api, on_finalized=finalized.release)
     monkeypatch.setattr(events._stop, "wait", lambda _seconds: False)
     with events:
@@ -210,7 +213,7 @@ def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
     monkeypatch.setattr(FakeIndexer, "clock", clock)
     monkeypatch.setattr(follower, "time", clock)
     connection = NodeConnection("http://node")
-    connection.api = BeaconApi("http://node", transport=stub.transport)
+    connection.api = BeaconApi(NodeSession("http://node", transport=stub.transport))
     heads = iter([ChainStatus(47, 4), *[ChainStatus(55, 5)] * 3])
     connection.read_status = lambda: next(heads)
     waits, keep = [], []
@@ -241,7 +244,7 @@ def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
 
 def test_a_later_call_requests_possible_orphans_again(stub, tmp_path):
     """The event stream has an orphan once; the index notes it until its epoch is final."""
-    api = BeaconApi("http://node", transport=stub.transport)
+    api = BeaconApi(NodeSession("http://node", transport=stub.transport))
     spec = api.chain_spec
     index = ChainIndex.open(tmp_path / "index", spec, source="http://node")
     index.note_possible_orphans({"0xa": 9, "0xb": 10})
@@ -265,7 +268,7 @@ def test_polls_follow_the_first_block_of_an_epoch():
 
 def test_epochs_that_are_not_final_are_read_again(stub):
     """A reader serves many rounds: what it has read of an open epoch may be of another fork."""
-    api = BeaconApi("http://node", transport=stub.transport)
+    api = BeaconApi(NodeSession("http://node", transport=stub.transport))
     reader = ChainReader(api, api.chain_spec, head_slot=stub.head, has_states=True)
     before = [(reader.state(epoch), reader.answer(epoch * 8 + 1)) for epoch in (2, 3)]
     reader.forget_from(3)

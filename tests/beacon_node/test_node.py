@@ -11,6 +11,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.errors import NotServed
 
 from ..support.beacon_node_stub import FOLDER, BeaconNodeStub
@@ -147,7 +148,7 @@ def test_fees_are_unknown_without_an_execution_node(chain):
 def test_tables_of_an_index_explain_its_balances(chain):
     """The call of docs/own-node.md: with the tables of an index, all changes are explained."""
     stub, folder, _ = chain
-    with BeaconApi(stub.url) as api:
+    with BeaconApi(NodeSession(stub.url)) as api:
         clock = api.chain_spec.chain
     index_of = bf.Dataset.open(folder)
     events = [index_of.scan("deposit_events"), index_of.scan("transfer_events")]

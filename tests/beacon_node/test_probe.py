@@ -9,9 +9,10 @@ import pytest
 
 from beaconframes import v1
 from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS, find_client
 from beaconframes.beacon_node.execution import ExecutionApi
+from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.probe import NEEDS, NEVER, probe
-from beaconframes.beacon_node.quirks import CLIENTS, find_client
 from beaconframes.endpoint import Endpoint
 from beaconframes.errors import ConnectionFailed
 
@@ -24,8 +25,8 @@ from ..support.faults import FastClock
 def probe_stub(recording="capella", *, execution=False, **options):
     """Return the capabilities of a stub, and the stub."""
     stub = BeaconNodeStub(recording, **options)
-    api = BeaconApi("http://node.example", transport=stub.transport, clock=FastClock())
-    node = ExecutionApi("http://node.example/execution", transport=stub.transport)
+    api = BeaconApi(NodeSession("http://node.example", transport=stub.transport, clock=FastClock()))
+    node = ExecutionApi(NodeSession("http://node.example/execution", transport=stub.transport))
     return probe(api, node if execution else None), stub
 
 
@@ -48,7 +49,7 @@ def test_archive_node(recording, head, finalized):
     assert "<td" in found._repr_html_()
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", CONSENSUS_CLIENTS)
 def test_pruned_node_names_the_oldest_epoch_and_the_flag(client):
     """A node with the states of six epochs: tables since then, blocks since genesis, the flag."""
     faults = ["pruned-states", "pruned-duties"]
@@ -57,8 +58,8 @@ def test_pruned_node_names_the_oldest_epoch_and_the_flag(client):
 
     assert (54, 54) == (found.oldest_state_epoch, income.oldest_epoch)
     assert (0, "") == found.find_table("slots")[1:]
-    assert CLIENTS[client].archive_flag in income.reason
-    assert f"oldest state   epoch 54; for older ones start {CLIENTS[client].name}" in (
+    assert CONSENSUS_CLIENTS[client].archive_flag in income.reason
+    assert f"oldest state   epoch 54; for older ones start {CONSENSUS_CLIENTS[client].name}" in (
         " ".join(str(found).split()).replace("oldest state", "oldest state  ")
     )
     assert sum(stub.counts.values()) <= 32
@@ -146,7 +147,7 @@ def test_execution_node():
     # Without eth_getBlockReceipts, batches and other methods than those of eth.
     node = FakeNode({"eth_blockNumber": "0x1"}, batches="http-400")
     del node.methods["web3_clientVersion"]
-    api = BeaconApi("http://node.example", transport=stub.transport, clock=FastClock())
+    api = BeaconApi(NodeSession("http://node.example", transport=stub.transport, clock=FastClock()))
     found = probe(api, node.api())
     assert ("the execution node", 0) == (
         found.execution_version,
@@ -169,7 +170,7 @@ def test_no_node_is_an_error():
     """A refused connection is raised, not reported as a missing ability."""
     with BeaconNodeStub() as stub:
         address = stub.url
-    api = BeaconApi(address, clock=FastClock())
+    api = BeaconApi(NodeSession(address, clock=FastClock()))
     with pytest.raises(ConnectionFailed):
         probe(api)
 
@@ -188,7 +189,7 @@ def test_every_table_of_v1_has_its_needs():
 
 def test_clients_by_their_version():
     """The client is the first word of its version; another one is unknown."""
-    assert {name: CLIENTS[name] for name in VERSIONS} == {
+    assert {name: CONSENSUS_CLIENTS[name] for name in VERSIONS} == {
         name: find_client(version) for name, version in VERSIONS.items()
     }
     assert None is find_client("Caplin/v3") is find_client("")

@@ -7,6 +7,7 @@ import pytest
 
 from beaconframes.beacon_node import replay_amounts
 from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.errors import NotServed
@@ -20,7 +21,7 @@ ALTAIR_HEAD = 314
 
 def open_replay(name="altair", *, head=ALTAIR_HEAD, faults=()):
     node = BeaconNodeStub(name, faults=faults)
-    api = BeaconApi("http://node.test", transport=node.transport)
+    api = BeaconApi(NodeSession("http://node.test", transport=node.transport))
     reader = ChainReader(api, api.chain_spec, head_slot=head, has_states=False)
     return node, ReplayAmounts(reader)
 

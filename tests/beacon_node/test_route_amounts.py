@@ -14,6 +14,7 @@ from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.epoch import build_epoch
 from beaconframes.beacon_node.epoch_amounts import build_reward_tables
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
+from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import StateAmounts
@@ -47,7 +48,7 @@ BETWEEN_EPOCHS = {
 def open_amounts(name, source=RouteAmounts, faults=()):
     """Open a source of amounts of a recorded chain."""
     node = BeaconNodeStub(name, faults=faults)
-    api = BeaconApi("http://node.test", transport=node.transport)
+    api = BeaconApi(NodeSession("http://node.test", transport=node.transport))
     api.version()
     reader = ChainReader(
         api, api.chain_spec, head_slot=node.head, has_states=source is StateAmounts

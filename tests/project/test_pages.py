@@ -48,7 +48,7 @@ def test_tables_about_nodes_are_up_to_date():
 
     assert sorted(generator.PARTS) == sorted(parts)
     assert generator.fill_parts(text) == text
-    for client in generator.CLIENTS.values():
+    for client in generator.CONSENSUS_CLIENTS.values():
         assert f"| {client.name} | `{client.archive_flag}` |" in text
     # A part that is out of date is replaced, and the text around it stays.
     stale = text.replace("| Teku |", "| Tekoo |")

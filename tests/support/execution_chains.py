@@ -14,6 +14,7 @@ from collections import Counter
 import httpx
 
 from beaconframes.beacon_node.execution import ExecutionApi
+from beaconframes.beacon_node.node_session import NodeSession
 
 from .execution_node import FakeNode
 
@@ -110,7 +111,7 @@ class Anvil:
         )
         line = next(line for line in self.process.stdout if line.startswith("Listening on "))
         self.url = f"http://{line.split()[-1]}"
-        self.api = ExecutionApi(self.url)
+        self.api = ExecutionApi(NodeSession(self.url))
         self.accounts = self.rpc("eth_accounts")
 
     def rpc(self, method, *parameters):

@@ -7,6 +7,7 @@ import json
 import httpx
 
 from beaconframes.beacon_node.execution import ExecutionApi
+from beaconframes.beacon_node.node_session import NodeSession
 
 from .faults import FastClock
 
@@ -32,7 +33,7 @@ class FakeNode(httpx.BaseTransport):
 
     def api(self, url="http://node.example:8545"):
         """Return the API of this node."""
-        return ExecutionApi(url, transport=self, clock=FastClock())
+        return ExecutionApi(NodeSession(url, transport=self, clock=FastClock()))
 
     def handle_request(self, request):
         """Answer a request."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from beaconframes.beacon_node.node_session import QUICK, SLOW, SSZ, NodeSession
+from beaconframes.beacon_node.node_session import QUICK, SLOW, SSZ
 from beaconframes.beacon_node.quirks import QUIRKS
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
 from beaconframes.errors import (
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import NoReturn, Self
 
-    import httpx
     from numpy.typing import NDArray
 
-    from beaconframes.config import Secret
-    from beaconframes.http.rate_limiter import Clock
+    from beaconframes.beacon_node.node_session import NodeSession
     from beaconframes.http.response import ResponsePage
 
 T = TypeVar("T")
@@ -114,23 +112,9 @@ class BeaconApi:
     balances of an epoch show that its rewards are right: see `beaconframes.reconcile`.
     """
 
-    def __init__(
-        self,
-        url: str | Secret,
-        *,
-        rate: float | None = None,
-        max_concurrent: int = 8,
-        clock: Clock | None = None,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        """Check *url*; no request is sent.
-
-        Credentials in *url* (user and password, a token in its path, a query) are sent with each
-        request and shown nowhere.
-        """
-        self.session = NodeSession(
-            url, rate=rate, max_concurrent=max_concurrent, clock=clock, transport=transport
-        )
+    def __init__(self, session: NodeSession) -> None:
+        """Send requests by *session*."""
+        self.session = session
         self.corrected: Counter[str] = Counter()
         """How often each quirk was repaired, by the names of `QUIRKS`."""
         self._lock = threading.Lock()
@@ -205,17 +189,6 @@ class BeaconApi:
     def chain_spec(self) -> Spec:
         """Return the constants of the chain, parsed; requested once, by two requests."""
         return Spec.parse(self.spec(), self.genesis())
-
-    def check_genesis(self, time: int, root: bytes) -> None:
-        """Raise IntegrityError unless the node has this genesis *time* and validators' *root*."""
-        spec = self.chain_spec
-        if (spec.genesis_time, spec.genesis_validators_root) != (time, root):
-            raise IntegrityError(
-                f"the node's chain has genesis time {spec.genesis_time} and root "
-                f"0x{spec.genesis_validators_root.hex()}, not {time} and 0x{root.hex()}",
-                hint="Connect to a node of the same chain, or index into another folder",
-                endpoint="GET /eth/v1/beacon/genesis",
-            )
 
     # Blocks.
 

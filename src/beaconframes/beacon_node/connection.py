@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.execution import ExecutionApi
+from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.probe import Capabilities, TableAbility, probe
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
@@ -78,8 +79,10 @@ class NodeConnection:
         rate: float | None = None,
     ) -> None:
         """Check the addresses; no request is sent. *rate* limits the requests per second."""
-        self.api = BeaconApi(url, rate=rate)
-        self.execution = None if execution is None else ExecutionApi(execution, rate=rate)
+        self.api = BeaconApi(NodeSession(url, rate=rate))
+        self.execution = (
+            None if execution is None else ExecutionApi(NodeSession(execution, rate=rate))
+        )
 
     @property
     def url(self) -> str:

@@ -46,7 +46,9 @@ class EpochBuilder:
 
     def __call__(self, tasks: Sequence[EpochTask]) -> list[EpochResult]:
         """Return the tables of some epochs in order; neighbours share their states and blocks."""
-        return [self.reader.run(build_epoch, self.reader, self.amounts, task) for task in tasks]
+        return self.reader.run(
+            lambda: [build_epoch(self.reader, self.amounts, task) for task in tasks]
+        )
 
     def __repr__(self) -> str:
         return f"EpochBuilder({self.reader.api.url!r})"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from beaconframes.beacon_node.execution_clients import find_execution_client
+from beaconframes.beacon_node.clients import find_client
 from beaconframes.beacon_node.execution_records import (
     Quantity,
     RpcBlock,
@@ -15,7 +15,6 @@ from beaconframes.beacon_node.execution_records import (
     get_hash,
     to_int,
 )
-from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.errors import (
     BadRequest,
     BeaconframesError,
@@ -29,10 +28,7 @@ from beaconframes.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import httpx
-
-    from beaconframes.config import Secret
-    from beaconframes.http.rate_limiter import Clock
+    from beaconframes.beacon_node.node_session import NodeSession
 
 T = TypeVar("T")
 Call: TypeAlias = "tuple[str, Sequence[Any]]"
@@ -49,22 +45,9 @@ class ExecutionApi:
     has it; otherwise single calls, and one receipt per transaction.
     """
 
-    def __init__(
-        self,
-        url: str | Secret,
-        *,
-        rate: float | None = None,
-        max_concurrent: int = 8,
-        clock: Clock | None = None,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        """Check *url*; no request is sent.
-
-        Credentials in *url* are sent with each request and shown nowhere.
-        """
-        self.session = NodeSession(
-            url, rate=rate, max_concurrent=max_concurrent, clock=clock, transport=transport
-        )
+    def __init__(self, session: NodeSession) -> None:
+        """Send requests by *session*."""
+        self.session = session
         self.has_batches = True
         """False once the server has refused a batch."""
         self.has_block_receipts = True
@@ -87,10 +70,6 @@ class ExecutionApi:
                 version = "the execution node"
             self.session.client_version = version
         return self.session.client_version
-
-    def chain_id(self) -> int:
-        """Return the number of the chain: 1 for mainnet."""
-        return to_int(self.parse(self.call([("eth_chainId", [])])[0], Quantity, "eth_chainId"))
 
     def head_number(self) -> int:
         """Return the number of the newest block."""
@@ -161,13 +140,9 @@ class ExecutionApi:
 
     def history_hint(self) -> str:
         """Return what makes the client answer for old blocks."""
-        client = find_execution_client(self.describe())
-        if client is None:
-            return "The node may have pruned the blocks of this time: use one with full history"
-        return (
-            f"The node may have pruned the blocks of this time. Start {client.name} with "
-            f"{client.history_flag}: {client.history_note}"
-        )
+        client = find_client(self.describe())
+        hint = "use one with full history" if client is None else client.archive_hint
+        return f"The node may have pruned the blocks of this time: {hint}"
 
     def _call(self, calls: Sequence[Call]) -> list[Any]:
         if self.has_batches and len(calls) > 1:

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from beaconframes.beacon_node.clients import find_client
 from beaconframes.beacon_node.json_rpc import EXECUTION_HINT, parse_results
-from beaconframes.beacon_node.quirks import find_client
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import (
     BadRequest,
@@ -82,7 +82,8 @@ class Measured:
 class NodeSession:
     """Sends requests to one node, from any number of threads.
 
-    Credentials in *url* are sent with each request and shown nowhere. Without a *rate*, requests
+    Credentials in *url* (user and password, a token in its path, a query) are sent with each
+    request and shown nowhere. Without a *rate*, requests
     are limited by *max_concurrent* only, unless the node states a limit.
     """
 
@@ -287,12 +288,8 @@ class NodeSession:
         if needs_state is None:
             return None
         client = find_client(self.client_version)
-        if client is None:
-            return "The node may not store states of this time: use an archive node"
-        return (
-            f"The node may not store states of this time. Start {client.name} with "
-            f"{client.archive_flag}: {client.archive_note}"
-        )
+        hint = "use an archive node" if client is None else client.archive_hint
+        return f"The node may not store states of this time: {hint}"
 
 
 def error_text(body: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from beaconframes.beacon_node.quirks import find_client
+from beaconframes.beacon_node.clients import find_client
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, is_since
 from beaconframes.errors import (
     BeaconframesError,
@@ -131,9 +131,7 @@ class Capabilities:
     def archive_hint(self) -> str:
         """Return the flag with which this client stores old states."""
         client = find_client(self.client_version)
-        if client is None:
-            return "use an archive node"
-        return f"start {client.name} with {client.archive_flag} ({client.archive_note})"
+        return "use an archive node" if client is None else client.archive_hint
 
     @property
     def tables(self) -> tuple[TableAbility, ...]:

@@ -1,8 +1,7 @@
-"""Known departures of consensus clients from the Beacon API, and the flags of each client."""
+"""Known departures of consensus clients from the Beacon API."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -10,79 +9,6 @@ FoundBy = Literal["avoided", "corrected", "refused", "probe", "reconciliation"]
 """``avoided``: no request that triggers it is sent; ``corrected``: the answer is repaired;
 ``refused``: the answer is an error; ``probe``: `Capabilities` reports it; ``reconciliation``: the
 answer looks right, but the balances of the epoch do not agree with it."""
-
-
-@dataclass(frozen=True)
-class Client:
-    """A consensus client, and the flags that make it answer more."""
-
-    name: str
-    archive_flag: str
-    """Start the client with this flag to have states of any epoch."""
-    archive_note: str
-    """What else is needed for old states."""
-    api_flag: str
-    """The flag that turns the Beacon API on."""
-    rewards_note: str
-    """Since when the client has the rewards routes."""
-
-
-CLIENTS: Final = {
-    client.name.lower(): client
-    for client in (
-        Client(
-            "Lighthouse",
-            "--reconstruct-historic-states",
-            "after checkpoint sync, old states exist when state reconstruction has ended",
-            "--http",
-            "rewards routes are complete since v4.5.0, and since v7.0.0 after Electra",
-        ),
-        Client(
-            "Prysm",
-            "--enable-archive",
-            "needs an empty data directory; older versions have --slots-per-archive-point=32, and "
-            "need minutes to regenerate a state",
-            "--http-host",
-            "rewards routes exist since 2023",
-        ),
-        Client(
-            "Teku",
-            "--data-storage-mode=archive",
-            "sync again from an empty data directory; a smaller --data-storage-archive-frequency "
-            "makes old states faster",
-            "--rest-api-enabled=true",
-            "rewards routes are complete since the end of 2023",
-        ),
-        Client(
-            "Nimbus",
-            "--history=archive",
-            "states older than the database need the era archive",
-            "--rest",
-            "attestation rewards exist in versions after August 2026",
-        ),
-        Client(
-            "Lodestar",
-            "--serveHistoricalState",
-            "since v1.30.0; older versions store states every "
-            "--chain.archiveStateEpochFrequency epochs",
-            "--rest",
-            "rewards routes exist since 2024, for states in the cache",
-        ),
-        Client(
-            "Grandine",
-            "--archive-storage",
-            "states that were pruned before need a new sync",
-            "--http-address",
-            "see the documentation of the client",
-        ),
-    )
-}
-
-
-def find_client(version: str) -> Client | None:
-    """Return the client of a *version* such as ``Lighthouse/v8.0.1-9f31cd0``; None if unknown."""
-    word = re.match(r"[A-Za-z]+", version)
-    return CLIENTS.get(word[0].lower()) if word else None
 
 
 @dataclass(frozen=True)

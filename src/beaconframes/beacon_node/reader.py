@@ -7,7 +7,8 @@ from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 CACHED_EPOCHS = 5
@@ -160,11 +160,11 @@ class ChainReader:
         if self.execution is not None:
             self.execution.close()
 
-    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self, function: Callable[[], T]) -> T:
         """Return the result of *function*, whose requests end when this reader is closed."""
         previous = STOP.set(self._stop)
         try:
-            return function(*args, **kwargs)
+            return function()
         finally:
             STOP.reset(previous)
 
@@ -212,7 +212,10 @@ class ChainReader:
 
     def request_all(self, request: Callable[[int], T], slots: Sequence[int]) -> dict[int, T]:
         """Return the answers of *request* by slot; several are sent at the same time."""
-        futures = [self._pool.submit(copy_context().run, self.run, request, slot) for slot in slots]
+        futures: list[Future[T]] = [
+            self._pool.submit(copy_context().run, self.run, partial(request, slot))
+            for slot in slots
+        ]
         return {slot: future.result() for slot, future in zip(slots, futures, strict=True)}
 
     def messages(self, epoch: int) -> dict[int, dict[str, Any]]:

@@ -161,11 +161,6 @@ def read_orphan(
     return SlotBlock(slot, ORPHANED, block.message.proposer_index, root.lower(), block)
 
 
-def find_last_block(slots: Sequence[SlotBlock]) -> SlotBlock | None:
-    """Return the last slot with a canonical block, None without one."""
-    return next((slot for slot in reversed(slots) if slot.status == PROPOSED), None)
-
-
 def _build_empty_slot(slot: int, proposers: Mapping[int, int], child_root: str | None) -> SlotBlock:
     """Return a slot without a block. Some clients do not have the genesis block."""
     if slot == 0:
