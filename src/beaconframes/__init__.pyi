@@ -11,6 +11,10 @@ from beaconframes.server import (
     Local as Local,
     local as local,
 )
+from beaconframes.server.opened_dataset import (
+    OpenedDataset as OpenedDataset,
+    open as open,  # noqa: A004
+)
 from beaconframes.beacon_node import (
     Node as Node,
     node as node,

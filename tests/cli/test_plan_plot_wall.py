@@ -30,19 +30,21 @@ def run():
 
 @pytest.fixture
 def source(chain):
-    """Options for a local explorer of the small chain."""
+    """The option for the dataset of the small chain."""
     return ["--dataset", chain.path]
 
 
-def test_a_plan(run, source):
+def test_a_plan(run, source, small_sample):
     """Text, or numbers as JSON: three requests of a hundred epochs for three validators."""
-    options = ["income-history", "--validators", "1-3", "--since", "100", "--until", "399", *source]
-    result = run("plan", *options)
-    report = json.loads(run("plan", *options, "--json").stdout)
+    options = ["income-history", "--validators", "1-3", "--since", "100", "--until", "399"]
+    result = run("plan", *options, "--local")
+    report = json.loads(run("plan", *options, "--local", "--json").stdout)
+    from_files = json.loads(run("plan", *options, *source, "--json").stdout)
 
     assert 0 == result.exit_code
     assert result.stdout.startswith("load_income_history:\n  requests ")
     assert (3, 900, "load_income_history") == (report["requests"], report["rows"], report["loader"])
+    assert (0, 900) == (from_files["requests"], from_files["rows"])
 
 
 def test_a_plan_of_v2(run, source):

@@ -48,17 +48,21 @@ def epoch_rows(numbers):
     return small.fit(Epochs, rows.with_columns(**zeros))
 
 
-@pytest.fixture(scope="module", params=["spec", "public"])
+@pytest.fixture(scope="module", params=["spec", "public", "opened"])
 def local(request, dataset):
-    """The dataset, served on either wire."""
-    with bf.local(dataset, wire=request.param) as local:
-        yield local
+    """The dataset, served on either wire, or read without a server."""
+    if request.param == "opened":
+        with bf.open(dataset) as opened:
+            yield opened
+    else:
+        with bf.local(dataset, wire=request.param) as local:
+            yield local
 
 
 @pytest.fixture
 def explorer(local):
-    """The explorer of that server."""
-    return local.explorer
+    """The explorer of that server, or of that dataset."""
+    return getattr(local, "explorer", local)
 
 
 @pytest.mark.parametrize("load", [bf.load_balance_history, bf.load_attestations])
@@ -223,6 +227,7 @@ def test_v2_slots_that_are_not_covered_are_not_empty(rewarded):
     assert empty.is_empty()
 
 
+@pytest.mark.parametrize("local", ["spec", "public"], indirect=True)
 def test_other_clients_get_an_error_for_an_uncovered_unit_and_a_header_for_a_range(local):
     """A slot that is not covered is not one without withdrawals; ranges stay as documented."""
     with httpx.Client(base_url=f"{local.url}/api/v1") as client:

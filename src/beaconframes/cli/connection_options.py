@@ -75,7 +75,7 @@ def connection_options() -> list[click.Parameter]:
             "[BEACONFRAMES_LOCAL]",
         ),
         click.Option(
-            ["--dataset"], type=FILE, help="Load from a local explorer with this dataset."
+            ["--dataset"], type=FILE, help="Load from this dataset on disk, without a server."
         ),
         click.Option(
             ["--progress/--no-progress"],
@@ -130,7 +130,7 @@ def _open_chosen(chosen: dict[str, Any], *, sends_requests: bool) -> Iterator[Ex
 
     if chosen["local"] or chosen["dataset"] is not None:
         _check_local(chosen)
-        with serve_dataset(chosen["dataset"]) as explorer:
+        with use_dataset(chosen["dataset"]) as explorer:
             yield explorer
         return
     if chosen["no_store"] and chosen["store"] is not None:
@@ -177,15 +177,16 @@ def _check_local(chosen: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def serve_dataset(folder: Path | None) -> Iterator[Explorer]:
-    """Serve a dataset, or the sample, while this command runs."""
-    from beaconframes.server import local, open_dataset
+def use_dataset(folder: Path | None) -> Iterator[Explorer]:
+    """Open a dataset, or serve the sample, while this command runs."""
+    from beaconframes.server import local
+    from beaconframes.server.opened_dataset import open as open_folder
 
     with contextlib.ExitStack() as stack:
-        dataset = (
-            stack.enter_context(open_stored_sample()) if folder is None else open_dataset(folder)
-        )
-        yield stack.enter_context(local(dataset)).explorer
+        if folder is not None:
+            yield stack.enter_context(open_folder(folder))
+        else:
+            yield stack.enter_context(local(stack.enter_context(open_stored_sample()))).explorer
 
 
 @contextlib.contextmanager

@@ -139,6 +139,11 @@ class Parameter:
 
     The local explorer then finds rows by the number in `rows_column`, without a query.
     """
+    selects_expected: ClassVar[bool] = False
+    """Whether a request selects exactly the rows that its batch expects, or all if it expects none.
+
+    A dataset on disk then needs no requests: the rows of all batches are found by one query.
+    """
     resolves_pubkeys: ClassVar[bool] = False
     """Whether a subject by public key may be requested by its index instead."""
     has_open_rows: ClassVar[bool] = False
@@ -158,6 +163,8 @@ class Parameter:
         if {"apply", "sort"} & vars(cls).keys() and "selects_numbers" not in vars(cls):
             # The inherited answer holds for the inherited methods.
             cls.selects_numbers = False
+        if "apply" in vars(cls) and "selects_expected" not in vars(cls):
+            cls.selects_expected = False
 
     if TYPE_CHECKING:
 

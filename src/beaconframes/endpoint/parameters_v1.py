@@ -67,6 +67,7 @@ class Identifiers(Parameter):
     role = Role.SUBJECT
     resolves_pubkeys = True
     selects_numbers = True
+    selects_expected = True
     has_split = True
 
     @property
@@ -181,6 +182,7 @@ class Values(Parameter):
     error: str = "invalid request"
     role: Literal[Role.UNITS, Role.SUBJECT] = Role.UNITS
     selects_numbers = True
+    selects_expected = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -332,6 +334,7 @@ class EpochWindow(Parameter):
     role = Role.RANGE
     args = ("since", "until")
     fields: ClassVar = ("latest_epoch", "offset", "limit")
+    selects_expected = True
 
     @property
     def window(self) -> int | None:
@@ -398,6 +401,7 @@ class Each(Parameter):
     role = Role.RANGE
     args = ("since", "until")
     selects_numbers = True
+    selects_expected = True
 
     @property
     def window(self) -> int | None:
@@ -468,6 +472,7 @@ class EpochTail(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
+    selects_expected = True
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from beaconframes.endpoint.intervals import intervals_of, merge_intervals
 from beaconframes.errors import IntegrityError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Parameter
 
@@ -270,12 +270,8 @@ def drop_unrequested(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) 
         for name in expected.values
     }
     for selections in expected_by_columns(calls):
-        by_column: dict[str, list[Collection[Any]]] = {name: [] for name in selections[0].values}
-        for expected in selections:
-            for name, values in expected.values.items():
-                by_column[name].append(values)
-        is_requested = reduce(or_, (is_among(rows, name, v) for name, v in by_column.items()))
-        name = next(iter(by_column))
+        is_requested = is_expected(rows, selections)
+        name = next(iter(selections[0].values))
         if name in trimmed:
             rows = rows.filter(is_requested)
             continue
@@ -326,14 +322,19 @@ def expected_by_columns(calls: list[Call]) -> list[list[ExpectedRows]]:
     return [rows for columns, rows in by_columns.items() if counts[columns] == len(calls)]
 
 
-def is_among(rows: pl.DataFrame, name: str, parts: list[Collection[Any]]) -> pl.Expr:
-    """Return the expression whether a cell is in one of *parts*; ranges are not expanded."""
-    values = [value for part in parts if not isinstance(part, range) for value in part]
-    return reduce(
-        or_,
-        (pl.col(name).is_between(first, last) for first, last in merge_ranges(parts)),
-        pl.col(name).is_in(series_of(rows, name, values).implode()),
-    ).fill_null(value=False)
+def is_expected(rows: pl.DataFrame, selections: Sequence[ExpectedRows]) -> pl.Expr:
+    """Return the expression whether a row is one of *selections*, which have the same columns.
+
+    *rows* have the types of these columns. Ranges are not expanded.
+    """
+    conditions = []
+    for name in selections[0].values:
+        parts = [expected.values[name] for expected in selections]
+        values = [value for part in parts if not isinstance(part, range) for value in part]
+        conditions += [pl.col(name).is_between(*interval) for interval in merge_ranges(parts)]
+        if values or not conditions:
+            conditions.append(pl.col(name).is_in(series_of(rows, name, values).implode()))
+    return reduce(or_, conditions).fill_null(value=False)
 
 
 def merge_ranges(parts: Iterable[Collection[Any]]) -> tuple[tuple[int, int], ...]:

@@ -102,7 +102,7 @@ class GapReasons:
             return without_inactive(missing.with_columns(pl.lit(UNKNOWN).alias(REASON)))
         if self._endpoint.lifetime is None or missing.is_empty():
             return without_inactive(missing)
-        received = set(keys()[SUBJECT].drop_nulls())
+        received = set(keys()[SUBJECT].drop_nulls().unique())
         unknown_keys, missing = self._resolve(missing, received)
         if SUBJECT not in missing.columns:
             return without_inactive(pl.concat([unknown_keys, missing], how="diagonal"))

@@ -348,7 +348,7 @@ def local(
             bf.load_validators(range(10))
 
     or, in a notebook, ``service = bf.local()`` and at the end ``service.close()``. It needs neither
-    network nor API key.
+    network nor API key. To load many rows of a dataset, `beaconframes.open` is faster.
 
     Parameters
     ----------

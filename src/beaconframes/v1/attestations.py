@@ -91,6 +91,7 @@ class Slim(Parameter):
 
     role = Role.FILTER
     args = ("slim",)
+    selects_expected = True
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return ``true``, or nothing."""
@@ -130,6 +131,7 @@ class RecentEpochs(Parameter):
     fields: ClassVar = ("startEpoch", "endEpoch")
     window_moves = True
     has_open_rows = True
+    selects_expected = True
 
     @property
     def window(self) -> int | None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 class ProposalWindow(EpochTail):
     """The 101 epochs that end at ``epoch``."""
 
+    selects_expected = True
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks of the window by proposer, newest first."""
         return (

@@ -116,6 +116,7 @@ class DayWindow(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
+    selects_expected = True
 
     @property
     def rows_column(self) -> Column | None:

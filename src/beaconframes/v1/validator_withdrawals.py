@@ -39,6 +39,8 @@ class ValidatorWithdrawals(Table):
 class WithdrawalWindow(EpochTail):
     """The 100 epochs that end at ``epoch``; an invalid value means the latest epoch."""
 
+    selects_expected = True
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the withdrawals of the window, oldest first."""
         valid_fields = {} if parse_number(fields.get(self.wire, "")) is None else fields
