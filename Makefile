@@ -18,7 +18,7 @@ MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { pri
 PYTEST  = $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-more test-long test-crash test-wheel check format bench sample docs site lock clean
+.PHONY: help setup demo lab test test-more test-long test-crash test-wheel check format bench sample docs site notebooks lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -100,6 +100,9 @@ docs: setup ## write the generated pages
 
 site: setup ## build the documentation site in out/site
 	$(BIN)/python docs/site/build.py
+
+notebooks: setup ## run the notebooks and store their outputs (needs Chromium)
+	$(BIN)/python notebooks/make.py
 
 clean: ## remove all generated files
 	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
