@@ -69,7 +69,7 @@ def index(
 
         coverage = bf.index("http://localhost:5052", "mychain", since="30d")
         bf.plot.index_coverage(coverage)
-        with bf.local("mychain"):
+        with bf.open("mychain"):
             bf.load_income_history(range(10))
 
     The balances of each epoch are compared with its income, deposits and withdrawals. Then all

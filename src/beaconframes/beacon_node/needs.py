@@ -123,7 +123,7 @@ def find_tables(endpoint: Endpoint, view: View, can_answer: Callable[[str], bool
         # Some loads have a narrower table for the same answers.
         return {_TABLES.get(endpoint.path, endpoint.table.table_name), VALIDATORS}
     recorder = _TableRecorder(view, can_answer)
-    # The local explorer states the reason of a refusal.
+    # The service states the reason of a refusal.
     with suppress(TableAbsent):
         ROWS[endpoint.name](recorder)  # type: ignore[arg-type]
     return {*recorder.tables, VALIDATORS}

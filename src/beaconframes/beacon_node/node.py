@@ -20,7 +20,8 @@ from beaconframes.config import Secret, hide_address
 from beaconframes.config import current as current_settings
 from beaconframes.config import settings as settings_block
 from beaconframes.errors import ConfigError, UsageError
-from beaconframes.server.local_explorer import Server
+from beaconframes.server.dataset_source import ADDRESS
+from beaconframes.server.service import Service
 
 if TYPE_CHECKING:
     import os
@@ -62,14 +63,13 @@ class Node(Explorer):
         self.is_closed = False
         self.connection = NodeConnection(url, execution, rate=rate)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self._server: Server | None = None
         try:
             chain_index = self._open_index(current_settings(store=store).store)
-            self._server = self.index.server = Server(chain_index.dataset)
-            # These settings are for the service, not for the local explorer.
+            self.index.service = Service(chain_index.dataset)
+            # These settings are for a remote service, not for a node.
             with settings_block(rate=None, offline=False):
                 super().__init__(
-                    self._server.url,
+                    ADDRESS,
                     chain=self.connection.chain,
                     store=False,
                     frame=frame,
@@ -81,9 +81,7 @@ class Node(Explorer):
         except BaseException:
             self._close_connections()
             raise
-        (session,) = self.source.sessions
-        self.source = NodeSource(session, self.index)
-        self.source.stated_headers.update(self._server.service.headers)
+        self.source = NodeSource(self.index.service, self.index)
         self.rate_limiter = self.connection.api.session.rate_limiter
         self.about = {"service": self.connection.url, "simulated": False}
         self._previous_explorer = set_explorer(self)
@@ -184,8 +182,6 @@ class Node(Explorer):
         self._close_connections()
 
     def _close_connections(self) -> None:
-        if self._server is not None:
-            self._server.close()
         self.connection.close()
         if self._temporary is not None:
             self._temporary.cleanup()

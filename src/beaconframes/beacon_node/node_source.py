@@ -1,4 +1,4 @@
-"""A node as the source of loads: what a load needs is indexed, and answered by a local explorer.
+"""A node as the source of loads: what a load needs is indexed, and answered from the index.
 
 The index is a dataset that grows: each load adds the epochs that it needs and that are not stored
 yet. So every loader of both API versions returns the rows that a complete index would have.
@@ -33,7 +33,8 @@ from beaconframes.beacon_node.state_tables import read_validators
 from beaconframes.endpoint import Head
 from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded
 from beaconframes.fetch.progress import PROGRESS
-from beaconframes.fetch.source import ApiSource, RequestEstimate
+from beaconframes.fetch.source import RequestEstimate
+from beaconframes.server.dataset_source import DatasetSource
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -45,12 +46,11 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Request
     from beaconframes.fetch.served_range import ServedRange
     from beaconframes.fetch.source import FetchedRows
-    from beaconframes.http.session import Session
-    from beaconframes.server.local_explorer import Server
+    from beaconframes.server.service import Service
 
 MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
-INDEX_HINT = "Index them first: bf.index(node, folder), and load with bf.local(folder)"
+INDEX_HINT = "Index them first: bf.index(node, folder), and load with bf.open(folder)"
 UPCOMING = "upcoming_duty_slots"
 """The endpoint whose rows are all after the head."""
 CONTINUE_HINT = "The same call continues after them"
@@ -65,8 +65,8 @@ class GrowingIndex:
         """Extend *chain_index* from *node*: by chosen validators, or always by all of them."""
         self.node, self.chain_index = node, chain_index
         self.has_all_validators = has_all_validators
-        self.server: Server | None = None
-        """The local explorer that answers from the index."""
+        self.service: Service | None = None
+        """The service that answers from the index."""
         self._status: ChainStatus | None = None
         self._read_at = 0.0
         self._validators = pl.DataFrame()
@@ -131,7 +131,7 @@ class GrowingIndex:
             if needs.tables & DEPOSITS:
                 write_deposits(self.chain_index, self.node)
             if is_changed:
-                self._refresh_server()
+                self._refresh_service()
 
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
@@ -141,8 +141,8 @@ class GrowingIndex:
 
     def find_needs(self, endpoint: Endpoint, calls: Sequence[Call]) -> Needs:
         """Return what *calls* of *endpoint* need."""
-        assert self.server is not None
-        return find_needs(endpoint, calls, self.server.service.views.current(), self.can_answer)
+        assert self.service is not None
+        return find_needs(endpoint, calls, self.service.views.current(), self.can_answer)
 
     def find_tasks(self, needs: Needs) -> list[EpochTask]:
         """Return the epochs that a load needs and the index does not have, without a request."""
@@ -207,7 +207,7 @@ class GrowingIndex:
                     raise
         except (BeaconframesError, KeyboardInterrupt) as error:
             self.node.close()
-            self._refresh_server()
+            self._refresh_service()
             state = (
                 f"node {self.node.url}, epoch {tasks[stored].epoch}: {stored:,} of {len(tasks):,} "
                 "epochs of this load are stored"
@@ -220,10 +220,10 @@ class GrowingIndex:
         finally:
             reader.close()
 
-    def _refresh_server(self) -> None:
-        """Let the local explorer answer from the index as it is now."""
-        if self.server is not None:
-            self.server.service.refresh()
+    def _refresh_service(self) -> None:
+        """Let the service answer from the index as it is now."""
+        if self.service is not None:
+            self.service.refresh()
 
     @property
     def gap_reason(self) -> str:
@@ -317,15 +317,15 @@ class GrowingIndex:
             validators=self._validators,
             pending_deposits=self.node.read_pending_deposits(status.head_slot),
         )
-        self._refresh_server()
+        self._refresh_service()
 
 
-class NodeSource(ApiSource):
-    """A node, by way of the local explorer that serves its index."""
+class NodeSource(DatasetSource):
+    """A node, by way of the dataset of its index."""
 
-    def __init__(self, session: Session, index: GrowingIndex) -> None:
-        """Answer from the local explorer of *session*, after *index* has what a load needs."""
-        super().__init__(session, session, public=False)
+    def __init__(self, service: Service, index: GrowingIndex) -> None:
+        """Answer from the dataset of *service*, after *index* has what a load needs."""
+        super().__init__(service)
         self._index = index
 
     @property
@@ -336,9 +336,6 @@ class NodeSource(ApiSource):
     def estimate(self, endpoint: Endpoint, calls: Sequence[Call]) -> RequestEstimate:
         """Return what *calls* of *endpoint* need of the node, without a request."""
         return self._index.estimate(endpoint, self._index.find_needs(endpoint, calls))
-
-    def limit_requests(self, most: int) -> None:
-        """Return no limit: the estimate is known before, and local requests are free."""
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response, as of the present head."""

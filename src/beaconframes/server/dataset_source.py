@@ -11,6 +11,7 @@ import polars as pl
 from starlette.routing import compile_path
 
 from beaconframes.endpoint import Shape
+from beaconframes.endpoint.chain_metadata import STATED_HEADERS
 from beaconframes.endpoint.uncovered import DATASET_HEADER
 from beaconframes.fetch.completeness import is_expected
 from beaconframes.fetch.progress import count_rows
@@ -64,8 +65,9 @@ class ServiceSession(Session):
         with self._lock:
             self.request_count += 1
         answer = self._answer(request)
-        response = HttpResponse(answer.status_code, dict(answer.headers), bytes(answer.body))
-        return self._parse(response, request)
+        headers = dict(answer.headers)
+        self.stated_headers |= {name: headers[name] for name in STATED_HEADERS if name in headers}
+        return self._parse(HttpResponse(answer.status_code, headers, bytes(answer.body)), request)
 
     def _answer(self, request: Request) -> Response:
         """Return the answer of the service."""
