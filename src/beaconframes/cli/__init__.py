@@ -22,6 +22,7 @@ COMMANDS = (
     "plan",
     "quota",
     "export",
+    "analyse",
     "plot",
     "wall",
     "store",
@@ -34,6 +35,8 @@ COMMANDS = (
     "completion",
 )
 """All commands; each is an object of the module with its name."""
+SPELLINGS = {"analyze": "analyse"}
+"""Other spellings of commands."""
 
 
 class CommandGroup(SuggestingGroup):
@@ -67,10 +70,11 @@ class CommandGroup(SuggestingGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        if cmd_name not in COMMANDS:
+        name = SPELLINGS.get(cmd_name, cmd_name)
+        if name not in COMMANDS:
             return None
-        module = import_module(f"beaconframes.cli.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        module = import_module(f"beaconframes.cli.{name}")
+        command: click.Command = getattr(module, name)
         return add_common_options(command)
 
 

@@ -1,0 +1,429 @@
+"""``beaconframes analyse``: call a function of `analysis` on loaded rows, or on files."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from beaconframes.cli import chart_input, output
+from beaconframes.cli import connection_options as connection
+from beaconframes.cli.common_options import SuggestingGroup, add_common_options, typed_options
+from beaconframes.cli.loader_options import (
+    list_arguments,
+    loader_options,
+    parse_argument_help,
+    pop_arguments,
+    remove_markup,
+)
+from beaconframes.errors import DatasetError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
+
+    from beaconframes.client import Explorer
+
+INCOME = {"income": "income-history"}
+BALANCES = {"balances": "balance-history"}
+PRODUCED = {"blocks": "produced-blocks"}
+SLOTS = {"blocks": "epoch-slots"}
+COMMITTEES = {"committees": "sync-committees"}
+PROPOSALS = {"proposals": "proposals"}
+VALIDATORS = {"validators": "validators"}
+WITHDRAWALS = {"withdrawals": "validator-withdrawals"}
+INDEX = {"index": "yield-index"}
+STATS = {"stats": "validator-stats"}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The frames of one function of `analysis`, each with the loader of its rows."""
+
+    loaded: Mapping[str, str]
+    """Frames that are loaded if no file has them. The first one sets the range of the others."""
+    optional: Mapping[str, str]
+    """Frames that are loaded with ``--with``."""
+    files: tuple[str, ...] = ()
+    """Frames that no loader returns."""
+
+    @property
+    def loaders(self) -> dict[str, str]:
+        """Return the loader of each frame that has one."""
+        return {**self.loaded, **self.optional}
+
+    @property
+    def takes_validators(self) -> bool:
+        """Return whether frames are loaded for validators."""
+        loaders = map(chart_input.require_loader, self.loaded.values())
+        return any({*SUBJECTS} & list_arguments(loader).keys() for loader in loaders)
+
+    @property
+    def first(self) -> str:
+        """Return the name of the first frame."""
+        return next(iter(self.loaded))
+
+    @property
+    def frames(self) -> list[str]:
+        """Return the names of all frames, the first one first."""
+        return [*self.loaders, *self.files]
+
+
+ANALYSES = {
+    "income": Analysis({"frame": "income-history"}, PRODUCED),
+    "ledger": Analysis(INCOME | WITHDRAWALS, PRODUCED, files=("prices",)),
+    "performance": Analysis(
+        INCOME | BALANCES | VALIDATORS,
+        PRODUCED
+        | PROPOSALS
+        | COMMITTEES
+        | INDEX
+        | {"attestations": "attestations", "slots": "epoch-slots", "epochs": "epochs"},
+    ),
+    "apr": Analysis(INCOME | BALANCES, PRODUCED | VALIDATORS | INDEX),
+    "own-yield": Analysis(INCOME | BALANCES | {"days": "yield-index"}, {}),
+    "reconcile": Analysis(
+        BALANCES
+        | INCOME
+        | WITHDRAWALS
+        | VALIDATORS
+        | {"deposits": "deposits", "blocks": "proposals"},
+        {},
+        files=("slot_income", "consolidations", "queue_events"),
+    ),
+    "problems": Analysis(
+        INCOME | BALANCES | VALIDATORS | PROPOSALS, PRODUCED, files=("stats", "network")
+    ),
+    "daily-income": Analysis(STATS, PRODUCED),
+    "daily-losses": Analysis(STATS, {}),
+    "completeness": Analysis({"frame": "income-history"} | VALIDATORS, {}),
+    "attestation-effectiveness": Analysis({"attestations": "attestations"}, SLOTS),
+    "attestation-faults": Analysis({"attestations": "attestations"}, SLOTS),
+    "attestation-losses": Analysis(INCOME | BALANCES, VALIDATORS),
+    "attestation-rates": Analysis(INCOME, {}),
+    "proposal-luck": Analysis(BALANCES | PROPOSALS | {"epochs": "epochs"}, VALIDATORS),
+    "missed-proposals": Analysis(PROPOSALS | INCOME, PRODUCED),
+    "sync-income": Analysis(INCOME, {}),
+    "sync-participation": Analysis(SLOTS, COMMITTEES),
+    "sync-members": Analysis(SLOTS | COMMITTEES, {}),
+    "sync-duties": Analysis(SLOTS | COMMITTEES, {}),
+    "sync-against-committee": Analysis(SLOTS | COMMITTEES, {}),
+}
+"""Every function of `analysis` that takes rows of loaders, with its frames."""
+
+HELP = {
+    "every": "Time of one row.",
+    "by": "Group columns, separated by commas.",
+}
+"""The help of options whose description in Python is too long, or missing."""
+RANGE = ("since", "until")
+SUBJECT_LOADER = "income-history"
+"""A loader with --validators, --since and --until."""
+SUBJECTS = ("validators", "producers")
+"""The arguments of loaders for which ``--validators`` is given."""
+
+
+class AnalysisGroup(SuggestingGroup):
+    """A group with one command for each function of `analysis`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the functions."""
+        return list(ANALYSES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Build the command of a function."""
+        name = cmd_name.replace("_", "-")
+        return add_common_options(build_command(name)) if name in ANALYSES else None
+
+
+def get_function(name: str) -> Callable[..., Any]:
+    """Return the function of an analysis."""
+    from beaconframes import analysis
+
+    function: Callable[..., Any] = getattr(analysis, name.replace("-", "_"))
+    return function
+
+
+def list_choices(function: Callable[..., Any], argument: inspect.Parameter) -> tuple[str, ...]:
+    """Return the values of an argument that is annotated with a Literal; else none."""
+    namespace: Any = function.__globals__.get(str(argument.annotation))
+    return get_args(namespace)
+
+
+def list_options(name: str) -> dict[str, inspect.Parameter]:
+    """Return the arguments of an analysis that are neither frames nor the chain."""
+    function = get_function(name)
+    excluded = {*ANALYSES[name].frames, "chain", "validators"}
+    parameters = inspect.signature(function).parameters
+    return {key: value for key, value in parameters.items() if key not in excluded}
+
+
+def build_option(
+    function: Callable[..., Any], name: str, argument: inspect.Parameter
+) -> click.Option:
+    """Return the option for one argument of an analysis."""
+    names = [f"--{name.replace('_', '-')}", name]
+    text = HELP.get(name) or parse_argument_help(function).get(name, "")
+    if isinstance(argument.default, bool):
+        return click.Option(names, is_flag=True, help=text)
+    choices = list_choices(function, argument)
+    kinds = {"int": int, "float": float}
+    kind = click.Choice(choices) if choices else kinds.get(argument.annotation.split()[0], str)
+    default = argument.default or None
+    return click.Option(
+        names, type=kind, default=default, show_default=default is not None, help=text
+    )
+
+
+def build_command(name: str) -> click.Command:
+    """Return the command of an analysis."""
+    analysis, function = ANALYSES[name], get_function(name)
+    others = analysis.frames[1:]
+    return click.Command(
+        name,
+        params=[
+            click.Option(
+                ["--input", "inputs"],
+                multiple=True,
+                metavar="[NAME=]FILE",
+                help="Read a frame from a file instead of loading it. "
+                f"Without NAME: {analysis.first}. Other names: {', '.join(others) or 'none'}.",
+            ),
+            *build_with_option(analysis),
+            *build_loading_options(name),
+            *(
+                build_option(function, key, value)
+                for key, value in list_options(name).items()
+                if key not in RANGE
+            ),
+            click.Option(
+                ["--strict"], is_flag=True, help="Fail if any requested rows are missing."
+            ),
+            *output.output_options(),
+            *connection.connection_options(),
+        ],
+        help=describe_analysis(name),
+        callback=lambda **values: run_analysis(name, values),
+    )
+
+
+def build_loading_options(name: str) -> list[click.Parameter]:
+    """Return --validators, --since and --until, as the loader of the first frame has them."""
+    analysis = ANALYSES[name]
+    names = {*RANGE}
+    if (
+        analysis.takes_validators
+        or "validators" in inspect.signature(get_function(name)).parameters
+    ):
+        names.add("validators")
+    loaders = (SUBJECT_LOADER, analysis.loaders[analysis.first])
+    every = [o for loader in loaders for o in loader_options(chart_input.require_loader(loader))]
+    options = {option.name: option for option in every if option.name in names}
+    for option in options.values():
+        option.required = False
+    return list(options.values())
+
+
+def build_with_option(analysis: Analysis) -> list[click.Option]:
+    """Return the option to load optional frames, if there are any."""
+    if not analysis.optional:
+        return []
+    text = "Also load this frame; repeat it for each."
+    kind = click.Choice(list(analysis.optional))
+    return [click.Option(["--with", "wanted"], type=kind, multiple=True, help=text)]
+
+
+def describe_analysis(name: str) -> str:
+    """Return the help text: the beginning of the docstring, and the frames."""
+    text, _, _ = (inspect.getdoc(get_function(name)) or "").partition("\nParameters\n")
+    text = remove_markup(text, paragraphs=True)
+    rows = [f"{frame} (load {loader})" for frame, loader in ANALYSES[name].loaders.items()]
+    rows += [f"{frame} (a file)" for frame in ANALYSES[name].files]
+    return f"{text}\n\nFrames: {', '.join(rows)}."
+
+
+def run_analysis(name: str, values: dict[str, Any]) -> None:
+    """Read or load the frames, call the function, and write its result."""
+    analysis, function = ANALYSES[name], get_function(name)
+    chosen = output.pop_output_options(values)
+    strict = {"strict": True} if values.pop("strict") else {}
+    files = parse_inputs(analysis, values.pop("inputs"))
+    wanted = [*analysis.loaded, *values.pop("wanted", ())]
+    values.setdefault("validators", ())
+    given = pop_arguments(chart_input.require_loader(SUBJECT_LOADER), values)
+    arguments = {
+        key: parse_option(argument, values.pop(key))
+        for key, argument in list_options(name).items()
+        if key not in RANGE
+    }
+    parameters = inspect.signature(function).parameters
+    if "validators" in given.keys() & parameters.keys() - {*analysis.frames}:
+        arguments["validators"] = given["validators"]
+    if analysis.first in files:
+        arguments |= parse_range(analysis, given, list_options(name))
+    frames = {frame: read_frame(file, analysis.loaders.get(frame)) for frame, file in files.items()}
+    facts: dict[str, Any] = {"analysis": name, "requests": 0}
+    if absent := [frame for frame in wanted if frame not in files]:
+        if analysis.takes_validators:
+            find_validators(given, frames.get(analysis.first))
+        with connection.open_explorer(values) as explorer:
+            for frame in absent:
+                call = build_call(analysis, frame, given, frames, explorer)
+                loader = chart_input.require_loader(analysis.loaders[frame])
+                frames[frame] = loader(**call, **strict, explorer=explorer)
+            chain: Any = explorer.chain
+            facts["requests"] = explorer.requests
+    else:
+        check_offline()
+        chain = values["chain"] or "mainnet"
+    if "chain" in parameters:
+        arguments["chain"] = chain
+    output.write_rows(function(**frames, **arguments), chosen, facts)
+
+
+def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
+    """Return the file of each frame of ``--input``."""
+    files: dict[str, Path] = {}
+    for text in texts:
+        frame, equals, file = text.partition("=")
+        if not equals or frame not in analysis.frames:
+            frame, file = analysis.first, text
+        if frame in files:
+            raise UsageError(
+                f"--input has two files for {frame}: {files[frame]} and {file}",
+                hint=f"Write NAME=FILE; the names are {', '.join(analysis.frames)}",
+            )
+        files[frame] = Path(file)
+    return files
+
+
+def parse_option(argument: inspect.Parameter, value: Any) -> Any:
+    """Return the value of an option as the function takes it; the default if it is not given."""
+    if value is None:
+        return argument.default
+    if "Sequence[str]" in str(argument.annotation):
+        return [name.strip() for name in value.split(",")]
+    return value
+
+
+def parse_range(
+    analysis: Analysis, given: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, int]:
+    """Return --since and --until of an analysis whose first frame is a file."""
+    epochs = {key: given[key] for key in RANGE if key in given}
+    for key, value in epochs.items():
+        if key not in options:
+            raise UsageError(
+                f"--{key} and --input exclude each other",
+                hint=f"All rows of {analysis.first} come from the file",
+            )
+        if not isinstance(value, int):
+            raise UsageError(f"--{key} {value!r} is not an epoch", hint="A file needs a number")
+    return epochs
+
+
+def check_offline() -> None:
+    """Refuse options of an explorer where all frames come from files."""
+    if wrong := [o for o in connection.NAMES if o != "chain" and o in typed_options()]:
+        raise UsageError(
+            f"--{wrong[0].replace('_', '-')} and --input exclude each other",
+            hint="All frames come from files",
+        )
+
+
+def build_call(
+    analysis: Analysis,
+    frame: str,
+    given: Mapping[str, Any],
+    frames: Mapping[str, pl.DataFrame],
+    explorer: Explorer,
+) -> dict[str, Any]:
+    """Return the arguments with which to load a *frame*; the first frame sets the others' range."""
+    loader = analysis.loaders[frame]
+    names = list_arguments(chart_input.require_loader(loader))
+    first = frames.get(analysis.first)
+    subjects = [name for name in SUBJECTS if name in names]
+    call = {name: find_validators(given, first) for name in subjects}
+    epochs = {key: given[key] for key in RANGE if key in given}
+    if first is None or first.is_empty():
+        if loader == chart_input.WITH_OPEN_EPOCH and not epochs:
+            epochs = chart_input.finished_epochs(explorer)
+    elif loader == "yield-index":
+        epochs = find_days(first, explorer)
+    elif not epochs:
+        epochs = {"since": first["epoch"].min(), "until": first["epoch"].max()}
+    if "periods" in names and first is not None:
+        length = explorer.chain.epochs_per_sync_period
+        call["periods"] = (first["epoch"] // length).unique().sort().to_list()
+    return call | {key: value for key, value in epochs.items() if key in names}
+
+
+def find_days(rows: pl.DataFrame, explorer: Explorer) -> dict[str, int]:
+    """Return the range of complete days of the epochs of *rows*."""
+    length, latest = explorer.chain.epochs_per_day, explorer.chain_head.latest("day")
+    first, last = (int(epoch) // length for epoch in (rows["epoch"].min(), rows["epoch"].max()))
+    if first > latest:
+        raise UsageError(
+            f"the yield index ends with day {latest}, and the rows begin in day {first}",
+            hint="Give an earlier --since",
+        )
+    return {"since": first, "until": min(last, latest)}
+
+
+def find_validators(given: Mapping[str, Any], first: pl.DataFrame | None) -> list[Any]:
+    """Return the validators of the option, or those of the first frame."""
+    if "validators" in given:
+        validators: list[Any] = given["validators"]
+    elif first is not None and "validator_index" in first.columns:
+        validators = first["validator_index"].unique().sort().to_list()
+    else:
+        raise UsageError(
+            "--input or --validators is required", hint="Give a file, or the validators to load"
+        )
+    return validators
+
+
+def read_frame(file: Path, loader: str | None) -> pl.DataFrame:
+    """Read a file of a loader; without a loader, as the format stores it."""
+    import polars as pl
+
+    from beaconframes.frames import first_line
+
+    if loader is not None:
+        return chart_input.read_file(file, loader)
+    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
+        ".parquet": lambda path: pl.read_parquet(path, hive_partitioning=False, glob=False),
+        ".csv": lambda path: pl.read_csv(path, try_parse_dates=True, glob=False),
+        ".jsonl": pl.read_ndjson,
+        ".arrow": pl.read_ipc,
+    }
+    if file.suffix.lower() not in readers:
+        raise UsageError(
+            f"{file.name} does not end with the suffix of a format",
+            hint=f"Suffixes: {', '.join(readers)}",
+        )
+    if not file.is_file():
+        raise DatasetError(f"the file {file} does not exist")
+    try:
+        rows = readers[file.suffix.lower()](file)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise DatasetError(f"{file} cannot be read: {first_line(error)}") from error
+    # A day is its first instant in UTC.
+    return rows.with_columns(pl.col(pl.Date).cast(pl.Datetime("us", "UTC")))
+
+
+analyse = AnalysisGroup(
+    name="analyse",
+    subcommand_metavar="ANALYSIS [OPTIONS]",
+    no_args_is_help=True,
+    callback=lambda **_: None,
+    help="""Analyse loaded rows, or rows in files.
+
+    Write analyse income --input income.parquet --every day --unit eth, or use --validators and
+    --since to load the rows.
+    """,
+)

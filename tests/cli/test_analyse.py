@@ -1,0 +1,188 @@
+"""Step 12, 8: analysis and ledger on the command line, of files and of loaded rows."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from polars.testing import assert_frame_equal
+
+import beaconframes as bf
+from beaconframes import analysis
+from beaconframes.cli import analyse, commands
+
+from ..analysis import test_ledger as ledger
+from ..analysis.test_income import varied
+
+INCOME = varied(range(3), range(26_200, 26_350, 30))
+
+
+@pytest.fixture
+def run():
+    """Run `analyse` in this process."""
+
+    def invoke(*arguments, command="analyse"):
+        return CliRunner().invoke(commands, [command, *map(str, arguments)])
+
+    return invoke
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Write frames into files of these names; return their paths."""
+
+    def write(**frames):
+        for name, (frame, suffix) in frames.items():
+            bf.export(frame, tmp_path / f"{name}.{suffix}")
+        return [tmp_path / f"{name}.{suffix}" for name, (_, suffix) in frames.items()]
+
+    return write
+
+
+def test_every_function_has_a_command_with_its_arguments():
+    """Each argument is a frame, an option, or the chain of the explorer."""
+    functions = {name for name in analysis.__all__ if callable(getattr(analysis, name))}
+    # It compares rows of another analysis, and takes a mapping.
+    functions.remove("compare_groups")
+    assert functions == {name.replace("-", "_") for name in analyse.ANALYSES}
+    for name, described in analyse.ANALYSES.items():
+        command = analyse.build_command(name)
+        options = {option.name for option in command.params}
+        parameters = inspect.signature(analyse.get_function(name)).parameters.values()
+        for parameter in parameters:
+            if parameter.name in described.frames:
+                needed = parameter.default is parameter.empty
+                assert not needed or parameter.name in described.loaded
+            else:
+                assert parameter.name in options, (name, parameter.name)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
+def test_a_file_is_analysed_like_its_frame(run, files, tmp_path, suffix):
+    """Exact to the last digit, in ether, into another file."""
+    (file,) = files(income=(INCOME, suffix))
+    out = tmp_path / "out.parquet"
+
+    ended = run(
+        *("income", "--input", file, "--every", "week", "--by", "validator_index"),
+        *("--tz", "Europe/Berlin", "--coverage", "--unit", "eth", "--out", out),
+    )
+
+    assert ended.exit_code == 0, ended.stderr
+    expected = analysis.income(
+        INCOME, every="week", by="validator_index", tz="Europe/Berlin", coverage=True
+    )
+    assert_frame_equal(bf.to_eth(expected, exact=True), pl.read_parquet(out))
+
+
+def test_a_ledger_of_three_files(run, files):
+    """Prices are any table with a time: a day is its first instant in UTC."""
+    prices = ledger.PRICES.select(pl.col("time").dt.date(), "eur").unique("time").sort("time")
+    income, paid, price = files(
+        income=(ledger.EARNED, "parquet"), paid=(ledger.PAID, "parquet"), prices=(prices, "csv")
+    )
+
+    ended = run(
+        *("ledger", "--input", income, "--input", f"withdrawals={paid}"),
+        *("--input", f"prices={price}", "--price", "eur", "--format", "csv"),
+    )
+
+    assert ended.exit_code == 0, ended.stderr
+    at_midnight = prices.with_columns(pl.col("time").cast(pl.Datetime("us", "UTC")))
+    expected = analysis.ledger(ledger.EARNED, ledger.PAID, at_midnight, price="eur")
+    printed = pl.read_csv(ended.stdout.encode(), schema=expected.schema)
+    assert_frame_equal(expected, printed)
+
+
+def test_rows_are_loaded(run, chain):
+    """The first frame sets the range of the others; `analyze` is the same command."""
+    ended = run(
+        *("income", "--validators", "0-40", "--since", "460", "--until", "467"),
+        *("--with", "blocks", "--by", "validator_index", "--json", "--dataset", chain.path),
+        command="analyze",
+    )
+
+    assert ended.exit_code == 0, ended.stderr
+    report = json.loads(ended.stdout)
+    rows = chain.scan("income_history").filter(
+        pl.col("validator_index") <= 40, pl.col("epoch").is_between(460, 467)
+    )
+    with bf.open(chain.path):
+        blocks = bf.load_produced_blocks(range(41))
+    expected = analysis.income(rows.collect(), blocks=blocks, by="validator_index")
+    assert ("income", True, 41) == (report["analysis"], report["complete"], report["rows"])
+    assert [str(wei) for wei in expected["net_income_wei"]] == [
+        row["net_income_wei"] for row in report["data"]
+    ]
+    assert report["requests"] > 1
+
+
+def test_loaded_balances_reconcile_with_loaded_income(run, chain):
+    """The chain's own arithmetic: no gwei is unexplained between two blocks of its own."""
+    ended = run(
+        *("reconcile", "--validators", "1-20", "--since", "440", "--until", "460", "--json"),
+        *("--attestations-settle", "0", "--dataset", chain.path),
+    )
+
+    assert ended.exit_code == 0, ended.stderr
+    rows = json.loads(ended.stdout)["data"]
+    assert len(rows) > 200
+    assert {0} == {row["unexplained_gwei"] for row in rows}
+
+
+def test_missing_rows_have_their_exit_code(run, chain):
+    """The other rows are analysed, and printed; validators of a file are those to load."""
+    ended = run(
+        *("completeness", "--validators", "1,5000", "--since", "466", "--until", "467"),
+        *("--format", "csv", "--dataset", chain.path),
+    )
+
+    assert ended.exit_code == 3
+    assert ended.stdout.splitlines() == [
+        '"validator_index","epoch","state"',
+        '1,466,"present"',
+        '1,467,"present"',
+    ]
+
+
+def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
+    """A second frame is loaded for the rows of the first."""
+    rows = chain.scan("income_history").filter(
+        pl.col("validator_index").is_in([4, 9]), pl.col("epoch").is_between(225, 449)
+    )
+    (file,) = files(income=(rows.collect(), "parquet"))
+
+    ended = run("own-yield", "--input", file, "--json", "--dataset", chain.path)
+
+    assert ended.exit_code == 0, ended.stderr
+    assert [(1, 2)] == [(row["day"], row["validators"]) for row in json.loads(ended.stdout)["data"]]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "text"),
+    [
+        ("income", 2, "--input or --validators is required"),
+        ("income --input FILE --since 5", 2, "--since and --input exclude each other"),
+        ("income --input FILE --url http://127.0.0.1:9", 2, "--url and --input exclude"),
+        ("income --input FILE --input FILE", 2, "two files for frame"),
+        ("income --input FILE --by operater", 2, "no column operater"),
+        ("income --input FILE --every hour", 2, "'hour' is not one of 'epoch', 'day', 'week'"),
+        ("income --input absent.parquet", 9, "does not exist"),
+        ("ledger --input FILE --input prices=FILE --validators 1 --dataset x", 9, "x"),
+        ("incom --input FILE", 2, "did you mean 'income'?"),
+        ("completeness --input FILE --since 1d --input validators=FILE", 2, "is not an epoch"),
+    ],
+)
+def test_errors_have_one_line_and_an_exit_code(run, files, line, code, text):
+    """Invalid command lines are refused before the first request."""
+    (file,) = files(income=(INCOME, "parquet"))
+
+    ended = run(*line.replace("FILE", str(file)).split())
+
+    assert ended.exit_code == code
+    assert text in ended.stderr
+    assert ended.stdout == ""
+    assert ended.stderr.count("\n") == 1
