@@ -364,8 +364,9 @@ def build_call(
 
 def find_days(rows: pl.DataFrame, explorer: Explorer) -> dict[str, int]:
     """Return the range of complete days of the epochs of *rows*."""
-    length, latest = explorer.chain.epochs_per_day, explorer.chain_head.latest("day")
-    first, last = (int(epoch) // length for epoch in (rows["epoch"].min(), rows["epoch"].max()))
+    latest = explorer.chain_head.latest("day")
+    days = (rows["epoch"] // explorer.chain.epochs_per_day).unique().sort()
+    first, last = days[0], days[-1]
     if first > latest:
         raise UsageError(
             f"the yield index ends with day {latest}, and the rows begin in day {first}",
