@@ -79,7 +79,8 @@ html_theme_options: dict[str, Any] = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": []}
+# Pages that are no part of a section have no navigation beside them.
+html_sidebars = {"*": []}
 
 
 def resolve_name(

@@ -123,7 +123,7 @@ def list_names() -> list[Name]:
 def read_summary(name: Name) -> str:
     """Return the first sentence of a docstring."""
     lines = inspect.cleandoc(read_docstring(name)).partition("\n\n")[0].split()
-    return re.split(r"(?<=[.:])(?<!e\.g\.)\s", " ".join(lines), maxsplit=1)[0].removesuffix(":")
+    return re.split(r"(?<=\.)\s", " ".join(lines), maxsplit=1)[0]
 
 
 def read_docstring(name: Name) -> str:
@@ -190,21 +190,27 @@ def build_title(title: str, line: str) -> str:
 
 def build_page(name: Name) -> str:
     """Return the page of one name: its docstring, its table, and its pictures in the gallery."""
-    uses = gallery_pages.find_uses(f"bf.{name.short}")
-    pictures = "".join(
-        f".. figure:: /gallery/{script.stem}.png\n   :target: {page}.html#{anchor}\n"
-        f"   :alt: {title}\n   :figclass: picture\n\n   :ref:`{title} <{script.stem}>`\n\n"
-        for page, script in uses
-        for title in [gallery_pages.make.read_title(script)]
-        for anchor in [script.stem.replace("_", "-")]
-    )
+    scripts = gallery_pages.find_uses(f"bf.{name.short}")
     columns = find_table(name)
     parts = [
         build_docstring(name),
         f".. seealso:: :doc:`{columns}` has the columns of the table.\n" if columns else "",
-        f"{build_title('In the gallery', '-')}\n{pictures}" if pictures else "",
+        f"{build_title('In the gallery', '-')}\n{build_cards(scripts)}" if scripts else "",
     ]
     return "\n".join(filter(None, parts))
+
+
+def build_cards(scripts: list[Path]) -> str:
+    """Return a grid of small pictures that link to their charts in the gallery."""
+    cards = "".join(
+        f"   .. grid-item-card:: {gallery_pages.make.read_title(script)}\n"
+        f"      :img-top: /gallery/{script.stem}.png\n"
+        f"      :link: {script.stem}\n"
+        f"      :link-type: ref\n"
+        f"      :class-card: picture\n\n"
+        for script in scripts
+    )
+    return f".. grid:: 1 2 3 3\n   :gutter: 3\n\n{cards}"
 
 
 def find_table(name: Name) -> str | None:

@@ -10,6 +10,7 @@ import argparse
 import json
 import posixpath
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -93,8 +94,8 @@ def write(folder: Path, name: str, content: str | bytes) -> None:
         path.write_bytes(data)
 
 
-def collect_sources(folder: Path) -> None:
-    """Write all sources of the site into a folder, and remove those of an earlier build."""
+def collect_sources(folder: Path) -> bool:
+    """Write all sources of the site into a folder; return whether any of an earlier build left."""
     files: dict[str, str | bytes] = {
         **read_pages(),
         **read_notebooks(),
@@ -105,9 +106,14 @@ def collect_sources(folder: Path) -> None:
     }
     for name, content in files.items():
         write(folder, name, content)
-    for path in folder.rglob("*"):
-        if path.is_file() and path.relative_to(folder).as_posix() not in files:
-            path.unlink()
+    old = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.relative_to(folder).as_posix() not in files
+    ]
+    for path in old:
+        path.unlink()
+    return bool(old)
 
 
 def main() -> None:
@@ -118,7 +124,9 @@ def main() -> None:
     from sphinx.cmd.build import main as run_sphinx  # Takes time; tests need the sources only.
 
     work = target.with_name(f"{target.name}-work")
-    collect_sources(work / "sources")
+    if collect_sources(work / "sources"):
+        # Sphinx does not remove pages.
+        shutil.rmtree(target, ignore_errors=True)
     # Sphinx copies the content of `more` to the root of the site.
     gallery_pages.write_figures(work / "more" / "figures")
     options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--jobs", "auto"]

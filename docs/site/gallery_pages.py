@@ -65,14 +65,9 @@ def find_page(title: str) -> str:
     return title.lower().replace(" ", "-")
 
 
-def find_uses(call: str) -> list[tuple[str, Path]]:
-    """Return the scripts that call a function, such as ``bf.plot.income``, with their pages."""
-    return [
-        (f"/gallery/{find_page(title)}", script)
-        for title, scripts in group_scripts().items()
-        for script in scripts
-        if f"{call}(" in script.read_text(encoding="utf-8")
-    ]
+def find_uses(call: str) -> list[Path]:
+    """Return the scripts that call a function, such as ``bf.plot.income``."""
+    return [script for script in make.scripts() if f"{call}(" in script.read_text(encoding="utf-8")]
 
 
 def build_pages() -> dict[str, str | bytes]:
