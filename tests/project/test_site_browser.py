@@ -1,0 +1,217 @@
+"""The documentation site: its links, its names, and what a browser shows of its pages."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import html
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+pytestmark = pytest.mark.more
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+
+PAGES = (
+    "index.html",
+    "own-node.html",
+    "recipes.html",
+    "command-line.html",
+    "notebooks/01_validator_income.html",
+    "gallery/index.html",
+    "gallery/the-graffiti-wall.html",
+    "dictionary/index.html",
+    "dictionary/income_history.html",
+    "api/index.html",
+    "api/beaconframes.load_execution_performance.html",
+    "api/beaconframes.plot.income.html",
+    "api/beaconframes.Explorer.html",
+)
+"""One page or more of each kind."""
+
+LOST_PICTURES = """
+Promise.all([...document.querySelectorAll("article img")].map(async (image) => {
+    image.loading = "eager";
+    await image.decode().catch(() => null);
+    return image.naturalWidth ? null : image.src;
+})).then((found) => found.filter(Boolean))
+"""
+
+ATTRIBUTE = re.compile(r'<(?:a|img|link|script)\b[^>]*?\b(?:href|src)="([^"]*)"')
+ANCHOR = re.compile(r'\bid="([^"]+)"')
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    """The folder of the site, which one worker builds for all. A warning fails the build."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with (folder / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "site" / "index.html").exists():
+            command = [sys.executable, ROOT / "docs" / "site" / "build.py", folder / "site"]
+            built = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert 0 == built.returncode, built.stderr
+    return folder / "site"
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        """Print nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """The address of the site on this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Silent, directory=site))
+    with server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # As root in a container the sandbox does not work; the browser opens only our own pages.
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield running
+        running.close()
+
+
+@pytest.fixture(params=["desktop light", "desktop dark", "phone light", "phone dark"])
+def page(request, browser, address):
+    """A page of the browser that collects what goes wrong."""
+    device, colours = request.param.split()
+    width, height = (1300, 900) if device == "desktop" else (360, 740)
+    page = browser.new_page(
+        viewport={"width": width, "height": height}, color_scheme=colours, base_url=address
+    )
+    page.problems = []
+    report = page.problems.append
+    page.on("console", lambda said: report(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: report(str(error)))
+    page.on("requestfailed", lambda sent: report(f"failed: {sent.url}"))
+    page.on("response", lambda got: report(f"{got.status}: {got.url}") if got.status > 399 else 0)
+    page.on(
+        "request",
+        lambda sent: None if sent.url.startswith((address, "data:", "blob:")) else report(sent.url),
+    )
+    yield page
+    page.close()
+
+
+def find_targets(site):
+    """Return the links and the anchors of every page."""
+    links, anchors = {}, {}
+    for path in site.rglob("*.html"):
+        name = path.relative_to(site).as_posix()
+        if name.startswith("_static/"):
+            continue  # Templates of the theme.
+        text = path.read_text(encoding="utf-8")
+        links[name] = set(map(html.unescape, ATTRIBUTE.findall(text)))
+        anchors[name] = set(ANCHOR.findall(text))
+    return links, anchors
+
+
+def test_every_link_of_the_site_leads_somewhere(site):
+    """Pages, anchors, pictures, scripts and styles exist; nothing is loaded from elsewhere."""
+    links, anchors = find_targets(site)
+
+    broken = set()
+    for name, targets in links.items():
+        for target in targets:
+            path, _, anchor = unquote(target).partition("#")
+            path = path.partition("?")[0]
+            if re.match(r"[a-z]+:", path):
+                continue
+            full = posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
+            full = full if path else name
+            lost_anchor = anchor and full in anchors and anchor not in anchors[full]
+            if lost_anchor or not (site / full).exists():
+                broken.add((name, target))
+    assert len(links) > 300
+    assert set() == broken
+
+
+def test_every_public_name_is_in_the_index_of_the_site(site):
+    """Sphinx documents each name, so that pages and other projects can link to it."""
+    from sphinx.util.inventory import InventoryFile
+
+    import beaconframes as bf
+
+    with (site / "objects.inv").open("rb") as file:
+        inventory = InventoryFile.loads(file.read(), uri="").data
+    names = {name for kind in inventory.values() for name in kind}
+
+    modules = [(bf, ""), (bf.v2, "v2."), (bf.analysis, "analysis."), (bf.wall, "wall.")]
+    modules += [(bf.plot, "plot."), (bf.interactive, "interactive.")]
+    public = [
+        f"beaconframes.{prefix}{name}" for module, prefix in modules for name in module.__all__
+    ]
+    assert [] == [name for name in public if name not in names]
+    assert "beaconframes.Explorer.close" in names
+
+
+@in_browser
+def test_every_kind_of_page_fits_and_has_no_errors(page):
+    """No errors, no request that fails or leaves the machine, no sideways scroll, all pictures."""
+    wide, blank = [], []
+    for name in PAGES:
+        page.goto(f"/{name}")
+        size = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        wide += [name] if size[0] > size[1] else []
+        blank += page.evaluate(LOST_PICTURES)
+
+    assert [] == page.problems
+    assert [] == wide
+    assert [] == blank
+
+
+@in_browser
+def test_the_search_finds_a_table_and_its_loader(browser, address):
+    """The words of a user lead to the dictionary and to the reference."""
+    page = browser.new_page(base_url=address)
+    page.goto("/search.html?q=income_history")
+    page.get_by_text("Search finished").wait_for()
+    found = page.locator("ul.search li a").evaluate_all("links => links.map(link => link.href)")
+    page.close()
+
+    names = [link.removeprefix(f"{address}/").partition("?")[0].partition("#")[0] for link in found]
+    assert "dictionary/income_history.html" in names[:5]
+    assert "api/beaconframes.load_income_history.html" in names[:5]
+
+
+@in_browser
+@pytest.mark.parametrize("page", ["desktop light", "phone dark"], indirect=True)
+def test_interactive_figures_are_drawn_when_their_tab_is_opened(page):
+    """One tab switches all pictures of the page; each figure is as wide as its tab."""
+    page.goto("/gallery/yield.html")
+    figures = page.locator("[data-figure]")
+    assert 0 == page.locator(".main-svg").count()
+    page.locator("label.sd-tab-label", has_text="plotly").first.click()
+
+    for number in range(figures.count()):
+        figures.nth(number).scroll_into_view_if_needed()
+        figures.nth(number).locator(".main-svg").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert [] == page.problems
