@@ -1,8 +1,15 @@
 """Colours of charts by name; the same kind of data has the same colour in all charts.
 
+A chart names the colours for white paper. On a dark background, its `Theme` replaces those that
+have too little contrast there.
+
 Ten colours that colour-blind readers can distinguish (Petroff 2021, https://arxiv.org/abs/2107.02270).
 Both styles, ``plot/beaconframes.mplstyle`` and ``interactive/style.py``, have them in this order.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass
 
 BLUE = "#3f90da"
 AMBER = "#ffa90e"
@@ -24,3 +31,45 @@ PAPER = "#ffffff"
 
 SHARES = "cividis"
 """Colour scale of shares: perceptually uniform, and available in both libraries."""
+
+_ON_DARK = {
+    RED: "#d6301c",
+    PURPLE: "#a55bd6",
+    SLATE: "#9aa0ad",
+    INK: "#e5e7eb",
+    RULE: "#9ca3af",
+    GRID: "#3b4252",
+}
+"""The colours that are replaced on a dark background. The others have a contrast of at least 3."""
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The background of a chart, and the colours that are readable on it."""
+
+    paper: str = PAPER
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether white is easier to read on the background than black."""
+        return compute_luminance(self.paper) < 0.18
+
+    @property
+    def cycle(self) -> tuple[str, ...]:
+        """The colours of lines, in order."""
+        return tuple(self.adapt(colour) for colour in CYCLE)
+
+    def adapt(self, colour: str) -> str:
+        """Return a colour as it is drawn on this background."""
+        if colour == PAPER:
+            return self.paper
+        return _ON_DARK.get(colour, colour) if self.is_dark else colour
+
+
+def compute_luminance(colour: str) -> float:
+    """Return the relative luminance of a colour such as ``"#3f90da"``, as WCAG 2 defines it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

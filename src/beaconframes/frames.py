@@ -229,6 +229,15 @@ def is_empty(frame: IntoFrame) -> bool:
     return wrapped_frame.is_empty()
 
 
+def is_simulated(frame: object) -> bool:
+    """Return whether a loader marked a frame as simulated; frames computed from it lose the mark.
+
+    pandas frames keep it longer than polars frames, which have no attributes of their own.
+    """
+    attributes = getattr(frame, "attrs", None)
+    return isinstance(attributes, dict) and bool(attributes.get("simulated"))
+
+
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Raise a `UsageError` unless *value* of the argument *name* is one of *choices*."""
     if not isinstance(value, str) or value not in choices:

@@ -140,13 +140,16 @@ def to_pandas(frame: Any) -> Any:
         return frame
     if isinstance(frame, pl.Series):
         return to_pandas(frame.to_frame()).iloc[:, 0]
+    attributes = getattr(frame, "attrs", {})
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if not isinstance(frame, pl.DataFrame):
         raise _build_type_error(frame)
     # Arrow has no integers of 128 bits.
     portable = frame.with_columns(pl.col(pl.Int128, pl.UInt128).cast(pl.Decimal(38, 0)))
-    return portable.to_pandas(use_pyarrow_extension_array=True)
+    result = portable.to_pandas(use_pyarrow_extension_array=True)
+    result.attrs.update(attributes)
+    return result
 
 
 def _convert_frame(frame: Any, unit: str, *, exact: bool) -> Any:

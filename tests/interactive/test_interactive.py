@@ -77,7 +77,8 @@ def notes(figure):
 
 
 def axes(figure):
-    return figure.layout.xaxis.title.text, figure.layout.yaxis.title.text
+    label, _, _ = figure.layout.xaxis.title.text.partition("<br><span")  # The caption follows.
+    return label, figure.layout.yaxis.title.text
 
 
 def split_at_gaps(values):
@@ -91,12 +92,16 @@ def moments(values):
 
 
 def test_arguments_of_the_layout():
-    """C10: a title is one; an argument that plotly does not have is an error of one line."""
+    """C10: title and size are arguments; one that plotly does not have is an error of one line."""
     rows = income(range(113, 120), [1])
 
     assert "Mine" == interactive.income(rows, title="Mine").layout.title.text
-    with pytest.raises(UsageError, match=r"no argument figsize=. Give width= and height="):
-        interactive.income(rows, figsize=(9, 5))
+    layout = interactive.income(rows, figsize=(9, 5)).layout
+    assert (900, 500) == (layout.width, layout.height)
+    with pytest.raises(UsageError, match=r"figsize=9 is not a width and a height"):
+        interactive.income(rows, figsize=9)
+    with pytest.raises(UsageError, match=r"^plotly refuses template: .*$"):
+        interactive.income(rows, template="plotly_drak")
     with pytest.raises(UsageError, match=r"^plotly refuses bye: Invalid property.*$"):
         interactive.income(rows, bye=1)
 
@@ -232,9 +237,9 @@ def test_bars_are_the_exact_sums():
     assert ["2020-12-01", "2020-12-02", "2020-12-03"] == [str(day)[:10] for day in bars.x]
     assert ["/", "", "/"] == list(bars.marker.pattern.shape)
     assert {0.8 * 86_400_000} == set(bars.width)
-    note = "priority fees, relay payments not included"
-    y = f"Net income per day (ETH)<br>{note}"
+    y = "Net income per day (ETH)"
     assert ("Day (UTC, hatched where incomplete)", y) == axes(figure)
+    assert "priority fees, relay payments not included" in figure.layout.xaxis.title.text
     assert "date" == figure.layout.xaxis.type
 
 

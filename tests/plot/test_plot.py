@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import matplotlib as mpl
 
@@ -33,8 +33,7 @@ FEES_ONLY = "priority fees, relay payments not included"
 @pytest.mark.parametrize(
     ("chart", "argument", "remedy"),
     [
-        (plot.income, {"title": "Mine"}, "title=. Set it on the result: .set_title(...)"),
-        (plot.income, {"figsize": (9, 5)}, "figsize=. Draw on Axes of this size: ax=plt.subplots("),
+        (plot.income, {"ylim": (0, 9)}, "ylim=. Set it on the result: .set_ylim(...)"),
         (plot.wall, {"xlim": (0, 9)}, "xlim=. Set it on the result: .set_xlim(...)"),
         (plot.income, {"bye": "day"}, "bye=, and matplotlib refuses it. The documentation of the"),
     ],
@@ -88,6 +87,11 @@ def texts(ax):
     return [text.get_text() for text in ax.texts]
 
 
+def caption(ax):
+    (text,) = (text.get_text() for text in ax.texts if text.get_gid() == "caption")
+    return text
+
+
 def labels(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
@@ -105,7 +109,8 @@ def test_bars_are_the_exact_sums():
     assert [0.45 + 450e-18] * 3 == [bar.get_height() for bar in ax.patches]
     days = [datetime(2020, 12, day, tzinfo=UTC) for day in (2, 3, 4)]
     assert days == bar_times(ax.patches)
-    assert f"Net income per day (ETH)\n{FEES_ONLY}" == ax.get_ylabel()
+    assert "Net income per day (ETH)" == ax.get_ylabel()
+    assert FEES_ONLY in caption(ax)
     assert "Day (UTC)" == ax.get_xlabel()
     assert "" == ax.get_title()
 
@@ -119,7 +124,8 @@ def test_units_are_drawn_and_named(unit, height, name):
     ax = plot.income(income(), unit=unit)
 
     assert height == pytest.approx(ax.patches[0].get_height(), rel=1e-12)
-    assert f"Net income per day ({name})\n{FEES_ONLY}" == ax.get_ylabel()
+    assert f"Net income per day ({name})" == ax.get_ylabel()
+    assert FEES_ONLY in caption(ax)
 
 
 def test_incomplete_days_are_hatched():
@@ -199,7 +205,8 @@ def test_components_are_stacked_with_penalties_below_zero():
         "Attestation penalties",
         "Slashing penalties",
     ] == labels(ax)
-    assert f"Income per day (ETH)\n{FEES_ONLY}" == ax.get_ylabel()
+    assert "Income per day (ETH)" == ax.get_ylabel()
+    assert FEES_ONLY in caption(ax)
 
 
 def test_components_by_epoch_are_steps_with_gaps():
@@ -233,7 +240,8 @@ def test_few_validators_have_a_line_each():
     assert pytest.approx([13e6, 225e6, 162e6]) == list(named["4"].get_ydata())
     hollow = [line for line in ax.lines if line.get_label().startswith("_")]
     assert [pytest.approx([13e6, 162e6])] * 2 == [list(line.get_ydata()) for line in hollow]
-    assert f"Net income per day and validator (gwei)\n{FEES_ONLY}" == ax.get_ylabel()
+    assert "Net income per day and validator (gwei)" == ax.get_ylabel()
+    assert FEES_ONLY in caption(ax)
 
 
 def test_many_validators_are_grey_lines_with_a_median():
@@ -537,16 +545,30 @@ def test_notebooks_stay_interactive(tmp_path):
 @one_per_function
 def test_nothing_is_clipped_or_overlaps(chart, frame, others):
     """All text lies within the figure, and tick labels do not overlap."""
-    ax = chart(frame(), *others)
+    check_texts(chart(frame(), *others))
 
+
+# One chart with a legend of each shape; the others are marked `more`.
+@default("income by component", "yield of layers", "participation", "attestations")
+def test_charts_are_readable_on_a_phone(chart, frame, others):
+    """At 360 pixels, no text is clipped, and neither legend nor caption covers another text."""
+    ax = chart(frame(), *others, figsize=(3.6, 3.8), title="A title")
+
+    assert (360, 380) == tuple(100 * ax.figure.get_size_inches())
+    check_texts(ax)
+
+
+def check_texts(ax):
     figure = ax.figure
     figure.canvas.draw()
     whole = figure.bbox
-    shown = [ax.xaxis.label, ax.yaxis.label, ax.xaxis.offsetText, *ax.texts]
+    titles = [text for text in (ax.title, ax.xaxis.offsetText) if text.get_text()]
+    shown = [*titles, ax.xaxis.label, ax.yaxis.label, *ax.texts]
     first, last = ax.get_xlim()
     ticks = [tick.label1 for tick in ax.xaxis.get_major_ticks() if first <= tick.get_loc() <= last]
-    if ax.get_legend():
-        shown += ax.get_legend().get_texts()
+    legend = ax.get_legend()
+    if legend:
+        shown += legend.get_texts()
     for text in (*shown, *(tick for tick in ticks if tick.get_text())):
         box = text.get_window_extent()
         assert whole.x0 <= box.x0 <= box.x1 <= whole.x1, text.get_text()
@@ -557,6 +579,12 @@ def test_nothing_is_clipped_or_overlaps(chart, frame, others):
         if tick.get_text()
     )
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
+    around = [*titles, ax.xaxis.label, ax.yaxis.label, legend, *ticks]
+    around += [text for text in ax.texts if text.get_gid() == "caption"]
+    boxes = [(one, one.get_window_extent()) for one in around if one is not None]
+    for (one, box), (other, second) in combinations(boxes, 2):
+        if min(box.width, box.height, second.width, second.height) > 0:
+            assert not box.overlaps(second), (one, other)
 
 
 @pytest.mark.more

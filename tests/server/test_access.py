@@ -124,7 +124,10 @@ def test_requests_without_a_key(chain, options, v1, v2):
 def test_local_public_wire(chain):
     """The loaders of both versions work on the public wire, without a key of the user."""
     with bf.local(chain, wire="public"):
-        assert 1 == bf.load_latest_state().height
+        state = bf.load_latest_state()
+        assert 1 == state.height
+        # The captions of charts need it.
+        assert {"simulated": True} == state.attrs == bf.to_pandas(state).attrs
         assert 1 == bf.v2.load_slot(5000).height
 
 

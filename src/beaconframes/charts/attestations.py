@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import heatmap, series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart
 from beaconframes.frames import check_choice
 
@@ -21,6 +22,7 @@ _COLUMNS = ["validator_index", "epoch", "time", "status", "attester_slot"]
 _MAX_DISTANCE = 10  # One bar has all distances of at least this.
 
 
+@captioned
 def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Chart:
     """Build the map of attestation duties by validator and epoch, or bars of the distances."""
     check_choice("show", show, get_args(Show))

@@ -8,6 +8,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series, validator_lines
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Line
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice
@@ -20,6 +21,7 @@ By = Literal["total", "validator"]
 _COLUMNS = ["validator_index", "epoch", "time", "balance_gwei", "effective_balance_gwei"]
 
 
+@captioned
 def balances(frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator") -> Chart:
     """Build the lines of balances by epoch: in total, or by validator."""
     check_choice("unit", unit, get_args(Unit))

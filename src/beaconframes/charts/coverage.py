@@ -8,12 +8,14 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import heatmap, series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
 
+@captioned
 def coverage(frame: IntoFrame) -> Chart:
     """Build the map of present and missing rows by validator and epoch."""
     columns = ["validator_index", "epoch", "time"]

@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart, Line
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice
@@ -27,6 +28,7 @@ _MAX_MARKERS = 200  # Markers of more readings than this overlap.
 _GAP = 3  # A pause of more than three times the usual pause is a gap in the line.
 
 
+@captioned
 def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
     """Build the gas price of each tier: bars for one reading, lines for several."""
     check_choice("unit", unit, get_args(Unit))

@@ -13,6 +13,7 @@ from beaconframes.analysis.execution_income import FEES_ONLY
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.charts import series, validator_lines
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Area, Axis, Bars, Chart
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice, to_polars
@@ -41,6 +42,7 @@ CONSENSUS_ONLY = "consensus layer only, because priority fees are missing"
 _Stack = list[tuple[str, "Floats", "Floats"]]
 
 
+@captioned
 def income(
     frame: IntoFrame,
     *,
@@ -77,27 +79,25 @@ def income(
     span = f"per {every}{suffix}"
     if cumulative and not rows.is_empty():
         span = f"since {series.format_day(rows['time'].min())}"
-    y = Axis(
-        f"{quantity} {span} ({series.UNIT_NAMES[unit]})",
-        thousands=unit == "gwei",
-        note=CONSENSUS_ONLY if not is_known else FEES_ONLY if blocks is None else "",
-    )
+    y = Axis(f"{quantity} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
+    note = CONSENSUS_ONLY if not is_known else FEES_ONLY if blocks is None else ""
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with a time and every amount")
         return Chart(x, y, empty_note=f"No income to draw: {reason}")
     single_note = f"One {every} only" if rows["time"].n_unique() == 1 else None
+    chart = Chart(x, y, single_note=single_note, note=note)
     number = pl.col("first_epoch") if every == "epoch" else series.number_units(every)
     rows = rows.with_columns(number=number)
     if cumulative:
         rows = _accumulate(rows)
     if by == "component":
-        chart = _build_components(rows, every, unit, bars=bars)
-        return replace(chart, x=x, y=replace(y, zero_line=True), single_note=single_note)
+        layers, legend = _build_components(rows, every, unit, bars=bars)
+        return replace(chart, y=replace(y, zero_line=True), layers=layers, legend=legend)
     rows = rows.with_columns(y=pl.Series(series.convert_amounts(rows["net_income_wei"], unit)))
     if by == "validator":
         lines, title = validator_lines.build_lines(rows, marked=every != "epoch")
         names = tuple(line.name for line in lines)
-        return Chart(x, y, tuple(lines), single_note=single_note, legend=names, legend_title=title)
+        return replace(chart, layers=tuple(lines), legend=names, legend_title=title)
     if bars:
         moments = series.to_datetime64(rows["time"])
         net = Bars(
@@ -106,9 +106,9 @@ def income(
             width=_compute_bar_widths(rows, every),
             incomplete=_find_incomplete(rows),
         )
-        return Chart(x, y, (net,), single_note=single_note)
+        return replace(chart, layers=(net,))
     line = validator_lines.build_line(rows, quantity, marked=every != "epoch")
-    return Chart(x, y, (line,), single_note=single_note)
+    return replace(chart, layers=(line,))
 
 
 def _accumulate(rows: pl.DataFrame) -> pl.DataFrame:
@@ -143,27 +143,30 @@ def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
     return stack
 
 
-def _build_components(rows: pl.DataFrame, every: Every, unit: Unit, *, bars: bool) -> Chart:
-    """Build the stack of parts, as bars or as steps; the legend has them in the same order."""
+def _build_components(
+    rows: pl.DataFrame, every: Every, unit: Unit, *, bars: bool
+) -> tuple[tuple[Bars, ...] | tuple[Area, ...], tuple[str, ...]]:
+    """Build the stack of parts, as bars or as steps, and the names in the same order."""
     stack = _stack_parts(rows, unit)
     above = [_PARTS[part][0] for part, *_ in stack if part not in PENALTIES]
     below = [_PARTS[part][0] for part, *_ in stack if part in PENALTIES]
     layers = _build_bars(rows, stack, every) if bars else _build_areas(rows, stack, every)
-    axis = Axis("")
-    return Chart(axis, axis, tuple(layers), legend=(*reversed(above), *below))
+    return layers, (*reversed(above), *below)
 
 
-def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> list[Bars]:
+def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Bars, ...]:
     """Build a stack of bars at the start of each day, week or month."""
     x, width, incomplete = (
         series.to_datetime64(rows["time"]),
         _compute_bar_widths(rows, every),
         _find_incomplete(rows),
     )
-    return [Bars(x, height, *_PARTS[part], base, width, incomplete) for part, base, height in stack]
+    return tuple(
+        Bars(x, height, *_PARTS[part], base, width, incomplete) for part, base, height in stack
+    )
 
 
-def _build_areas(rows: pl.DataFrame, stack: _Stack, every: Every) -> list[Area]:
+def _build_areas(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Area, ...]:
     """Build a stack of steps, each as wide as its epoch, day, week or month."""
     x = series.to_datetime64(rows["time"])
     if every == "epoch":
@@ -176,7 +179,7 @@ def _build_areas(rows: pl.DataFrame, stack: _Stack, every: Every) -> list[Area]:
     positions, stepped = series.build_steps(x, ends, series.find_gaps(rows["number"]))
     # Every step reaches down to zero, and the outermost is drawn first: otherwise an epoch that is
     # narrower than a pixel would lose colours.
-    return [
+    return tuple(
         Area(
             positions,
             stepped(0 * height),
@@ -187,4 +190,4 @@ def _build_areas(rows: pl.DataFrame, stack: _Stack, every: Every) -> list[Area]:
             takes_kwargs=True,
         )
         for part, base, height in reversed(stack)
-    ]
+    )

@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import heatmap, series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Heatmap
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
@@ -28,6 +29,7 @@ _STATUSES = {
 }
 
 
+@captioned
 def index_coverage(coverage: IntoFrame, *, epochs: range | None = None) -> Chart:
     """Build the map of epochs with a row per status."""
     rows = series.read_rows(coverage, ["epoch", "time", "status"], loader="index").unique("epoch")

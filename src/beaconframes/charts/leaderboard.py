@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from beaconframes.charts import series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice
@@ -26,6 +27,7 @@ _SPANS = {
 _MAX_VALIDATORS = 100  # The length of a leaderboard.
 
 
+@captioned
 def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20) -> Chart:
     """Build the bars of the validators with the highest consensus income."""
     check_choice("span", span, get_args(Span))
@@ -51,4 +53,5 @@ def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top:
         bars,
         empty_note,
         "One validator only" if rows.height == 1 else None,
+        validators=rows.height,
     )

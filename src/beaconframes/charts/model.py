@@ -141,8 +141,6 @@ class Axis:
     """Whether the numbers are indices, with a tick label only at whole numbers."""
     reverse: bool = False
     """Whether the first position is at the top."""
-    note: str = ""
-    """Second line of the label."""
 
 
 @dataclass(frozen=True)
@@ -161,3 +159,9 @@ class Chart:
     legend: tuple[str, ...] = ()
     """The names in the legend, in order."""
     legend_title: str | None = None
+    validators: int | None = None
+    """For the caption: the number of validators."""
+    note: str = ""
+    """For the caption: what the heights leave out."""
+    is_simulated: bool = False
+    """For the caption: whether a frame of the chart has simulated data."""

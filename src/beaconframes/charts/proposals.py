@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Layer, Points
 from beaconframes.charts.series import Unit
 from beaconframes.charts.sync_participation import build_missing_marks
@@ -29,6 +30,7 @@ _STYLES = {
 }
 
 
+@captioned
 def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit = "eth") -> Chart:
     """Build the timeline of block proposals by validator, or of their execution rewards."""
     check_choice("unit", unit, get_args(Unit))
@@ -75,7 +77,9 @@ def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit
             )
             layers.append(points_layer)
     legend = tuple(layer.name for layer in layers)
-    return Chart(x, y, tuple(layers), empty_note, single_note, legend=legend)
+    return Chart(
+        x, y, tuple(layers), empty_note, single_note, legend=legend, validators=len(validators)
+    )
 
 
 def _choose_size(count: int) -> float:
@@ -118,4 +122,5 @@ def _build_rewards(
             Points(at, np.full(unknown, 0.08), label, colours.SLATE, "o", hollow=True, strip=True)
         )
     names = tuple(layer.name for layer in layers if isinstance(layer, Points))
-    return Chart(x, y, tuple(layers), single_note=single_note, legend=names)
+    count = rows["proposer_index"].n_unique()
+    return Chart(x, y, tuple(layers), single_note=single_note, legend=names, validators=count)

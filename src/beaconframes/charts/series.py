@@ -34,6 +34,7 @@ LENGTHS = {"day": "1d", "week": "1w", "month": "1mo"}
 MAX_NAMED = 10
 """More lines than this cannot be distinguished by colour."""
 
+_MAX_INCHES = 200
 _PER_ETH = {"eth": 1.0, "gwei": 1e9, "wei": 1e18}
 
 
@@ -67,6 +68,20 @@ def check_count(name: str, value: object, most: int | None, hint: str) -> None:
     """Raise unless *value* of the argument *name* is a whole number from 1 to *most*."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= (most or value):
         raise UsageError(f"{name}={value!r} is not a whole number in range", hint=hint)
+
+
+def check_figsize(figsize: object) -> tuple[float, float]:
+    """Return width and height in inches; raise unless *figsize* is a pair of positive numbers."""
+    try:
+        width, height = (float(side) for side in figsize)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        width = height = 0
+    if not (0 < width <= _MAX_INCHES and 0 < height <= _MAX_INCHES):
+        raise UsageError(
+            f"figsize={figsize!r} is not a width and a height",
+            hint="Pass both in inches: figsize=(7.6, 4.2).",
+        )
+    return width, height
 
 
 def format_day(time: Any) -> str:

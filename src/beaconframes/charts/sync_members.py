@@ -11,6 +11,7 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import heatmap, series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Points, ReferenceLine
 from beaconframes.charts.sync_participation import build_missing_marks
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns, to_polars
@@ -33,6 +34,7 @@ _KINDS = (
 _MISSED, _ORPHANED = 3, 4
 
 
+@captioned
 def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Chart:
     """Build the share of blocks that each member signed, or the map of members and slots."""
     check_choice("show", show, get_args(Show))

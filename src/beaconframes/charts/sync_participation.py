@@ -10,6 +10,7 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Area, Axis, Chart, Layer, Line, Points
 from beaconframes.frames import to_polars
 
@@ -23,6 +24,7 @@ _MISSING = (
 )
 
 
+@captioned
 def sync_participation(
     blocks: IntoFrame, committees: IntoFrame | None = None, *, every: sync.Step = "slot"
 ) -> Chart:

@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart, Layer, Line
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice
@@ -23,6 +24,7 @@ Every = Literal["day", "week", "month"]
 _MAX_MARKERS = 60  # Markers of more days than this overlap.
 
 
+@captioned
 def withdrawals(
     frame: IntoFrame,
     *,
@@ -41,6 +43,7 @@ def withdrawals(
     )
 
 
+@captioned
 def deposits(
     frame: IntoFrame,
     *,

@@ -9,6 +9,7 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis.validator_yield import own_yield
 from beaconframes.charts import series
+from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Layer, Line, Points
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
@@ -24,6 +25,7 @@ _LAYERS = {
 }
 
 
+@captioned
 def yield_index(
     frame: IntoFrame,
     income: IntoFrame | None = None,

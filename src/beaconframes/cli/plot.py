@@ -62,6 +62,8 @@ OPTION_HELP = {
     "cumulative": "Draw the sum since the first row.",
     "late": "Inclusion distance from which an attestation is late, in slots.",
     "top": "Number of validators.",
+    "title": "Title above the chart.",
+    "caption": 'Line below the chart, instead of its validators and range; "" for none.',
     "background": "Colour of unpainted pixels, such as #ffffff.",
 }
 """The help of each option that is neither a frame nor a region."""
@@ -106,7 +108,7 @@ def find_choices(chart: str, argument: str) -> tuple[str, ...]:
     from beaconframes.wall.pixel_map import build_pixel_map
 
     # This module can resolve its annotations: it validates the values.
-    function = getattr(charts, chart.replace("-", "_"), build_pixel_map)
+    function = inspect.unwrap(getattr(charts, chart.replace("-", "_"), build_pixel_map))
     parameter = inspect.signature(function).parameters.get(argument)
     if parameter is None:
         return ()
@@ -127,6 +129,9 @@ def build_option(chart: str, name: str, default: Any) -> click.Option:
         return click.Option(names, is_flag=True, help=text)
     if name == "region":
         return click.Option(names, metavar="X1,Y1,X2,Y2", help=REGION_HELP)
+    if name == "figsize":
+        text = "Size in inches, such as 3.6 3.6."
+        return click.Option(names, type=(float, float), metavar="WIDTH HEIGHT", help=text)
     choices = find_choices(chart, name) if isinstance(default, str) else ()
     kind = click.Choice(choices) if choices else int if isinstance(default, int) else str
     return click.Option(
@@ -171,7 +176,7 @@ def build_index_command() -> click.Command:
 def describe_chart(chart: str) -> str:
     """Return the help text of a chart: its docstring without the arguments of Python."""
     text = remove_markup(inspect.getdoc(chart_function(chart)) or "", paragraphs=True)
-    return re.sub(r"\n\n(kwargs go to|coverage is|epochs, such as)[^\n]*", "", text)
+    return re.sub(r"\n\n(kwargs go to|title, figsize|coverage is|epochs, such as)[^\n]*", "", text)
 
 
 def picture_options() -> list[click.Parameter]:

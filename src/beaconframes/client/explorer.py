@@ -424,6 +424,8 @@ class Explorer:
         else:
             rows = result.to_frame(endpoint, values)
             rows = to_pandas(rows) if settings.frame == "pandas" else rows
+        # For the captions of charts. pandas has this attribute, and polars accepts it.
+        rows.attrs = {"simulated": True} if self.about.get("simulated") else {}
         for warning in result.warnings:
             if isinstance(warning, MissingRows):
                 LAST_LOAD.missing = warning.missing

@@ -1,12 +1,18 @@
 """The charts of ``beaconframes.plot`` in plotly: a frame in (polars, pandas, ...), the Figure out.
 
-Names and arguments are the same. Every figure has its own style, sets no title, shows nothing and
-saves nothing; no figure has a button that uploads its data. ``interactive.style()`` gives your own
-figures the same style.
+Names and arguments are the same: *title*, *caption*, and *figsize* in inches of 100 pixels, by
+default the width of the page. Every figure has its own style, shows nothing and saves nothing; no
+figure has a button that uploads its data. ``interactive.style()`` gives your own figures the same
+style.
+
+``template="plotly_dark"``, or a dark default template of plotly, makes the chart dark. The HTML of
+``Figure.write_html`` and ``to_html`` has the text of ``interactive.alt_text(figure)`` as its
+``aria-label``.
 """
 
 from typing import TYPE_CHECKING
 
+from beaconframes.interactive.alt_text import alt_text
 from beaconframes.interactive.attestations import attestations
 from beaconframes.interactive.balances import balances
 from beaconframes.interactive.coverage import coverage
@@ -25,6 +31,7 @@ from beaconframes.interactive.yield_index import yield_index
 from beaconframes.misspelled_names import missing_name
 
 __all__ = [
+    "alt_text",
     "attestations",
     "balances",
     "coverage",

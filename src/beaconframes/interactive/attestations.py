@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from beaconframes.charts.attestations import Show
 
 
-def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2, **kwargs: Any) -> Figure:
+def attestations(
+    frame: IntoFrame,
+    *,
+    show: Show = "map",
+    late: int = 2,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
+) -> Figure:
     """Draw the outcome of attestation duties: a row per validator, a column per epoch.
 
     *frame* is the result of ``bf.load_attestations(...)``. An attestation is late if it was
@@ -26,7 +35,9 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2, **kwarg
     With *show* ``"distance"``, bars show the number of slots until inclusion, in percent of all
     duties.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.attestations(frame, show=show, late=late)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

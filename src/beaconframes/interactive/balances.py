@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 def balances(
-    frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator", **kwargs: Any
+    frame: IntoFrame,
+    *,
+    unit: Unit = "eth",
+    by: By = "validator",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
 ) -> Figure:
     """Draw balances by epoch: a line per validator, or their sum.
 
@@ -26,7 +33,9 @@ def balances(
     validators, because a validator that joins or leaves also changes the sum. Lines stop where
     epochs are missing.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.balances(frame, unit=unit, by=by)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
-def coverage(frame: IntoFrame, **kwargs: Any) -> Figure:
+def coverage(
+    frame: IntoFrame,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
+) -> Figure:
     """Draw the rows present in a frame: a row per validator, a column per epoch.
 
     *frame* has one row per validator and epoch, such as the results of
@@ -21,7 +27,9 @@ def coverage(frame: IntoFrame, **kwargs: Any) -> Figure:
     than 1,024 validators or epochs, a cell has several of them, as the axis labels state; its
     colour is then the share of rows that are present.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.coverage(frame)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from beaconframes import colours
+from beaconframes.charts.alt_text import describe_chart
+from beaconframes.charts.caption import list_caption_parts, wrap_parts
 from beaconframes.charts.model import Heatmap, Points, ReferenceLine
+from beaconframes.charts.series import check_figsize
 from beaconframes.errors import UsageError
 from beaconframes.frames import first_line
-from beaconframes.interactive.style import template
+from beaconframes.interactive.style import choose_template, read_theme
 from beaconframes.interactive.traces import build_traces, shorten_times
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from beaconframes.charts.model import Axis, Chart
+    from beaconframes.colours import Theme
 
+PIXELS_PER_INCH = 100
+"""So that ``figsize`` makes figures of about the same size in both libraries."""
+
+_CAPTION_WIDTH = 46  # In characters, which fit into a figure of 360 pixels.
 _DAY = 86_400_000  # Milliseconds.
 _AROUND = {
     "slot": np.timedelta64(1, "m"),
@@ -35,18 +44,24 @@ _TICKS: dict[str, tuple[int, Any, str]] = {
 _STRIP = 0.1  # Share of the height for markers below the data, or above a heatmap.
 
 
-def build_figure(chart: Chart, kwargs: dict[str, Any]) -> Figure:
+def build_figure(
+    chart: Chart,
+    kwargs: dict[str, Any],
+    *,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+) -> Figure:
     """Build the figure; *kwargs* go to its layout."""
-    from plotly import graph_objects as go
-
-    drawn, notes = [], []
+    figure, theme = open_figure(kwargs)
+    notes = []
     for layer in chart.layers:
-        some, note = build_traces(layer, chart)
-        drawn += some
+        some, note = build_traces(layer, chart, theme)
+        figure.add_traces(some)
         notes += [note] if note else []
-    figure = go.Figure(drawn, {"template": template(), "barmode": "overlay"})
-    figure.update_xaxes(_describe_x_axis(chart.x))
-    figure.update_yaxes(_describe_y_axis(chart.y))
+    figure.update_layout(barmode="overlay")
+    figure.update_xaxes(_describe_x_axis(chart.x, theme))
+    figure.update_yaxes(_describe_y_axis(chart.y, theme))
     figure.update_layout(showlegend=bool(chart.legend))
     if any(isinstance(layer, Heatmap) for layer in chart.layers):
         figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
@@ -56,17 +71,56 @@ def build_figure(chart: Chart, kwargs: dict[str, Any]) -> Figure:
     if chart.legend_title:
         figure.update_layout(legend_title_text=chart.legend_title)
     _add_strip(figure, chart)
-    _add_reference_lines(figure, chart)
-    _add_notes(figure, chart, notes)
+    _add_reference_lines(figure, chart, theme)
+    _add_notes(figure, chart, notes, theme)
+    parts = list_caption_parts(chart) if caption is None else [caption]
+    add_texts(figure, title, figsize, parts, describe_chart(chart, title))
     return update_layout(figure, kwargs)
+
+
+def open_figure(kwargs: dict[str, Any]) -> tuple[Figure, Theme]:
+    """Return a new figure in our style, or with the *template* of the user, and its theme."""
+    from beaconframes.interactive.accessible_figure import AccessibleFigure
+
+    try:
+        template = choose_template(kwargs.pop("template", None))
+    except ValueError as error:
+        raise UsageError(
+            f"plotly refuses template: {first_line(error)}",
+            hint='Pass the name of a template, such as template="plotly_dark".',
+        ) from None
+    return AccessibleFigure(layout={"template": template}), read_theme(template)
+
+
+def add_texts(
+    figure: Figure,
+    title: str | None,
+    figsize: tuple[float, float] | None,
+    caption: list[str],
+    alt_text: str,
+) -> None:
+    """Set title, size, caption and text alternative."""
+    width, height = check_figsize(figsize) if figsize is not None else (None, None)
+    if width is not None and height is not None:
+        figure.update_layout(width=PIXELS_PER_INCH * width, height=PIXELS_PER_INCH * height)
+    if title is not None:
+        most = int((figure.layout.width or 700) / 9)
+        lines = [line for part in title.split("\n") for line in textwrap.wrap(part, most)]
+        figure.update_layout(
+            title={"text": "<br>".join(lines), "automargin": True, "yref": "container"}
+        )
+    lines = wrap_parts(caption, _CAPTION_WIDTH)
+    if any(lines):
+        label = figure.layout.xaxis.title.text or ""
+        # A second line of the axis title has the right distance from the tick labels.
+        figure.update_xaxes(
+            title_text=f"{label}<br><span style='font-size:11px'>{'<br>'.join(lines)}</span>"
+        )
+    figure.update_layout(meta={"alt_text": alt_text})
 
 
 def update_layout(figure: Figure, kwargs: dict[str, Any]) -> Figure:
     """Apply *kwargs* to the layout; raise UsageError for those that plotly does not accept."""
-    if "figsize" in kwargs:
-        raise UsageError(
-            "charts have no argument figsize=", hint="Give width= and height= in pixels"
-        )
     try:
         return figure.update_layout(kwargs)
     except ValueError as error:
@@ -76,9 +130,9 @@ def update_layout(figure: Figure, kwargs: dict[str, Any]) -> Figure:
         ) from None
 
 
-def _describe_x_axis(axis: Axis) -> dict[str, Any]:
+def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     """Return the layout of the horizontal axis."""
-    layout = _describe_axis(axis)
+    layout = _describe_axis(axis, theme)
     if axis.time_unit is None:
         return layout
     layout |= {"type": "date", "hoverformat": "%b %-d, %Y"}
@@ -99,9 +153,9 @@ def _describe_x_axis(axis: Axis) -> dict[str, Any]:
     return layout
 
 
-def _describe_y_axis(axis: Axis) -> dict[str, Any]:
+def _describe_y_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     """Return the layout of the vertical axis."""
-    layout = _describe_axis(axis)
+    layout = _describe_axis(axis, theme)
     if axis.maximum is not None:
         layout["autorangeoptions"] = {"maxallowed": axis.maximum}
     if axis.reverse:
@@ -109,11 +163,14 @@ def _describe_y_axis(axis: Axis) -> dict[str, Any]:
     return layout
 
 
-def _describe_axis(axis: Axis) -> dict[str, Any]:
-    note = f"<br>{axis.note}" if axis.note else ""
-    layout: dict[str, Any] = {"title": {"text": f"{axis.label}{note}"}}
+def _describe_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
+    layout: dict[str, Any] = {"title": {"text": axis.label}}
     if axis.zero_line:
-        layout |= {"zeroline": True, "zerolinecolor": colours.SLATE, "zerolinewidth": 1}
+        layout |= {
+            "zeroline": True,
+            "zerolinecolor": theme.adapt(colours.SLATE),
+            "zerolinewidth": 1,
+        }
     if axis.thousands or axis.integers:
         layout["tickformat"] = ",.0f" if axis.thousands else "d"
     if axis.tick_labels:
@@ -143,23 +200,23 @@ def _add_strip(figure: Figure, chart: Chart) -> None:
         )
 
 
-def _add_reference_lines(figure: Figure, chart: Chart) -> None:
+def _add_reference_lines(figure: Figure, chart: Chart, theme: Theme) -> None:
     """Draw horizontal lines across the chart."""
     for layer in chart.layers:
         if isinstance(layer, ReferenceLine):
             figure.add_hline(
                 layer.y,
-                line={"color": colours.SLATE, "dash": "dash", "width": 1},
+                line={"color": theme.adapt(colours.SLATE), "dash": "dash", "width": 1},
                 name=layer.name,
                 showlegend=True,
                 legendrank=1000 + chart.legend.index(layer.name),
             )
 
 
-def _add_notes(figure: Figure, chart: Chart, notes: list[str]) -> None:
+def _add_notes(figure: Figure, chart: Chart, notes: list[str], theme: Theme) -> None:
     """Add the texts: an empty chart, a single point, and thinned lines."""
     word: dict[str, Any] = {"xref": "paper", "yref": "paper", "showarrow": False}
-    paper = {"bgcolor": colours.PAPER, "opacity": 0.9}
+    paper = {"bgcolor": theme.paper, "opacity": 0.9}
     if chart.empty_note:
         figure.add_annotation(word | paper, text=chart.empty_note, x=0.5, y=0.5)
         # Ticks without data are misleading.
@@ -177,5 +234,5 @@ def _add_notes(figure: Figure, chart: Chart, notes: list[str]) -> None:
             x=0,
             y=1,
             yanchor="bottom",
-            font={"size": 11, "color": colours.RULE},
+            font={"size": 11, "color": theme.adapt(colours.RULE)},
         )

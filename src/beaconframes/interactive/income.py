@@ -23,6 +23,9 @@ def income(
     unit: Unit = "eth",
     by: By = "total",
     cumulative: bool = False,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     **kwargs: Any,
 ) -> Figure:
     """Draw an income history: bars for days, weeks or months (UTC), a line for epochs.
@@ -39,9 +42,11 @@ def income(
     *cumulative* draws the sum since the first row instead, as lines or stacked steps. Where epochs
     are missing, nothing is drawn and nothing is added.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.income(
         frame, blocks=blocks, every=every, unit=unit, by=by, cumulative=cumulative
     )
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

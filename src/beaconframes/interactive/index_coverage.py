@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
-def index_coverage(coverage: IntoFrame, *, epochs: range | None = None, **kwargs: Any) -> Figure:
+def index_coverage(
+    coverage: IntoFrame,
+    *,
+    epochs: range | None = None,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
+) -> Figure:
     """Draw the epochs of an index of a beacon node: a row per status, a column per epoch.
 
     *coverage* is the result of ``bf.index(...)``.
@@ -26,7 +34,9 @@ def index_coverage(coverage: IntoFrame, *, epochs: range | None = None, **kwargs
     *epochs*, such as ``range(0, 1000)``, are the epochs to draw. Default: from the first to the
     last indexed one.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.index_coverage(coverage, epochs=epochs)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

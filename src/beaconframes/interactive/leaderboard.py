@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 
 def leaderboard(
-    frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20, **kwargs: Any
+    frame: IntoFrame,
+    *,
+    span: Span = "7d",
+    unit: Unit = "eth",
+    top: int = 20,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
 ) -> Figure:
     """Draw the validators with the highest consensus-layer income, best at the top.
 
@@ -24,7 +32,9 @@ def leaderboard(
     your own validators. *span* is ``"1d"``, ``"7d"``, ``"31d"``, ``"365d"`` or ``"total"`` (since
     activation); *top* is the number of validators, up to 100.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.leaderboard(frame, span=span, unit=unit, top=top)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

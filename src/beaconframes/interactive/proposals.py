@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def proposals(
-    frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit = "eth", **kwargs: Any
+    frame: IntoFrame,
+    produced: IntoFrame | None = None,
+    *,
+    unit: Unit = "eth",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
 ) -> Figure:
     """Draw block proposals: a timeline by validator.
 
@@ -26,7 +33,9 @@ def proposals(
     reward on the execution layer, in *unit*. Missed and orphaned blocks, and blocks that are
     missing in *produced*, are drawn in rows below.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.proposals(frame, produced, unit=unit)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

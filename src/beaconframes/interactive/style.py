@@ -47,12 +47,49 @@ def template() -> Any:
             "margin": {"l": 70, "r": 20, "t": 40, "b": 70},
             "xaxis": axis | {"showgrid": False, "title": {"standoff": 16}},
             "yaxis": axis | {"ticks": "", "title": {"standoff": 12}},
-            "legend": {"traceorder": "normal"},
+            # Below the chart, so that it fits into any width.
+            "legend": {
+                "traceorder": "normal",
+                "orientation": "h",
+                "yref": "container",
+                "y": 0,
+                "yanchor": "bottom",
+                "x": 0,
+                "xref": "container",
+            },
             "hoverlabel": {"align": "left", "namelength": -1},
             "dragmode": "pan",
             "modebar": {"remove": _UPLOADS},
         }
     )
+
+
+def choose_template(chosen: Any = None) -> Any:
+    """Return the template of a figure: ours, with the *chosen* one of the user on top.
+
+    Without one, plotly's default template counts as chosen if it is dark.
+    """
+    from plotly import graph_objects as go
+    from plotly import io
+
+    if chosen is None:
+        default = go.Layout(template=io.templates.default).template
+        if not read_theme(default).is_dark:
+            return template()
+        chosen = default
+    return io.templates.merge_templates(template(), go.Layout(template=chosen).template)
+
+
+def read_theme(chosen: Any) -> colours.Theme:
+    """Return the theme for the background of a template."""
+    from PIL import ImageColor
+
+    background = chosen.layout.plot_bgcolor or chosen.layout.paper_bgcolor
+    try:
+        red, green, blue, *_ = ImageColor.getrgb(background or colours.PAPER)
+    except ValueError:
+        return colours.Theme()  # For example rgba(0,0,0,0.5).
+    return colours.Theme(f"#{red:02x}{green:02x}{blue:02x}")
 
 
 @contextmanager
@@ -64,7 +101,7 @@ def style() -> Iterator[None]:
     from plotly import io
 
     before = io.templates.default
-    io.templates.default = template()
+    io.templates.default = choose_template()
     try:
         yield
     finally:

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def sync_members(
-    blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates", **kwargs: Any
+    blocks: IntoFrame,
+    committees: IntoFrame,
+    *,
+    show: Show = "rates",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
 ) -> Figure:
     """Draw the share of blocks that each member of sync committees signed, best first.
 
@@ -28,7 +35,9 @@ def sync_members(
     members, a cell has several of them, as the axis labels state; its colour is then the share of
     blocks signed, and slots without a block are marked above.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.sync_members(blocks, committees, show=show)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def sync_participation(
-    blocks: IntoFrame, committees: IntoFrame | None = None, *, every: Step = "slot", **kwargs: Any
+    blocks: IntoFrame,
+    committees: IntoFrame | None = None,
+    *,
+    every: Step = "slot",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
 ) -> Figure:
     """Draw the share of the sync committee that signed, by block or as means of epochs.
 
@@ -24,7 +31,9 @@ def sync_participation(
     missed or orphaned. For epochs, a band spans the lowest to the highest block. With *committees*,
     some or all rows of ``bf.load_sync_committees(...)``, a second line shows these seats alone.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.sync_participation(blocks, committees, every=every)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

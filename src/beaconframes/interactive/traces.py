@@ -13,6 +13,7 @@ from beaconframes.interactive.area_outline import build_outline, format_rgba
 
 if TYPE_CHECKING:
     from beaconframes.charts.model import Axis, Chart, Layer, Positions
+    from beaconframes.colours import Theme
 
 MAX_POINTS = 20_000
 """Maximum points of a line: a browser needs seconds for more, and a screen cannot show them."""
@@ -23,19 +24,19 @@ _SYMBOLS = {"o": "circle", "|": "line-ns-open", "x": "x-thin-open", "X": "x", "D
 _COLORBAR = {"len": 0.8, "y": 0, "yanchor": "bottom"}
 
 
-def build_traces(layer: Layer, chart: Chart) -> tuple[list[Any], str | None]:
+def build_traces(layer: Layer, chart: Chart, theme: Theme) -> tuple[list[Any], str | None]:
     """Return the traces of *layer*, and a note if it has been thinned."""
     match layer:
         case Line():
-            return _build_line(layer, chart)
+            return _build_line(layer, chart, theme)
         case Points():
-            return [_build_points(layer, chart)], None
+            return [_build_points(layer, chart, theme)], None
         case Bars():
-            return _build_bars(layer, chart), None
+            return _build_bars(layer, chart, theme), None
         case Area():
-            return _build_area(layer, chart)
+            return _build_area(layer, chart, theme)
         case Heatmap():
-            return _build_heatmap(layer, chart), None
+            return _build_heatmap(layer, chart, theme), None
         case ReferenceLine():
             return [], None
 
@@ -96,7 +97,7 @@ def _choose_scatter(count: int) -> Any:
     return go.Scattergl if count > _WEBGL_POINTS else go.Scatter
 
 
-def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
+def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str | None]:
     from plotly import graph_objects as go
 
     x, y, each = downsampling.thin_line(layer.x, layer.y, MAX_POINTS)
@@ -106,7 +107,9 @@ def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
             f"{len(layer.x):,} points: the lowest and the highest of every {each:,} neighbours are "
             "drawn; shorter gaps are not visible"
         )
-    colour = layer.colour or colours.CYCLE[_find_rank(layer, chart) % len(colours.CYCLE)]
+    colour = theme.adapt(
+        layer.colour or colours.CYCLE[_find_rank(layer, chart) % len(colours.CYCLE)]
+    )
     options: dict[str, Any] = _describe_legend(layer, chart) | {
         "mode": "lines+markers" if layer.marked else "lines",
         "line": {"width": layer.width, "color": colour, "dash": "dash" if layer.dashed else None},
@@ -117,7 +120,7 @@ def _build_line(layer: Line, chart: Chart) -> tuple[list[Any], str | None]:
     swatch: list[Any] = []
     if layer.marked:
         hollow = layer.hollow if layer.hollow is not None and each == 1 else np.zeros(len(x), bool)
-        fill = np.where(hollow, colours.PAPER, colour)
+        fill = np.where(hollow, theme.paper, colour)
         options["marker"] = {"size": 6, "color": fill, "line": {"color": colour, "width": 1.5}}
         if hollow.any():
             swatch = _build_swatch(layer, chart, {"size": 6, "color": colour}, line=options["line"])
@@ -138,17 +141,17 @@ def _find_rank(layer: Layer, chart: Chart) -> int:
     return next(i for i, other in enumerate(chart.layers) if other is layer)
 
 
-def _build_points(layer: Points, chart: Chart) -> Any:
+def _build_points(layer: Points, chart: Chart, theme: Theme) -> Any:
     symbol = _SYMBOLS[layer.symbol]
     marker: dict[str, Any] = {
         "symbol": symbol,
         "size": max(3, 1.6 * layer.size),
-        "color": layer.colour,
+        "color": theme.adapt(layer.colour),
     }
     if layer.hollow:
         marker["symbol"] += "-open"
     if symbol.startswith(("line", "x-thin")):
-        marker["line"] = {"width": 1.5, "color": layer.colour}
+        marker["line"] = {"width": 1.5, "color": theme.adapt(layer.colour)}
     options = _describe_legend(layer, chart) | {"mode": "markers", "marker": marker}
     if layer.strip:
         options |= {"yaxis": "y2", "hovertemplate": "%{x}<extra>%{fullData.name}</extra>"}
@@ -165,18 +168,21 @@ def _build_points(layer: Points, chart: Chart) -> Any:
     return _choose_scatter(len(layer.x))(x=shorten_times(layer.x), y=layer.y, **options)
 
 
-def _build_bars(layer: Bars, chart: Chart) -> list[Any]:
+def _build_bars(layer: Bars, chart: Chart, theme: Theme) -> list[Any]:
     from plotly import graph_objects as go
 
     width: Any = layer.width
     if isinstance(width, np.ndarray):
         width = width / np.timedelta64(1, "ms")
-    marker: dict[str, Any] = {"color": layer.colour or colours.BLUE, "line": {"width": 0}}
+    marker: dict[str, Any] = {
+        "color": theme.adapt(layer.colour or colours.BLUE),
+        "line": {"width": 0},
+    }
     swatch: list[Any] = []
     if layer.incomplete is not None and layer.incomplete.any():
         swatch = _build_swatch(layer, chart, {"symbol": "square", "size": 10} | marker)
         shapes = np.where(layer.incomplete, "/", "")
-        stripes = {"shape": shapes, "fgcolor": colours.PAPER, "size": 6, "solidity": 0.25}
+        stripes = {"shape": shapes, "fgcolor": theme.paper, "size": 6, "solidity": 0.25}
         # Without this, the stripes replace the bar.
         marker["pattern"] = stripes | {"fillmode": "overlay"}
     options = _describe_legend(layer, chart) | {
@@ -204,7 +210,7 @@ def _build_bars(layer: Bars, chart: Chart) -> list[Any]:
     return [*swatch, go.Bar(x=shorten_times(layer.x), y=layer.height, **options)]
 
 
-def _build_area(layer: Area, chart: Chart) -> tuple[list[Any], str | None]:
+def _build_area(layer: Area, chart: Chart, theme: Theme) -> tuple[list[Any], str | None]:
     from plotly import graph_objects as go
 
     x, low, high, each = downsampling.thin_area(layer.x, layer.low, layer.high, MAX_POINTS)
@@ -219,8 +225,8 @@ def _build_area(layer: Area, chart: Chart) -> tuple[list[Any], str | None]:
         customdata=amounts,
         mode="lines",
         fill="toself",
-        fillcolor=format_rgba(layer.colour, layer.opacity),
-        line={"width": 0.5 if layer.stepped else 0, "color": layer.colour},
+        fillcolor=format_rgba(theme.adapt(layer.colour), layer.opacity),
+        line={"width": 0.5 if layer.stepped else 0, "color": theme.adapt(layer.colour)},
         hoveron="points",
         hovertemplate=_format_hover(chart, "customdata"),
         **_describe_legend(layer, chart),
@@ -228,7 +234,7 @@ def _build_area(layer: Area, chart: Chart) -> tuple[list[Any], str | None]:
     return [trace], note if each > 1 else None
 
 
-def _build_heatmap(layer: Heatmap, chart: Chart) -> list[Any]:
+def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
     from plotly import graph_objects as go
 
     starts = layer.start + layer.step * np.arange(layer.cells.shape[1])
@@ -250,8 +256,9 @@ def _build_heatmap(layer: Heatmap, chart: Chart) -> list[Any]:
             "colorbar": {"title": {"text": layer.shares, "side": "right"}} | _COLORBAR,
         }
         return [go.Heatmap(hovertemplate=where + "%{z:.2f} %<extra></extra>", **options)]
-    names = np.array(["", *(name.replace("\n", " ") for name, _ in layer.kinds)])
-    paints = ["rgba(0,0,0,0)", *(colour for _, colour in layer.kinds)]
+    kinds = [(name, theme.adapt(colour)) for name, colour in layer.kinds]
+    names = np.array(["", *(name.replace("\n", " ") for name, _ in kinds)])
+    paints = ["rgba(0,0,0,0)", *(colour for _, colour in kinds)]
     scale = [(edge / len(paints), paint) for i, paint in enumerate(paints) for edge in (i, i + 1)]
     cells = go.Heatmap(
         colorscale=scale,
@@ -272,7 +279,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart) -> list[Any]:
             showlegend=True,
             legendrank=1000 + chart.legend.index(name),
         )
-        for name, colour in layer.kinds
+        for name, colour in kinds
         if name in chart.legend
     ]
     return [cells, *legend_entries]

@@ -12,9 +12,9 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.errors import UsageError
-from beaconframes.interactive.figure import update_layout
-from beaconframes.interactive.style import template
+from beaconframes.interactive.figure import add_texts, open_figure, update_layout
 from beaconframes.text import for_plotly
+from beaconframes.wall.caption import describe_wall, list_caption_parts
 from beaconframes.wall.images import (
     build_palette_image,
     build_rgba_image,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Heatmap, Image, Scattergl
     from plotly.graph_objects.layout import Slider
 
+    from beaconframes.colours import Theme
     from beaconframes.wall.pixel_map import PixelMap, Show
     from beaconframes.wall.pixel_writes import Region, RegionChoice
 
@@ -47,6 +48,9 @@ def wall(
     groups: Mapping[str, Iterable[int]] | None = None,
     background: str | None = None,
     steps: int = _STEPS,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     **kwargs: Any,
 ) -> Figure:
     """Show the graffiti wall, with the painter of every pixel and a slider that goes back in time.
@@ -60,10 +64,10 @@ def wall(
     *show*, *region*, *groups* and *background* are as in ``bf.plot.wall``: by default, the figure
     shows the painted area. Only ``show="color"`` has a slider.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
-    from plotly import graph_objects as go
-
     if type(steps) is not int or not 1 <= steps <= _MOST:
         raise UsageError(
             f"steps={steps!r} is not a valid number of steps",
@@ -71,8 +75,9 @@ def wall(
         )
     rows, corners = read_region(frame, region, "time", "validator_index")
     pixel_map = build_pixel_map(rows, show, corners, groups)
-    figure = go.Figure(layout={"template": template(), "showlegend": False})
-    _set_layout(figure, corners, parse_background(background))
+    figure, theme = open_figure(kwargs)
+    figure.update_layout(showlegend=False)
+    _set_layout(figure, corners, parse_background(background), theme)
     if pixel_map is None:
         has_pixels = _add_history(figure, rows, corners, steps)
     else:
@@ -88,10 +93,13 @@ def wall(
             "yref": "paper",
         }
         figure.add_annotation(nothing, x=0.5, y=0.5)
+    parts = list_caption_parts(frame, rows)
+    text = describe_wall(parts, show, title)
+    add_texts(figure, title, figsize, parts if caption is None else [caption], text)
     return update_layout(figure, kwargs)
 
 
-def _set_layout(figure: Figure, corners: Region, background: int) -> None:
+def _set_layout(figure: Figure, corners: Region, background: int, theme: Theme) -> None:
     """Set square pixels and a plain hover label."""
     x0, y0, x1, y1 = corners
     width, height = x1 - x0 + 1, y1 - y0 + 1
@@ -105,7 +113,7 @@ def _set_layout(figure: Figure, corners: Region, background: int) -> None:
         margin={"l": 75, "r": 35, "t": 40, "b": 150},
         # At any zoom, the hover text appears over all of a pixel.
         hoverdistance=-1,
-        hoverlabel={"bgcolor": colours.PAPER, "font": {"color": colours.INK}},
+        hoverlabel={"bgcolor": theme.paper, "font": {"color": theme.adapt(colours.INK)}},
     )
     if background:
         figure.update_layout(plot_bgcolor=f"#{background >> 8:06x}")
@@ -194,7 +202,6 @@ def _build_slider(shown: list[pl.DataFrame]) -> Slider:
         active=count - 1,
         currentvalue={"prefix": "Up to slot "},
         pad={"t": 65},
-        font={"color": colours.INK},
         ticklen=4,
     )
 

@@ -24,6 +24,9 @@ def withdrawals(
     cumulative: bool = False,
     since: Moment | None = None,
     until: Moment | None = None,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     **kwargs: Any,
 ) -> Figure:
     """Draw withdrawals: bars for days, weeks or months (UTC).
@@ -38,9 +41,11 @@ def withdrawals(
 
     *cumulative* draws the sum since the first row instead.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.withdrawals(
         frame, every=every, unit=unit, cumulative=cumulative, since=since, until=until
     )
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

@@ -18,6 +18,9 @@ def yield_index(
     balances: IntoFrame | None = None,
     *,
     split: bool = False,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     **kwargs: Any,
 ) -> Figure:
     """Draw the yield index in percent per year: days as dots, averages over 7 and 31 days as lines.
@@ -30,7 +33,9 @@ def yield_index(
     and ``bf.load_balance_history(...)`` for the same days, their daily yield is drawn as well, by
     the same definition. Validators with missing rows on a day are left out of it.
 
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
     *kwargs* go to ``Figure.update_layout``.
     """
     chart = charts.yield_index(frame, income, balances, split=split)
-    return figure.build_figure(chart, kwargs)
+    return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

@@ -1,12 +1,26 @@
 """Charts in matplotlib: a frame in (polars, pandas, ...), the Axes out.
 
-Every chart draws on ``ax``, or on a new figure in the style of beaconframes. It sets no title,
-shows nothing and saves nothing. ``plot.style()`` gives your own charts the same style.
+Every chart draws on ``ax``, or on a new figure in the style of beaconframes. It shows nothing and
+saves nothing. ``plot.style()`` gives your own charts the same style. All charts share four
+arguments:
+
+- *title*: the title above the chart; by default there is none.
+- *figsize*: width and height of a new figure in inches, by default ``(7.6, 4.2)``. A figure of
+  ``(3.6, 3.6)`` is readable on a phone: its legend is below the chart.
+- *caption*: the line below the chart; ``""`` leaves it out. By default it has the number of
+  validators, the time range, and whether the data are simulated. The frames of ``bf.local()`` are
+  marked as simulated; rows that polars computes from them are not.
+- *ax*: the Axes to draw on, for example of ``plt.subplots(2, 2, layout="constrained")``. In a
+  figure without a layout, legends are inside of the axes, and captions are drawn where they fit.
+
+On a dark theme, such as ``plt.style.use("dark_background")``, the colours of a chart are those for
+a dark background. ``plot.alt_text(ax)`` describes a chart for readers who do not see it.
 """
 
 from typing import TYPE_CHECKING
 
 from beaconframes.misspelled_names import missing_name
+from beaconframes.plot.alt_text import alt_text
 from beaconframes.plot.attestations import attestations
 from beaconframes.plot.balances import balances
 from beaconframes.plot.coverage import coverage
@@ -24,6 +38,7 @@ from beaconframes.plot.withdrawals import withdrawals
 from beaconframes.plot.yield_index import yield_index
 
 __all__ = [
+    "alt_text",
     "attestations",
     "balances",
     "coverage",

@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
 
 def attestations(
-    frame: IntoFrame, *, show: Show = "map", late: int = 2, ax: Axes | None = None, **kwargs: Any
+    frame: IntoFrame,
+    *,
+    show: Show = "map",
+    late: int = 2,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
 ) -> Axes:
     """Draw the outcome of attestation duties: a row per validator, a column per epoch.
 
@@ -28,7 +36,9 @@ def attestations(
     With *show* ``"distance"``, bars show the number of slots until inclusion, in percent of all
     duties.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to ``Axes.imshow``, or to ``Axes.bar``.
     """
     chart = charts.attestations(frame, show=show, late=late)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -20,6 +20,9 @@ def balances(
     *,
     unit: Unit = "eth",
     by: By = "validator",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -31,7 +34,9 @@ def balances(
     validators, because a validator that joins or leaves also changes the sum. Lines stop where
     epochs are missing.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to the ``Axes.plot`` of the balances (of many validators: of the median).
     """
     chart = charts.balances(frame, unit=unit, by=by)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
 
-def coverage(frame: IntoFrame, *, ax: Axes | None = None, **kwargs: Any) -> Axes:
+def coverage(
+    frame: IntoFrame,
+    *,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
     """Draw the rows present in a frame: a row per validator, a column per epoch.
 
     *frame* has one row per validator and epoch, such as the results of
@@ -21,7 +29,9 @@ def coverage(frame: IntoFrame, *, ax: Axes | None = None, **kwargs: Any) -> Axes
     than 1,024 validators or epochs, a cell has several of them, as the axis labels state; its
     colour is then the share of rows that are present.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to ``Axes.imshow``.
     """
     chart = charts.coverage(frame)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

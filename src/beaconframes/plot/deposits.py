@@ -24,6 +24,9 @@ def deposits(
     cumulative: bool = False,
     since: Moment | None = None,
     until: Moment | None = None,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -40,9 +43,11 @@ def deposits(
 
     *cumulative* draws the sum since the first row instead.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
     """
     chart = charts.deposits(
         frame, every=every, unit=unit, cumulative=cumulative, since=since, until=until
     )
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def gas_fees(
-    frame: IntoFrame, *, unit: Unit = "gwei", ax: Axes | None = None, **kwargs: Any
+    frame: IntoFrame,
+    *,
+    unit: Unit = "gwei",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
 ) -> Axes:
     """Draw the price of gas for each tier: bars for one reading, lines for several.
 
@@ -23,7 +30,9 @@ def gas_fees(
     (``pl.concat``). Lines stop where the pause between readings is more than three times the usual
     pause.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to ``Axes.bar`` (one reading) or ``Axes.plot`` (several).
     """
     chart = charts.gas_fees(frame, unit=unit)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

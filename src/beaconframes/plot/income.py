@@ -23,6 +23,9 @@ def income(
     unit: Unit = "eth",
     by: By = "total",
     cumulative: bool = False,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -40,10 +43,12 @@ def income(
     *cumulative* draws the sum since the first row instead, as lines or stacked steps. Where epochs
     are missing, nothing is drawn and nothing is added.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to ``Axes.bar`` (bars), ``Axes.plot`` (lines) or ``Axes.fill_between`` (components
     as steps).
     """
     chart = charts.income(
         frame, blocks=blocks, every=every, unit=unit, by=by, cumulative=cumulative
     )
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -13,7 +13,14 @@ if TYPE_CHECKING:
 
 
 def index_coverage(
-    coverage: IntoFrame, *, epochs: range | None = None, ax: Axes | None = None, **kwargs: Any
+    coverage: IntoFrame,
+    *,
+    epochs: range | None = None,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
 ) -> Axes:
     """Draw the epochs of an index of a beacon node: a row per status, a column per epoch.
 
@@ -28,7 +35,9 @@ def index_coverage(
     *epochs*, such as ``range(0, 1000)``, are the epochs to draw. Default: from the first to the
     last indexed one.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to ``Axes.imshow``.
     """
     chart = charts.index_coverage(coverage, epochs=epochs)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -16,36 +16,43 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from beaconframes.charts.model import Layer
+    from beaconframes.colours import Theme
 
 _ROWS_NAMED = 20  # Up to this many rows of a heatmap have a label each.
 _EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, the distance between labelled rows.
 
 
-def draw_layer(ax: Axes, layer: Layer, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+def draw_layer(
+    ax: Axes, layer: Layer, named: tuple[str, ...], kwargs: dict[str, Any], theme: Theme
+) -> None:
     """Draw *layer*; *kwargs* go to its call if the layer takes them.
 
     *named* are the kinds of cells of a heatmap that are in the legend.
     """
     match layer:
         case Line():
-            _draw_line(ax, layer, kwargs if layer.takes_kwargs else {})
+            _draw_line(ax, layer, kwargs if layer.takes_kwargs else {}, theme)
         case Points():
-            _draw_points(ax, layer, kwargs if layer.takes_kwargs else {})
+            _draw_points(ax, layer, kwargs if layer.takes_kwargs else {}, theme)
         case Bars():
-            _draw_bars(ax, layer, kwargs if layer.takes_kwargs else {})
+            _draw_bars(ax, layer, kwargs if layer.takes_kwargs else {}, theme)
         case Area():
-            _draw_area(ax, layer, kwargs if layer.takes_kwargs else {})
+            _draw_area(ax, layer, kwargs if layer.takes_kwargs else {}, theme)
         case Heatmap():
-            _draw_heatmap(ax, layer, named, kwargs)
+            _draw_heatmap(ax, layer, named, kwargs, theme)
         case ReferenceLine():
-            style: dict[str, Any] = {"color": colours.SLATE, "linestyle": "--", "linewidth": 1}
+            style: dict[str, Any] = {
+                "color": theme.adapt(colours.SLATE),
+                "linestyle": "--",
+                "linewidth": 1,
+            }
             ax.axhline(layer.y, label=layer.name, **style)
 
 
-def _draw_line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
+def _draw_line(ax: Axes, layer: Line, kwargs: dict[str, Any], theme: Theme) -> None:
     style: dict[str, Any] = {"linewidth": layer.width, "label": layer.name}
     if layer.colour:
-        style["color"] = layer.colour
+        style["color"] = theme.adapt(layer.colour)
     if layer.opacity < 1:
         style["alpha"] = layer.opacity
     if layer.dashed:
@@ -62,15 +69,15 @@ def _draw_line(ax: Axes, layer: Line, kwargs: dict[str, Any]) -> None:
     if layer.hollow is not None and (layer.hollow.any() or layer.marked):
         incomplete: dict[str, Any] = {
             "color": drawn.get_color(),
-            "markerfacecolor": ax.get_facecolor(),
+            "markerfacecolor": theme.paper,
         }
         front = drawn.get_zorder() + 0.1
         ax.plot(layer.x[layer.hollow], layer.y[layer.hollow], "o", zorder=front, **incomplete)
 
 
-def _draw_points(ax: Axes, layer: Points, kwargs: dict[str, Any]) -> None:
+def _draw_points(ax: Axes, layer: Points, kwargs: dict[str, Any], theme: Theme) -> None:
     style: dict[str, Any] = {"marker": layer.symbol, "linestyle": "none", "label": layer.name}
-    style |= {"color": layer.colour, "markersize": layer.size}
+    style |= {"color": theme.adapt(layer.colour), "markersize": layer.size}
     if layer.hollow:
         style["markerfacecolor"] = "none"
     if layer.strip:
@@ -79,12 +86,12 @@ def _draw_points(ax: Axes, layer: Points, kwargs: dict[str, Any]) -> None:
     ax.plot(layer.x, layer.y, **style | kwargs)
 
 
-def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
+def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any], theme: Theme) -> None:
     style: dict[str, Any] = {"height" if layer.horizontal else "width": layer.width}
     if layer.name:
         style["label"] = layer.name
     if layer.colour:
-        style["color"] = layer.colour
+        style["color"] = theme.adapt(layer.colour)
     if layer.base is not None:
         style["left" if layer.horizontal else "bottom"] = layer.base
     bars = (ax.barh if layer.horizontal else ax.bar)(layer.x, layer.height, **style | kwargs)
@@ -97,11 +104,11 @@ def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any]) -> None:
             bar.sticky_edges.y.clear()
     if layer.incomplete is not None:
         for bar in np.array(bars, object)[layer.incomplete]:
-            bar.set(hatch="/////", edgecolor=ax.get_facecolor(), linewidth=0)
+            bar.set(hatch="/////", edgecolor=theme.paper, linewidth=0)
 
 
-def _draw_area(ax: Axes, layer: Area, kwargs: dict[str, Any]) -> None:
-    style: dict[str, Any] = {"label": layer.name, "color": layer.colour}
+def _draw_area(ax: Axes, layer: Area, kwargs: dict[str, Any], theme: Theme) -> None:
+    style: dict[str, Any] = {"label": layer.name, "color": theme.adapt(layer.colour)}
     # The outline keeps a step visible that is narrower than a pixel.
     style["linewidth"] = 0.5 if layer.stepped else 0
     if layer.stepped:
@@ -111,7 +118,9 @@ def _draw_area(ax: Axes, layer: Area, kwargs: dict[str, Any]) -> None:
     ax.fill_between(layer.x, layer.low, layer.high, **style | kwargs)
 
 
-def _draw_heatmap(ax: Axes, layer: Heatmap, named: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+def _draw_heatmap(
+    ax: Axes, layer: Heatmap, named: tuple[str, ...], kwargs: dict[str, Any], theme: Theme
+) -> None:
     cells = layer.cells
     count, columns = cells.shape
     ends = dates.date2num(np.array([layer.start, layer.start + columns * layer.step]))  # type: ignore[no-untyped-call]
@@ -126,9 +135,10 @@ def _draw_heatmap(ax: Axes, layer: Heatmap, named: tuple[str, ...], kwargs: dict
         cells = cells.repeat(down, axis=0).repeat(across, axis=1)
     if layer.shares is None:
         # As colours, cells smaller than a pixel are blended; as numbers, some would be dropped.
-        table = [to_rgba("white", 0), *(to_rgba(colour) for _, colour in layer.kinds)]
+        kinds = [(name, theme.adapt(colour)) for name, colour in layer.kinds]
+        table = [to_rgba("white", 0), *(to_rgba(colour) for _, colour in kinds)]
         ax.imshow(np.array(table, np.float32)[cells], **style | kwargs)
-        for name, colour in layer.kinds:
+        for name, colour in kinds:
             if name in named:
                 ax.plot([], [], "s", color=colour, label=name)
     else:

@@ -21,6 +21,9 @@ def leaderboard(
     span: Span = "7d",
     unit: Unit = "eth",
     top: int = 20,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -30,7 +33,9 @@ def leaderboard(
     your own validators. *span* is ``"1d"``, ``"7d"``, ``"31d"``, ``"365d"`` or ``"total"`` (since
     activation); *top* is the number of validators, up to 100.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to ``Axes.barh``.
     """
     chart = charts.leaderboard(frame, span=span, unit=unit, top=top)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -19,6 +19,9 @@ def proposals(
     produced: IntoFrame | None = None,
     *,
     unit: Unit = "eth",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -31,7 +34,9 @@ def proposals(
     reward on the execution layer, in *unit*. Missed and orphaned blocks, and blocks that are
     missing in *produced*, are drawn in rows below.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to the ``Axes.plot`` of the proposals.
     """
     chart = charts.proposals(frame, produced, unit=unit)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -19,6 +19,9 @@ def sync_members(
     committees: IntoFrame,
     *,
     show: Show = "rates",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -33,7 +36,9 @@ def sync_members(
     members, a cell has several of them, as the axis labels state; its colour is then the share of
     blocks signed, and slots without a block are marked above.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to the ``Axes.plot`` of the members, or to ``Axes.imshow``.
     """
     chart = charts.sync_members(blocks, committees, show=show)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

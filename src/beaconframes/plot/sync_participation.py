@@ -19,6 +19,9 @@ def sync_participation(
     committees: IntoFrame | None = None,
     *,
     every: Step = "slot",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -29,7 +32,9 @@ def sync_participation(
     missed or orphaned. For epochs, a band spans the lowest to the highest block. With *committees*,
     some or all rows of ``bf.load_sync_committees(...)``, a second line shows these seats alone.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to the ``Axes.plot`` of the participation.
     """
     chart = charts.sync_participation(blocks, committees, every=every)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -10,8 +10,11 @@ from matplotlib.patches import Patch
 
 from beaconframes import colours
 from beaconframes.plot import canvas
+from beaconframes.plot.alt_text import add_alt_text
+from beaconframes.plot.annotations import add_caption
 from beaconframes.text import for_matplotlib
 from beaconframes.wall import render
+from beaconframes.wall.caption import describe_wall, list_caption_parts
 from beaconframes.wall.images import parse_background
 from beaconframes.wall.pixel_map import build_pixel_map, read_region
 
@@ -32,6 +35,9 @@ def wall(
     region: RegionChoice = None,
     groups: Mapping[str, Iterable[int]] | None = None,
     background: str | None = None,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -47,6 +53,8 @@ def wall(
     of 1000 x 1000 pixels. By default, it is the painted area. The axes have the positions on the
     wall. Unpainted pixels have the *background* colour.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to ``Axes.imshow``.
     """
     columns = () if show == "color" else ("time", "validator_index")
@@ -57,7 +65,7 @@ def wall(
         "extent": (x0 - 0.5, x1 + 0.5, y1 + 0.5, y0 - 0.5),
         "interpolation": "nearest",
     }
-    with canvas.open_axes(ax, kwargs) as axes:
+    with canvas.open_axes(ax, kwargs, title, figsize) as axes:
         axes.grid(visible=False)
         axes.set_facecolor(
             f"#{parse_background(background) >> 8:06x}" if background else colours.PAPER
@@ -74,6 +82,9 @@ def wall(
             )
         axes.set_xlabel("x (pixels)")
         axes.set_ylabel("y (pixels)")
+        parts = list_caption_parts(frame, rows)
+        add_caption(axes, parts if caption is None else [caption], None)
+        add_alt_text(axes, describe_wall(parts, show, title))
     return axes
 
 

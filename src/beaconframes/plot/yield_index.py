@@ -18,6 +18,9 @@ def yield_index(
     balances: IntoFrame | None = None,
     *,
     split: bool = False,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
@@ -31,7 +34,9 @@ def yield_index(
     and ``bf.load_balance_history(...)`` for the same days, their daily yield is drawn as well, by
     the same definition. Validators with missing rows on a day are left out of it.
 
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
     *kwargs* go to the ``Axes.plot`` of the dots.
     """
     chart = charts.yield_index(frame, income, balances, split=split)
-    return canvas.draw_chart(chart, ax, kwargs)
+    return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

@@ -1,0 +1,147 @@
+"""The text alternative of a chart, for readers who do not see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from beaconframes.charts.caption import list_caption_parts
+from beaconframes.charts.model import Area, Bars, Heatmap, Line, Points, ReferenceLine
+from beaconframes.charts.series import format_day
+
+if TYPE_CHECKING:
+    from beaconframes.charts.model import Chart, Floats, Positions
+
+    # Name, positions and heights.
+    Series = tuple[str, Positions, Floats]
+
+_KINDS = {Bars: "Bar chart", Heatmap: "Heatmap", Area: "Area chart", Line: "Line chart"}
+_MOST = 5
+"""More series than this are summarized together."""
+
+
+def describe_chart(chart: Chart, title: str | None = None) -> str:
+    """Return up to four sentences: kind and axes, caption, and the values that stand out."""
+    if chart.empty_note:
+        return f"Empty chart. {chart.empty_note}."
+    kinds = [type(layer) for layer in chart.layers]
+    kind = next((name for kind, name in _KINDS.items() if kind in kinds), "Point chart")
+    sentences = [f"{title}: {kind[0].lower()}{kind[1:]}" if title else kind]
+    sentences[0] += f" of {_start_lower(chart.y.label)} by {_start_lower(chart.x.label)}"
+    sentences += [", ".join(list_caption_parts(chart)), *_describe_layers(chart)]
+    return " ".join(f"{sentence}." for sentence in sentences if sentence).replace("\n", " ")
+
+
+def _start_lower(label: str) -> str:
+    """Return a label with a lower-case start, unless it starts with an abbreviation."""
+    return label if label[1:2].isupper() else label[:1].lower() + label[1:]
+
+
+def _describe_layers(chart: Chart) -> list[str]:
+    """Return the sentences about the values of the layers."""
+    for layer in chart.layers:
+        if isinstance(layer, Heatmap):
+            return [_describe_heatmap(layer)]
+    series = [found for layer in chart.layers if (found := _find_series(chart, layer))]
+    if not series:
+        return [", ".join(layer.name for layer in chart.layers if isinstance(layer, Points))]
+    lines = [_describe_extremes(chart, *series[0])] if len(series) == 1 else []
+    if 1 < len(series) <= _MOST:
+        lines = ["; ".join(_describe_last(chart, name, y) for name, _, y in series)]
+    elif len(series) > _MOST:
+        joined = (np.concatenate([one[i] for one in series]) for i in (1, 2))
+        lines = [_describe_extremes(chart, "", *joined)]
+    return lines + [layer.name for layer in chart.layers if isinstance(layer, ReferenceLine)]
+
+
+def _find_series(chart: Chart, layer: object) -> Series | None:
+    """Return the name, the positions and the heights of a layer; None if it has no height."""
+    match layer:
+        case Line():
+            name, x, y = layer.name, layer.x, layer.y
+        case Points() if not layer.strip:
+            name, x, y = layer.name, layer.x, layer.y
+            if layer.validators and not chart.x.time_unit:
+                x = np.array(layer.validators)
+        case Bars():
+            name, x, y = layer.name or "", layer.x, layer.height
+        case Area() if layer.stepped and layer.hover_amounts is not None:
+            # The end of an interval, before a gap, repeats its last height.
+            starts = ~np.isnan(np.append(layer.hover_amounts[1:], np.nan))
+            name, x, y = layer.name, layer.x[starts], layer.hover_amounts[starts]
+        case _:
+            return None
+    # Without a label for numbers, a height is a rank.
+    if not np.isfinite(y).any() or (chart.y.tick_labels and not _is_horizontal(layer)):
+        return None
+    return name, x, y
+
+
+def _is_horizontal(layer: object) -> bool:
+    return isinstance(layer, Bars) and layer.horizontal
+
+
+def _describe_extremes(chart: Chart, name: str, x: Positions, y: Floats) -> str:
+    """Describe the highest and the lowest value, and the latest one on a time axis."""
+    start = f"{name}: highest" if name else "Highest"
+    if np.nanmax(y) == np.nanmin(y):
+        return (
+            f"{name + ': all' if name else 'All'} values are {_format(chart, y[np.isfinite(y)][0])}"
+        )
+    parts = [
+        f"{word} {_format(chart, y[rank])} {_locate(chart, x[rank])}"
+        for word, rank in ((start, int(np.nanargmax(y))), ("lowest", int(np.nanargmin(y))))
+    ]
+    if chart.x.time_unit:
+        rank = int(np.flatnonzero(np.isfinite(y))[-1])
+        parts.append(f"latest {_format(chart, y[rank])} {_locate(chart, x[rank])}")
+    return ", ".join(parts)
+
+
+def _describe_last(chart: Chart, name: str, y: Floats) -> str:
+    """Describe the latest and the highest value."""
+    finite = np.flatnonzero(np.isfinite(y))
+    word = "latest" if chart.x.time_unit else "last"
+    return f"{name}: {word} {_format(chart, y[finite[-1]])}, highest {_format(chart, np.nanmax(y))}"
+
+
+def _describe_heatmap(layer: Heatmap) -> str:
+    """Describe the share of each kind of cells, or the mean and the range of the shares."""
+    cells = layer.cells
+    if layer.shares is not None:
+        if not np.isfinite(cells).any():
+            return ""
+        return (
+            f"{layer.shares}: {np.nanmean(cells):.4g} on average, "
+            f"from {np.nanmin(cells):.4g} to {np.nanmax(cells):.4g}"
+        )
+    counts = np.bincount(cells.ravel(), minlength=len(layer.kinds) + 1)[1:]
+    shares = 100 * counts / max(1, counts.sum())
+    named = zip(layer.kinds, shares, strict=True)
+    return ", ".join(f"{share:.3g} % {name.lower()}" for (name, _), share in named if share)
+
+
+def _format(chart: Chart, value: float) -> str:
+    """Format a value with the unit of its axis."""
+    axis = chart.x if any(map(_is_horizontal, chart.layers)) else chart.y
+    unit = axis.label.rpartition("(")[2].removesuffix(")") if axis.label.endswith(")") else ""
+    number = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.6g}"
+    return f"{number} {unit.rpartition(', ')[2]}".strip()
+
+
+def _locate(chart: Chart, position: object) -> str:
+    """Format a position of the horizontal axis, the label of a bar, or a validator."""
+    axis = chart.y if any(map(_is_horizontal, chart.layers)) else chart.x
+    if axis.tick_labels and not isinstance(position, str):
+        position = axis.tick_labels[int(position)]  # type: ignore[call-overload]
+    if isinstance(position, np.datetime64):
+        time = position.astype("datetime64[s]").item()
+        if axis.time_unit in {"slot", "epoch"}:
+            return f"on {format_day(time)}, {time:%H:%M} UTC"
+        return f"in {time:%b %Y}" if axis.time_unit == "month" else f"on {format_day(time)}"
+    return (
+        f"for validator {position}"
+        if axis.label.startswith(("Valid", "Memb"))
+        else f"at {position}"
+    )

@@ -1,0 +1,97 @@
+"""The caption of a chart: how many validators, the time range, and whether data are simulated."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from beaconframes.charts.series import format_day
+from beaconframes.frames import is_simulated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from beaconframes.charts.model import Axis, Chart
+
+Arguments = ParamSpec("Arguments")
+
+
+def captioned(build: Callable[Arguments, Chart]) -> Callable[Arguments, Chart]:
+    """Add what the caption says of the frames to the chart that *build* returns.
+
+    The validators are those of the first frame that has a column ``validator_index``, unless the
+    chart itself has their number.
+    """
+
+    @wraps(build)
+    def build_with_caption(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Chart:
+        chart = build(*args, **kwargs)
+        if chart.empty_note:
+            return chart
+        values = [nw.from_native(value, pass_through=True) for value in (*args, *kwargs.values())]
+        frames = [value for value in values if isinstance(value, nw.DataFrame | nw.LazyFrame)]
+        validators = chart.validators
+        if validators is None:
+            validators = next(filter(None, map(_count_validators, frames)), None)
+        simulated = any(is_simulated(frame.to_native()) for frame in frames)
+        return replace(chart, validators=validators, is_simulated=simulated)
+
+    return build_with_caption
+
+
+def _count_validators(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> int | None:
+    """Return the number of validators in a frame; None if it does not name validators."""
+    if "validator_index" not in frame.collect_schema().names():
+        return None
+    rows = frame.lazy().select(nw.col("validator_index").drop_nulls().n_unique())
+    count: int = rows.collect("polars").item()
+    return count
+
+
+def list_caption_parts(chart: Chart) -> list[str]:
+    """Return the parts of the caption; none for an empty chart."""
+    if chart.empty_note:
+        return []
+    parts = []
+    if chart.validators:
+        parts.append(f"{chart.validators:,} validator{'' if chart.validators == 1 else 's'}")
+    parts += filter(None, (format_range(chart.x), chart.note))
+    return [*parts, "simulated data"] if chart.is_simulated else parts
+
+
+def wrap_parts(parts: list[str], width: int) -> list[str]:
+    """Join the parts of a caption to lines of at most *width* characters, if its words allow it."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + len(part) + 3 <= width:
+            lines[-1] += f" · {part}"
+        else:
+            lines += textwrap.wrap(part, width)
+    return lines
+
+
+def format_range(axis: Axis) -> str:
+    """Return the time range of a time axis, such as "Oct 1 to Oct 7, 2026"; empty for others."""
+    if axis.time_unit is None or axis.times is None or not len(axis.times):
+        return ""
+    first, last = axis.times.min(), axis.times.max()
+    if axis.time_unit == "week":
+        last += np.timedelta64(6, "D")
+    begin, end = (time.astype("datetime64[s]").item() for time in (first, last))
+    if axis.time_unit == "month":
+        names = f"{begin:%b %Y}", f"{end:%b %Y}"
+        return " to ".join(dict.fromkeys(names))
+    if begin.date() != end.date():
+        start = format_day(begin)
+        if begin.year == end.year:
+            start = start.rpartition(",")[0]
+        return f"{start} to {format_day(end)}"
+    if axis.time_unit in {"slot", "epoch"}:
+        clock = " to ".join(dict.fromkeys((f"{begin:%H:%M}", f"{end:%H:%M}")))
+        return f"{format_day(begin)}, {clock} UTC"
+    return format_day(begin)

@@ -1,0 +1,36 @@
+"""Caption and text alternative of a picture of the wall."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.frames import is_simulated
+
+if TYPE_CHECKING:
+    import polars as pl
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.wall.pixel_map import Show
+
+_SHOWN = {
+    "color": "its colours",
+    "age": "the age of its pixels",
+    "overwrites": "how often its pixels were painted over",
+    "territory": "the holders of its pixels",
+}
+
+
+def list_caption_parts(frame: IntoFrame, rows: pl.DataFrame) -> list[str]:
+    """Return the parts of the caption: how many pixels *rows* paint, and whether in a simulation.
+
+    *rows* are those of *frame* that are drawn.
+    """
+    count = rows.select("x", "y").n_unique()
+    parts = [f"{count:,} painted pixel{'' if count == 1 else 's'}"] if count else []
+    return [*parts, "simulated data"] if parts and is_simulated(frame) else parts
+
+
+def describe_wall(parts: list[str], show: Show, title: str | None) -> str:
+    """Return the text alternative of a picture of the wall."""
+    start = f"{title}: graffiti wall" if title else "Graffiti wall"
+    return f"{start}, {_SHOWN[show]}. {', '.join(parts) or 'No pixels'}."

@@ -1,0 +1,284 @@
+"""What all charts share: caption, text alternative, themes, size, and room for the legend."""
+
+import json
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import polars as pl
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+from plotly import io
+
+from beaconframes import colours, interactive, plot
+from beaconframes.errors import UsageError
+from beaconframes.units import to_pandas
+
+from ..support.chart_frames import (
+    CHARTS,
+    attestations,
+    balances,
+    blocks,
+    committee,
+    income,
+    leaderboard,
+    proposals,
+    yields,
+)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def simulated(frame):
+    """The frame with the mark of a loader."""
+    frame.attrs = {"simulated": True}
+    return frame
+
+
+def caption(ax):
+    return " ".join(text.get_text() for text in ax.texts if text.get_gid() == "caption")
+
+
+@pytest.mark.parametrize(
+    ("chart", "frame", "others", "expected"),
+    [
+        (
+            "income",
+            lambda: simulated(income()),
+            (),
+            (
+                "2 validators · Dec 2 to Dec 4, 2020 · priority fees, relay payments not included"
+                " · simulated data"
+            ),
+        ),
+        (
+            "balances",
+            lambda: balances(validators=[7]),
+            (),
+            "1 validator · Dec 2, 2020, 00:03 to 10:37 UTC",
+        ),
+        ("yield_index", yields, (), "Aug 28 to Dec 5, 2023"),
+        ("leaderboard", lambda: leaderboard(5, 3, 4), (), "3 validators"),
+        (
+            "proposals",
+            lambda: proposals("proposed", "missed"),
+            (),
+            "2 validators · Dec 1, 2020, 12:20 UTC",
+        ),
+        (
+            "sync_members",
+            lambda: blocks("proposed"),
+            (simulated(committee([4, 5])),),
+            "2 validators · simulated data",
+        ),
+        ("income", lambda: income([]), (), ""),
+    ],
+)
+def test_captions_state_validators_range_and_simulation(chart, frame, others, expected):
+    """The caption is below the chart, in both libraries; an empty chart has none."""
+    rows = frame()
+    ax = getattr(plot, chart)(rows, *others)
+    figure = getattr(interactive, chart)(rows, *others)
+
+    assert expected == caption(ax)
+    title = figure.layout.xaxis.title.text
+    assert expected.split(" · ") == (
+        title.partition("px'>")[2].removesuffix("</span>").replace("<br>", " · ").split(" · ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("every", "expected"),
+    [("week", "Nov 30 to Dec 13, 2020"), ("month", "Dec 2020"), ("epoch", "Dec 2 to Dec 9, 2020")],
+)
+def test_the_range_has_the_step_of_the_chart(every, expected):
+    """Whole weeks and months; days for epochs of several days."""
+    assert expected in caption(plot.income(income(range(113, 1800, 50), [1]), every=every))
+
+
+def test_a_caption_can_be_replaced_or_left_out():
+    """``caption=`` is the text; an empty one leaves the line out."""
+    assert "Our validators" == caption(plot.income(income(), caption="Our validators"))
+    assert "" == caption(plot.income(income(), caption=""))
+    assert "Day (UTC)" == interactive.income(income(), caption="").layout.xaxis.title.text
+
+
+def test_pandas_frames_stay_simulated():
+    """Selected rows of a pandas frame have the mark; rows of a polars frame do not."""
+    frame = simulated(income())
+    rows = to_pandas(frame)
+
+    assert "simulated data" in caption(plot.income(rows[rows["epoch"] < 300]))
+    assert "simulated" not in caption(plot.income(frame.filter(pl.col("epoch") < 300)))
+
+
+def test_alt_text_has_kind_range_and_extremes():
+    """Computed by hand: 225 epochs of 0.002 ETH a day; half a day is missing."""
+    frame = simulated(income(range(113, 113 + 338)))
+
+    text = (
+        "Earnings: bar chart of net income per day (ETH) by day (UTC, hatched where incomplete)."
+        " 2 validators, Dec 2 to Dec 3, 2020, priority fees, relay payments not included,"
+        " simulated data. Highest 0.45 ETH on Dec 2, 2020, lowest 0.226 ETH on Dec 3, 2020,"
+        " latest 0.226 ETH on Dec 3, 2020."
+    )
+    assert text == plot.alt_text(plot.income(frame, title="Earnings"))
+    assert text == interactive.alt_text(interactive.income(frame, title="Earnings"))
+
+
+@pytest.mark.parametrize(
+    ("chart", "part"),
+    [
+        ("members", "Highest 100 % for validator 5000, lowest 0 % for validator 5256"),
+        ("attestations", "40 % included in the next slot"),
+        ("leaderboard", "Highest 5e-08 ETH for validator 500"),
+        ("proposals", "Proposed (1), Missed (1), Orphaned (1)"),
+        ("yield", "7-day average: latest 2.993 %, highest 2.993 %"),
+        ("cumulative income by component", "latest 1.35 ETH on Dec 4, 2020"),
+    ],
+)
+def test_alt_text_of_each_kind_of_chart(chart, part):
+    """Points, heatmaps, horizontal bars, a timeline, several lines, and steps."""
+    name, frame, others, options = CHARTS[chart]
+
+    assert part.lower() in plot.alt_text(getattr(plot, name)(frame(), *others, **options)).lower()
+
+
+def test_alt_text_of_something_else_is_an_error():
+    """Axes and figures without a chart have none."""
+    with pytest.raises(UsageError, match=r"Axes has no chart of bf\.plot"):
+        plot.alt_text(plt.subplots()[1])
+    with pytest.raises(UsageError, match=r"Figure is not a chart of bf\.interactive"):
+        interactive.alt_text(io.from_json("{}"))
+
+
+def test_html_has_the_alt_text(tmp_path):
+    """Screen readers find the text at the element of the figure; it cannot end the script."""
+    figure = interactive.income(income(), title="</script><b>")
+    figure.write_html(tmp_path / "page.html", include_plotlyjs=False, post_script="mine()")
+    pages = [(tmp_path / "page.html").read_text(), figure.to_html(include_plotlyjs=False)]
+
+    for page in pages:
+        label = page.partition('setAttribute("aria-label", ')[2].partition(");")[0]
+        assert interactive.alt_text(figure) == json.loads(label)
+        assert "</script><b>" not in page
+    assert "mine()" in pages[0]
+
+
+def contrast(one, other):
+    """The contrast of two colours, as WCAG 2 defines it."""
+    light, dark = sorted(map(colours.compute_luminance, (one, other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("paper", ["#000000", "#111111", "#1e1e1e"])
+def test_colours_are_readable_on_dark_backgrounds(paper):
+    """WCAG: 3 for graphics and 4.5 for text; the grid is visible, and fainter than the text."""
+    theme = colours.Theme(paper)
+
+    assert theme.is_dark
+    assert not colours.Theme().is_dark
+    for colour in (*theme.cycle, theme.adapt(colours.SLATE)):
+        assert contrast(colour, paper) >= 2.9, colour
+    for colour in (colours.INK, colours.RULE):
+        assert contrast(theme.adapt(colour), paper) >= 4.5
+    assert 1.5 <= contrast(theme.adapt(colours.GRID), paper) < 3
+    assert len(set(theme.cycle)) == len(colours.CYCLE)
+
+
+def test_a_dark_theme_of_matplotlib_is_respected():
+    """Background and text are those of the theme; lines, hatches and grid are readable on it."""
+    with plt.style.context("dark_background"):
+        frame = income(range(100, 400), slashing_penalty_gwei=1_000_000)
+        ax = plot.income(frame, by="component")
+        line = plot.sync_members(blocks("proposed"), committee([1, 2])).lines[1]
+
+    assert "#000000" == to_hex(ax.figure.get_facecolor()) == to_hex(ax.get_facecolor())
+    for text in (
+        ax.xaxis.label,
+        ax.yaxis.label,
+        *ax.get_xticklabels(),
+        *ax.get_legend().get_texts(),
+    ):
+        assert "#ffffff" == to_hex(text.get_color())
+    hatched = [bar for bar in ax.patches if bar.get_hatch()]
+    assert {"#000000"} == {to_hex(bar.get_edgecolor()) for bar in hatched}
+    assert contrast("#000000", to_hex(line.get_color())) > 4.5
+    assert contrast("#000000", to_hex(ax.get_ygridlines()[0].get_color())) < 3
+    assert "#ffffff" == to_hex(plot.income(frame).figure.get_facecolor())
+
+
+def test_dark_axes_of_the_caller_are_respected():
+    """The background of the Axes decides, not the current settings."""
+    with plt.style.context("dark_background"):
+        ax = plt.subplots(layout="constrained")[1]
+
+    plot.income(income([5]), by="validator", ax=ax)
+
+    (note,) = (text for text in ax.texts if "only" in text.get_text())
+    assert "#ffffff" == to_hex(note.get_color())
+    assert "#000000" == to_hex(note.get_bbox_patch().get_facecolor())
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_a_dark_template_of_plotly_is_respected(default, monkeypatch):
+    """As an argument and as plotly's default; our margins stay."""
+    frame = income(range(100, 400), slashing_penalty_gwei=1_000_000)
+    if default:
+        monkeypatch.setattr(io.templates, "default", "plotly_dark")
+    figure = interactive.income(frame, **{} if default else {"template": "plotly_dark"})
+    monkeypatch.undo()
+
+    layout = figure.layout.template.layout
+    assert ("rgb(17,17,17)", "#f2f5fa") == (layout.paper_bgcolor, layout.font.color)
+    assert layout.xaxis.automargin
+    assert "#111111" == figure.data[0].marker.pattern.fgcolor
+    assert colours.PAPER == interactive.income(frame).layout.template.layout.paper_bgcolor
+
+
+def test_size_and_title_are_arguments():
+    """Inches for a new figure; with the caller's Axes, a size is an error."""
+    ax = plot.income(income(), title="Mine", figsize=(4, 3))
+
+    assert ("Mine", (4, 3)) == (ax.get_title(), tuple(ax.figure.get_size_inches()))
+    for wrong in ((4,), "wide", (0, 3), 4):
+        with pytest.raises(UsageError, match="is not a width and a height"):
+            plot.income(income(), figsize=wrong)
+    with pytest.raises(UsageError, match=r"ax= is part of another figure.*plt\.subplots\(figsize"):
+        plot.income(income(), figsize=(4, 3), ax=ax)
+
+
+@pytest.mark.parametrize("layout", [None, pytest.param("constrained", marks=[pytest.mark.more])])
+def test_a_grid_of_charts_has_no_legend_over_a_neighbour(layout):
+    """The legend is below its chart, or inside where the figure makes no room for it."""
+    figure, grid = plt.subplots(2, 2, figsize=(10, 7), layout=layout)
+    upper = plot.income(income(), by="component", ax=grid[0, 0])
+    lower = plot.attestations(attestations(1, 2, None, 3), ax=grid[1, 1])
+    figure.canvas.draw()
+
+    for ax in (upper, lower):
+        around = [ax.get_legend(), *(text for text in ax.texts if text.get_visible())]
+        boxes = [one.get_window_extent() for one in around]
+        for other in (one for one in grid.flat if one is not ax):
+            assert not any(other.get_tightbbox().overlaps(box) for box in boxes)
+    box = lower.get_legend().get_window_extent()
+    is_inside = lower.bbox.x0 <= box.x0 < box.x1 <= lower.bbox.x1 and lower.bbox.y0 <= box.y0
+    assert is_inside == (layout is None)
+    if layout is not None:
+        assert box.y1 <= lower.xaxis.label.get_window_extent().y0 + 1
+
+
+def test_plotly_axis_titles_are_clear_of_the_ticks():
+    """Margins grow with the tick labels, and titles keep their distance; legends are below."""
+    layout = interactive.income(income(), by="component").layout.template.layout
+
+    for axis in (layout.xaxis, layout.yaxis):
+        assert axis.automargin
+        assert axis.title.standoff >= 12
+    assert ("h", "container", 0) == (layout.legend.orientation, layout.legend.yref, layout.legend.y)
