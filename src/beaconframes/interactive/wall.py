@@ -93,7 +93,7 @@ def wall(
             "yref": "paper",
         }
         figure.add_annotation(nothing, x=0.5, y=0.5)
-    parts = list_caption_parts(frame, rows)
+    parts = list_caption_parts(frame, rows, corners)
     text = describe_wall(parts, show, title)
     add_texts(figure, title, figsize, parts if caption is None else [caption], text)
     return update_layout(figure, kwargs)

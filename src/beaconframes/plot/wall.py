@@ -82,7 +82,7 @@ def wall(
             )
         axes.set_xlabel("x (pixels)")
         axes.set_ylabel("y (pixels)")
-        parts = list_caption_parts(frame, rows)
+        parts = list_caption_parts(frame, rows, corners)
         add_caption(axes, parts if caption is None else [caption], None)
         add_alt_text(axes, describe_wall(parts, show, title))
     return axes

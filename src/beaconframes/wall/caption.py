@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from beaconframes.frames import is_simulated
 
 if TYPE_CHECKING:
-    import polars as pl
     from narwhals.stable.v2.typing import IntoFrame
 
     from beaconframes.wall.pixel_map import Show
+    from beaconframes.wall.pixel_writes import Region
 
 _SHOWN = {
     "color": "its colours",
@@ -20,12 +22,14 @@ _SHOWN = {
 }
 
 
-def list_caption_parts(frame: IntoFrame, rows: pl.DataFrame) -> list[str]:
-    """Return the parts of the caption: how many pixels *rows* paint, and whether in a simulation.
+def list_caption_parts(frame: IntoFrame, rows: pl.DataFrame, corners: Region) -> list[str]:
+    """Return the parts of the caption: how many pixels are painted, and whether in a simulation.
 
-    *rows* are those of *frame* that are drawn.
+    *rows* are those of *frame*, as ``read_region`` returns them.
     """
-    count = rows.select("x", "y").n_unique()
+    x0, y0, x1, y1 = corners
+    is_shown = pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1)
+    count = rows.filter(*is_shown).select("x", "y").n_unique()
     parts = [f"{count:,} painted pixel{'' if count == 1 else 's'}"] if count else []
     return [*parts, "simulated data"] if parts and is_simulated(frame) else parts
 
