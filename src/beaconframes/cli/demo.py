@@ -49,8 +49,8 @@ def demo(out: Path, as_json: bool) -> None:
         first = local.service.dataset.meta["first_epoch"]
         day = max(head.epoch - chain.epochs_per_day + 1, first)
         log = LoadLog(local)
-        income = log.load("income_history", lambda: v1.load_income_history(range(250), since=first))
-        produced = log.load("produced_blocks", lambda: v1.load_produced_blocks(range(250)))
+        income = log.load("income_history", lambda: v1.load_income_history(range(64), since=first))
+        produced = log.load("produced_blocks", lambda: v1.load_produced_blocks(range(64)))
         rates = log.load("yield_index", lambda: v1.load_yield_index(since=0))
         blocks = log.load("epoch_slots", lambda: v1.load_epoch_slots(since=day))
         periods = range(day // chain.epochs_per_sync_period, head.latest("period", chain) + 1)
