@@ -91,7 +91,7 @@ def test_a_notebook_shows_an_error_with_the_frames_of_the_user_only(run_cell):
 
 def test_a_notebook_shows_an_error_of_an_async_cell_and_one_of_the_user(run_cell):
     """Step 12, 6: async cells have the same short form; a user's own error has no hint."""
-    run_cell("import beaconframes as bf\nasync def look():\n    return bf.describe('x')")
+    run_cell("import beaconframes as bf\nasync def look():\n    return bf.describe('nothing')")
 
     shown = run_cell("await look()")
     own = run_cell("raise bf.BeaconframesError('mine')")

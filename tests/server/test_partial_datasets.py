@@ -263,3 +263,36 @@ def test_a_long_header_states_all_units_together():
 def test_an_invalid_header_states_nothing(header):
     """A service that sends nonsense changes no result."""
     assert [] == parse_uncovered(header)
+
+
+@pytest.mark.parametrize("connect", [bf.local, bf.open])
+@pytest.mark.parametrize(
+    ("load", "gap"),
+    [
+        (lambda since: bf.load_income_history([1], since=since), "first_epoch"),
+        (lambda since: bf.load_validator_withdrawals([1], since=since), "first_epoch"),
+        (lambda since: bf.load_epochs(since=since), "first_epoch"),
+        (lambda since: bf.load_slots([since * 32]), "slot"),
+    ],
+    ids=["required rows", "events", "epochs", "slots"],
+)
+def test_epochs_before_a_simulation_are_not_in_the_dataset(hoodi, connect, load, gap):
+    """A simulation begins at some epoch; earlier ones are neither empty nor a contradiction."""
+    first = hoodi.meta["first_epoch"]
+    with connect(hoodi):
+        with pytest.warns(bf.MissingRows, match=NOT_IN_DATASET):
+            load(first - 2)
+        missing = bf.missing().row(0, named=True)
+
+    assert NOT_IN_DATASET == missing["reason"]
+    assert first - 2 == (missing[gap] if gap == "first_epoch" else missing[gap] // 32)
+
+
+def test_a_validator_that_exited_before_a_simulation_is_not_in_the_dataset(hoodi):
+    """Its rows are no contradiction; an unknown validator is still unknown."""
+    first = hoodi.meta["first_epoch"]
+    with bf.open(hoodi) as opened, pytest.warns(bf.MissingRows) as caught:
+        bf.load_income_history([1, 59_000], since=first - 5, until=first + 5, explorer=opened)
+
+    assert "1 unknown to the service (59000)" in str(caught[0].message)
+    assert f"epoch {first - 5} to {first - 1} (not in the dataset)" in str(caught[0].message)

@@ -18,7 +18,7 @@ from beaconframes.endpoint.uncovered import parse_uncovered
 from beaconframes.fetch.completeness import IMPOSSIBLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.endpoint.intervals import Interval, Intervals
@@ -29,18 +29,19 @@ if TYPE_CHECKING:
 class DatasetGaps:
     """The requested rows that a dataset does not cover, as its responses state."""
 
-    def __init__(self, endpoint: Endpoint, partial: Iterable[FetchedRows]) -> None:
+    def __init__(self, endpoint: Endpoint, partial: Sequence[FetchedRows]) -> None:
         """Read what the responses to *partial* loads of *endpoint* state."""
         self._policy = CachePolicy.of(endpoint)
         stated = [part for fetched in partial for part in fetched.uncovered or ()]
         self._units = find_uncovered_units(self._policy, stated)
+        self._has_all_validators = all(fetched.has_all_validators for fetched in partial)
         expected = (rows for call, _ in stated for rows in call.expected)
         self._is_required = all(rows.required for rows in expected)
 
     def mark(self, missing: pl.DataFrame) -> pl.DataFrame:
         """Return the gaps in *missing*; those that the dataset does not cover are named so.
 
-        They are no contradiction. A dataset may have some validators only, so it cannot say that a
+        They are no contradiction. A dataset that may have some validators only cannot say that a
         validator is unknown.
         """
         if not self._units or self._policy is None:
@@ -83,8 +84,9 @@ class DatasetGaps:
         )
         return gaps._replace(missing=pl.concat([gaps.missing, frame], how="diagonal"))
 
-    @staticmethod
-    def _relabel(missing: pl.DataFrame) -> pl.DataFrame:
+    def _relabel(self, missing: pl.DataFrame) -> pl.DataFrame:
+        if self._has_all_validators:
+            return missing
         return missing.with_columns(pl.col(REASON).replace(UNKNOWN, NOT_IN_DATASET))
 
 

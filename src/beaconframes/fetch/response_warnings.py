@@ -37,7 +37,7 @@ class ResponseWarnings:
         self._keys: dict[int, tuple[object, bytes]] = {}
         self._sunset: str | None = None
         self.is_dataset = False
-        """Whether a dataset is served, which may have a part of the chain only."""
+        """Whether a dataset is served that may have some validators only."""
         self.uncovered: list[tuple[Call, str]] = []
         """The calls whose units the dataset does not all cover, with these units."""
 
@@ -53,8 +53,8 @@ class ResponseWarnings:
                 check_chain(self.chain, header)
             if DATASET_HEADER in page.headers:
                 self.is_dataset = True
-                if header := page.headers.get(UNCOVERED_HEADER):
-                    self.uncovered.append((call, header))
+            if header := page.headers.get(UNCOVERED_HEADER):
+                self.uncovered.append((call, header))
             if page.not_found:
                 not_found.append(call)
         return not_found

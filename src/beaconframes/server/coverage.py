@@ -12,6 +12,7 @@ from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.intervals import merge_intervals, subtract_intervals
 from beaconframes.endpoint.set_members import resolve_members
 from beaconframes.endpoint.uncovered import encode_uncovered, parse_uncovered
+from beaconframes.v1.graffiti_wall import GRAFFITI_WALL
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -26,14 +27,24 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
     """Return the header with the units that *view* does not cover, of the requested validators.
 
     The units are those of the request; without a range, they are epochs. The text is empty for a
-    table without coverage: all of its rows are there.
+    table without coverage: all of its rows are there. A simulated chain covers what is after its
+    first simulated epoch.
     """
     if isinstance(view.dataset, PublishedDataset):
         return encode_uncovered(find_export_gaps(endpoint, fields, view.dataset, view))
+    policy = CachePolicy.of(endpoint)
+    if view.is_simulated:
+        first = view.dataset.meta.get("first_epoch", 0)
+        unit = "" if policy is None else policy.unit_name
+        # Days have a longer history, and nothing was painted before.
+        if not first or unit not in ("epoch", "slot") or endpoint is GRAFFITI_WALL:
+            return ""
+        return encode_uncovered(
+            {WHOLE_CHAIN: convert(((0, first - 1),), "epoch", unit, view.chain)}
+        )
     grid = view.grids.get(endpoint.table.table_name)
     if grid is None:
         return ""
-    policy = CachePolicy.of(endpoint)
     if policy is None and grid.subject is not None:
         return ""
     stored = unit_of(grid.unit)

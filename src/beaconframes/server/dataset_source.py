@@ -153,11 +153,12 @@ class DatasetSource(ApiSource):
                 selected = parameter.mark_open_rows(selected, chain_head)
         table.check(selected, chain_head.chain)
         count_rows(selected.height)
-        uncovered = None
-        if DATASET_HEADER in self._service.headers:
-            stated = ((call, find_uncovered(endpoint, call.fields, view)) for call in calls)
-            uncovered = [(call, units) for call, units in stated if units]
-        return FetchedRows(calls, selected, [], [], uncovered)
+        stated = ((call, find_uncovered(endpoint, call.fields, view)) for call in calls)
+        uncovered = [(call, units) for call, units in stated if units]
+        has_all = DATASET_HEADER not in self._service.headers
+        return FetchedRows(
+            calls, selected, [], [], None if has_all and not uncovered else uncovered, has_all
+        )
 
     def _has_units(
         self, endpoint: Endpoint, calls: list[Call], served: ServedRange, view: DatasetView
