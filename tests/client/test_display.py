@@ -98,7 +98,7 @@ def test_a_notebook_shows_an_error_of_an_async_cell_and_one_of_the_user(run_cell
 
     assert "----> 1 await look()" in shown
     assert "dictionary.py" not in shown
-    assert "loader 'x' does not exist" in shown
+    assert "'nothing' is not a loader, table or column" in shown
     assert "BeaconframesError: mine" in own
     assert "%tb" not in own
 
