@@ -97,6 +97,7 @@ sample: setup ## simulate the dataset in data/sample again
 docs: setup ## write the generated pages
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/recipes.py
+	$(BIN)/python docs/examples.py
 
 site: setup ## build the documentation site in out/site
 	$(BIN)/python docs/site/build.py

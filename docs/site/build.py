@@ -103,6 +103,7 @@ def collect_sources(folder: Path) -> bool:
         **dictionary_pages.build_pages(),
         **gallery_pages.build_pages(),
         "openapi.json": (DOCS / "openapi.json").read_bytes(),
+        **{f"pictures/{path.name}": path.read_bytes() for path in DOCS.glob("pictures/*.png")},
     }
     for name, content in files.items():
         write(folder, name, content)

@@ -194,4 +194,4 @@ def test_the_readme_shows_what_its_example_prints(tmp_path, machine_cache):
 
     assert "" == answer.stderr
     assert printed == answer.stdout
-    assert {"income.png", "wall.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"days.png", "graffiti.png"} <= {path.name for path in tmp_path.iterdir()}

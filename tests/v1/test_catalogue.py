@@ -233,11 +233,11 @@ def test_the_dictionary_page_is_up_to_date():
 
 
 @EVERY
-def test_the_readme_lists_every_loader(endpoint):
-    """The loader has its place in the README's tables, with its arguments."""
-    page = (ROOT / "README.md").read_text()
+def test_the_guide_lists_every_loader(endpoint):
+    """The loader has its place in the tables of the guide, with its arguments."""
+    page = (ROOT / "docs" / "guide" / "loaders.md").read_text()
 
-    assert f"`load_{endpoint.name}(" in page, "add it to a table of `## Loaders` in README.md"
+    assert f"`load_{endpoint.name}(" in page, "add it to a table of docs/guide/loaders.md"
 
 
 def test_a_misspelt_loader_gets_a_suggestion():
