@@ -107,6 +107,12 @@ from beaconframes import (
     wall as wall,
 )
 
+# Report on validators.
+from beaconframes.reports import (
+    Report as Report,
+    report as report,
+)
+
 # Describe and convert.
 from beaconframes.dictionary import (
     describe as describe,

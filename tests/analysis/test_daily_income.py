@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import polars as pl
+import pytest
 
 from beaconframes import analysis
 
@@ -39,7 +40,12 @@ def test_income_by_hand():
         (3, {"end_balance_gwei": None}),
     )
     blocks = pl.DataFrame(
-        {"proposer_index": [1, 1, 2], "epoch": [675, 899, 900], "producer_reward_wei": [5, 6, 7]}
+        {
+            "proposer_index": [1, 1, 2],
+            "epoch": [675, 899, 900],
+            "producer_reward_wei": [5, 6, 7],
+            "block_reward_wei": [5, 4, 7],
+        }
     )
 
     rows = analysis.daily_income(table, blocks)
@@ -67,6 +73,40 @@ def test_sums_are_those_of_the_income_history(chain):
     exact = analysis.income(income, every="all")["consensus_income_gwei"].item()
     # The first block of a day is in the balance of the day before.
     assert abs(daily - exact) < exact / 200
+
+
+def test_rates_and_votes_by_hand():
+    """365 times the income of a day over the stake; the index counts priority fees."""
+    table = stats(
+        (1, {"end_balance_gwei": 32 * ETH + 2_000_000, "missed_attestations": 9}),
+        (2, {"end_balance_gwei": 32 * ETH + 1_000_000, "missed_attestations": 0}),
+    )
+    blocks = pl.DataFrame(
+        {
+            "proposer_index": [1],
+            "epoch": [700],
+            "producer_reward_wei": [10**15],
+            "block_reward_wei": [4 * 10**14],
+        }
+    )
+    index = pl.DataFrame({"day": [3, 4], "apr": [0.02, 0.9]})
+    validators = pl.DataFrame(
+        {"validator_index": [1, 2], "activation_epoch": [0, 800], "exit_epoch": [None, 860]}
+    )
+
+    daily = analysis.daily_income(table, blocks)
+    for every in ("day", "all"):
+        row = analysis.daily_rates(daily, index, every=every).row(0, named=True)
+        assert 365 * 4_000_000 / (64 * ETH) == pytest.approx(row["apr_on_effective"])
+        assert row["apr_on_effective"] == pytest.approx(row["apr_on_32_eth"])
+        assert 365 * 3_400_000 / (64 * ETH) == pytest.approx(row["apr_as_index"])
+        assert 0.02 == pytest.approx(row["index_apr"])
+        assert (row["apr_as_index"] - 0.02) * 1e4 == pytest.approx(row["difference_bp"])
+    assert "index_apr" not in analysis.daily_rates(daily).columns
+
+    votes = analysis.daily_votes(table, validators).row(0, named=True)
+    assert (3, 225 + 60, 9) == (votes["day"], votes["votes"], votes["missed"])
+    assert 1 - 9 / 285 == pytest.approx(votes["included_rate"])
 
 
 def test_losses_by_hand():

@@ -6,7 +6,12 @@ from beaconframes.analysis.apr import apr
 from beaconframes.analysis.attestation_losses import attestation_losses, attestation_rates
 from beaconframes.analysis.attestations import attestation_effectiveness, attestation_faults
 from beaconframes.analysis.completeness import completeness
-from beaconframes.analysis.daily_income import daily_income, daily_losses
+from beaconframes.analysis.daily_income import (
+    daily_income,
+    daily_losses,
+    daily_rates,
+    daily_votes,
+)
 from beaconframes.analysis.group_comparison import compare_groups
 from beaconframes.analysis.income import income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
@@ -33,6 +38,8 @@ __all__ = [
     "completeness",
     "daily_income",
     "daily_losses",
+    "daily_rates",
+    "daily_votes",
     "income",
     "ledger",
     "missed_proposals",

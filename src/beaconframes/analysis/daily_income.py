@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.execution_income import BASIS, RECEIVED, UNKNOWN
 from beaconframes.calendar import MAINNET, get_chain
-from beaconframes.frames import collect, drop_missing
+from beaconframes.frames import check_choice, collect, drop_missing, select_columns
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
     from beaconframes.calendar import Chain
 
+Every = Literal["day", "all"]
+
 _KEYS = ["validator_index", "day"]
+_RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index"]
 _BALANCES = ["start_balance_gwei", "end_balance_gwei"]
 _MOVES = ["deposits_amount_gwei", "withdrawals_amount_gwei"]
 _STAKE = "start_effective_balance_gwei"
-_BLOCK = ["proposer_index", "epoch", "producer_reward_wei"]
+_BLOCK = ["proposer_index", "epoch", "producer_reward_wei", "block_reward_wei"]
 _WEI_PER_GWEI = 10**9
 _VOTE_REWARD, _VOTE_PENALTY = 54, 40
 """Weights of the three votes in rewards, and of source and target votes in penalties."""
@@ -50,9 +53,10 @@ def daily_income(
     The same kind of frame
         ``day``, ``time`` (start of the day, UTC), ``date`` (of this time), ``validator_index``,
         ``effective_balance_gwei`` at its start, ``consensus_income_gwei``,
-        ``execution_income_wei``, ``net_income_wei``, ``withdrawals_gwei``, ``deposits_gwei`` and
-        ``execution_income_basis``. Days without balances are left out; a missing deposit or
-        withdrawal counts as 0. Sorted by day and validator. This computes at once.
+        ``execution_income_wei``, ``net_income_wei``, ``withdrawals_gwei``, ``deposits_gwei``,
+        ``priority_fees_wei`` (what the yield index counts) and ``execution_income_basis``. Days
+        without balances are left out; a missing deposit or withdrawal counts as 0. Sorted by
+        day and validator. This computes at once.
     """
     length = get_chain(chain).epochs_per_day
     columns = [*_KEYS, "time", _STAKE, *_BALANCES]
@@ -67,13 +71,16 @@ def daily_income(
         withdrawals_gwei=withdrawals,
         deposits_gwei=deposits,
     )
-    if blocks is None:
-        received = pl.lit(None, pl.Int128)
-    else:
+    received = fees = pl.lit(None, pl.Int128)
+    if blocks is not None:
         rows = rows.join(_sum_blocks(blocks, length), on=_KEYS, how="left")
-        received = pl.when("has_block").then("received").otherwise(0)
+        received, fees = (
+            pl.when("has_block").then(name).otherwise(0).cast(pl.Int128)
+            for name in ("received", "fees")
+        )
     consensus = pl.col("consensus_income_gwei").cast(pl.Int128) * _WEI_PER_GWEI
-    rows = rows.with_columns(received=received.cast(pl.Int128)).with_columns(
+    rows = rows.with_columns(received=received, fees=fees).with_columns(
+        priority_fees_wei=pl.col("fees").cast(pl.Decimal(28, 0)),
         execution_income_wei=pl.col("received").cast(pl.Decimal(28, 0)),
         net_income_wei=(consensus + pl.col("received")).cast(pl.Decimal(28, 0)),
         **{
@@ -93,6 +100,7 @@ def daily_income(
         "net_income_wei",
         "withdrawals_gwei",
         "deposits_gwei",
+        "priority_fees_wei",
         BASIS,
     )
     return return_table(result.sort("day", "validator_index"), source, stats)
@@ -141,15 +149,151 @@ def daily_losses(stats: IntoFrameT, *, chain: Chain | str = MAINNET) -> IntoFram
     return return_table(result.sort(_KEYS), source, stats)
 
 
+def daily_rates(
+    daily: IntoFrameT, index: IntoFrame | None = None, *, every: Every = "day"
+) -> IntoFrameT:
+    """Compute the yearly rates of daily income in three ways. One row per beacon day.
+
+    The rates are those of `apr`, for validators with daily statistics: all of their days are whole.
+
+    Parameters
+    ----------
+    daily
+        Frame of `daily_income`.
+    index
+        Frame of `load_yield_index`. It adds ``index_apr`` and ``difference_bp``, as in `apr`.
+    every
+        ``"day"``, or ``"all"`` for one row.
+
+    Returns
+    -------
+    The same kind of frame
+        ``day``, ``validator_days``, ``consensus_income_gwei``, ``execution_income_wei``,
+        ``apr_on_32_eth``, ``apr_on_effective`` and ``apr_as_index``. Rates are null if execution
+        income is unknown. Sorted. This computes at once.
+    """
+    check_choice("every", every, get_args(Every))
+    amounts = ["consensus_income_gwei", "execution_income_wei", "priority_fees_wei"]
+    source = open_frame(daily, ["day", "effective_balance_gwei", *amounts], loader="daily_income")
+    cl, stake = (pl.sum(n) for n in ("consensus_income_gwei", "effective_balance_gwei"))
+    el, fees = (
+        pl.when(~pl.col(n).is_null().any()).then(pl.col(n).cast(pl.Int128).sum())
+        for n in amounts[1:]
+    )
+    rows = (
+        collect(source)
+        .group_by("day")
+        .agg(
+            validator_days=pl.len().cast(pl.Int64),
+            consensus_income_gwei=cl,
+            el=el,
+            fees=fees,
+            stake=stake.cast(pl.Int128),
+            indexed=pl.lit(None, pl.Float64),
+        )
+    )
+    if index is not None:
+        days = collect(select_columns(index, ["day", "apr"], loader="load_yield_index"))
+        rows = rows.join(days, on="day", how="left").with_columns(
+            indexed=pl.col("apr") * pl.col("stake")
+        )
+    if every == "all":
+        known = pl.col("indexed").is_not_null()
+        sums = [pl.sum("validator_days", "consensus_income_gwei", "stake", "indexed")]
+        sums += [
+            pl.when(~pl.col(n).is_null().any()).then(pl.sum(n)).alias(n) for n in ("el", "fees")
+        ]
+        indexed_cl = pl.col("consensus_income_gwei").filter(known).sum().alias("indexed_cl")
+        indexed_fees = pl.col("fees").filter(known).sum().alias("indexed_fees")
+        indexed_stake = pl.col("stake").filter(known).sum().alias("indexed_stake")
+        rows = rows.select(*sums, indexed_cl, indexed_fees, indexed_stake)
+    else:
+        rows = rows.with_columns(
+            indexed_cl="consensus_income_gwei", indexed_fees="fees", indexed_stake="stake"
+        )
+    gwei = pl.col("consensus_income_gwei") + pl.col("el").cast(pl.Float64) / _WEI_PER_GWEI
+    stake = pl.when(pl.col("stake") > 0).then(pl.col("stake").cast(pl.Float64))
+    like_index = pl.col("indexed_cl") + pl.col("indexed_fees").cast(pl.Float64) / _WEI_PER_GWEI
+    if index is None:
+        like_index = pl.col("consensus_income_gwei")
+        like_index += pl.col("fees").cast(pl.Float64) / _WEI_PER_GWEI
+        indexed_stake = stake
+    else:
+        indexed_stake = pl.when(pl.col("indexed_stake") > 0).then(
+            pl.col("indexed_stake").cast(pl.Float64)
+        )
+    rows = rows.with_columns(
+        execution_income_wei=pl.col("el").cast(pl.Decimal(28, 0)),
+        apr_on_32_eth=365 * gwei / (pl.col("validator_days") * 32e9),
+        apr_on_effective=365 * gwei / stake,
+        apr_as_index=365 * like_index / indexed_stake,
+    )
+    columns = [*(["day"] if every == "day" else []), "validator_days", *amounts[:2], *_RATES]
+    if index is not None:
+        rows = rows.with_columns(
+            index_apr=pl.when(pl.col("indexed").is_not_null()).then(
+                pl.col("indexed") / indexed_stake
+            )
+        ).with_columns(difference_bp=(pl.col("apr_as_index") - pl.col("index_apr")) * 1e4)
+        columns += ["index_apr", "difference_bp"]
+    result = rows.select(columns)
+    return return_table(result.sort("day") if every == "day" else result, source, daily)
+
+
+def daily_votes(
+    stats: IntoFrameT, validators: IntoFrame, *, chain: Chain | str = MAINNET
+) -> IntoFrameT:
+    """Count votes and missed ones from daily statistics. One row per beacon day.
+
+    Parameters
+    ----------
+    stats, validators
+        Frames of `load_validator_stats` and `load_validators`: a validator votes in each epoch from
+        its activation to its exit.
+    chain
+        Chain of the days; it sets the number of epochs in a day.
+
+    Returns
+    -------
+    The same kind of frame
+        ``day``, ``date`` (UTC, of its start), ``votes``, ``missed`` and ``included_rate``. Days
+        whose missed votes are unknown are left out. Sorted. This computes at once.
+    """
+    length = get_chain(chain).epochs_per_day
+    source = open_frame(
+        stats, [*_KEYS, "time", "missed_attestations"], loader="load_validator_stats"
+    )
+    period = ["validator_index", "activation_epoch", "exit_epoch"]
+    active = collect(select_columns(validators, period, loader="load_validators"))
+    rows = collect(drop_missing(source, [*_KEYS, "missed_attestations"]))
+    rows = rows.filter(pl.col("day") >= 0).join(active, on="validator_index")
+    start = pl.col("day") * length
+    first = pl.max_horizontal(start, "activation_epoch")
+    stop = pl.min_horizontal(start + length, pl.col("exit_epoch"))
+    votes = pl.when(pl.col("activation_epoch").is_not_null()).then(stop - first).otherwise(0)
+    result = (
+        rows.with_columns(votes=pl.max_horizontal(votes, 0))
+        .group_by("day")
+        .agg(
+            date=pl.col("time").first().dt.date(),
+            votes=pl.sum("votes"),
+            missed=pl.sum("missed_attestations"),
+        )
+        .with_columns(included_rate=1 - pl.col("missed") / pl.col("votes"))
+    )
+    return return_table(result.sort("day"), source, stats)
+
+
 def _sum_blocks(blocks: IntoFrame, length: int) -> pl.DataFrame:
     """Sum what validators received by day; null where the payment of a block is unknown."""
     lazy = open_frame(blocks, _BLOCK, loader="load_produced_blocks")
     rows = collect(drop_missing(lazy, _BLOCK[:2]))
-    amount = pl.col("producer_reward_wei").cast(pl.Int128)
+    amount, fees = (pl.col(name).cast(pl.Int128) for name in _BLOCK[2:])
     return rows.group_by(
         validator_index=pl.col("proposer_index").cast(pl.Int64),
         day=(pl.col("epoch") // length).cast(pl.Int64),
     ).agg(
         received=pl.when(~amount.is_null().any()).then(amount.sum()),
+        fees=pl.when(~fees.is_null().any()).then(fees.sum()),
         has_block=pl.lit(value=True),
     )

@@ -46,8 +46,10 @@ SCHEMA: dict[str, Any] = {
 }
 _OFFLINE = 3
 """Missed votes in this many consecutive epochs are a time offline."""
-_MANY_HEADS = 3.0
-"""A validator with this many standard errors more late heads than usual loses them by itself."""
+_MANY = 3.0
+"""A validator that fails this many standard errors more often than usual has a fault of its own."""
+_ENOUGH = 20
+"""Number of validators whose median shows what is usual."""
 _GWEI_PER_WEI = 10**9
 _WORKING_BALANCE = 31_000_000_000
 _COMPOUNDING, _ADDRESS, _BLS = "0x02", "0x01", "0x00"
@@ -83,8 +85,9 @@ def problems(
     blocks
         Frame of `load_produced_blocks`.
     network
-        Frame of `v2.load_network_performance`. It shows which share of head votes is usually late.
-        Default: the median of the validators in *income*, if they are at least 20.
+        Frame of `v2.load_network_performance`. It shows which share of head votes is usually late,
+        and which share of the sync committee usually signs. Default: the median of the validators
+        in *income*, if they are at least 20.
     epoch
         The current epoch. Default: the latest of *income*. An exit in a later epoch is pending.
     chain
@@ -111,7 +114,7 @@ def problems(
         losses = to_polars(attestation_losses(income, balances, validators=table))
         parts += [_find_offline_periods(losses), _find_missed_votes(losses)]
         parts.append(_find_late_votes(losses, income, network))
-        parts.append(_find_sync_losses(income, clock))
+        parts.append(_find_sync_losses(income, network, clock))
         epoch = epoch if epoch is not None else _find_last_epoch(income)
     elif stats is not None:
         parts += _find_daily_losses(stats, clock)
@@ -200,11 +203,10 @@ def _find_late_votes(
     rates = rates.with_columns(included=included).filter(pl.col("included") > 0)
     share = 1 - pl.col("head") / pl.col("included")
     if network is not None:
-        usual = to_polars(network).select(
-            usual=1 - pl.col("valuable_correct_head") / pl.col("attestations_included")
-        )["usual"][0]
+        correct = _divide(network, "valuable_correct_head", "attestations_included")
+        usual = None if correct is None else 1 - correct
     else:
-        usual = rates.select(share.median()).item() if rates.height >= 20 else None
+        usual = rates.select(share.median()).item() if rates.height >= _ENOUGH else None
     rates = rates.with_columns(late=share, usual=pl.lit(usual, pl.Float64))
     error = (pl.col("usual") * (1 - pl.col("usual")) / pl.col("included")).sqrt()
     detail = pl.format(
@@ -215,7 +217,7 @@ def _find_late_votes(
     return late.drop("avoidable").join(
         rates.select(
             "validator_index",
-            avoidable=pl.col("late") > pl.col("usual") + _MANY_HEADS * error,
+            avoidable=pl.col("late") > pl.col("usual") + _MANY * error,
             detail=detail.fill_null(""),
         ),
         on="validator_index",
@@ -223,18 +225,39 @@ def _find_late_votes(
     )
 
 
-def _find_sync_losses(income: IntoFrame, clock: Chain) -> pl.DataFrame:
-    duties = to_polars(sync_income(income, chain=clock)).filter(pl.col("lost_gwei") > 0)
-    signed = (100 * pl.col("signed_rate")).round(1)
-    return duties.select(
+def _find_sync_losses(income: IntoFrame, network: IntoFrame | None, clock: Chain) -> pl.DataFrame:
+    """Return duties in sync committees that were not signed. One row per validator and period."""
+    duties = to_polars(sync_income(income, chain=clock))
+    usual = None
+    if duties.is_empty():
+        return duties
+    if network is not None:
+        usual = _divide(network, "sync_committee_successful", "sync_committee_assigned")
+    elif duties["validator_index"].n_unique() >= _ENOUGH:
+        usual = duties.select(pl.col("signed_rate").median()).item()
+    expected = pl.lit(usual, pl.Float64)
+    slots = (pl.col("last_epoch") - pl.col("first_epoch") + 1) * clock.slots_per_epoch
+    error = (expected * (1 - expected) / slots).sqrt()
+    signed, others = (100 * rate for rate in (pl.col("signed_rate"), expected))
+    detail = pl.format("signed {} % in period {}", signed.round(1), "period")
+    return duties.filter(pl.col("lost_gwei") > 0).select(
         "validator_index",
         "first_epoch",
         "last_epoch",
         kind=pl.lit("sync committee"),
         cost_gwei=pl.col("lost_gwei"),
+        avoidable=pl.col("signed_rate") < expected - _MANY * error,
         table=pl.lit("income_history"),
-        detail=pl.format("signed {} % in period {}", signed, "period"),
+        detail=pl.concat_str(
+            detail, pl.format("usual are {} %", others.round(1)), separator=", ", ignore_nulls=True
+        ),
     )
+
+
+def _divide(frame: IntoFrame, part: str, whole: str) -> float | None:
+    """Return the ratio of two counts of a frame of one row; None if there was nothing to count."""
+    row = to_polars(frame).row(0, named=True)
+    return row[part] / row[whole] if row[whole] else None
 
 
 def _find_daily_losses(stats: IntoFrame, clock: Chain) -> list[pl.DataFrame]:

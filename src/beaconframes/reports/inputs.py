@@ -1,0 +1,301 @@
+"""What a report is made from: frames of loaders, and the reason of each that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import polars as pl
+
+from beaconframes import v1, v2
+from beaconframes.errors import BeaconframesError, MissingRows, UsageError
+from beaconframes.frames import check_choice, list_column_names, to_polars
+from beaconframes.v1.proposals import PROPOSALS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from beaconframes.calendar import Chain, Moment
+    from beaconframes.client import Explorer
+
+Detail = Literal["auto", "epochs", "days"]
+
+_MOST_ROWS = 2_000_000
+"""Validators times epochs up to which every epoch is loaded: above it, the daily statistics."""
+_EPOCHS_PER_LOAD = 1_500
+"""A node answers 2,000 epochs per load; a multiple of the window of a request."""
+_ATTESTATION_EPOCHS = 100
+"""The service deletes older attestation duties."""
+_LARGEST_SET = 100
+"""Validators in a set of V2."""
+_WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
+"""Windows of V2, in days."""
+
+
+@dataclass
+class Input:
+    """The rows of one loader, or the reason why there are none."""
+
+    name: str
+    loader: str
+    rows: pl.DataFrame | None = None
+    reason: str = ""
+    missing: pl.DataFrame | None = None
+    requests: int = 0
+
+
+@dataclass
+class Inputs:
+    """The frames of a report, by name, and the validators and epochs that they are about."""
+
+    explorer: Explorer
+    indices: list[int]
+    groups: pl.DataFrame | None
+    first: int
+    last: int
+    detail: Detail
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    items: dict[str, Input] = field(default_factory=dict)
+
+    @property
+    def chain(self) -> Chain:
+        """Return the chain."""
+        return self.explorer.chain
+
+    @property
+    def has_epochs(self) -> bool:
+        """Return whether there is a row per epoch, not per day."""
+        return self.detail == "epochs"
+
+    def get(self, name: str) -> pl.DataFrame | None:
+        """Return a frame; None if it is missing."""
+        item = self.items.get(name)
+        return None if item is None else item.rows
+
+    def drop(self, name: str, reason: str) -> None:
+        """Leave out a frame that cannot be used, for a *reason*."""
+        self.items[name].rows, self.items[name].reason = None, reason
+
+    def load(
+        self, name: str, load: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> pl.DataFrame | None:
+        """Load a frame with *load*; keep missing rows and the reason of a failure."""
+        item = self.items.setdefault(name, Input(name, _get_name(load)))
+        before = self.explorer.requests
+        try:
+            rows = load(*arguments, explorer=self.explorer, strict=True, frame="polars", **options)
+        except MissingRows as error:
+            rows = error.rows
+            if error.missing is not None:
+                known = [] if item.missing is None else [item.missing]
+                item.missing = pl.concat([*known, error.missing], how="diagonal_relaxed")
+        except BeaconframesError as error:
+            rows, item.reason = None, error.message
+        item.requests += self.explorer.requests - before
+        if rows is not None:
+            item.rows = rows if item.rows is None else pl.concat([item.rows, rows])
+        return item.rows
+
+    def load_epochs(self, name: str, load: Callable[..., Any], *, until: int | None = None) -> None:
+        """Load a frame of all validators and epochs, some epochs at a time."""
+        last = self.last if until is None else until
+        for since in range(self.first, last + 1, _EPOCHS_PER_LOAD):
+            end = min(since + _EPOCHS_PER_LOAD - 1, last)
+            self.load(name, load, self.indices, since=since, until=end)
+            if self.items[name].reason:
+                # A part of a frame would look like a loss of income.
+                self.items[name].rows = None
+                return
+
+    def skip(self, name: str, load: Callable[..., Any], reason: str) -> None:
+        """State why a frame is not loaded."""
+        self.items[name] = Input(name, _get_name(load), reason=reason)
+
+
+def _get_name(load: Callable[..., Any]) -> str:
+    name = load.__name__
+    return f"v2.{name}" if ".v2" in load.__module__ else name
+
+
+def load_inputs(
+    validators: Any,
+    *,
+    since: Moment | None,
+    until: Moment | None,
+    groups: Any,
+    detail: Detail,
+    explorer: Explorer,
+) -> Inputs:
+    """Load what a report needs, with as few requests as possible.
+
+    Only the validators are necessary: what else the service does not have is left out.
+    """
+    check_choice("detail", detail, get_args(Detail))
+    span = explorer.chain_head.span(
+        "30d" if since is None else since, until, "epoch", length=1, finalized=True
+    )
+    final = explorer.chain_head.latest("epoch", finalized=True)
+    first, last = span.first, min(span.last, final)
+    if first > last:
+        raise UsageError(
+            f"since={since!r} is after the latest finalized epoch, {final}",
+            hint="Reports are made of final epochs. Give an earlier since",
+        )
+    labels = _read_groups(groups)
+    if validators is None:
+        if labels is None:
+            raise UsageError("no validators are given", hint="Pass indices, or groups=.")
+        validators = labels["validator_index"].to_list()
+    inputs = Inputs(explorer, [], labels, first, last, detail)
+    inputs.load("validators", v1.load_validators, validators)
+    table = inputs.get("validators")
+    if table is None or table.is_empty():
+        reason = inputs.items["validators"].reason or "no such validator"
+        raise UsageError(f"the validators cannot be loaded: {reason}", hint="Check the indices.")
+    inputs.indices = table["validator_index"].drop_nulls().sort().to_list()
+    if detail == "auto":
+        rows = len(inputs.indices) * (last - first + 1)
+        inputs.detail = "epochs" if rows <= _MOST_ROWS else "days"
+    if inputs.has_epochs:
+        _load_epochs(inputs)
+    else:
+        _load_days(inputs)
+    _load_network(inputs)
+    _load_future(inputs)
+    return inputs
+
+
+def _read_groups(groups: Any) -> pl.DataFrame | None:
+    """Return ``validator_index`` and ``group`` of a dictionary or of a frame."""
+    if groups is None:
+        return None
+    if isinstance(groups, Mapping):
+        rows = [
+            (index, str(name))
+            for name, members in groups.items()
+            for index in _list_members(name, members)
+        ]
+        table = pl.DataFrame(rows, ["validator_index", "group"], orient="row")
+    elif {"validator_index", "group"} <= set(list_column_names(groups)):
+        table = to_polars(groups).select("validator_index", "group").drop_nulls()
+    else:
+        raise UsageError(
+            f"groups is {type(groups).__name__}",
+            hint='Pass a dictionary, such as {"A": range(10)}, or a frame with the columns '
+            "validator_index and group.",
+        )
+    table = table.select(pl.col("validator_index").cast(pl.Int64), pl.col("group").cast(pl.String))
+    twice = table.unique().filter(pl.col("validator_index").is_duplicated())
+    if twice.height:
+        raise UsageError(
+            f"validator {twice['validator_index'][0]} is in several groups",
+            hint="Each validator belongs to one group at most.",
+        )
+    return table.unique(maintain_order=True)
+
+
+def _list_members(name: object, members: Any) -> Sequence[int]:
+    items = [members] if isinstance(members, int) else members
+    try:
+        return [int(item) for item in items]
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"group {name!r} is {members!r}", hint="Pass the indices of its validators."
+        ) from None
+
+
+def _load_epochs(inputs: Inputs) -> None:
+    """Load a row per validator and epoch."""
+    head = inputs.explorer.chain_head.latest("epoch")
+    inputs.load_epochs("income", v1.load_income_history)
+    inputs.load_epochs("balances", v1.load_balance_history, until=min(inputs.last + 1, head))
+    inputs.load_epochs("withdrawals", v1.load_validator_withdrawals)
+    inputs.load_epochs("proposals", v1.load_proposals)
+    since = max(inputs.first, inputs.last - _ATTESTATION_EPOCHS + 3)
+    inputs.load(
+        "attestations", v1.load_attestations, inputs.indices, since=since, until=inputs.last
+    )
+    _load_blocks(inputs)
+    inputs.load("deposits", v1.load_deposits, inputs.indices)
+
+
+def _load_days(inputs: Inputs) -> None:
+    """Load a row per validator and day, and the missed proposals of these days."""
+    first, last = _find_days(inputs)
+    reason = f"{len(inputs.indices):,} validators: daily statistics are loaded instead"
+    inputs.skip("income", v1.load_income_history, reason)
+    inputs.skip("balances", v1.load_balance_history, reason)
+    inputs.skip("withdrawals", v1.load_validator_withdrawals, reason)
+    inputs.skip("attestations", v1.load_attestations, reason)
+    inputs.load("stats", v1.load_validator_stats, inputs.indices, since=first, until=last)
+    _load_blocks(inputs)
+    stats = inputs.get("stats")
+    lost = pl.col("missed_blocks").fill_null(0) + pl.col("orphaned_blocks").fill_null(0)
+    if stats is None:
+        inputs.skip("proposals", v1.load_proposals, "daily statistics are missing")
+        return
+    length = inputs.chain.epochs_per_day
+    days = stats.filter(lost > 0, pl.col("day") >= 0).group_by("day").agg("validator_index")
+    for day, indices in days.sort("day").iter_rows():
+        until = (day + 1) * length - 1
+        inputs.load("proposals", v1.load_proposals, indices, since=day * length, until=until)
+    if days.is_empty():
+        inputs.items["proposals"] = Input("proposals", "load_proposals", PROPOSALS.table.empty())
+
+
+def _find_days(inputs: Inputs) -> tuple[int, int]:
+    """Return the first and the last day of the range; a day that has not ended does not count."""
+    length = inputs.chain.epochs_per_day
+    last = min(inputs.last // length, inputs.explorer.chain_head.latest("day"))
+    return min(inputs.first // length, last), last
+
+
+def _load_blocks(inputs: Inputs) -> None:
+    """Load the blocks of the validators: what proposers received."""
+    inputs.load("blocks", v1.load_produced_blocks, inputs.indices)
+    blocks = inputs.get("blocks")
+    if blocks is not None:
+        span = pl.col("epoch").is_between(inputs.first, inputs.last)
+        inputs.items["blocks"].rows = blocks.filter(span)
+
+
+def _load_network(inputs: Inputs) -> None:
+    """Load what the whole network earned and voted, to compare with."""
+    first, last = _find_days(inputs)
+    inputs.load("index", v1.load_yield_index, since=first, until=last)
+    days = (inputs.last - inputs.first + 1) / inputs.chain.epochs_per_day
+    latest = inputs.explorer.chain_head.latest("epoch", finalized=True)
+    window = min(_WINDOWS, key=lambda name: abs(_WINDOWS[name] - days))
+    if inputs.last < latest - inputs.chain.epochs_per_day:
+        reason = "V2 has windows that end now, and the report ends earlier"
+        inputs.skip("network", v2.load_network_performance, reason)
+        inputs.skip("missed_rewards", v2.load_rewards_aggregate, reason)
+        return
+    if inputs.has_epochs:
+        inputs.load("network", v2.load_network_performance, window)
+    else:
+        inputs.skip("network", v2.load_network_performance, "late votes are not compared by day")
+    if len(inputs.indices) <= _LARGEST_SET:
+        inputs.load("missed_rewards", v2.load_rewards_aggregate, inputs.indices, window)
+    else:
+        inputs.skip(
+            "missed_rewards",
+            v2.load_rewards_aggregate,
+            f"a set has up to {_LARGEST_SET} validators",
+        )
+
+
+def _load_future(inputs: Inputs) -> None:
+    """Load what is known of the future: committees, duties, queues."""
+    period = inputs.chain.at("period", inputs.explorer.now())
+    inputs.load("committees", v1.load_sync_committees, [period])
+    inputs.load("next_committees", v1.load_sync_committees, [period + 1])
+    inputs.load("queue", v1.load_validator_queue)
+    if len(inputs.indices) <= _LARGEST_SET:
+        inputs.load("duties", v2.load_upcoming_duty_slots, inputs.indices)
+    else:
+        inputs.skip(
+            "duties", v2.load_upcoming_duty_slots, f"a set has up to {_LARGEST_SET} validators"
+        )

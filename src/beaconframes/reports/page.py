@@ -1,0 +1,302 @@
+"""The page of a report: its frames in a template, with everything in one file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from datetime import date, datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.reports.figures import build_pictures, render_plotly, render_svg
+from beaconframes.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jinja2 import Environment
+
+Frames = dict[str, pl.DataFrame]
+
+_MOST_PROBLEMS = 25
+_MOST_UPCOMING = 25
+_MOST_VALIDATORS = 200
+_LONGEST_TEXT = 120
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, and how a value is shown."""
+
+    name: str
+    title: str
+    form: Callable[[Any], str]
+    is_number: bool = True
+
+    @property
+    def style(self) -> str:
+        """Return the class of its cells."""
+        return "n" if self.is_number else "t" if self.form is show_moment else ""
+
+    def show(self, row: dict[str, Any]) -> str:
+        """Return the text of a cell."""
+        return self.form(row[self.name])
+
+
+def show_count(value: Any) -> str:
+    """Return a whole number with separators."""
+    return "" if value is None else f"{value:,}"
+
+
+def show_index(value: Any) -> str:
+    """Return a number that identifies: without separators."""
+    return "" if value is None else str(value)
+
+
+def show_eth(gwei: Any) -> str:
+    """Return an amount of gwei in ETH, with five decimals."""
+    return "unknown" if gwei is None else _show_ratio(int(gwei), 10**9)
+
+
+def show_eth_wei(wei: Any) -> str:
+    """Return an amount of wei in ETH, with five decimals."""
+    return "unknown" if wei is None else _show_ratio(int(wei), 10**18)
+
+
+def _show_ratio(amount: int, unit: int) -> str:
+    """Return *amount* in *unit*, rounded exactly: a float has too few digits for large sums."""
+    steps = (2 * abs(amount) * 10**5 + unit) // (2 * unit)
+    if amount and not steps:
+        return "<0.00001" if amount > 0 else "\u2212<0.00001"
+    sign = "\u2212" if amount < 0 and steps else ""
+    return f"{sign}{steps // 10**5:,}.{steps % 10**5:05d}"
+
+
+def show_percent(share: Any) -> str:
+    """Return a share in percent."""
+    return "unknown" if share is None else f"{100 * share:.2f} %"
+
+
+def show_decimal(value: Any, places: int = 1) -> str:
+    """Return a number with some decimals."""
+    return "unknown" if value is None else f"{value:,.{places}f}"
+
+
+def show_signed(value: Any) -> str:
+    """Return a difference, with its sign."""
+    return "unknown" if value is None else f"{value:+,.1f}".replace("-", "\u2212")
+
+
+def show_figure(value: Any) -> str:
+    """Return a number of any size, with four significant digits."""
+    return "" if value is None else f"{value:,.4g}".replace("-", "\u2212")
+
+
+def show_moment(value: Any) -> str:
+    """Return a time to the minute, in UTC."""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return value.isoformat() if isinstance(value, date) else ""
+
+
+def show_text(value: Any) -> str:
+    """Return text of any origin: control and invisible characters are shown escaped."""
+    return "" if value is None else visible(value, _LONGEST_TEXT)
+
+
+def show_yes(value: Any) -> str:
+    """Return yes, no, or nothing."""
+    return {True: "yes", False: "no"}.get(value, "")
+
+
+_PROBLEMS = (
+    Column("kind", "Problem", show_text, is_number=False),
+    Column("validator_index", "Validator", show_index),
+    Column("since", "From (UTC)", show_moment, is_number=False),
+    Column("until", "To (UTC)", show_moment, is_number=False),
+    Column("count", "Count", show_count),
+    Column("cost_gwei", "Cost (ETH)", show_eth),
+    Column("avoidable", "Avoidable", show_yes, is_number=False),
+    Column("detail", "Detail", show_text, is_number=False),
+    Column("rows", "Rows", show_text, is_number=False),
+)
+_UPCOMING = (
+    Column("kind", "What", show_text, is_number=False),
+    Column("validator_index", "Validator", show_index),
+    Column("since", "From (UTC)", show_moment, is_number=False),
+    Column("until", "To (UTC)", show_moment, is_number=False),
+    Column("slot", "Slot", show_index),
+)
+_VALIDATORS = (
+    Column("validator_index", "Validator", show_index),
+    Column("name", "Name", show_text, is_number=False),
+    Column("group", "Group", show_text, is_number=False),
+    Column("status", "Status", show_text, is_number=False),
+    Column("balance_gwei", "Balance (ETH)", show_eth),
+    Column("credentials", "Credentials", show_text, is_number=False),
+    Column("net_income_wei", "Income (ETH)", show_eth_wei),
+    Column("apr_on_effective", "Yearly rate", show_percent),
+    Column("effectiveness", "Effectiveness", show_percent),
+    Column("votes_missed", "Votes missed", show_count),
+    Column("proposed", "Proposed", show_count),
+    Column("missed", "Missed", show_count),
+    Column("sync_rate", "Sync signed", show_percent),
+    Column("lost_gwei", "Lost (ETH)", show_eth),
+)
+_GROUPS = (
+    Column("measure", "Measure", show_text, is_number=False),
+    Column("group", "Group", show_text, is_number=False),
+    Column("validators", "Validators", show_count),
+    Column("value", "Value", show_figure),
+    Column("low", "from", show_figure),
+    Column("high", "to", show_figure),
+    Column("others", "Others", show_figure),
+    Column("difference", "Difference", show_figure),
+    Column("difference_low", "from", show_figure),
+    Column("difference_high", "to", show_figure),
+    Column("differs", "More than chance", show_yes, is_number=False),
+)
+_INPUTS = (
+    Column("input", "Input", show_text, is_number=False),
+    Column("loader", "Loader", show_text, is_number=False),
+    Column("state", "State", show_text, is_number=False),
+    Column("rows", "Rows", show_count),
+    Column("gaps", "Gaps", show_count),
+    Column("requests", "Requests", show_count),
+    Column("reason", "Reason", show_text, is_number=False),
+)
+_FILTERS = {
+    "count": show_count,
+    "eth": show_eth,
+    "eth_wei": show_eth_wei,
+    "percent": show_percent,
+    "decimal": show_decimal,
+    "signed": show_signed,
+    "moment": show_moment,
+}
+
+
+def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) -> str:
+    """Return the page: all text is escaped, and a policy forbids other scripts and requests."""
+    pictures = build_pictures(frames)
+    draw = render_plotly if interactive else render_svg
+    script = _read("table_sort.js")
+    summary = frames["summary"]
+    answer = summary.row(0, named=True)
+    problems = frames.get("problems", pl.DataFrame())
+    context: dict[str, Any] = {
+        "title": f"Report of {show_count(answer['validators'])} validator"
+        + ("s" if answer["validators"] != 1 else ""),
+        "answer": answer,
+        "facts": dict(frames["facts"].iter_rows()),
+        "facts_listed": [
+            (show_text(name).capitalize(), show_text(value))
+            for name, value in frames["facts"].iter_rows()
+        ],
+        "pictures": pictures,
+        "drawn": {name: draw(picture) for name, picture in pictures.items()},
+        "library": _read_plotly() if interactive else "",
+        "css": _read("report.css"),
+        "script": script,
+        "policy": _build_policy(script, interactive=interactive),
+        "left_out": {name: show_text(reason) for name, reason in left_out.items()},
+        "luck": _get_row(frames, "luck"),
+        "queue": _get_row(frames, "queue"),
+        "reconciliation": _get_row(frames, "reconciliation"),
+        "gap_count": frames["missing"].height,
+        **_list_problems(problems),
+        **_list_rows(frames, "upcoming", _UPCOMING, "upcoming", _MOST_UPCOMING),
+        **_list_rows(frames, "groups", _GROUPS, "group"),
+        **_list_rows(frames, "inputs", _INPUTS, "input"),
+        **_list_validators(frames),
+        "value": None,
+        "years": [],
+    }
+    return _load_environment().get_template("report.html.j2").render(context)
+
+
+def _get_row(frames: Frames, name: str) -> dict[str, Any] | None:
+    frame = frames.get(name)
+    return frame.row(0, named=True) if frame is not None and frame.height else None
+
+
+def _list_rows(
+    frames: Frames, name: str, columns: Sequence[Column], prefix: str, most: int | None = None
+) -> dict[str, Any]:
+    """Return the rows of a table for the template, their number, and the columns that exist."""
+    frame = frames.get(name, pl.DataFrame())
+    return {
+        name: frame.head(most).rows(named=True) if most else frame.rows(named=True),
+        f"{prefix}_count": frame.height,
+        f"{prefix}_columns": [column for column in columns if column.name in frame.columns],
+    }
+
+
+def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
+    """Return the problems to look at; late votes that are usual are only counted."""
+    if problems.is_empty():
+        return {"problems": [], "usual": {"count": 0}, "problem_columns": _PROBLEMS}
+    is_usual = pl.col("avoidable").eq_missing(other=False)
+    shown, usual = problems.filter(~is_usual), problems.filter(is_usual)
+    return {
+        "problems": shown.head(_MOST_PROBLEMS).rows(named=True),
+        "problem_count": shown.height,
+        "problem_columns": _PROBLEMS,
+        "usual": {"count": usual.height, "cost_gwei": usual["cost_gwei"].sum()},
+    }
+
+
+def _list_validators(frames: Frames) -> dict[str, Any]:
+    """Return the validators that lost most, and the columns with a value."""
+    frame = frames["validators"]
+    if "lost_gwei" in frame.columns and frame.height > _MOST_VALIDATORS:
+        frame = frame.sort(
+            "lost_gwei", "validator_index", descending=[True, False], nulls_last=True
+        )
+    known = {name for name in frame.columns if frame[name].null_count() < frame.height}
+    if "name" in known and frame["name"].drop_nulls().str.len_chars().sum() == 0:
+        known.remove("name")
+    return {
+        "validators": frame.head(_MOST_VALIDATORS).rows(named=True),
+        "validator_count": frame.height,
+        "validator_columns": [column for column in _VALIDATORS if column.name in known],
+    }
+
+
+def _build_policy(script: str, *, interactive: bool) -> str:
+    """Return the content security policy: no request, and no script but our own."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    scripts = "'unsafe-inline'" if interactive else f"'sha256-{digest}'"
+    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {scripts}"
+
+
+def _read_plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    library: str = get_plotlyjs()
+    return library
+
+
+@cache
+def _load_environment() -> Environment:
+    """Return the environment of the templates; every value is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("beaconframes.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters.update(_FILTERS)
+    return environment
+
+
+@cache
+def _read(name: str) -> str:
+    from importlib.resources import files
+
+    return (files("beaconframes.reports") / "templates" / name).read_text(encoding="utf-8").strip()

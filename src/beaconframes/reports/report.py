@@ -1,0 +1,149 @@
+"""`bf.report`: how validators did, as a page, as frames, and as a notebook."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.client.connection import get_explorer
+from beaconframes.reports.inputs import load_inputs
+from beaconframes.reports.page import render_page
+from beaconframes.reports.parts import build_frames
+
+if TYPE_CHECKING:
+    import os
+
+    import polars as pl
+
+    from beaconframes.calendar import Moment
+    from beaconframes.client import Explorer
+    from beaconframes.reports.inputs import Detail
+
+
+class Report:
+    """A report about validators; `report` makes one.
+
+    In a notebook it shows itself. Every number in it is in one of its frames.
+    """
+
+    def __init__(
+        self,
+        frames: dict[str, pl.DataFrame],
+        left_out: dict[str, str],
+        *,
+        interactive: bool = False,
+    ) -> None:
+        self.frames = frames
+        """The frames by name; ``summary`` has the answer in one row."""
+        self.left_out = left_out
+        """The parts that could not be made, each with the reason."""
+        self.interactive = interactive
+
+    def __repr__(self) -> str:
+        """Return what the report is about."""
+        row = self.frames["summary"].row(0, named=True)
+        since, until = (f"{row[name]:%Y-%m-%d}" for name in ("since", "until"))
+        return f"Report({row['validators']} validators, {since} to {until})"
+
+    def _repr_html_(self) -> str:
+        """Return the page in a frame of its own, for a notebook."""
+        page = html.escape(self.to_html(), quote=True)
+        return (
+            '<iframe sandbox="allow-scripts" style="width:100%;height:85vh;border:1px solid '
+            f'#8888;border-radius:6px" title="Validator report" srcdoc="{page}"></iframe>'
+        )
+
+    def to_html(self) -> str:
+        """Return the report as one page that needs no network."""
+        return render_page(self.frames, self.left_out, interactive=self.interactive)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report to a file, which replaces an existing one; return its path.
+
+        One HTML file with everything in it: it can be mailed, printed and read without a network.
+        """
+        return _write(path, self.to_html())
+
+    def to_json(self) -> str:
+        """Return all frames as JSON: rows with exact amounts; times in UTC, ISO 8601."""
+        frames = {name: _list_rows(frame) for name, frame in self.frames.items()}
+        return json.dumps({"frames": frames, "left_out": self.left_out}, allow_nan=False)
+
+
+def report(
+    validators: Any = None,
+    *,
+    since: Moment | None = None,
+    until: Moment | None = None,
+    groups: Any = None,
+    detail: Detail = "auto",
+    interactive: bool = False,
+    explorer: Explorer | None = None,
+) -> Report:
+    """Report how validators did: income, rates, effectiveness, problems, and what comes next.
+
+    ::
+
+        report = bf.report([1, 2, 3], since="30d")
+        report.save("report.html")
+        report.frames["problems"]
+
+    It loads what it needs from the connected explorer, node or local dataset, and computes with
+    `beaconframes.analysis`. A part whose data the source does not have is left out, and the report
+    states the reason.
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys, as for `load_validators`. Default: those of *groups*.
+    since, until
+        First and last epoch, as for `load_income_history`. Default: the last 30 days. Only final
+        epochs count.
+    groups
+        Groups to compare, such as operators or machines: ``{"A": range(10), "B": [10, 12]}``, or a
+        frame with ``validator_index`` and ``group``.
+    detail
+        ``"epochs"`` loads every epoch: income by component, late votes, times offline, sync duties,
+        and a check of the balances. ``"days"`` loads daily statistics, one request per validator.
+        Default: epochs, up to two million validator-epochs (300 validators in 30 days).
+    interactive
+        Whether charts can be zoomed. They are then in plotly, and the file is 5 MB larger.
+    explorer
+        The explorer to load from. Default: that of ``bf.connect``, ``bf.local`` or ``bf.node``.
+
+    Returns
+    -------
+    Report
+        It shows itself in a notebook. ``frames`` has every number; ``save`` writes one HTML file.
+    """
+    source = get_explorer() if explorer is None else explorer
+    inputs = load_inputs(
+        validators, since=since, until=until, groups=groups, detail=detail, explorer=source
+    )
+    frames, left_out = build_frames(inputs)
+    return Report(frames, left_out, interactive=interactive)
+
+
+def _write(path: str | os.PathLike[str], text: str) -> Path:
+    target = Path(path)
+    target.write_text(text, encoding="utf-8")
+    return target
+
+
+def _list_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {name: _to_json(value) for name, value in row.items()} for row in frame.rows(named=True)
+    ]
+
+
+def _to_json(value: Any) -> Any:
+    """Return a value for JSON: wei as text, because its digits do not fit into a number."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return str(value)

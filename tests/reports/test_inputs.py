@@ -1,0 +1,117 @@
+"""Inputs of a report: what is missing is left out, with the reason, and nothing fails."""
+
+import dataclasses
+
+import polars as pl
+import pytest
+
+from beaconframes.client import Explorer
+from beaconframes.errors import NotServed, UsageError
+from beaconframes.reports.inputs import Input, load_inputs
+from beaconframes.reports.page import render_page
+from beaconframes.reports.parts import build_frames
+from beaconframes.reports.report import report
+
+from .conftest import FIRST, LAST, MINE
+
+
+@pytest.fixture
+def client(running):
+    with Explorer(running.url, chain=running.service.chain, head=running.service.head) as explorer:
+        yield explorer
+
+
+OPTIONAL = [
+    *("income", "balances", "withdrawals", "proposals", "attestations", "blocks", "deposits"),
+    *("index", "network", "missed_rewards", "committees", "next_committees", "queue", "duties"),
+]
+
+
+@pytest.mark.parametrize(
+    "name", ["all", "income", "balances", "blocks", "index", "network", "proposals"]
+)
+def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
+    """Without a frame, the rest of the report is made, and the page states the reason."""
+    missing = OPTIONAL if name == "all" else [name]
+    items = {
+        key: Input(key, item.loader, reason="the plan has no <access>") if key in missing else item
+        for key, item in made.inputs.items.items()
+    }
+
+    frames, left_out = build_frames(dataclasses.replace(made.inputs, items=items))
+    page = render_page(frames, left_out, interactive=False)
+
+    assert "the plan has no &lt;access&gt;" in page
+    states = dict(frames["inputs"].select("input", "state").iter_rows())
+    assert "missing" == states[missing[0]]
+    if name == "blocks":
+        basis = "priority fees, relay payments not included"
+        assert basis == frames["summary"]["execution_income_basis"][0]
+    if name == "all":
+        assert {"income", "rates", "balances", "proposals", "reconciliation"} <= set(left_out)
+
+
+def test_errors_of_a_loader_are_the_reason(client, monkeypatch):
+    """A loader that the service does not have is tried once, and the report is made without it."""
+    from beaconframes.reports import inputs as module
+
+    def refuse(*_, **__):
+        raise NotServed("this service has no yield index")
+
+    refuse.__name__ = "load_yield_index"
+    monkeypatch.setattr(module.v1, "load_yield_index", refuse)
+
+    loaded = load_inputs(
+        MINE[:1], since=440, until=441, groups=None, detail="auto", explorer=client
+    )
+
+    assert loaded.get("index") is None
+    assert "this service has no yield index" == loaded.items["index"].reason
+
+
+def test_missing_rows_are_listed(client):
+    """An unknown validator is a gap of each input, and the report is about the others."""
+    made = report([3, 99_999], since=440, until=442, explorer=client)
+
+    rows = made.frames["inputs"].filter(pl.col("input") == "validators")
+    assert ("incomplete", 1, 1) == rows.select("state", "rows", "gaps").row(0)
+    assert [3] == made.frames["validators"]["validator_index"].to_list()
+    assert "unknown" in made.frames["missing"]["reason"].str.join().item()
+
+
+def test_daily_statistics_make_a_report(client, no_charts, tables, made):
+    """With daily statistics, income is the change of the balances of the whole days."""
+    daily = report(MINE, since=225, until=449, detail="days", explorer=client)
+
+    stats = tables["validator_stats"].filter(pl.col("day") == 1)
+    change = stats["end_balance_gwei"].sum() - stats["start_balance_gwei"].sum()
+    moved = stats["withdrawals_amount_gwei"].sum() - stats["deposits_amount_gwei"].sum()
+    answer = daily.frames["summary"].row(0, named=True)
+    assert change + moved == answer["consensus_income_gwei"]
+    votes = 225 * len(MINE)
+    assert 1 - stats["missed_attestations"].sum() / votes == pytest.approx(answer["included_rate"])
+    stake = stats["start_effective_balance_gwei"].sum()
+    assert float(answer["net_income_wei"]) / 1e9 * 365 / stake == pytest.approx(
+        answer["apr_on_effective"]
+    )
+    assert daily.left_out.keys() == {"reconciliation", "groups"}
+    assert "Balances are not checked" in daily.to_html()
+    lost = daily.frames["proposals"].filter(pl.col("status") != "proposed").height
+    assert stats.select(pl.sum("missed_blocks", "orphaned_blocks")).sum_horizontal().item() == lost
+    assert (FIRST, LAST) == (made.inputs.first, made.inputs.last)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "no validators are given"),
+        ({"validators": [99_999]}, "the validators cannot be loaded"),
+        ({"groups": {"A": [1], "B": [1, 2]}}, "validator 1 is in several groups"),
+        ({"groups": {"A": "one"}}, "group 'A' is 'one'"),
+        ({"groups": 7}, "groups is int"),
+        ({"validators": [1], "detail": "slots"}, "detail='slots' is not valid"),
+    ],
+)
+def test_invalid_arguments(client, arguments, message):
+    with pytest.raises(UsageError, match=message):
+        report(**arguments, since=440, until=441, explorer=client)

@@ -1,0 +1,193 @@
+"""Each number of a report equals a polars query, written by hand, on the tables of the chain."""
+
+import polars as pl
+import pytest
+
+from beaconframes.calendar import MAINNET
+
+from .conftest import FIRST, LAST, MINE
+
+REWARDS = [
+    "attestation_head_reward_gwei",
+    "attestation_source_reward_gwei",
+    "attestation_target_reward_gwei",
+    "proposer_attestation_inclusion_reward_gwei",
+    "proposer_slashing_inclusion_reward_gwei",
+    "proposer_sync_inclusion_reward_gwei",
+    "sync_committee_reward_gwei",
+    "slashing_reward_gwei",
+]
+PENALTIES = [
+    "attestation_source_penalty_gwei",
+    "attestation_target_penalty_gwei",
+    "finality_delay_penalty_gwei",
+    "sync_committee_penalty_gwei",
+    "slashing_penalty_gwei",
+]
+NET = pl.sum_horizontal(REWARDS) - pl.sum_horizontal(PENALTIES)
+
+
+@pytest.fixture
+def answer(made):
+    return made.report.frames["summary"].row(0, named=True)
+
+
+def test_every_part_is_made(made):
+    assert {} == made.report.left_out
+    assert {"complete"} == set(made.report.frames["inputs"]["state"])
+    assert 0 == made.report.frames["missing"].height
+
+
+def test_the_range_and_the_validators(answer, made):
+    assert (6, 6, FIRST, LAST) == tuple(
+        answer[name] for name in ("validators", "active", "first_epoch", "last_epoch")
+    )
+    assert made.inputs.chain.time_of("epoch", FIRST) == answer["since"]
+    assert made.inputs.chain.time_of("epoch", LAST + 1) == answer["until"]
+
+
+def test_net_income(answer, tables):
+    """Consensus income is rewards less penalties; execution income is what proposers received."""
+    consensus = tables["income_history"].select(NET.sum()).item()
+    blocks = tables["execution_blocks"]
+    received = int(blocks["producer_reward_wei"].sum())
+    relays = blocks.filter(pl.col("relay_tag").is_not_null())["producer_reward_wei"].sum()
+
+    assert consensus == answer["consensus_income_gwei"]
+    assert received == answer["execution_income_wei"]
+    assert consensus * 10**9 + received == answer["net_income_wei"]
+    assert relays == answer["relay_payments_wei"]
+    assert "received by the proposer" == answer["execution_income_basis"]
+    assert received > 0
+
+
+def test_income_by_day(made, tables):
+    """Each day has the epochs that begin in it, and the days have all of the income."""
+    days = (
+        tables["income_history"]
+        .group_by(pl.col("time").dt.date().alias("date"))
+        .agg(consensus_income_gwei=NET.sum(), attested=pl.sum(*REWARDS[:1]))
+        .sort("date")
+    )
+
+    frame = made.report.frames["income"]
+
+    assert days["date"].to_list() == frame["date"].to_list()
+    assert days["consensus_income_gwei"].to_list() == frame["consensus_income_gwei"].to_list()
+    assert frame["net_income_wei"].sum() == made.report.frames["days"]["net_income_wei"].sum()
+
+
+def test_yearly_rates(answer, tables):
+    """Income over the stake of each epoch, times the epochs of a year."""
+    epochs = tables["income_history"].join(
+        tables["balance_history"], on=["validator_index", "epoch"]
+    )
+    income = answer["net_income_wei"]
+    stake = epochs["effective_balance_gwei"].sum()
+
+    assert float(income) / 1e9 * 365 * 225 / stake == pytest.approx(answer["apr_on_effective"])
+    rows = len(MINE) * (LAST - FIRST + 1)
+    assert float(income) / 1e9 * 365 * 225 / (32e9 * rows) == pytest.approx(answer["apr_on_32_eth"])
+
+
+def test_effectiveness(answer, made, tables):
+    """The shares of source, target and head votes that were rewarded, by 14, 26 and 14 of 54."""
+    shares = tables["income_history"].select(
+        (pl.col(f"attestation_{vote}_reward_gwei") > 0).mean()
+        for vote in ("source", "target", "head")
+    )
+    source, target, head = shares.row(0)
+
+    assert (14 * source + 26 * target + 14 * head) / 54 == pytest.approx(answer["effectiveness"])
+    network = made.report.frames["network"]
+    assert answer["effectiveness"] == network.filter(pl.col("measure") == "effectiveness")["own"][0]
+    assert 0.9 < answer["network_effectiveness"] < 1
+
+
+def test_losses(answer, made, tables):
+    """Votes lost what V2 states as missed rewards, plus penalties; all losses add up."""
+    problems = made.report.frames["problems"]
+    kinds = dict(problems.group_by("kind").agg(pl.sum("cost_gwei")).iter_rows())
+    votes = sum(kinds.get(kind, 0) for kind in ("offline", "missed votes", "late votes"))
+    exact = sum(tables["missed_reward_events"].select(pl.sum("^.*_missed_gwei$")).row(0))
+    exact += tables["income_history"].select(pl.sum(*PENALTIES[:2])).sum_horizontal().item()
+
+    # Six validators show the reward of a full vote of almost every epoch.
+    assert exact == pytest.approx(votes, rel=0.01)
+    penalties = tables["income_history"]["sync_committee_penalty_gwei"].sum()
+    assert 2 * penalties == kinds.get("sync committee", 0)
+    parts = [answer[f"{part}_gwei"] for part in ("avoidable", "unavoidable", "unknown")]
+    assert problems["cost_gwei"].sum() == answer["lost_gwei"] == sum(parts)
+    assert problems["cost_gwei"].to_list() == problems["cost_gwei"].sort(descending=True).to_list()
+
+
+def test_balances(made, tables):
+    """The balances of the last epoch of each day."""
+    last = tables["balance_history"].with_columns(date=pl.col("time").dt.date())
+    last = last.filter(pl.col("epoch") == pl.col("epoch").max().over("date"))
+
+    frame = made.report.frames["balances"]
+
+    sums = last.group_by("date").agg(pl.sum("balance_gwei")).sort("date")
+    assert sums["balance_gwei"].to_list() == frame["balance_gwei"].to_list()
+
+
+def test_proposals_and_luck(made, tables):
+    """Proposals with their rewards; expected is the share of the stake, slot by slot."""
+    frame, blocks = made.report.frames["proposals"], tables["blocks"].sort("slot")
+
+    assert blocks["slot"].unique().to_list() == frame["slot"].to_list()
+    paid = dict(tables["execution_blocks"].select("slot", "producer_reward_wei").iter_rows())
+    proposed = frame.filter(pl.col("status") == "proposed")
+    assert [paid[slot] for slot in proposed["slot"]] == proposed["reward_wei"].to_list()
+
+    luck = made.report.frames["luck"].row(0, named=True)
+    day = tables["yield_index"].filter(pl.col("day") == 1).row(0, named=True)
+    own = tables["balance_history"].filter(pl.col("epoch") <= LAST)["effective_balance_gwei"].sum()
+    expected = 32 * own / (int(day["effective_balances_sum_wei"]) // 10**9)
+    assert expected == pytest.approx(luck["expected"])
+    assert blocks["slot"].n_unique() == luck["drawn"]
+
+
+def test_withdrawals(made, tables):
+    sums = (
+        tables["validator_withdrawals"]
+        .group_by(date=pl.col("time").dt.date())
+        .agg(pl.sum("amount_gwei"))
+        .sort("date")
+    )
+    frame = made.report.frames["withdrawals"]
+    assert sums.rows() == frame.select("date", "withdrawals_gwei").rows()
+
+
+def test_validators(made, tables):
+    """Each validator has its own sums, and its group."""
+    frame = made.report.frames["validators"]
+    income = tables["income_history"].group_by("validator_index").agg(net=NET.sum())
+
+    assert MINE == frame["validator_index"].to_list()
+    assert ["A"] * 3 + ["B"] * 3 == frame["group"].to_list()
+    assert income.sort("validator_index")["net"].to_list() == (
+        frame["consensus_income_gwei"].to_list()
+    )
+    assert frame["lost_gwei"].sum() == made.report.frames["problems"]["cost_gwei"].sum()
+
+
+def test_groups(made):
+    """The value of a group is the mean of its validators."""
+    frame = made.report.frames["groups"].filter(pl.col("measure") == "apr_on_effective")
+    validators = made.report.frames["validators"]
+    means = validators.group_by("group").agg(pl.mean("apr_on_effective")).sort("group")
+    assert means["apr_on_effective"].to_list() == pytest.approx(frame["value"].to_list())
+
+
+def test_trust(made):
+    """All changes of balance reconcile, and the facts name the source."""
+    row = made.report.frames["reconciliation"].row(0, named=True)
+    assert row["changes"] == row["explained"] > 0
+    facts = dict(made.report.frames["facts"].iter_rows())
+    assert ("yes", str(FIRST), str(LAST)) == tuple(
+        facts[name] for name in ("simulated", "first epoch", "last epoch")
+    )
+    assert str(made.report.frames["inputs"]["requests"].sum()) == facts["requests"]
+    assert MAINNET.epochs_per_day == 225

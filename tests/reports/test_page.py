@@ -1,0 +1,157 @@
+"""The page of a report: one file, without requests, in which text of the chain cannot run."""
+
+import json
+import re
+from decimal import Decimal
+from html.parser import HTMLParser
+
+import polars as pl
+import pytest
+
+from beaconframes.reports.page import render_page, show_eth, show_eth_wei
+from beaconframes.reports.report import Report
+
+from ..support.untrusted_texts import GRAFFITI, NAMES
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page with their attributes, without texts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, tuple(attrs)))
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.fixture(scope="module")
+def page(made):
+    return made.report.to_html()
+
+
+def test_the_page_is_one_file_without_requests(page):
+    """No element loads anything, and a policy forbids it."""
+    elements = Elements(page)
+    names = {name for _, attributes in elements.found for name, _ in attributes}
+    assert not {"src", "srcset", "action", "onclick", "onload"} & names
+    links = [
+        value for _, attributes in elements.found for name, value in attributes if "href" in name
+    ]
+    assert all(link.startswith(("#", "data:image/png")) for link in links)
+    assert "http://" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", page).replace(
+        "http://127.0.0.1", ""
+    )
+    metas = [dict(attributes) for tag, attributes in elements.found if tag == "meta"]
+    (policy,) = (m["content"] for m in metas if m.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert "script-src 'sha256-" in policy
+    assert len(page) < 300_000
+
+
+def test_the_numbers_of_the_answer_are_in_the_page(made, page):
+    """The cards show the summary: amounts in ETH, rounded exactly."""
+    text = Elements(page).text
+    answer = made.report.frames["summary"].row(0, named=True)
+    for shown in (
+        show_eth_wei(answer["net_income_wei"]),
+        show_eth(answer["consensus_income_gwei"]),
+        show_eth(answer["lost_gwei"]),
+        f"{100 * answer['apr_on_effective']:.2f} %",
+        f"{100 * answer['network_effectiveness']:.2f} %",
+    ):
+        assert shown in text
+    assert "Simulated data" in text
+    assert "Balances reconcile" in text
+
+
+def test_every_chart_has_an_alternative_text(page):
+    figures = [dict(a) for tag, a in Elements(page).found if tag == "figure"]
+    assert len(figures) == 8
+    assert all(figure["role"] == "img" and len(figure["aria-label"]) > 20 for figure in figures)
+    identifiers = re.findall(r' id="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_amounts_are_rounded_exactly():
+    """Half a step is rounded up, tiny amounts are not 0, and no float loses a digit."""
+    assert "1.00001" == show_eth(1_000_005_000)
+    assert "\u22120.50000" == show_eth(-500_000_000)
+    assert "<0.00001" == show_eth(4_999)
+    assert "0.00000" == show_eth(0)
+    assert "unknown" == show_eth(None)
+    assert "90,071,992,547.40993" == show_eth_wei(Decimal(90_071_992_547_409_930_000_000_000_001))
+
+
+def hostile(frame, column, texts):
+    """Repeat the rows of a frame until each text is in one of them."""
+    rows = pl.concat([frame] * (len(texts) // frame.height + 1)).head(len(texts))
+    return rows.with_columns(pl.Series(column, texts))
+
+
+def test_text_of_the_chain_cannot_run(made, no_charts):
+    """75 texts as names, groups, reasons and facts add no element and no attribute."""
+    texts = [*GRAFFITI, *NAMES]
+    assert 75 == len(texts)
+
+    def render(values):
+        frames = dict(made.report.frames)
+        frames["validators"] = hostile(frames["validators"], "name", values)
+        frames["groups"] = hostile(frames["groups"], "group", values)
+        frames["inputs"] = hostile(frames["inputs"], "reason", values)
+        frames["problems"] = hostile(frames["problems"], "detail", values)
+        frames["upcoming"] = hostile(frames["upcoming"], "kind", values)
+        frames["facts"] = pl.concat(
+            [frames["facts"], pl.DataFrame({"fact": values, "value": values})]
+        )
+        left_out = dict.fromkeys(("proposals", "sync"), values[0])
+        return Elements(render_page(frames, left_out, interactive=False))
+
+    plain, found = render([f"text {number}" for number in range(75)]), render(texts)
+
+    assert plain.found == found.found
+    assert "<script>alert(1)</script>" in found.text
+    assert "\u202e" not in found.text
+    assert "\x1b" not in found.text
+
+
+def test_json_is_exact(made):
+    """The rows of all frames, with wei as text and times in UTC."""
+    document = json.loads(made.report.to_json())
+
+    frames = made.report.frames
+    assert set(frames) == set(document["frames"])
+    (summary,) = document["frames"]["summary"]
+    assert frames["summary"]["net_income_wei"][0] == Decimal(summary["net_income_wei"])
+    assert frames["summary"]["since"][0].isoformat() == summary["since"]
+
+
+def test_a_report_is_saved_and_shows_itself(made, no_charts, tmp_path):
+    """In a notebook, the page is in a sandbox, from which it cannot reach the notebook."""
+    path = made.report.save(tmp_path / "report.html")
+    page = made.report.to_html()
+
+    assert page == path.read_text(encoding="utf-8")
+    shown = Elements(made.report._repr_html_()).found
+    assert ["iframe"] == [tag for tag, _ in shown]
+    assert "allow-scripts" == dict(shown[0][1])["sandbox"]
+    assert page == dict(shown[0][1])["srcdoc"]
+    since = made.report.frames["summary"]["since"][0]
+    assert repr(made.report).startswith(f"Report(6 validators, {since:%Y-%m-%d} to ")
+
+
+@pytest.mark.more
+def test_an_interactive_report_has_plotly_in_it(made):
+    """Its charts are in plotly, which is in the file; small multiples and the rest stay."""
+    report = Report(made.report.frames, {}, interactive=True)
+
+    page = report.to_html()
+
+    assert "chart-income" in page
+    assert "Plotly.newPlot" in page
+    assert len(page) > 3_000_000
