@@ -430,7 +430,7 @@ class TestPandas:
             to_eth(frame)
 
     def test_to_pandas_loses_nothing(self):
-        """Nullable integers, wei, times and text arrive as Arrow types with every digit."""
+        """Nullable integers, wei and text arrive as Arrow types, and times as those of pandas."""
         frame = pl.DataFrame(
             {
                 "n": pl.Series([ODD, None]),
@@ -447,7 +447,7 @@ class TestPandas:
             "n": "int64[pyarrow]",
             "x_wei": "decimal128(28, 0)[pyarrow]",
             "sum_wei": "decimal128(38, 0)[pyarrow]",
-            "time": "timestamp[us, tz=UTC][pyarrow]",
+            "time": "datetime64[us, UTC]",
             "s": "large_string[pyarrow]",
             "f": "double[pyarrow]",
         }

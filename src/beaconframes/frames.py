@@ -11,6 +11,7 @@ from narwhals.exceptions import DuplicateError
 
 from beaconframes.errors import UsageError
 from beaconframes.text import visible
+from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -152,7 +153,7 @@ def return_like(result: pl.DataFrame, like: IntoFrameT) -> IntoFrameT:
     if isinstance(kind, nw.LazyFrame):
         native = result.lazy()
     elif kind.implementation.is_pandas():
-        native = result.to_pandas(use_pyarrow_extension_array=True)
+        native = to_pandas(result)
     elif kind.implementation.is_pyarrow():
         native = result.to_arrow()
     return cast("IntoFrameT", native)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
 from beaconframes.errors import UsageError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Frame = TypeVar("Frame")
+DtypeBackend: TypeAlias = Literal["pyarrow", "numpy_nullable"]
 
 _TOKEN_COLUMNS = ("balance", "decimals")
 
@@ -36,7 +37,7 @@ def to_eth(frame: Frame, *, exact: bool = False) -> Frame:
     a float ``_eth`` column is a ``UsageError``, and so is a frame without any amount.
 
     Takes a polars frame, eager or lazy, a pandas frame, or a Series whose name ends in a unit, and
-    returns the same kind; pandas results are Arrow-backed.
+    returns the same kind; pandas results are as `to_pandas` returns them.
     """
     converted: Frame = _convert_frame(frame, "eth", exact=exact)
     return converted
@@ -125,21 +126,45 @@ def _check_tokens(texts: pl.Series, invalid: pl.Series, scale: int) -> None:
 
 
 @overload
-def to_pandas(frame: pl.Series | pd.Series[Any]) -> pd.Series[Any]: ...
+def to_pandas(
+    frame: pl.Series | pd.Series[Any], *, dtype_backend: DtypeBackend | None = None
+) -> pd.Series[Any]: ...
 @overload
-def to_pandas(frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame) -> pd.DataFrame: ...
-def to_pandas(frame: Any) -> Any:
-    """Return the frame as an Arrow-backed pandas frame; a pandas frame is returned unchanged.
+def to_pandas(
+    frame: pl.DataFrame | pl.LazyFrame | pd.DataFrame, *, dtype_backend: DtypeBackend | None = None
+) -> pd.DataFrame: ...
+def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
+    """Return the frame as a pandas frame, without the loss of a digit or a null.
 
-    No digit and no null is lost: integers stay integers beside nulls, wei stay decimals, times stay
-    UTC. A lazy frame is collected.
+    Times are ``datetime64[us, UTC]``, as pandas itself reads them, so ``merge_asof``, ``resample``
+    and ``.loc["2026-10-01"]`` work. Everything else has the types of *dtype_backend*. A lazy frame
+    is collected. A pandas frame is returned unchanged, unless *dtype_backend* is given.
+
+    Parameters
+    ----------
+    frame
+        A frame or Series of polars or pandas.
+    dtype_backend
+        As in ``pandas.read_parquet``. ``"pyarrow"``, the default: integers, decimals, dates and
+        text are Arrow-backed, which is compact and fast. ``"numpy_nullable"``: integers are
+        ``Int64``, and amounts in wei are ``decimal.Decimal`` objects, which also have what Arrow
+        does not offer, such as ``cumsum``, but are slow. Both keep every digit.
     """
     import polars as pl
 
+    if dtype_backend not in (None, "pyarrow", "numpy_nullable"):
+        raise UsageError(
+            f"dtype_backend={dtype_backend!r} is not valid",
+            hint='Choose one of "pyarrow", "numpy_nullable".',
+        )
     if _is_pandas(frame):
-        return frame
+        if dtype_backend is None:
+            return frame
+        converted = to_pandas(pl.from_pandas(frame), dtype_backend=dtype_backend)
+        converted.attrs.update(frame.attrs)
+        return converted.set_axis(frame.index, axis=0)
     if isinstance(frame, pl.Series):
-        return to_pandas(frame.to_frame()).iloc[:, 0]
+        return to_pandas(frame.to_frame(), dtype_backend=dtype_backend).iloc[:, 0]
     attributes = getattr(frame, "attrs", {})
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
@@ -147,9 +172,34 @@ def to_pandas(frame: Any) -> Any:
         raise _build_type_error(frame)
     # Arrow has no integers of 128 bits.
     portable = frame.with_columns(pl.col(pl.Int128, pl.UInt128).cast(pl.Decimal(38, 0)))
-    result = portable.to_pandas(use_pyarrow_extension_array=True)
+    is_nullable = dtype_backend == "numpy_nullable"
+    map_type = _find_nullable_type if is_nullable else _find_arrow_type
+    result = portable.to_arrow().to_pandas(types_mapper=map_type)
     result.attrs.update(attributes)
     return result
+
+
+def _find_arrow_type(arrow_type: Any) -> Any:
+    """Return the pandas type of an Arrow type; None for the type that pandas chooses."""
+    import pandas as pd
+    import pyarrow as pa
+
+    return None if pa.types.is_timestamp(arrow_type) else pd.ArrowDtype(arrow_type)
+
+
+def _find_nullable_type(arrow_type: Any) -> Any:
+    """Return the nullable pandas type of an Arrow type; None for the type that pandas chooses."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if pa.types.is_integer(arrow_type):
+        prefix = "UInt" if pa.types.is_unsigned_integer(arrow_type) else "Int"
+        return pd.api.types.pandas_dtype(f"{prefix}{arrow_type.bit_width}")
+    if pa.types.is_floating(arrow_type):
+        return pd.Float64Dtype() if arrow_type.bit_width == 64 else pd.Float32Dtype()
+    if pa.types.is_boolean(arrow_type):
+        return pd.BooleanDtype()
+    return pd.StringDtype() if pa.types.is_large_string(arrow_type) else None
 
 
 def _convert_frame(frame: Any, unit: str, *, exact: bool) -> Any:
