@@ -136,17 +136,18 @@ def to_pandas(
 def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
     """Return the frame as a pandas frame, without the loss of a digit or a null.
 
-    Times are ``datetime64[us, UTC]``, as pandas itself reads them, so ``merge_asof``, ``resample``
-    and ``.loc["2026-10-01"]`` work. Everything else has the types of *dtype_backend*. A lazy frame
-    is collected. A pandas frame is returned unchanged, unless *dtype_backend* is given.
+    Times are ``datetime64[us, UTC]`` and days ``datetime64[us]``, as pandas itself reads them, so
+    ``merge_asof``, ``resample`` and ``.loc["2026-10-01"]`` work. Everything else has the types of
+    *dtype_backend*. A lazy frame is collected. A pandas frame is returned unchanged, unless
+    *dtype_backend* is given.
 
     Parameters
     ----------
     frame
         A frame or Series of polars or pandas.
     dtype_backend
-        As in ``pandas.read_parquet``. ``"pyarrow"``, the default: integers, decimals, dates and
-        text are Arrow-backed, which is compact and fast. ``"numpy_nullable"``: integers are
+        As in ``pandas.read_parquet``. ``"pyarrow"``, the default: integers, decimals and text
+        are Arrow-backed, which is compact and fast. ``"numpy_nullable"``: integers are
         ``Int64``, and amounts in wei are ``decimal.Decimal`` objects, which also have what Arrow
         does not offer, such as ``cumsum``, but are slow. Both keep every digit.
     """
@@ -170,8 +171,11 @@ def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
         frame = frame.collect()
     if not isinstance(frame, pl.DataFrame):
         raise _build_type_error(frame)
-    # Arrow has no integers of 128 bits.
-    portable = frame.with_columns(pl.col(pl.Int128, pl.UInt128).cast(pl.Decimal(38, 0)))
+    portable = frame.with_columns(
+        # Arrow has no integers of 128 bits, and pandas has no type for days.
+        pl.col(pl.Int128, pl.UInt128).cast(pl.Decimal(38, 0)),
+        pl.col(pl.Date).cast(pl.Datetime("us")),
+    )
     is_nullable = dtype_backend == "numpy_nullable"
     map_type = _find_nullable_type if is_nullable else _find_arrow_type
     result = portable.to_arrow().to_pandas(types_mapper=map_type)
@@ -182,7 +186,7 @@ def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
 def _find_arrow_type(arrow_type: Any) -> Any:
     """Return the pandas type of an Arrow type; None for the type that pandas chooses."""
     import pandas as pd
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
 
     return None if pa.types.is_timestamp(arrow_type) else pd.ArrowDtype(arrow_type)
 
@@ -313,7 +317,7 @@ def _convert_to_wei(column: pl.Series, places: int) -> pl.Series:
 def _read_pandas_column(column: pd.Series[Any]) -> pl.Series:
     """Convert a pandas column of amounts, of any type, to polars."""
     import polars as pl
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
 
     name = str(column.name)
     # Without any value, the type of a pandas column is arbitrary.

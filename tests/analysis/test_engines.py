@@ -147,7 +147,7 @@ SLOW_IN_DASK = {
     "own_yield",
     "performance",
 }
-IN_MEMORY = {"pandas-numpy": "apr", "pandas-arrow": "ledger"}
+IN_MEMORY = {"pandas-numpy": "apr", "pandas-arrow": "ledger", "pandas-nullable": "income of all"}
 
 
 def choose_marks(case, kind):
@@ -162,6 +162,7 @@ def choose_marks(case, kind):
         "dask": case in DASK,
         "pandas-numpy": IN_MEMORY["pandas-numpy"] == case,
         "pandas-arrow": IN_MEMORY["pandas-arrow"] == case,
+        "pandas-nullable": IN_MEMORY["pandas-nullable"] == case,
     }
     return [] if default[kind] else [pytest.mark.more]
 

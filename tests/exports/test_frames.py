@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import duckdb
 import numpy as np
@@ -97,6 +97,16 @@ def test_pandas_times_keep_nanoseconds(tmp_path):
     found = pl.read_parquet(tmp_path / "out.parquet")
     assert [pl.Datetime("us", "UTC"), pl.Datetime("ns", "UTC")] == found.dtypes
     assert frame["fine"][0].value == found["fine"].to_physical()[0]
+
+
+def test_days_of_pandas_are_exported_as_days(tmp_path):
+    """Step 12, 7: pandas has no type for days; other times without a zone stay times."""
+    days = pl.DataFrame({"date": [date(2026, 10, 1), None], "n": [1, 2]})
+    times = pl.DataFrame({"at": [datetime(2026, 10, 1), datetime(2026, 10, 1, 1)]})  # noqa: DTZ001
+    bf.export(bf.to_pandas(days), tmp_path / "days.csv")
+    bf.export(bf.to_pandas(times), tmp_path / "times.parquet")
+    assert "2026-10-01,1" in (tmp_path / "days.csv").read_text().replace('"', "")
+    assert times.equals(pl.read_parquet(tmp_path / "times.parquet"))
 
 
 def test_named_pandas_index_is_exported():

@@ -9,6 +9,7 @@ import math
 import shutil
 
 import duckdb
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -65,6 +66,7 @@ KINDS = {
     "polars-lazy": pl.DataFrame.lazy,
     "pandas-numpy": pl.DataFrame.to_pandas,
     "pandas-arrow": to_pandas,
+    "pandas-nullable": functools.partial(to_pandas, dtype_backend="numpy_nullable"),
     "duckdb": in_duckdb,
     "dask": in_dask,
 }
@@ -75,7 +77,7 @@ each_engine = pytest.mark.parametrize(
         # These move into polars, as frames in polars do.
         *(
             pytest.param(kind, marks=pytest.mark.more)
-            for kind in ("polars-lazy", "pandas-numpy", "pandas-arrow")
+            for kind in ("polars-lazy", "pandas-numpy", "pandas-arrow", "pandas-nullable")
         ),
         # A Spark session takes half a minute to start, and each of its queries seconds.
         pytest.param("pyspark", marks=pytest.mark.long),
@@ -97,6 +99,11 @@ def assert_equal(expected, result, *, like=None):
         assert isinstance(result, type(like))
     found = to_polars(result)
     assert expected.columns == found.columns
+    if isinstance(result, pd.DataFrame):
+        # pandas has no type for days: they are midnights, and no other times are without a zone.
+        days = [name for name, dtype in expected.schema.items() if dtype == pl.Date]
+        assert all(str(result[name].dtype) == "datetime64[us]" for name in days)
+        found = found.with_columns(pl.col(days).cast(pl.Date))
     assert dict(expected.schema) == dict(found.schema)
     if "dask" in type(result).__module__:
         keys = [name for name, dtype in expected.schema.items() if not dtype.is_float()]

@@ -92,10 +92,21 @@ def create_frame_source(frame: Any, name: str | None) -> Source:
                 f"a {type(frame).__name__} cannot be exported",
                 hint="Give a frame, a loader and its arguments, a Dataset or bf.store()",
             ) from None
-        frame = restore_loader_types(frame, name)
+        frame = restore_loader_types(restore_days(frame), name)
     rows: pl.DataFrame = frame
     table = describe_rows(rows.schema, name)
     return Source(table, lambda: iter(rows.iter_slices(BATCH_ROWS)), detect_chain(rows.lazy()))
+
+
+def restore_days(rows: pl.DataFrame) -> pl.DataFrame:
+    """Convert times without a zone to days where all are midnights: pandas has no type for days."""
+    times = rows.select(pl.selectors.datetime(time_zone=None))
+    days = [
+        name
+        for name, column in zip(times.columns, times, strict=True)
+        if column.count() and (column == column.dt.truncate("1d")).all()
+    ]
+    return rows.with_columns(pl.col(days).cast(pl.Date))
 
 
 def include_index(frame: Any) -> Any:
