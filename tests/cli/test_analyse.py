@@ -45,8 +45,8 @@ def files(tmp_path):
 def test_every_function_has_a_command_with_its_arguments():
     """Each argument is a frame, an option, or the chain of the explorer."""
     functions = {name for name in analysis.__all__ if callable(getattr(analysis, name))}
-    # It compares rows of another analysis, and takes a mapping.
-    functions.remove("compare_groups")
+    # They take rows of another analysis.
+    functions -= {"compare_groups", "daily_rates"}
     assert functions == {name.replace("-", "_") for name in analyse.ANALYSES}
     for name, described in analyse.ANALYSES.items():
         command = analyse.build_command(name)
@@ -133,6 +133,7 @@ def test_loaded_balances_reconcile_with_loaded_income(run, chain):
     assert {0} == {row["unexplained_gwei"] for row in rows}
 
 
+@pytest.mark.more
 def test_missing_rows_have_their_exit_code(run, chain):
     """The other rows are analysed, and printed; validators of a file are those to load."""
     ended = run(
@@ -148,6 +149,7 @@ def test_missing_rows_have_their_exit_code(run, chain):
     ]
 
 
+@pytest.mark.more
 def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
     """A second frame is loaded for the rows of the first."""
     rows = chain.scan("income_history").filter(

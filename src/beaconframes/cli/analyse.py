@@ -100,6 +100,7 @@ ANALYSES = {
     ),
     "daily-income": Analysis(STATS, PRODUCED),
     "daily-losses": Analysis(STATS, {}),
+    "daily-votes": Analysis(STATS | VALIDATORS, {}),
     "completeness": Analysis({"frame": "income-history"} | VALIDATORS, {}),
     "attestation-effectiveness": Analysis({"attestations": "attestations"}, SLOTS),
     "attestation-faults": Analysis({"attestations": "attestations"}, SLOTS),
