@@ -399,7 +399,7 @@ def render_svg(picture: Picture) -> str:
     with style(), mpl.rc_context(options):
         figure = Figure(figsize=(_WIDTH, picture.height), layout="constrained")
         for axes, chart, label in _iterate_axes(figure, picture):
-            canvas.draw_chart(chart, axes, {})
+            canvas.draw_chart(chart, {}, caption="", ax=axes)
             if label is not None:
                 _reduce(axes, label)
         file = io.StringIO()
