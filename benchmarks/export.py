@@ -10,7 +10,8 @@ read the same rows from a dataset, which polars can read itself.
 
 The sink writes the same columns to the same folders, with the same codec, level, statistics and row
 groups. It does less than the export: it does not sort rows, compute checksums, sync files to disk
-or write a manifest.
+or write a manifest. A day of 2,000 validators has more rows than a file, so that the
+export also cuts it.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
-VALIDATORS = 1_000
-EPOCHS_AT_ONCE = 250
+VALIDATORS = 2_000
+EPOCHS_AT_ONCE = 125
 PAGE = 10_000
 ROUNDS = 7
 

@@ -146,10 +146,11 @@ def test_same_rows_make_the_same_bytes(tmp_path, monkeypatch):
         assert expected == files(tmp_path / other), other
 
 
-@pytest.mark.parametrize("most", [200, 1_000_000])
-def test_late_rows_are_added_to_their_day(tmp_path, monkeypatch, most):
+@pytest.mark.parametrize(("most", "limit"), [(200, 0), (200, 2**27), (1_000_000, 0)])
+def test_late_rows_are_added_to_their_day(tmp_path, monkeypatch, most, limit):
     """Rows beyond the memory limit, and rows of earlier days, do not change a byte."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
+    monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", limit)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     rows = income()
     late = pl.concat([rows.sort("epoch"), income(0, 449, validators=4).tail(450).head(3)])
@@ -207,14 +208,19 @@ def test_sort_rows_sorts_as_polars(data):
 
 @pytest.mark.parametrize("by", ["day", "validators", pytest.param(None, marks=pytest.mark.more)])
 def test_large_epoch_is_split_by_validators(tmp_path, monkeypatch, by):
-    """No file exceeds the row limit, and the files stay in order."""
+    """No file exceeds the row limit, and the files stay in order.
+
+    F3: runs on disk and rows in memory make the same files.
+    """
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 20)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 20)
     monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 37)
     rows = income(0, 3, validators=50)
-    for number, frame in enumerate((rows, rows.sample(fraction=1, shuffle=True, seed=3))):
+    shuffled = rows.sample(fraction=1, shuffle=True, seed=3)
+    for number, (frame, limit) in enumerate([(rows, 0), (shuffled, 0), (rows, 2**27)]):
+        monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", limit)
         bf.export(iter(frame.iter_slices(37)), tmp_path / str(number), by=by)
-    assert files(tmp_path / "0") == files(tmp_path / "1")
+    assert files(tmp_path / "0") == files(tmp_path / "1") == files(tmp_path / "2")
     paths = sorted((tmp_path / "0/income_history").rglob("*.parquet"))
     found = [pl.read_parquet(path, hive_partitioning=False) for path in paths]
     assert max(part.height for part in found) <= 20

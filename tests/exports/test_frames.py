@@ -176,6 +176,7 @@ def test_invalid_epochs_have_no_chain(tmp_path, epoch):
 def test_rows_with_equal_keys_have_one_order(tmp_path, monkeypatch, most):
     """Rows that differ outside of the key make the same bytes in any order, also with runs."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
+    monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", 0)
     monkeypatch.setattr("beaconframes.dataset.segments.ROWS", most)
     monkeypatch.setattr("beaconframes.exports.sources.COMBINED_ROWS", 40)
     rows = income(0, 99)

@@ -294,6 +294,7 @@ def test_duplicate_row_does_not_replace_another(tmp_path, first, then):
 def test_shuffled_rows_add_nothing(tmp_path, monkeypatch, most, more):
     """Also if a day is started, left and continued, or has more rows than before."""
     monkeypatch.setattr(sorter, "ROWS", most)
+    monkeypatch.setattr(sorter, "SPILL_BYTES", 0)
     monkeypatch.setattr(sources, "COMBINED_ROWS", 1000)
 
     def page(day, first, rows=5_000):

@@ -1,9 +1,9 @@
 """External sorting: rows in any order become the sorted files of each partition, in bounded memory.
 
 A partition waits in memory until it is complete. If rows arrive in the order of partitions, it is
-complete when the next one starts. Rows that arrive out of order, or that exceed the memory limit,
-are written to disk as sorted runs and merged at the end. Both ways make the same files: a partition
-is split into files by its content, not by the order of arrival.
+complete when the next one starts. Rows that exceed the memory limit, also out of order, are written
+to disk as sorted runs and merged at the end. Both ways make the same files: a partition is split
+into files by its content, not by the order of arrival.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from beaconframes.exports.partitions import Partitioning
 
 RUN_ROW_GROUP = 16_384
+
+SPILL_BYTES = 128 * 2**20
+"""Bytes of buffered rows from which they are written to disk as a run, if they fill a file."""
 
 
 @dataclass
@@ -64,7 +67,7 @@ class Sorter:
         self._is_ordered = True
         self._yielded: set[int] = set()
         self._buffer: list[tuple[pl.DataFrame, pl.Series]] = []
-        self._buffered_rows = 0
+        self._buffered_rows = self._buffered_bytes = 0
         self._runs: list[Path] = []
         self._highest: int | None = None
 
@@ -102,7 +105,8 @@ class Sorter:
     def _add_to_buffer(self, rows: pl.DataFrame, numbers: pl.Series) -> None:
         self._buffer.append((rows, numbers))
         self._buffered_rows += rows.height
-        if self._buffered_rows > ROWS:
+        self._buffered_bytes += int(rows.estimated_size())
+        if self._buffered_rows > ROWS and self._buffered_bytes > SPILL_BYTES:
             self._write_run()
 
     def _write_run(self) -> None:
@@ -117,18 +121,40 @@ class Sorter:
     def _take_sorted_buffer(self) -> pl.DataFrame:
         """Return the buffer, sorted by partition and then by key, and empty it."""
         frames = [rows.hstack([numbers]) for rows, numbers in self._buffer]
-        self._buffer, self._buffered_rows = [], 0
+        self._empty_buffer()
         return sort_rows(frames, [PARTITION_COLUMN, *self._key])
 
     def _take_buffer(self) -> Iterator[FileRows]:
         """Yield the files of the buffer, partition by partition, and empty it."""
         first, last = find_bounds(pl.concat([numbers for _, numbers in self._buffer]))
         if first < last:
-            yield from _split_by_partition(self._take_sorted_buffer())
+            for part in _split_by_partition(self._take_sorted_buffer()):
+                yield from self._split_into_files(part)
             return
         frames = [rows for rows, _ in self._buffer]
-        self._buffer, self._buffered_rows = [], 0
-        yield FileRows(first, frames, self._key)
+        self._empty_buffer()
+        yield from self._split_into_files(FileRows(first, frames, self._key))
+
+    def _empty_buffer(self) -> None:
+        self._buffer = []
+        self._buffered_rows = self._buffered_bytes = 0
+
+    def _split_into_files(self, part: FileRows) -> Iterator[FileRows]:
+        """Yield the rows of a partition in files of limited size."""
+        if not self._key or sum(frame.height for frame in part.frames) <= ROWS:
+            yield part
+            return
+        rows = pl.concat(part.frames).lazy()
+        part.frames.clear()
+        yield from self._read_files(part.partition, rows)
+
+    def _read_files(self, partition: int, rows: pl.LazyFrame) -> Iterator[FileRows]:
+        """Yield *rows* of a large partition in the order of the key, file by file."""
+        for lazy in _split_by_key(rows, self._key):
+            # No variable here may reference the rows: the next rows need the memory.
+            file = FileRows(partition, [lazy.collect()], self._key)
+            if not file.frames[0].is_empty():
+                yield file
 
     def _flush(self) -> Iterator[FileRows]:
         """Yield the files of all buffered partitions, which get no more rows."""
@@ -159,11 +185,7 @@ class Sorter:
         for group in groups:
             part = rows.filter(pl.col(PARTITION_COLUMN).is_between(group[0], group[-1]))
             if group[0] in large and self._key:
-                for lazy in _split_by_key(part, self._key):
-                    # No variable here may reference the rows: the next rows need the memory.
-                    file = FileRows(group[0], [lazy.collect().drop(PARTITION_COLUMN)], self._key)
-                    if not file.frames[0].is_empty():
-                        yield file
+                yield from self._read_files(group[0], part.drop(PARTITION_COLUMN))
             else:
                 yield from _split_by_partition(
                     sort_rows([part.collect()], [PARTITION_COLUMN, *self._key])
