@@ -23,6 +23,7 @@ from beaconframes.analysis.income_columns import AMOUNTS, IS_COMPLETE, mark_part
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, drop_missing, map_rows
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,7 @@ _WHOLE = ["cl_whole", "el_whole", "stake_whole"]
 _INDEXED = [f"{layer}indexed" for layer in _LAYERS]
 
 
+@show_elapsed
 def apr(
     income: IntoFrameT,
     balances: IntoFrame,

@@ -21,6 +21,7 @@ from beaconframes.analysis.engines import (
 )
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.frames import check_choice, drop_missing, map_rows
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,7 @@ _WEIGHTS = {"source": 14, "target": 26, "head": 14}
 _COUNTS = ["votes", "missed", *_WEIGHTS]
 
 
+@show_elapsed
 def attestation_rates(
     income: IntoFrameT,
     *,
@@ -93,6 +95,7 @@ def attestation_rates(
     return return_lazy(sort_rows(result, keys), income)
 
 
+@show_elapsed
 def attestation_losses(
     income: IntoFrameT, balances: IntoFrame, *, validators: IntoFrame | None = None
 ) -> IntoFrameT:

@@ -19,6 +19,7 @@ from beaconframes.analysis.engines import (
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,7 @@ _DUTY_COLUMNS = ["validator_index", "epoch", "attester_slot", "inclusion_slot", 
 _COUNTS = ["duties", "included", "missed", "late", "distance"]
 
 
+@show_elapsed
 def attestation_effectiveness(
     attestations: IntoFrameT,
     blocks: IntoFrame | None = None,
@@ -79,6 +81,7 @@ def attestation_effectiveness(
     return return_lazy(sort_rows(result, groups), attestations)
 
 
+@show_elapsed
 def attestation_faults(
     attestations: IntoFrameT,
     blocks: IntoFrame | None = None,

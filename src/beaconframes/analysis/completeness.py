@@ -19,6 +19,7 @@ from beaconframes.analysis.engines import (
     stack_tables,
 )
 from beaconframes.frames import drop_missing, list_column_names, map_rows
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -33,6 +34,7 @@ _LIFETIMES = {"balance_gwei": Lifetime.BALANCE, "attester_slot": Lifetime.DUTIES
 _MARKS = ["requested", "present", "active"]
 
 
+@show_elapsed
 def completeness(
     frame: IntoFrameT,
     validators: IntoFrame,

@@ -10,6 +10,7 @@ from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.execution_income import BASIS, RECEIVED, UNKNOWN
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -29,6 +30,7 @@ _VOTE_REWARD, _VOTE_PENALTY = 54, 40
 """Weights of the three votes in rewards, and of source and target votes in penalties."""
 
 
+@show_elapsed
 def daily_income(
     stats: IntoFrameT, blocks: IntoFrame | None = None, *, chain: Chain | str = MAINNET
 ) -> IntoFrameT:
@@ -106,6 +108,7 @@ def daily_income(
     return return_table(result.sort("day", "validator_index"), source, stats)
 
 
+@show_elapsed
 def daily_losses(stats: IntoFrameT, *, chain: Chain | str = MAINNET) -> IntoFrameT:
     """Estimate what missed votes cost, from daily statistics. One row per validator and day.
 

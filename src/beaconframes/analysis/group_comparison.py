@@ -11,6 +11,7 @@ import polars as pl
 from beaconframes.analysis.engines import list_columns, open_frame, return_table
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ _SCHEMA: dict[str, Any] = {
 _LOADER = "analysis.performance"
 
 
+@show_elapsed
 def compare_groups(
     frame: IntoFrameT,
     *,

@@ -29,6 +29,7 @@ from beaconframes.analysis.income_columns import (
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, map_rows
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,7 @@ _COLUMNS = ["epoch", "time", "proposals_missed", *AMOUNTS]
 _NEXT = {"day": "1d", "week": "1w", "month": "1mo", "year": "1y"}
 
 
+@show_elapsed
 def income(
     frame: IntoFrameT,
     *,

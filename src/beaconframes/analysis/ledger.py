@@ -20,6 +20,7 @@ from beaconframes.analysis.execution_income import BASIS, FEES, build_basis, ope
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -32,6 +33,7 @@ _TOTALS = ["time", "consensus_income_gwei", "execution_income_wei", "net_income_
 _WEI_PER_ETH = 1e18
 
 
+@show_elapsed
 def ledger(
     income: IntoFrameT,
     withdrawals: IntoFrame | None = None,

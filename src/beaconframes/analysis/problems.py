@@ -13,6 +13,7 @@ from beaconframes.analysis.proposals import missed_proposals
 from beaconframes.analysis.sync_income import sync_income
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.frames import collect, to_polars
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -55,6 +56,7 @@ _WORKING_BALANCE = 31_000_000_000
 _COMPOUNDING, _ADDRESS, _BLS = "0x02", "0x01", "0x00"
 
 
+@show_elapsed
 def problems(
     validators: IntoFrameT,
     income: IntoFrame | None = None,

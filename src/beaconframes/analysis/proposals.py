@@ -24,6 +24,7 @@ from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,7 @@ _REWARDS = REWARDS["proposal_reward_gwei"]
 _SECONDS_PER_DAY = 86_400
 
 
+@show_elapsed
 def proposal_luck(
     proposals: IntoFrame,
     balances: IntoFrameT,
@@ -123,6 +125,7 @@ def proposal_luck(
     return return_table(_add_luck(table, groups, level, days), balance_rows, balances)
 
 
+@show_elapsed
 def missed_proposals(
     proposals: IntoFrameT,
     income: IntoFrame,

@@ -35,6 +35,7 @@ from beaconframes.analysis.unexplained_amounts import add_possible_causes
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import drop_missing, map_rows
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +62,7 @@ _IN_BLOCKS = {
 _SUMS = ["first_gwei", "last_gwei", "starts", "ends", "attestations_gwei", *_IN_BLOCKS]
 
 
+@show_elapsed
 def reconcile(
     balances: IntoFrameT,
     income: IntoFrame,

@@ -39,6 +39,7 @@ from beaconframes.analysis.sync_duties import sync_against_committee
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import as_lazy, collect, map_rows, to_polars
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,6 +64,7 @@ _INCOME = [
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
 
 
+@show_elapsed
 def performance(
     validators: IntoFrame,
     income: IntoFrameT,

@@ -10,6 +10,7 @@ import polars as pl
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, collect, drop_missing
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +24,7 @@ _BLOCKS = "load_epoch_slots"
 SEAT_COLUMNS = ("period", "seat", "validator_index", "start_epoch", "end_epoch")
 
 
+@show_elapsed
 def sync_participation(
     blocks: IntoFrameT, committees: IntoFrame | None = None, *, every: Step = "slot"
 ) -> IntoFrameT:
@@ -66,6 +68,7 @@ def sync_participation(
     return return_table(per_epoch.sort("epoch"), source, blocks)
 
 
+@show_elapsed
 def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
     """Count the signatures of each member of sync committees. One row per validator, best first.
 

@@ -10,6 +10,7 @@ from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.sync_committees import SEAT_COLUMNS, select_one_per_slot, split_by_period
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, select_columns
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _BLOCK = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
 
 
+@show_elapsed
 def sync_duties(
     blocks: IntoFrameT,
     committees: IntoFrame,
@@ -70,6 +72,7 @@ def sync_duties(
     return return_table(duties, source, blocks)
 
 
+@show_elapsed
 def sync_against_committee(
     blocks: IntoFrameT,
     committees: IntoFrame,

@@ -10,6 +10,7 @@ import polars as pl
 from beaconframes.analysis.engines import collect_sums, open_frame, return_table
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.frames import check_choice, drop_missing
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrameT
@@ -21,6 +22,7 @@ Every = Literal["epoch", "period"]
 _REWARD, _PENALTY = "sync_committee_reward_gwei", "sync_committee_penalty_gwei"
 
 
+@show_elapsed
 def sync_income(
     income: IntoFrameT, *, every: Every = "period", chain: Chain | str = MAINNET
 ) -> IntoFrameT:

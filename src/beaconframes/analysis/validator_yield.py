@@ -9,6 +9,7 @@ import polars as pl
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.frames import collect, drop_missing, select_columns, to_polars
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -17,6 +18,7 @@ _DAYS = ["day", "time", "day_end"]
 _BALANCES = ["validator_index", "epoch", "time", "effective_balance_gwei"]
 
 
+@show_elapsed
 def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoFrameT:
     """Compute the daily yield of the validators in an income history. One row per day.
 

@@ -21,7 +21,7 @@ from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head
 from beaconframes.errors import BeaconframesError, UsageError
-from beaconframes.fetch.progress import show_units
+from beaconframes.progress import show_units
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.state_tables import read_validators
 from beaconframes.endpoint import Head
 from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded
-from beaconframes.fetch.progress import PROGRESS
 from beaconframes.fetch.source import RequestEstimate
+from beaconframes.progress import PROGRESS
 from beaconframes.server.dataset_source import DatasetSource
 
 if TYPE_CHECKING:

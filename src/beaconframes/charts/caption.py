@@ -12,6 +12,7 @@ import numpy as np
 
 from beaconframes.charts.series import format_day
 from beaconframes.frames import is_simulated
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,12 +23,13 @@ Arguments = ParamSpec("Arguments")
 
 
 def captioned(build: Callable[Arguments, Chart]) -> Callable[Arguments, Chart]:
-    """Add what the caption says of the frames to the chart that *build* returns.
+    """Add what the caption says of the frames to the chart, and show the time that it takes.
 
     The validators are those of the first frame that has a column ``validator_index``, unless the
     chart itself has their number.
     """
 
+    @show_elapsed
     @wraps(build)
     def build_with_caption(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Chart:
         chart = build(*args, **kwargs)

@@ -41,9 +41,9 @@ from beaconframes.fetch.completeness import allow_unfinalized
 from beaconframes.fetch.head import LATEST_STATE, PINNED_HEADS, HeadV1, HeadV2
 from beaconframes.fetch.missing_report import LAST_LOAD, list_gaps, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
-from beaconframes.fetch.progress import show_progress
 from beaconframes.fetch.source import ApiSource
 from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts, Session
+from beaconframes.progress import show_progress
 from beaconframes.summary import render_html
 from beaconframes.units import to_pandas
 

@@ -20,6 +20,7 @@ from beaconframes.exports.journal import IncompatibleExport
 from beaconframes.exports.loader_calls import join_items
 from beaconframes.exports.partitions import VALIDATORS_PER_PARTITION
 from beaconframes.exports.result import NOT_FINAL
+from beaconframes.progress import PROGRESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -257,9 +258,14 @@ class ChunkedLoad:
         order = [(block, interval) for interval in intervals for block in blocks]
         if by_subject:
             order = [(block, interval) for block in blocks for interval in intervals]
+        progress = PROGRESS.get()
+        if progress is not None:
+            progress.expect_loads(len(order))
         for block, interval in order:
             rows, gaps = self.call.load(**self.build_arguments(block, interval))
             self.source.add_gaps(gaps)
+            if progress is not None:
+                progress.count_load()
             yield self.call.mark_final(rows, pl.col(self.policy.unit_column) <= self.last_final)
         self.source.add_gaps(self.find_unfinalized_gaps())
 

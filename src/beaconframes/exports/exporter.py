@@ -17,6 +17,7 @@ from beaconframes.exports.remote_target import parse_remote_target
 from beaconframes.exports.source_factory import create_sources
 from beaconframes.exports.table_descriptions import check_name
 from beaconframes.exports.targets import check_overwrite, parse_target
+from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     import os
@@ -33,6 +34,7 @@ POLL_INTERVAL = 0.1
 """Seconds between two attempts to lock the target."""
 
 
+@show_elapsed
 def export(
     what: Any,
     target: str | os.PathLike[str] | ObjectStore,

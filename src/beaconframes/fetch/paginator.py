@@ -23,7 +23,7 @@ from beaconframes.errors import (
     TooManyIdentifiers,
     UsageError,
 )
-from beaconframes.fetch.progress import PROGRESS, Progress
+from beaconframes.progress import PROGRESS, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from beaconframes.endpoint.chain_metadata import (
 )
 from beaconframes.errors import NotServed, TableNotInDataset
 from beaconframes.fetch.paginator import IdentifierLimit, Paginator, RequestLimit
-from beaconframes.fetch.progress import count_rows, expect_requests
 from beaconframes.fetch.response_warnings import ResponseWarnings
+from beaconframes.progress import PROGRESS, count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -254,3 +254,13 @@ def decode_pages(
     return FetchedRows(
         list(calls.values()), rows, not_found, [], uncovered, not warnings.is_dataset
     )
+
+
+def expect_requests(endpoint: Endpoint, calls: Sequence[Call], batch_limit: int) -> None:
+    """Add the requests of *calls* to the progress, at *batch_limit* validators a request."""
+    progress = PROGRESS.get()
+    if progress is not None:
+        parts = (part for call in calls for part in endpoint.split(call, batch_limit))
+        counts = [endpoint.count_pages(part) for part in parts]
+        is_known = all(is_certain for _, is_certain in counts)
+        progress.expect(sum(pages for pages, _ in counts) if is_known else None)

@@ -14,11 +14,11 @@ from beaconframes.endpoint import Shape
 from beaconframes.endpoint.chain_metadata import STATED_HEADERS
 from beaconframes.endpoint.uncovered import DATASET_HEADER
 from beaconframes.fetch.completeness import is_expected
-from beaconframes.fetch.progress import count_rows
 from beaconframes.fetch.served_range import requested_units
 from beaconframes.fetch.source import ApiSource, FetchedRows, RequestEstimate
 from beaconframes.http.response import HttpResponse
 from beaconframes.http.session import Session
+from beaconframes.progress import count_rows
 from beaconframes.server.coverage import find_uncovered
 from beaconframes.server.service import build_error
 from beaconframes.server.v2 import find_endpoints

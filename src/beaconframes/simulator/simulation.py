@@ -15,7 +15,7 @@ from beaconframes.calendar import MAINNET, get_chain, instants
 from beaconframes.dataset import Dataset
 from beaconframes.derive.attestation_efficiency import RATED_EPOCHS
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.fetch.progress import DELAY, show_units
+from beaconframes.progress import DELAY, show_units
 from beaconframes.simulator import derived, drawn_hex, head_tables, identities, tables, yield_index
 from beaconframes.simulator.block_writer import BlockWriter
 from beaconframes.simulator.derived.chain_data import ChainData

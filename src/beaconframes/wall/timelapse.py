@@ -12,6 +12,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from beaconframes.errors import UsageError
+from beaconframes.progress import show_elapsed
 from beaconframes.wall.animation import Animation, FrameChange
 from beaconframes.wall.animation_formats import choose_writer
 from beaconframes.wall.images import check_scale, parse_background
@@ -31,6 +32,7 @@ _MOST = 5000
 _LONGEST = 65_535  # Pixels of a side; GIF has no more.
 
 
+@show_elapsed
 def timelapse(
     frame: IntoFrame,
     path: str | os.PathLike[str],

@@ -1,23 +1,25 @@
-"""The progress bar: shown in terminals and notebooks for long loads, never in files."""
+"""Progress bars: shown in terminals and notebooks for what takes long, never in files."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import re
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import pytest
 
 import beaconframes as bf
+from beaconframes import progress
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.config import settings
 from beaconframes.errors import ServerError
-from beaconframes.fetch import progress
-from beaconframes.fetch.progress import Progress, new_bar, postfix
+from beaconframes.progress import Progress, new_bar, postfix
 
-from ..support.faults import FaultServer
+from .support.faults import FaultServer
 
 
 class Terminal(io.StringIO):
@@ -213,3 +215,89 @@ def test_planned_requests_add_up_until_one_is_unknown():
     progress.expect(3)
     assert progress.expected is None
     assert progress.seconds <= time.monotonic() - progress.started_at
+
+
+@pytest.fixture
+def reconcile():
+    """A function that runs longer than the delay of the bar, and calls another one like it."""
+
+    @progress.show_elapsed
+    def completeness():
+        time.sleep(0.15)
+
+    @progress.show_elapsed
+    def reconcile():
+        completeness()
+
+    return reconcile
+
+
+def test_long_functions_show_their_time(reconcile, terminal, short_delay):
+    """Step 12, 6: a sign of life, once for functions that call each other; removed at the end."""
+    shown = terminal()
+    reconcile()
+
+    assert "reconcile: 00:00" in shown.getvalue()
+    assert "completeness" not in shown.getvalue()
+    assert "" == shown.getvalue().rsplit("\r", 1)[1].strip()
+
+
+@pytest.mark.parametrize("how", ["block", "variable", "file"])
+def test_the_time_of_functions_can_be_turned_off(
+    reconcile, terminal, short_delay, monkeypatch, how
+):
+    """Step 12, 6: by the setting `progress`; in a file it is not shown."""
+    shown = terminal()
+    if how == "variable":
+        monkeypatch.setenv("BEACONFRAMES_PROGRESS", "false")
+    if how == "file":
+        shown = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", shown)
+    with settings(**({"progress": False} if how == "block" else {})):
+        reconcile()
+
+    assert "" == shown.getvalue()
+
+
+def test_analysis_charts_animations_and_exports_show_their_time(monkeypatch):
+    """Step 12, 6: every public function that may take more than a second."""
+    shown = []
+
+    @contextmanager
+    def record(name, **_):
+        shown.append(name)
+        yield
+
+    monkeypatch.setattr(progress, "show_progress", record)
+    functions = [bf.export, bf.wall.timelapse]
+    functions += [getattr(bf.analysis, name) for name in bf.analysis.__all__]
+    functions = [function for function in functions if callable(function)]
+    for function in functions:
+        # Without arguments, it fails after the bar has started.
+        with suppress(TypeError):
+            function()
+    assert [function.__name__ for function in functions] == shown
+
+    charts = importlib.import_module("beaconframes.charts")
+    shown.clear()
+    for name in charts.__all__:
+        with suppress(TypeError):
+            getattr(charts, name)()
+    assert charts.__all__ == shown
+    assert {*bf.plot.__all__} - {*shown} <= {"style", "wall", "alt_text"}
+
+
+def test_an_export_shows_one_bar(connect_slowly, short_delay, capsys, monkeypatch, tmp_path):
+    """Step 12, 6: it counts its loads, which show no bars of their own."""
+    monkeypatch.setattr("beaconframes.exports.chunked_load.CHUNK_ROWS", 1_000)
+    connect_slowly(progress=True)
+    with settings(progress=True):
+        bf.export(
+            bf.load_income_history, tmp_path / "rows", validators=range(10), since=0, until=299
+        )
+    shown = capsys.readouterr().err
+
+    assert re.search(r"export: +[1-9]\d*%.* [12]/3 \[00:0\d<00:0\d, .*loads?", shown)
+    assert "income_history" not in shown
+    assert "3/3" in shown
+    assert re.search(r"[23],\d{3} rows", shown)

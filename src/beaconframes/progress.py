@@ -1,4 +1,4 @@
-"""Progress of a load: requests or epochs, rows and remaining time, shown after a second."""
+"""Progress of loads, exports, analysis and charts, shown after a second."""
 
 from __future__ import annotations
 
@@ -8,34 +8,39 @@ import threading
 import time
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import wraps
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from beaconframes.config import current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from beaconframes.endpoint import Call, Endpoint
+    from collections.abc import Callable, Iterator
 
 log = logging.getLogger("beaconframes.fetch")
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
 DELAY = 1.0
-"""Seconds: a load that ends earlier shows nothing."""
+"""Seconds: what ends earlier shows nothing."""
 REFRESH_INTERVAL = 0.2
 """Seconds."""
 
 
 class Progress:
-    """Counts the requests and rows of one load, from any thread; for a node, its epochs."""
+    """Counts the requests and rows of one load, from any thread; for a node, its epochs.
 
-    def __init__(self) -> None:
-        self.unit = "requests"
+    The loads of an export count their rows only. Without a unit, only the time is shown.
+    """
+
+    def __init__(self, unit: str = "requests") -> None:
+        self.unit = unit
         self.finished = 0
-        """Successful requests, or stored epochs."""
+        """Successful requests, stored epochs, or finished loads."""
         self.rows = 0
         self.expected: int | None = 0
-        """Planned requests or epochs; None while the number of pages is not known."""
+        """Planned requests, epochs or loads; None while the number of pages is not known."""
         self.count_sent: Callable[[], int] | None = None
         """Returns the requests sent for the epochs."""
         self.started_at = time.monotonic()
@@ -55,6 +60,8 @@ class Progress:
 
     def expect_epochs(self, epochs: int, count_sent: Callable[[], int]) -> None:
         """Add planned *epochs*, and count these instead of requests."""
+        if self.unit not in ("requests", "epochs"):
+            return
         if self.unit != "epochs":
             self.unit, self.finished, self.expected = "epochs", 0, 0
         self.expected = (self.expected or 0) + epochs
@@ -62,6 +69,14 @@ class Progress:
 
     def count_epoch(self) -> None:
         """Count one stored epoch."""
+        self.finished += self.unit == "epochs"
+
+    def expect_loads(self, loads: int) -> None:
+        """Add planned *loads* of an export, and count these instead of requests."""
+        self.unit, self.expected = "loads", (self.expected or 0) + loads
+
+    def count_load(self) -> None:
+        """Count one finished load of an export."""
         self.finished += 1
 
     @property
@@ -74,16 +89,6 @@ PROGRESS: ContextVar[Progress | None] = ContextVar("progress", default=None)
 """The progress of the load that is running in this context, if it is shown."""
 
 
-def expect_requests(endpoint: Endpoint, calls: Sequence[Call], batch_limit: int) -> None:
-    """Add the requests of *calls* to the progress, at *batch_limit* validators a request."""
-    progress = PROGRESS.get()
-    if progress is not None:
-        parts = (part for call in calls for part in endpoint.split(call, batch_limit))
-        counts = [endpoint.count_pages(part) for part in parts]
-        is_known = all(is_certain for _, is_certain in counts)
-        progress.expect(sum(pages for pages, _ in counts) if is_known else None)
-
-
 def count_rows(rows: int) -> None:
     """Add received *rows* to the progress."""
     progress = PROGRESS.get()
@@ -93,17 +98,21 @@ def count_rows(rows: int) -> None:
 
 @contextmanager
 def show_progress(
-    name: str, *, show: bool | None, requests_left: Callable[[], int | None]
+    name: str,
+    *,
+    show: bool | None,
+    requests_left: Callable[[], int | None] = lambda: None,
+    unit: str = "requests",
 ) -> Iterator[None]:
     """Show the progress of the block once it has run for a second.
 
     With *show* None it is shown in a terminal or a notebook. *requests_left* returns the requests
-    left this month, None if unknown.
+    left this month, None if unknown. A block inside another one counts in the bar of the outer one.
     """
-    if not (is_interactive() if show is None else show):
+    if PROGRESS.get() is not None or not (is_interactive() if show is None else show):
         yield
         return
-    progress = Progress()
+    progress = Progress(unit)
     token = PROGRESS.set(progress)
     bar = ProgressBar(name, progress, requests_left)
     try:
@@ -117,8 +126,19 @@ def show_progress(
         PROGRESS.reset(token)
 
 
+def show_elapsed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Show the name and the time of a function that runs for more than a second."""
+
+    @wraps(function)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with show_progress(function.__name__, show=current().progress, unit=""):
+            return function(*args, **kwargs)
+
+    return run
+
+
 class ProgressBar:
-    """A thread that draws the progress, also while the load only waits."""
+    """A thread that draws the progress, also while the function only waits."""
 
     def __init__(
         self, name: str, progress: Progress, requests_left: Callable[[], int | None]
@@ -147,21 +167,22 @@ class ProgressBar:
             log.debug("progress is not shown: %s", type(error).__name__)
 
     def _draw(self) -> None:
+        progress = self._progress
         # Without requests all rows come from the store, and there is no progress to show.
-        while not (self._progress.expected or self._progress.finished):
+        while progress.unit == "requests" and not (progress.expected or progress.finished):
             if self._finished.wait(REFRESH_INTERVAL):
                 return
-        progress = self._progress
-        bar = new_bar(self._name, progress.expected, progress.unit)
+        bar = new_bar(self._name, progress.expected or None, progress.unit)
         # The load started before the bar.
         start = bar.start_t - progress.seconds
         while True:
             is_finished = self._finished.wait(REFRESH_INTERVAL)
-            total = progress.expected
+            total = progress.expected or None
             if is_finished and self._succeeded and total is not None:
                 total = progress.finished
             if total != bar.total:
                 bar.reset(total)
+            bar.unit, bar.bar_format = f" {progress.unit}", choose_format(progress.unit)
             bar.n, bar.start_t = progress.finished, start
             figures = postfix(progress.rows, self._requests_left(), progress.count_sent)
             bar.set_postfix_str(figures, refresh=False)
@@ -214,12 +235,18 @@ def new_bar(name: str, total: int | None, unit: str = "requests", *, delay: floa
         total=total,
         desc=name,
         unit=f" {unit}",
+        bar_format=choose_format(unit),
         delay=delay,
         # The finished bar stays in a notebook, and is removed from a terminal.
         leave=notebook,
         dynamic_ncols=not notebook,
         file=sys.stdout if notebook else sys.stderr,
     )
+
+
+def choose_format(unit: str) -> str | None:
+    """Return the format of a bar; None is the default of tqdm."""
+    return None if unit else "{desc}: {elapsed}{postfix}"
 
 
 def is_interactive() -> bool:
