@@ -60,7 +60,7 @@ def main() -> None:
                 figure, ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
                 draw(ax)
                 move_legend(figure, ax)
-                figure.savefig(FOLDER / f"{name}-{theme}.png", dpi=130)
+                figure.savefig(FOLDER / f"{name}-{theme}.png", dpi=130, transparent=True)
                 plt.close(figure)
         print(f"drew {name}")
 
