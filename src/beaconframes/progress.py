@@ -169,7 +169,7 @@ class ProgressBar:
     def _draw(self) -> None:
         progress = self._progress
         # Without requests all rows come from the store, and there is no progress to show.
-        while progress.unit == "requests" and not (progress.expected or progress.finished):
+        while progress.unit and not (progress.expected or progress.finished):
             if self._finished.wait(REFRESH_INTERVAL):
                 return
         bar = new_bar(self._name, progress.expected or None, progress.unit)

@@ -10,13 +10,13 @@ from base64 import b64encode
 import pytest
 
 import beaconframes as bf
+from beaconframes import progress
 from beaconframes.beacon_node import Node
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.execution import ExecutionApi
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.config import current
 from beaconframes.errors import BeaconframesError, ConfigError, Unauthorized, UsageError
-from beaconframes.fetch import progress
 from beaconframes.http import retry
 from beaconframes.http.credentials import split_address
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import beaconframes as bf
+from beaconframes import progress
 from beaconframes.client import connection
 from beaconframes.errors import (
     BadRequest,
@@ -22,7 +23,6 @@ from beaconframes.errors import (
     RequestTimeout,
     UsageError,
 )
-from beaconframes.fetch import progress
 from beaconframes.http import retry
 
 from ..support.beacon_node_faults import Fault, PrunedStates

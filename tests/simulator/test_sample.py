@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes import progress
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.fetch import progress
 from beaconframes.server import open_dataset
 from beaconframes.simulator import SAMPLE, has_sample, open_sample, simulate, simulation_store
 

@@ -152,6 +152,7 @@ def daily_losses(stats: IntoFrameT, *, chain: Chain | str = MAINNET) -> IntoFram
     return return_table(result.sort(_KEYS), source, stats)
 
 
+@show_elapsed
 def daily_rates(
     daily: IntoFrameT, index: IntoFrame | None = None, *, every: Every = "day"
 ) -> IntoFrameT:
@@ -243,6 +244,7 @@ def daily_rates(
     return return_table(result.sort("day") if every == "day" else result, source, daily)
 
 
+@show_elapsed
 def daily_votes(
     stats: IntoFrameT, validators: IntoFrame, *, chain: Chain | str = MAINNET
 ) -> IntoFrameT:
