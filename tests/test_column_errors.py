@@ -141,6 +141,7 @@ def test_describe_takes_a_table_and_a_column():
         ("load_income", "'load_income_history'"),
         ("load_rewards", "'load_income_history' or 'v2.load_rewards'"),
         ("activation_epochs", "'activation_epoch'"),
+        ("validatorindex", "'validator_index'"),
         ("slot_incomes", "'slot_income'"),
     ],
 )

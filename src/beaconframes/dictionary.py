@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
@@ -215,12 +215,13 @@ def build_name_error(name: str) -> UsageError:
     meant: Sequence[str] = SYNONYMS.get(name, ())
     version, _, own_name = name.rpartition(".")
     with_prefix = f"{version}.load_{own_name}" if version else f"load_{own_name}"
-    for known, written in (
-        (loader_names, name),
-        (loader_names, with_prefix),
-        (tables + columns, name),
-    ):
-        meant = meant or get_close_matches(written, known, n=1, cutoff=0.8)
+    if not meant:
+        near = {
+            each: SequenceMatcher(None, written, each).ratio()
+            for written in (with_prefix, name)
+            for each in get_close_matches(written, loader_names + tables + columns, n=1, cutoff=0.8)
+        }
+        meant = sorted(near, key=near.__getitem__)[-1:]
     similar = f"; did you mean {' or '.join(map(repr, meant))}?" if meant else ""
     return UsageError(
         f"{name!r} is not a loader, table or column{similar}",

@@ -151,8 +151,8 @@ def get_function(name: str) -> Callable[..., Any]:
 
 def list_choices(function: Callable[..., Any], argument: inspect.Parameter) -> tuple[str, ...]:
     """Return the values of an argument that is annotated with a Literal; else none."""
-    namespace: Any = function.__globals__.get(str(argument.annotation))
-    return get_args(namespace)
+    kind = inspect.unwrap(function).__globals__.get(str(argument.annotation))
+    return get_args(kind)
 
 
 def list_options(name: str) -> dict[str, inspect.Parameter]:
