@@ -22,6 +22,9 @@ KHAKI = "#b9ac70"
 SLATE = "#717581"
 CYAN = "#92dadd"
 
+BLUES = ("#174a7e", "#2f77c0", "#62a4e3", "#9cc4ec")
+"""Shades of one hue, for ordered kinds of one quantity."""
+
 CYCLE = (BLUE, AMBER, RED, GREY, PURPLE, BROWN, ORANGE, KHAKI, SLATE, CYAN)
 
 INK = "#1f2937"

@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib import pyplot as plt
-from matplotlib.colors import to_hex
+from matplotlib.colors import rgb_to_hsv, to_hex, to_rgb
 from matplotlib.dates import num2date
 
-from beaconframes import charts, colours, plot
+from beaconframes import charts, colours, interactive, plot
 from beaconframes.analysis import own_yield
+from beaconframes.charts.model import Points
 from beaconframes.errors import UsageError
 
 from ..support.chart_frames import (
@@ -233,19 +234,20 @@ def test_own_yield_needs_both_frames():
 
 
 def test_the_matrix_separates_missing_blocks_from_missing_signatures():
-    """A row per member, best at the top; slots without a block have their own colours."""
+    """A row per member, best at the top; slots without a block are empty, and marked above."""
     frame = blocks("proposed", "missed", "proposed", "orphaned", "scheduled", signed=1)
 
     ax = plot.sync_members(frame, committee([70, 60]), show="matrix")
 
     signed, absent = colours.CYAN, colours.RED
-    lost = colours.SLATE, colours.PURPLE
     assert [
-        [signed, lost[0], signed, lost[1]],
-        [absent, lost[0], absent, lost[1]],
+        [signed, NOTHING, signed, NOTHING],
+        [absent, NOTHING, absent, NOTHING],
     ] == cells(ax)
+    assert [1] == slots(lines_by_name(ax)["Missed block (1)"])
+    assert [3] == slots(lines_by_name(ax)["Orphaned block (1)"])
     assert ["70", "60"] == names(ax.yaxis)
-    assert ["Signed", "Not signed", "Missed block", "Orphaned block"] == labels(ax)
+    assert ["Signed", "Not signed", "Missed block (1)", "Orphaned block (1)"] == labels(ax)
     assert ("Slot (UTC)", "Validator, best at the top") == (ax.get_xlabel(), ax.get_ylabel())
     begin, end = (num2date(x) for x in ax.get_xlim())
     assert [GENESIS, GENESIS + timedelta(seconds=48)] == [begin, end]
@@ -313,7 +315,7 @@ def test_pending_attestations_are_grey_and_do_not_count():
     assert [[colours.CYAN, colours.RED, colours.GREY]] == cells(ax)
     assert ["Included in the next slot", "Missed", "Pending"] == labels(ax)
     assert [50.0, 50.0] == [bar.get_height() for bar in bars.patches]
-    assert "Inclusion distance (slots), 2 duties" == bars.get_xlabel()
+    assert "Inclusion distance (slots), 2 duties, 1 more pending" == bars.get_xlabel()
     assert "all of them are pending" in " ".join(text.get_text() for text in empty.texts)
 
 
@@ -323,6 +325,30 @@ def test_the_late_distance_is_an_argument():
 
     assert [[colours.CYAN, colours.AMBER]] == cells(ax)
     assert "Included within 4 slots" == labels(ax)[0]
+
+
+def test_many_validators_share_rows_of_attestations():
+    """250 validators: three per row, with the share in time; a cell of pending duties is grey."""
+    frame = attestations(1, 1, validators=range(250))
+    late = (pl.col("validator_index") == 4) & (pl.col("epoch") == 100)
+    frame = frame.with_columns(
+        status=pl.when(pl.col("epoch") == 101).then(pl.lit("pending")).otherwise("status"),
+        inclusion_slot=pl.col("inclusion_slot") + pl.when(late).then(5).otherwise(0),
+    )
+
+    shares, pending = charts.attestations(frame).layers
+
+    assert (84, 2) == shares.cells.shape
+    assert pytest.approx([100, 200 / 3, 100]) == shares.cells[:3, 0].tolist()
+    assert np.isnan(shares.cells[:, 1]).all()
+    assert ["0", "3", "6"] == shares.rows[:3]
+    assert [[0, 1]] * 84 == pending.cells.tolist()
+    assert (("Pending", colours.GREY),) == pending.kinds
+    ax = plot.attestations(frame)
+    assert ["Pending"] == labels(ax)
+    assert "Validator, 3 validators per row" == ax.get_ylabel()
+    figure = interactive.attestations(frame)
+    assert "3 validators from %{y}" in figure.data[0].hovertemplate
 
 
 @pytest.mark.parametrize("late", [0, -1, 1.5, "2", True])
@@ -338,9 +364,19 @@ def test_distances_are_shares_of_duties():
 
     assert [50.0, 0.0, 25.0, 25.0] == [bar.get_height() for bar in ax.patches]
     assert ["1", "2", "3", "missed"] == names(ax.xaxis)
+    assert ["50", "0", "25", "25"] == [text.get_text() for text in ax.texts]
+    figure = interactive.attestations(attestations(1, 1, 3, None), show="distance")
+    assert ["50", "0", "25", "25"] == [text for bars in figure.data for text in bars.text]
     assert ["Included", "Missed (1)"] == labels(ax)
     assert "Share of attestation duties (%)" == ax.get_ylabel()
     assert "Inclusion distance (slots), 4 duties" == ax.get_xlabel()
+
+
+def test_values_on_bars_round_neither_to_nothing_nor_to_all():
+    """One missed duty in 20,000 is neither 0 % nor 100 % of the others."""
+    ax = plot.attestations(attestations(*[1] * 19_999, None), show="distance")
+
+    assert [">99.99", "<0.01"] == [text.get_text() for text in ax.texts]
 
 
 def test_far_distances_share_a_bar():
@@ -386,6 +422,47 @@ def test_proposals_of_many_validators_are_drawn_by_index():
     assert {"1000", "1020"} < set(names(ax.yaxis))
 
 
+def test_proposals_of_many_validators_are_counted():
+    """101 validators have bars of an hour: 301 slots begin at 12:20:23, and 199 end by 13:00."""
+    statuses = ["proposed"] * 301
+    statuses[0] = statuses[1] = statuses[102] = "missed"
+    statuses[250] = "orphaned"
+    frame = proposals(*statuses, proposers=range(101))
+
+    chart = charts.proposals(frame)
+
+    assert {
+        "Missed (3)": [3, 0],
+        "Orphaned (1)": [0, 1],
+        "Proposed (297)": [196, 101],
+    } == {layer.name: layer.height.tolist() for layer in chart.layers}
+    assert [12, 13] == [time.hour for time in chart.layers[0].x.astype(object)]
+    assert ("Proposed (297)", "Missed (3)", "Orphaned (1)") == chart.legend
+    assert "Missed by validators 1 (2), 0 (1)" == chart.note
+    assert "Proposals per hour" == chart.y.label
+    assert isinstance(charts.proposals(frame, show="timeline").layers[0], Points)
+    few = proposals("proposed", "missed")
+    assert isinstance(charts.proposals(few).layers[0], Points)
+    assert "Proposals per hour" == charts.proposals(few, show="counts").y.label
+    with pytest.raises(UsageError, match="show='map'"):
+        plot.proposals(few, show="map")
+
+
+@pytest.mark.parametrize(
+    ("step", "every"), [(1, "hour"), (400, "day"), (4_000, "week"), (40_000, "month")]
+)
+def test_the_bars_of_proposals_fit_the_range(step, every):
+    """150 proposals over half an hour, 8 days, 83 days and more than two years."""
+    frame = proposals(*["proposed"] * 150, proposers=range(150))
+    first = frame["time"][0]
+    frame = frame.with_columns(time=first + (pl.col("time") - first) * step)
+
+    chart = charts.proposals(frame)
+
+    assert f"Proposals per {every}" == chart.y.label
+    assert 150 == sum(layer.height.sum() for layer in chart.layers)
+
+
 def test_rewards_of_proposals():
     """Rewards in ether; missed blocks and unknown rewards are marked below."""
     frame = proposals("proposed", "missed", "proposed", "orphaned", "proposed")
@@ -400,6 +477,22 @@ def test_rewards_of_proposals():
     assert [103] == slots(lines_by_name(ax)["Orphaned block (1)"])
     assert [102] == slots(lines_by_name(ax)["Reward unknown (1)"])
     assert "Execution reward of the block (ETH)" == ax.get_ylabel()
+
+
+def test_rewards_of_proposals_have_a_logarithmic_axis():
+    """Rewards differ a thousandfold; a block without a reward is marked below."""
+    frame = proposals(*["proposed"] * 4)
+    wei = [0, 10**15, 10**18, 5 * 10**15]
+    rewards = pl.concat([produced([100 + i], wei=amount) for i, amount in enumerate(wei)])
+
+    ax = plot.proposals(frame, rewards)
+
+    assert "log" == ax.get_yscale()
+    ax.figure.canvas.draw()
+    assert {"0.001", "0.01", "0.1", "1"} < set(names(ax.yaxis))
+    assert [101, 102, 103] == slots(lines_by_name(ax)["Proposed (3)"])
+    assert [100] == slots(lines_by_name(ax)["No reward (1)"])
+    assert "log" == interactive.proposals(frame, rewards).layout.yaxis.type
 
 
 def test_withdrawals_are_summed_per_day():
@@ -589,17 +682,78 @@ def test_readings_of_gas_fees_are_lines():
     assert {1e9} == set(heights[np.isfinite(heights)])
 
 
-def test_coverage_shows_present_and_missing_rows():
+def test_the_tiers_of_gas_have_shades_of_one_hue():
+    """The faster, the darker."""
+    shades = [to_hex(bar.get_facecolor()) for bar in plot.gas_fees(gas(0)).patches]
+
+    assert list(colours.BLUES) == shades
+    hues = [rgb_to_hsv(to_rgb(shade)) for shade in shades]
+    assert max(hue for hue, *_ in hues) - min(hue for hue, *_ in hues) < 0.02
+    assert sorted(shades, key=lambda shade: sum(to_rgb(shade))) == shades
+
+
+def test_coverage_shows_loaded_and_missing_rows():
     """From the first to the last epoch of the frame; the label has the share of rows."""
     frame = pl.concat([balances([100, 101, 103], [1]), balances([102], [40])])
 
     ax = plot.coverage(frame)
 
-    there, absent = colours.BLUE, colours.GRID
+    there, absent = colours.BLUE, colours.AMBER
     assert [[there, there, absent, there], [absent, absent, there, absent]] == cells(ax)
     assert ["1", "40"] == names(ax.yaxis)
-    assert "Validator (50 % of rows present)" == ax.get_ylabel()
-    assert ["Present", "Missing"] == labels(ax)
+    assert "Validator (50 % of rows loaded)" == ax.get_ylabel()
+    assert ["Loaded", "Missing, or not active"] == labels(ax)
+
+
+def test_coverage_separates_validators_that_are_not_active():
+    """1 is active throughout, 40 from epoch 102, 41 until 101, 42 not yet, and 43 has no rows."""
+    frame = pl.concat([balances([100, 101, 103], [1]), balances([102], [40])])
+    validators = pl.DataFrame(
+        {
+            "validator_index": [40, 41, 42, 43],
+            "activation_epoch": [102, 50, None, 10],
+            "exit_epoch": [None, 101, None, None],
+        },
+        schema=dict.fromkeys(["validator_index", "activation_epoch", "exit_epoch"], pl.Int64),
+    )
+
+    ax = plot.coverage(frame, validators)
+
+    there, absent, inactive = colours.BLUE, colours.AMBER, colours.GRID
+    assert [
+        [there, there, absent, there],
+        [inactive, inactive, there, absent],
+        [absent, inactive, inactive, inactive],
+        [inactive] * 4,
+        [absent] * 4,
+    ] == cells(ax)
+    assert ["1", "40", "41", "42", "43"] == names(ax.yaxis)
+    # 4 of 4 + 2 + 1 + 0 + 4 rows of active validators.
+    assert f"Validator ({400 / 11:.4g} % of rows loaded)" == ax.get_ylabel()
+    assert ["Loaded", "Not active", "Missing"] == labels(ax)
+
+
+def test_large_coverage_leaves_out_validators_that_are_not_active():
+    """2,048 epochs, two per column: a share counts only epochs in which a validator is active."""
+    frame = balances([0, 2047], [1])
+    validators = pl.DataFrame(
+        {"validator_index": [1], "activation_epoch": [0], "exit_epoch": [2000]}
+    )
+
+    (layer,) = charts.coverage(frame, validators).layers
+
+    assert [50.0, 0.0] == layer.cells[0, :2].tolist()
+    assert [0.0] == layer.cells[0, 999:1000].tolist()
+    assert np.isnan(layer.cells[0, 1000:1023]).all()
+
+
+@pytest.mark.parametrize(("missing", "share"), [(0, "100 %"), (1, "99.99 %")])
+def test_coverage_is_complete_only_without_missing_rows(missing, share):
+    """One missing row in 20,000 is not 100 %."""
+    frame = balances(range(20_000), [1])
+    frame = frame.filter(~pl.col("epoch").is_between(5, 4 + missing))
+
+    assert f"Validator ({share} of rows loaded)" == charts.coverage(frame).y.label
 
 
 @pytest.mark.more
@@ -616,7 +770,7 @@ def test_large_coverage_is_folded():
     assert 100 * 4 / 6 == pytest.approx(float(shares[0, 0]))
     assert 50.0 == float(shares[999, 999])
     assert "Epoch (UTC, 3 epochs per column)" == ax.get_xlabel()
-    assert "Validator (50.02 % of rows present), 2 validators per row" == ax.get_ylabel()
+    assert "Validator (50.02 % of rows loaded), 2 validators per row" == ax.get_ylabel()
 
 
 def test_index_coverage_has_a_row_per_status():

@@ -357,6 +357,17 @@ def test_participation_of_selected_seats():
     assert ["All seats", "Selected seats"] == labels(ax)
 
 
+def test_every_member_without_a_signature_is_named():
+    """Eleven of 22 members signed no block: all of them are named, not only the five lowest."""
+    frame = pl.concat([blocks("proposed", signed=11), blocks("proposed", signed=10, first=1)])
+
+    ax = plot.sync_members(frame, committee(range(100, 122)))
+
+    (note,) = texts(ax)
+    idle = "Signed no block (11): " + ", ".join(map(str, range(111, 122)))
+    assert f"{idle} Lowest of the others: validator 110: 50.0 %" == note.replace("\n", " ")
+
+
 def test_members_are_ranked():
     """Best first, in percent, with the mean of all and the names of the lowest."""
     ax = plot.sync_members(blocks("proposed", "proposed"), committee())
@@ -366,7 +377,9 @@ def test_members_are_ranked():
     assert [100.0] * 256 + [0.0] * 256 == list(dots.get_ydata())
     assert [50.0, 50.0] == list(mean.get_ydata())
     assert ["Member", "All members: 50.00 %"] == labels(ax)
-    assert "Lowest:\nvalidator 5511: 0.0 %" in texts(ax)[0]
+    assert texts(ax)[0].startswith("Signed no block (256): 5256, 5257, 5258,")
+    assert "and 196 more" in texts(ax)[0].replace("\n", " ")
+    assert "Lowest" not in texts(ax)[0]
     assert ("Member, best first", "Blocks signed (%)") == (ax.get_xlabel(), ax.get_ylabel())
 
 

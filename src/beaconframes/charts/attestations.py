@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -10,7 +11,7 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.charts import heatmap, series
 from beaconframes.charts.caption import captioned
-from beaconframes.charts.model import Axis, Bars, Chart
+from beaconframes.charts.model import Axis, Bars, Chart, Heatmap
 from beaconframes.frames import check_choice
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ Show = Literal["map", "distance"]
 
 _COLUMNS = ["validator_index", "epoch", "time", "status", "attester_slot"]
 _MAX_DISTANCE = 10  # One bar has all distances of at least this.
+_MAX_ROWS = 100  # More validators share rows: a row needs a few pixels to be seen.
+_PENDING = 4
 
 
 @captioned
@@ -41,10 +44,9 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     distance = pl.col("inclusion_slot").cast(pl.Int64) - pl.col("attester_slot").cast(pl.Int64)
     rows = rows.with_columns(distance=distance)
     if show == "distance":
-        settled = rows.filter(pl.col("status") != "pending")
-        if settled.is_empty() and not rows.is_empty():
+        if not empty_note and (rows["status"] == "pending").all():
             empty_note = "No attestations to draw: all of them are pending"
-        return _build_distances(settled, empty_note, single_note)
+        return _build_distances(rows, empty_note, single_note)
     if empty_note:
         axis = Axis("Epoch (UTC)", "epoch"), Axis("Validator")
         return Chart(*axis, empty_note=empty_note)
@@ -53,7 +55,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     ranks = validators.to_frame().with_row_index("row")
     kind = (
         pl.when(pl.col("status") == "pending")
-        .then(4)
+        .then(_PENDING)
         .when(pl.col("status") == "missed")
         .then(3)
         .when(pl.col("distance") >= late)
@@ -70,7 +72,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     kinds = [(in_time_label, colours.CYAN), (late_label, colours.AMBER), ("Missed", colours.RED)]
     if (rows["status"] == "pending").any():
         kinds.append(("Pending", colours.GREY))
-    return heatmap.build_heatmap(
+    chart = heatmap.build_heatmap(
         [cells],
         validators.to_list(),
         (count, start, step),
@@ -80,7 +82,25 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
         shares=f"{in_time_label} (% of duties)",
         counted=3,
         single_note=single_note,
+        most_rows=_MAX_ROWS,
     )
+    return chart if chart.legend else _add_pending(chart, cells, step)
+
+
+def _add_pending(chart: Chart, cells: pl.DataFrame, epoch: np.timedelta64) -> Chart:
+    """Draw merged cells in which every duty is pending: they have no share yet."""
+    (layer,) = (layer for layer in chart.layers if isinstance(layer, Heatmap))
+    has_pending = np.zeros(layer.cells.shape, np.uint8)
+    pending = cells.filter(kind=_PENDING)
+    columns = pending["column"].to_numpy() // int(layer.step // epoch)
+    rows = pending["row"].to_numpy() // layer.validators_per_row
+    has_pending[rows, columns] = 1
+    has_pending[np.isfinite(layer.cells)] = 0
+    if not has_pending.any():
+        return chart
+    kind = ("Pending", colours.GREY)
+    drawn = replace(layer, cells=has_pending, kinds=(kind,), shares=None)
+    return replace(chart, layers=(*chart.layers, drawn), legend=(kind[0],))
 
 
 def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: str | None) -> Chart:
@@ -88,6 +108,7 @@ def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: st
     y = Axis("Share of attestation duties (%)")
     if empty_note:
         return Chart(Axis("Inclusion distance (slots)"), y, empty_note=empty_note)
+    settled = rows.filter(pl.col("status") != "pending").height
     included = rows.filter(pl.col("status") == "included")["distance"].drop_nulls()
     furthest = min(_MAX_DISTANCE, max([1, *included]))
     counts = [int((included == distance).sum()) for distance in range(1, furthest)]
@@ -96,13 +117,26 @@ def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: st
         last = f"{furthest}+"
     counts.append(int((included >= furthest).sum()))
     missed = int((rows["status"] == "missed").sum())
-    share = np.array([*counts, missed]) * 100 / rows.height
+    share = np.array([*counts, missed]) * 100 / settled
     names = (*(str(distance) for distance in range(1, furthest)), last, "missed")
     ranks = np.arange(len(names))
-    inside = Bars(ranks[:-1], share[:-1], "Included", colours.BLUE)
-    outside = Bars(ranks[-1:], share[-1:], f"Missed ({missed:,})", colours.RED)
-    label = f"Inclusion distance (slots), {rows.height:,} duties"
-    legend = ("Included", f"Missed ({missed:,})")
+    labels = tuple(_format_share(number) for number in share)
+    inside = Bars(ranks[:-1], share[:-1], "Included", colours.BLUE, labels=labels[:-1])
+    missed_name = f"Missed ({missed:,})"
+    outside = Bars(ranks[-1:], share[-1:], missed_name, colours.RED, labels=labels[-1:])
+    label = f"Inclusion distance (slots), {settled:,} duties"
+    if pending := rows.height - settled:
+        label += f", {pending:,} more pending"
+    legend = ("Included", missed_name)
     return Chart(
         Axis(label, tick_labels=names), y, (inside, outside), single_note=single_note, legend=legend
     )
+
+
+def _format_share(share: float) -> str:
+    """Format a percentage: 0 is none at all, and 100 all."""
+    if 0 < share < 0.01:
+        return "<0.01"
+    if 99.99 < share < 100:
+        return ">99.99"
+    return f"{share:.2f}".rstrip("0").rstrip(".")

@@ -15,9 +15,13 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
 
+_LOADED, _NOT_ACTIVE = 1, 2
+_ACTIVE_PERIOD = ["activation_epoch", "exit_epoch"]
+
+
 @captioned
-def coverage(frame: IntoFrame) -> Chart:
-    """Build the map of present and missing rows by validator and epoch."""
+def coverage(frame: IntoFrame, validators: IntoFrame | None = None) -> Chart:
+    """Build the map of loaded and missing rows by validator and epoch."""
     columns = ["validator_index", "epoch", "time"]
     rows = series.read_rows(frame, columns, loader="load_income_history").unique(columns[:2])
     if rows.is_empty():
@@ -25,21 +29,56 @@ def coverage(frame: IntoFrame) -> Chart:
         axis = Axis("Epoch (UTC)", "epoch"), Axis("Validator")
         return Chart(*axis, empty_note=f"No coverage to draw: {reason}")
     first, count, start, step = heatmap.find_columns(rows, "epoch")
-    validators = rows["validator_index"].unique().sort()
-    ranks = validators.to_frame().with_row_index("row")
-    cells = rows.join(ranks, on="validator_index").select(
-        "row", column=pl.col("epoch") - first, kind=pl.lit(1, pl.UInt8)
+    loaded = rows.select(
+        "validator_index", column=pl.col("epoch") - first, kind=pl.lit(_LOADED, pl.UInt8)
     )
-    present = rows.height / (len(validators) * count)
+    indices, cells, missing = rows["validator_index"], loaded, "Missing, or not active"
+    kinds = [("Loaded", colours.BLUE)]
+    if validators is not None:
+        known = series.read_rows(
+            validators, ["validator_index"], loader="load_validators", also=_ACTIVE_PERIOD
+        )
+        indices, missing = pl.concat([indices, known["validator_index"]]), "Missing"
+        cells = pl.concat([loaded, _find_inactive_epochs(known, loaded, first, count)])
+        kinds.append(("Not active", colours.GRID))
+    indices = indices.unique().sort()
+    ranks = indices.to_frame().with_row_index("row")
+    due = len(indices) * count - (cells.height - loaded.height)
     return heatmap.build_heatmap(
-        [cells],
-        validators.to_list(),
+        [cells.join(ranks, on="validator_index").drop("validator_index")],
+        indices.to_list(),
         (count, start, step),
         number="epoch",
-        rows_label=f"Validator ({100 * present:.4g} % of rows present)",
-        kinds=(("Present", colours.BLUE), ("Missing", colours.GRID)),
-        shares="Rows present (%)",
+        rows_label=f"Validator ({_format_share(loaded.height, due)} of rows loaded)",
+        kinds=(*kinds, (missing, colours.AMBER)),
+        shares="Rows loaded (%)",
         counted=1,
         single_note="One epoch only" if count == 1 else None,
         whole=True,
+        not_due=None if validators is None else _NOT_ACTIVE,
     )
+
+
+def _find_inactive_epochs(
+    validators: pl.DataFrame, loaded: pl.DataFrame, first: int, count: int
+) -> pl.DataFrame:
+    """Return the cells of epochs in which a validator was not active. One row per cell."""
+    periods = validators.unique("validator_index").select(
+        "validator_index",
+        *((pl.col(name) - first).fill_null(count).clip(0, count) for name in _ACTIVE_PERIOD),
+    )
+    before = pl.int_ranges(0, "activation_epoch")
+    after = pl.int_ranges(pl.max_horizontal(_ACTIVE_PERIOD), count)
+    cells = (
+        periods.select("validator_index", column=pl.concat_list(before, after))
+        .explode("column")
+        .drop_nulls()
+        .with_columns(kind=pl.lit(_NOT_ACTIVE, pl.UInt8))
+        .cast(loaded.schema)
+    )
+    return cells.join(loaded, on=["validator_index", "column"], how="anti").select(loaded.columns)
+
+
+def _format_share(part: int, whole: int) -> str:
+    """Return a percentage that is 100 % only if nothing is missing."""
+    return f"{min(100 * part / whole, 99.99 if part < whole else 100.0):.4g} %"

@@ -17,12 +17,12 @@ from beaconframes.frames import check_choice
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-# Fastest first, with the expected time until inclusion.
+# Fastest first, with the expected time until inclusion. They are one quantity: shades of one hue.
 _TIERS = {
-    "rapid_wei": ("Rapid", "15 seconds", colours.RED),
-    "fast_wei": ("Fast", "1 minute", colours.AMBER),
-    "standard_wei": ("Standard", "3 minutes", colours.BLUE),
-    "slow_wei": ("Slow", "10 minutes", colours.SLATE),
+    "rapid_wei": ("Rapid", "15 seconds", colours.BLUES[0]),
+    "fast_wei": ("Fast", "1 minute", colours.BLUES[1]),
+    "standard_wei": ("Standard", "3 minutes", colours.BLUES[2]),
+    "slow_wei": ("Slow", "10 minutes", colours.BLUES[3]),
 }
 _MAX_MARKERS = 200  # Markers of more readings than this overlap.
 _GAP = 3  # A pause of more than three times the usual pause is a gap in the line.

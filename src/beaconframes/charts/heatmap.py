@@ -20,9 +20,9 @@ MAX_CELLS = 1024
 _LENGTHS = {"slot": 12, "epoch": 384, "day": 86_400}
 
 
-def compute_bin_size(count: int) -> int:
-    """Return how many rows or columns are merged into one, so that at most `MAX_CELLS` are left."""
-    return max(1, -(-count // MAX_CELLS))
+def compute_bin_size(count: int, most: int = MAX_CELLS) -> int:
+    """Return how many rows or columns are merged into one, so that at most *most* are left."""
+    return max(1, -(-count // most))
 
 
 def find_columns(rows: pl.DataFrame, number: str) -> tuple[int, int, np.datetime64, np.timedelta64]:
@@ -53,29 +53,33 @@ def build_heatmap(
     counted: int,
     single_note: str | None,
     whole: bool = False,
+    not_due: int | None = None,
+    most_rows: int = MAX_CELLS,
 ) -> Chart:
     """Build the heatmap, with a row per validator and a column per *number*.
 
     *parts* have ``row`` and ``column`` from 0 and ``kind``, the position in *kinds* from 1; of
     several kinds in a cell, the highest counts. If rows or columns are merged, a cell is the share
     (named *shares*) of the first kind among the first *counted* kinds. If *whole*, cells that are
-    not in *parts* are of the last kind; otherwise they are empty.
+    not in *parts* are of the last kind; otherwise they are empty. Cells of the kind *not_due* are
+    left out of shares. More than *most_rows* validators share rows.
     """
     count, start, step = columns
-    row_bin, column_bin = compute_bin_size(len(validators)), compute_bin_size(count)
+    row_bin, column_bin = compute_bin_size(len(validators), most_rows), compute_bin_size(count)
     shape = (-(-len(validators) // row_bin), -(-count // column_bin))
     sums = [
         part.group_by(pl.col("row") // row_bin, pl.col("column") // column_bin).agg(
             pl.col("kind").max(),
             good=(pl.col("kind") == 1).sum(),
             total=(pl.col("kind") <= counted).sum(),
+            not_due=(pl.col("kind") == (not_due or 0)).sum(),
         )
         for part in parts
     ]
     cells_by_bin = (
         pl.concat(sums)
         .group_by("row", "column")
-        .agg(pl.col("kind").max(), pl.col("good", "total").sum())
+        .agg(pl.col("kind").max(), pl.col("good", "total", "not_due").sum())
     )
     at = (cells_by_bin["row"].to_numpy(), cells_by_bin["column"].to_numpy())
     x = Axis(
@@ -101,8 +105,16 @@ def build_heatmap(
         counted_cells[:] = np.outer(
             _compute_bin_counts(len(validators), row_bin), _compute_bin_counts(count, column_bin)
         )
+        counted_cells[at] -= cells_by_bin["not_due"].to_numpy()
     percent = 100 * first_kind / np.where(counted_cells > 0, counted_cells, np.nan)
-    layer = Heatmap(start, column_bin * step, names, percent.astype(np.float32), (), shares)
+    layer = Heatmap(
+        start,
+        column_bin * step,
+        names,
+        percent.astype(np.float32),
+        shares=shares,
+        validators_per_row=row_bin,
+    )
     return Chart(x, y, (layer,), single_note=single_note)
 
 

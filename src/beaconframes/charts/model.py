@@ -71,6 +71,8 @@ class Bars:
     incomplete: Flags | None = None
     horizontal: bool = False
     takes_kwargs: bool = True
+    labels: tuple[str, ...] = ()
+    """The texts at the ends of the bars."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,8 @@ class Heatmap:
     shares: str | None = None
     has_validators: bool = True
     """Whether the rows are validators, which the hover text then names."""
+    validators_per_row: int = 1
+    """The number of validators that share a row, which has the name of the first."""
 
 
 Layer: TypeAlias = Line | Points | Bars | Area | ReferenceLine | Heatmap
@@ -133,6 +137,7 @@ class Axis:
     """For a categorical axis: the labels, from rank 0."""
     maximum: float | None = None
     """Upper limit of the axis."""
+    logarithmic: bool = False
     zero_line: bool = False
     """Whether a line marks zero."""
     thousands: bool = False

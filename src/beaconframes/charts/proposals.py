@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.charts import series
 from beaconframes.charts.caption import captioned
-from beaconframes.charts.model import Axis, Chart, Layer, Points
+from beaconframes.charts.model import Axis, Bars, Chart, Layer, Points
 from beaconframes.charts.series import Unit
 from beaconframes.charts.sync_participation import build_missing_marks
 from beaconframes.frames import check_choice
@@ -18,9 +18,15 @@ from beaconframes.frames import check_choice
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
+Show = Literal["auto", "timeline", "counts"]
+
 _COLUMNS = ["proposer_index", "slot", "time", "status"]
 _MAX_NAMED = 20  # Up to this many validators have a named row.
+_MOST_ROWS = 100  # More validators than this have no readable timeline: bars count proposals.
 _MANY = 3_000
+# The number of days that are drawn with bars of this length.
+_STEPS = {"hour": 3, "day": 60, "week": 730}
+_MOST_LISTED = 5
 # Name, colour, symbol and size of each status; rare statuses are drawn last, in front.
 _STYLES = {
     "scheduled": ("Scheduled", colours.SLATE, "o", 4),
@@ -31,8 +37,15 @@ _STYLES = {
 
 
 @captioned
-def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit = "eth") -> Chart:
-    """Build the timeline of block proposals by validator, or of their execution rewards."""
+def proposals(
+    frame: IntoFrame,
+    produced: IntoFrame | None = None,
+    *,
+    show: Show = "auto",
+    unit: Unit = "eth",
+) -> Chart:
+    """Build the timeline of proposals by validator, their numbers, or their execution rewards."""
+    check_choice("show", show, get_args(Show))
     check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, _COLUMNS, loader="load_proposals")
     rows = rows.filter(pl.col("status").is_in(list(_STYLES))).sort("slot", "proposer_index")
@@ -44,12 +57,16 @@ def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit
         empty_note = f"No proposals to draw: {reason}"
     if produced is not None:
         y = Axis(
-            f"Execution reward of the block ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei"
+            f"Execution reward of the block ({series.UNIT_NAMES[unit]})",
+            thousands=unit == "gwei",
+            logarithmic=True,
         )
         if empty_note:
             return Chart(x, y, empty_note=empty_note)
         return _build_rewards(rows, produced, unit, x, y, single_note)
     validators = rows["proposer_index"].unique().sort().to_list()
+    if show == "counts" or (show == "auto" and len(validators) > _MOST_ROWS):
+        return _build_counts(rows, empty_note, single_note)
     named = len(validators) <= _MAX_NAMED
     names = tuple(map(str, validators)) if named else ()
     y = Axis("Validator", tick_labels=names, integers=not named, reverse=bool(names))
@@ -82,6 +99,54 @@ def proposals(frame: IntoFrame, produced: IntoFrame | None = None, *, unit: Unit
     )
 
 
+def _build_counts(rows: pl.DataFrame, empty_note: str | None, single_note: str | None) -> Chart:
+    """Build stacked bars of the number of proposals by hour, day, week or month."""
+    if empty_note:
+        return Chart(Axis("Day (UTC)", "day"), Axis("Proposals per day"), empty_note=empty_note)
+    days = np.ptp(series.to_datetime64(rows["time"])) / np.timedelta64(1, "D")
+    every = next((every for every, most in _STEPS.items() if days <= most), "month")
+    counts = (
+        rows.group_by(pl.col("time").dt.truncate(series.LENGTHS[every]))
+        .agg((pl.col("status") == status).sum().alias(status) for status in _STYLES)
+        .sort("time")
+    )
+    moments = series.to_datetime64(counts["time"])
+    ends = series.to_datetime64(counts["time"].dt.offset_by(series.LENGTHS[every]))
+    partial = series.find_partial_periods(moments, ends)
+    base, layers = np.zeros(counts.height), []
+    # Rare statuses are at the bottom, where they are visible.
+    for status, (name, colour, _, _) in reversed(_STYLES.items()):
+        if total := counts[status].sum():
+            height, label = series.to_floats(counts[status]), f"{name} ({total:,})"
+            width = (ends - moments) * 0.8
+            layers.append(Bars(moments, height, label, colour, base.copy(), width, partial))
+            base += height
+    x = Axis(
+        f"{series.TIME_NAMES[every]} (UTC, hatched: may be incomplete)",
+        "epoch" if every == "hour" else every,
+        moments,
+    )
+    return Chart(
+        x,
+        Axis(f"Proposals per {every}"),
+        tuple(layers),
+        single_note=single_note,
+        legend=tuple(str(layer.name) for layer in reversed(layers)),
+        note=_name_missed(rows),
+    )
+
+
+def _name_missed(rows: pl.DataFrame) -> str:
+    """Name the validators that missed the most proposals."""
+    missed = rows.filter(status="missed")["proposer_index"].value_counts(name="missed")
+    worst = missed.sort("missed", "proposer_index", descending=[True, False]).head(_MOST_LISTED)
+    if worst.is_empty():
+        return ""
+    names = ", ".join(f"{index} ({count:,})" for index, count in worst.iter_rows())
+    more = ", ..." if missed.height > worst.height else ""
+    return f"Missed by validators {names}{more}"
+
+
 def _choose_size(count: int) -> float:
     """Return a marker size at which this many markers stay separate."""
     return 10 if count <= _MANY else 1.5
@@ -96,7 +161,9 @@ def _build_rewards(
     proposed = rows.filter(pl.col("status") == "proposed").join(
         rewards, on="slot", how="left", maintain_order="left"
     )
-    rewarded = proposed.drop_nulls("producer_reward_wei")
+    known = proposed.drop_nulls("producer_reward_wei")
+    is_positive = pl.col("producer_reward_wei") > 0
+    rewarded = known.filter(is_positive)
     layers: list[Layer] = []
     if rewarded.height:
         points = (
@@ -114,13 +181,16 @@ def _build_rewards(
             )
         )
     layers += build_missing_marks(rows, {"missed": 0.02, "orphaned": 0.05})
-    unknown = proposed.height - rewarded.height
-    if unknown:
-        at = series.to_datetime64(proposed.filter(pl.col("producer_reward_wei").is_null())["time"])
-        label = f"Reward unknown ({unknown:,})"
-        layers.append(
-            Points(at, np.full(unknown, 0.08), label, colours.SLATE, "o", hollow=True, strip=True)
-        )
+    # A logarithmic axis has no zero.
+    others = {
+        "No reward": known.filter(~is_positive),
+        "Reward unknown": proposed.filter(pl.col("producer_reward_wei").is_null()),
+    }
+    for name, blocks in others.items():
+        if blocks.height:
+            at, label = series.to_datetime64(blocks["time"]), f"{name} ({blocks.height:,})"
+            y_strip, hollow = np.full(blocks.height, 0.08), name == "Reward unknown"
+            layers.append(Points(at, y_strip, label, colours.SLATE, "o", hollow=hollow, strip=True))
     names = tuple(layer.name for layer in layers if isinstance(layer, Points))
     count = rows["proposer_index"].n_unique()
     return Chart(x, y, tuple(layers), single_note=single_note, legend=names, validators=count)

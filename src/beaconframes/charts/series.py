@@ -26,11 +26,12 @@ UNIT_NAMES = {"eth": "ETH", "gwei": "gwei", "wei": "wei"}
 TIME_NAMES = {
     "slot": "Slot",
     "epoch": "Epoch",
+    "hour": "Hour",
     "day": "Day",
     "week": "Week from Monday",
     "month": "Month",
 }
-LENGTHS = {"day": "1d", "week": "1w", "month": "1mo"}
+LENGTHS = {"hour": "1h", "day": "1d", "week": "1w", "month": "1mo"}
 MAX_NAMED = 10
 """More lines than this cannot be distinguished by colour."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -25,13 +26,8 @@ Show = Literal["rates", "matrix"]
 
 _MAX_NAMED = 20  # Up to this many validator indices fit below the axis.
 _LOWEST = 5
-_KINDS = (
-    ("Signed", colours.CYAN),
-    ("Not signed", colours.RED),
-    ("Missed block", colours.SLATE),
-    ("Orphaned block", colours.PURPLE),
-)
-_MISSED, _ORPHANED = 3, 4
+_MOST_LISTED = 60  # More indices do not fit into the corner of the chart.
+_KINDS = (("Signed", colours.CYAN), ("Not signed", colours.RED))
 
 
 @captioned
@@ -61,8 +57,6 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
     )
     mean = 100 * int(rows["signed"].sum()) / int(rows["duties"].sum())
     mean_line = ReferenceLine(mean, f"All members: {mean:.2f} %")
-    worst = rows.tail(_LOWEST).reverse().select("validator_index", "rate")
-    lowest = [f"validator {index}: {100 * rate:.1f} %" for index, rate in worst.iter_rows()]
     return Chart(
         Axis(
             "Validator, best first" if named else "Member, best first",
@@ -72,9 +66,26 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
         (members, mean_line),
         single_note=single_note,
         # The best members come first, so the lower left corner is empty.
-        corner_note=None if named else "\n".join(["Lowest:", *lowest]),
+        corner_note=None if named else _name_lowest(rows),
         legend=(members.name, mean_line.name),
     )
+
+
+def _name_lowest(rows: pl.DataFrame) -> str:
+    """Name every member without a signature, and the lowest of the others."""
+    idle = rows.filter(signed=0)["validator_index"].sort().to_list()
+    lines = []
+    if idle:
+        listed = ", ".join(map(str, idle[:_MOST_LISTED]))
+        if len(idle) > _MOST_LISTED:
+            listed += f" and {len(idle) - _MOST_LISTED:,} more"
+        lines = textwrap.wrap(f"Signed no block ({len(idle):,}): {listed}", 46)
+    lowest = rows.filter(pl.col("signed") > 0, pl.col("rate") < 1).tail(_LOWEST).reverse()
+    if lowest.height:
+        lines.append("Lowest of the others:" if idle else "Lowest:")
+        for index, rate in lowest.select("validator_index", "rate").iter_rows():
+            lines.append(f"validator {index}: {100 * rate:.1f} %")
+    return "\n".join(lines)
 
 
 def _build_matrix(
@@ -114,17 +125,16 @@ def _build_matrix(
         counted=2,
         single_note=single_note,
     )
-    if chart.legend:
-        return chart
-    # Where slots are merged, slots without a block are marked above the map.
+    # Slots without a block are marked above the map: columns of them would hide the signatures.
     marks = tuple(build_missing_marks(rows, {"missed": 1.02, "orphaned": 1.05}))
-    return replace(chart, layers=(*chart.layers, *marks), legend=tuple(m.name for m in marks))
+    names = tuple(mark.name for mark in marks)
+    return replace(chart, layers=(*chart.layers, *marks), legend=(*chart.legend, *names))
 
 
 def _build_cells(
     rows: pl.DataFrame, seats: pl.DataFrame, ranks: pl.DataFrame, first: int
 ) -> Iterator[pl.DataFrame]:
-    """Yield the cells of each period: signatures, and a column per slot without a block."""
+    """Yield the cells of each period, one per seat and proposed block."""
     for blocks, period_seats, bits in sync.split_by_period(rows, seats):
         member_rows = period_seats.join(ranks, on="validator_index", maintain_order="left")[
             "row"
@@ -137,14 +147,3 @@ def _build_cells(
                 "kind": 2 - bits.ravel(),
             }
         )
-        begin, end = (
-            period_seats.row(0, named=True)["start_epoch"],
-            period_seats.row(0, named=True)["end_epoch"],
-        )
-        without_block = rows.filter(
-            pl.col("epoch").is_between(begin, end) & pl.col("status").is_in(["missed", "orphaned"])
-        )
-        kind = pl.when(pl.col("status") == "missed").then(_MISSED).otherwise(_ORPHANED)
-        columns = without_block.select(column=pl.col("slot") - first, kind=kind.cast(pl.UInt8))
-        members = pl.DataFrame({"row": member_rows}).unique()
-        yield members.join(columns, how="cross").select("row", "column", "kind")

@@ -67,7 +67,7 @@ OPTION_HELP = {
     "background": "Colour of unpainted pixels, such as #ffffff.",
 }
 """The help of each option that is neither a frame nor a region."""
-NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until")
+NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until", "validators")
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
 

@@ -158,6 +158,8 @@ def _describe_y_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     layout = _describe_axis(axis, theme)
     if axis.maximum is not None:
         layout["autorangeoptions"] = {"maxallowed": axis.maximum}
+    if axis.logarithmic:
+        layout |= {"type": "log", "dtick": "D2"}
     if axis.reverse:
         layout["autorange"] = "reversed"
     return layout

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure
 
+    from beaconframes.charts.proposals import Show
     from beaconframes.charts.series import Unit
 
 
@@ -18,24 +19,27 @@ def proposals(
     frame: IntoFrame,
     produced: IntoFrame | None = None,
     *,
+    show: Show = "auto",
     unit: Unit = "eth",
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
     caption: str | None = None,
     **kwargs: Any,
 ) -> Figure:
-    """Draw block proposals: a timeline by validator.
+    """Draw block proposals: a timeline by validator, or their numbers over time.
 
     *frame* is the result of ``bf.load_proposals(...)``. Proposed, missed, orphaned and scheduled
-    blocks have different markers; the legend counts each kind.
+    blocks have different markers; the legend counts each kind. With *show* ``"counts"``, bars have
+    the number of each kind by hour, day, week or month; this is the default for more than 100
+    validators. ``"timeline"`` always draws a marker per block.
 
     With *produced*, the result of ``bf.load_produced_blocks(...)``, the height is the producer's
-    reward on the execution layer, in *unit*. Missed and orphaned blocks, and blocks that are
-    missing in *produced*, are drawn in rows below.
+    reward on the execution layer, in *unit*, on a logarithmic axis. Missed and orphaned blocks, and
+    blocks without a reward or missing in *produced*, are drawn in rows below.
 
     *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    chart = charts.proposals(frame, produced, unit=unit)
+    chart = charts.proposals(frame, produced, show=show, unit=unit)
     return figure.build_figure(chart, kwargs, title=title, figsize=figsize, caption=caption)

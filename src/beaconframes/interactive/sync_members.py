@@ -28,12 +28,12 @@ def sync_members(
 
     *blocks* is the result of ``bf.load_epoch_slots(...)``, and *committees* the result of
     ``bf.load_sync_committees(...)`` or some of its rows. The share counts the proposed blocks of
-    the member's periods that are in *blocks*.
+    the member's periods that are in *blocks*. Members without a signature are named.
 
-    With *show* ``"matrix"``, there is a row per member and a column per slot instead: signed, not
-    signed, or a slot without a block, which no member could sign. With more than 1,024 slots or
-    members, a cell has several of them, as the axis labels state; its colour is then the share of
-    blocks signed, and slots without a block are marked above.
+    With *show* ``"matrix"``, there is a row per member and a column per slot instead: signed or not
+    signed. Slots without a block, which no member could sign, are empty, and marked above. With
+    more than 1,024 slots or members, a cell has several of them, as the axis labels state; its
+    colour is then the share of blocks signed.
 
     *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
 

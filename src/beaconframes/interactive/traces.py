@@ -196,9 +196,10 @@ def _build_bars(layer: Bars, chart: Chart, theme: Theme) -> list[Any]:
     names = chart.y.tick_labels if layer.horizontal else chart.x.tick_labels
     where = "%{x}"
     if names:
-        options["text"] = [names[int(rank)].replace("\n", ", ") for rank in layer.x]
-        options["textposition"] = "none"
-        where = "%{text}"
+        options["hovertext"] = [names[int(rank)].replace("\n", ", ") for rank in layer.x]
+        where = "%{hovertext}"
+    if layer.labels:
+        options |= {"text": layer.labels, "textposition": "outside", "cliponaxis": False}
     # For stacked bars plotly would show the height of the stack.
     options["customdata"] = layer.height
     options["hovertemplate"] = (
@@ -248,6 +249,8 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
         "z": layer.cells,
     }
     where = "%{x}<br>validator %{y}<br>" if layer.has_validators else "%{x}<br>"
+    if layer.validators_per_row > 1:
+        where = f"%{{x}}<br>{layer.validators_per_row} validators from %{{y}}<br>"
     if layer.shares is not None:
         options |= {
             "colorscale": colours.SHARES,

@@ -29,12 +29,12 @@ def attestations(
 
     *frame* is the result of ``bf.load_attestations(...)``. An attestation is late if it was
     included *late* or more slots after its own slot. A missed attestation may have had no block
-    that could include it. A pending one can still be included, and is not counted. With more than
-    1,024 validators or epochs, a cell has several of them, as the axis labels state; its colour is
-    then the share of duties included in time.
+    that could include it. A pending one can still be included; it is grey, and not counted. With
+    more than 100 validators or 1,024 epochs, a cell has several of them, as the axis labels state;
+    its colour is then the share of duties included in time.
 
-    With *show* ``"distance"``, bars show the number of slots until inclusion, in percent of all
-    duties.
+    With *show* ``"distance"``, bars show the number of slots until inclusion, in percent of the
+    duties that are not pending.
 
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 

@@ -9,7 +9,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import dates
 from matplotlib import pyplot as plt
-from matplotlib.ticker import MaxNLocator, ScalarFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
@@ -190,7 +190,9 @@ def _set_y_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
         ax.set_ylim(-0.6, len(axis.tick_labels) - 0.4)
     if axis.zero_line:
         ax.axhline(0, color=theme.adapt(colours.SLATE), linewidth=0.8)
-    if axis.thousands or axis.integers:
+    if axis.logarithmic:
+        _set_log_ticks(ax, thousands=axis.thousands)
+    elif axis.thousands or axis.integers:
         ax.yaxis.set_major_formatter("{x:,.0f}" if axis.thousands else "{x:.0f}")
     elif isinstance(formatter := ax.yaxis.get_major_formatter(), ScalarFormatter):
         # Show whole balances, not their offsets from 32.
@@ -201,6 +203,22 @@ def _set_y_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
         ax.set_ylim(top=min(ax.get_ylim()[1], axis.maximum))
     if axis.reverse and not ax.yaxis_inverted():
         ax.invert_yaxis()
+
+
+def _set_log_ticks(ax: Axes, *, thousands: bool) -> None:
+    """Make the vertical axis logarithmic, with plain numbers at its ticks."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    # Less than a decade needs other numbers than 1, 2 and 5.
+    locator = LogLocator(subs=(1, 2, 5)) if high > 8 * low else MaxNLocator(6)
+    ax.yaxis.set_major_locator(locator)
+    ax.yaxis.set_major_formatter("{x:,.0f}" if thousands else lambda x, _: _format_plainly(x))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _format_plainly(number: float) -> str:
+    """Format a number without an exponent, if that is short."""
+    return f"{number:.7f}".rstrip("0").rstrip(".") if 1e-7 <= number < 1e7 else f"{number:g}"
 
 
 def _set_time_ticks(ax: Axes, times: Any, every: str, *, most: int) -> None:

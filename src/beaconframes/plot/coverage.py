@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def coverage(
     frame: IntoFrame,
+    validators: IntoFrame | None = None,
     *,
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
@@ -21,17 +22,20 @@ def coverage(
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
-    """Draw the rows present in a frame: a row per validator, a column per epoch.
+    """Draw which rows are loaded and which are missing: a row per validator, a column per epoch.
 
     *frame* has one row per validator and epoch, such as the results of
     ``bf.load_income_history(...)``, ``bf.load_balance_history(...)`` and
-    ``bf.load_attestations(...)``. The map spans the first to the last epoch of the frame. With more
-    than 1,024 validators or epochs, a cell has several of them, as the axis labels state; its
-    colour is then the share of rows that are present.
+    ``bf.load_attestations(...)``. The map spans the first to the last epoch of the frame. With
+    *validators*, the result of ``bf.load_validators(...)``, epochs in which a validator was not
+    active are separate from missing ones, and validators without any row are drawn, too.
+
+    With more than 1,024 validators or epochs, a cell has several of them, as the axis labels state;
+    its colour is then the share of rows that are loaded.
 
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 
     *kwargs* go to ``Axes.imshow``.
     """
-    chart = charts.coverage(frame)
+    chart = charts.coverage(frame, validators)
     return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)

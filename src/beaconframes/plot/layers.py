@@ -102,6 +102,9 @@ def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any], theme: Theme) -> N
         if bar.get_y():
             # The base of a stacked bar must not limit the axis.
             bar.sticky_edges.y.clear()
+    if layer.labels:
+        ax.bar_label(bars, layer.labels, padding=2, fontsize="small")
+        ax.margins(y=0.12)
     if layer.incomplete is not None:
         for bar in np.array(bars, object)[layer.incomplete]:
             bar.set(hatch="/////", edgecolor=theme.paper, linewidth=0)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
+    from beaconframes.charts.proposals import Show
     from beaconframes.charts.series import Unit
 
 
@@ -18,6 +19,7 @@ def proposals(
     frame: IntoFrame,
     produced: IntoFrame | None = None,
     *,
+    show: Show = "auto",
     unit: Unit = "eth",
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
@@ -25,18 +27,20 @@ def proposals(
     ax: Axes | None = None,
     **kwargs: Any,
 ) -> Axes:
-    """Draw block proposals: a timeline by validator.
+    """Draw block proposals: a timeline by validator, or their numbers over time.
 
     *frame* is the result of ``bf.load_proposals(...)``. Proposed, missed, orphaned and scheduled
-    blocks have different markers; the legend counts each kind.
+    blocks have different markers; the legend counts each kind. With *show* ``"counts"``, bars have
+    the number of each kind by hour, day, week or month; this is the default for more than 100
+    validators. ``"timeline"`` always draws a marker per block.
 
     With *produced*, the result of ``bf.load_produced_blocks(...)``, the height is the producer's
-    reward on the execution layer, in *unit*. Missed and orphaned blocks, and blocks that are
-    missing in *produced*, are drawn in rows below.
+    reward on the execution layer, in *unit*, on a logarithmic axis. Missed and orphaned blocks, and
+    blocks without a reward or missing in *produced*, are drawn in rows below.
 
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 
     *kwargs* go to the ``Axes.plot`` of the proposals.
     """
-    chart = charts.proposals(frame, produced, unit=unit)
+    chart = charts.proposals(frame, produced, show=show, unit=unit)
     return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)
