@@ -12,6 +12,7 @@ from beaconframes.analysis.binomial import (
     compute_lower_tail,
     compute_p_value,
     compute_probability,
+    compute_range,
     compute_upper_tail,
 )
 
@@ -92,3 +93,34 @@ def test_p_values():
     assert 1.0 == compute_p_value(0, 10, 0.0)
     assert 0.0 == compute_p_value(1, 10, 0.0)
     assert 1.0 == compute_p_value(10, 10, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "level"),
+    [(1, 0.5, 0.95), (10, 0.5, 0.95), (64, 0.25, 0.5), (200, 0.001, 0.99), (40, 0.9, 0.8)],
+)
+def test_ranges_leave_less_than_the_rest_on_both_sides(n, p, level):
+    """The range is the narrowest of which both tails have at most half of one minus the level."""
+    low, high = compute_range(n, p, level)
+
+    tail = (1 - level) / 2
+    below, above = (
+        sum(exact(k, n, p) for k in range(low)),
+        sum(exact(k, n, p) for k in range(high + 1, n + 1)),
+    )
+    assert below <= tail
+    assert above <= tail
+    assert below + exact(low, n, p) > tail
+    assert above + exact(high, n, p) > tail
+
+
+def test_ranges_of_certain_outcomes_and_of_a_year():
+    """A share of none or all has one outcome; 2.5 expected proposals a year mean 0 to 6."""
+    assert (0, 0) == compute_range(100, 0.0, 0.95)
+    assert (100, 100) == compute_range(100, 1.0, 0.95)
+    slots = 365 * 7200
+    assert (0, 6) == compute_range(slots, 2.5 / slots, 0.95)
+    # The normal approximation of a large mean: 1.96 standard deviations.
+    low, high = compute_range(slots, 0.01, 0.95)
+    deviation = 1.96 * math.sqrt(slots * 0.01 * 0.99)
+    assert pytest.approx((slots * 0.01 - deviation, slots * 0.01 + deviation), abs=2) == (low, high)

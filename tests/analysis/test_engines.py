@@ -110,6 +110,16 @@ CASES = {
         {**LUCK, "validators": proposals.LIVES},
         {},
     ),
+    "sync_luck": (
+        "balances",
+        {
+            "committees": proposals.COMMITTEES,
+            "balances": proposals.HELD,
+            "epochs": proposals.EPOCHS,
+            "validators": proposals.LIVES,
+        },
+        {"chain": proposals.SMALL},
+    ),
     "reconcile": (
         "balances",
         {

@@ -1,4 +1,4 @@
-"""Proposals: expected number, luck, and the cost of missed ones."""
+"""Luck of proposals and of seats in sync committees; the cost of missed proposals."""
 
 import math
 from datetime import timedelta
@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from beaconframes import analysis
-from beaconframes.analysis.binomial import compute_interval, compute_p_value
+from beaconframes.analysis.binomial import compute_interval, compute_p_value, compute_range
+from beaconframes.calendar import Chain
 from beaconframes.errors import UsageError
 
 from ..support.engines import assert_equal
@@ -56,6 +57,24 @@ def blocks(*rows):
     )
 
 
+SMALL = Chain("small", GENESIS, epochs_per_sync_period=1, sync_committee_size=8)
+MEMBERS = {
+    0: [1, 1, 1, 1, 2, 2, 3, 9],
+    1: [1] * 8,
+    2: [2, 2, 2, 9, 9, 9, 9, 9],
+    3: [1] * 8,  # drawn in epoch 2, whose balances are unknown
+}
+COMMITTEES = pl.DataFrame(
+    [
+        (period, seat, validator, period, period)
+        for period, members in MEMBERS.items()
+        for seat, validator in enumerate(members)
+    ],
+    schema=["period", "seat", "validator_index", "start_epoch", "end_epoch"],
+    orient="row",
+)
+
+
 BLOCKS = blocks(
     *((slot, "proposed", 1) for slot in range(1, 20)),
     (20, "missed", 1),
@@ -81,6 +100,7 @@ def test_luck_by_hand():
         low, high = compute_interval(k, n, 0.95)
         assert (low * n / mean, high * n / mean) == (row["luck_low"], row["luck_high"])
         assert compute_p_value(k, n, mean / n) == row["p_value"]
+        assert compute_range(n, mean / n, 0.95) == (row["drawn_low"], row["drawn_high"])
     # A quarter of one slot each: a proposal every four slots of 12 seconds. The third has exited.
     assert [4 * 12 / 86_400, 4 * 12 / 86_400, None] == rows["days_to_next"].to_list()
 
@@ -107,8 +127,61 @@ def test_without_a_share_there_is_no_luck():
     rows = analysis.proposal_luck(BLOCKS, HELD.with_columns(effective_balance_gwei=0), EPOCHS)
 
     assert [0.0] * 3 == rows["expected"].to_list()
-    for name in ("luck", "luck_low", "luck_high", "p_value", "days_to_next"):
+    for name in ("drawn_low", "luck", "luck_low", "luck_high", "p_value", "days_to_next"):
         assert [None] * 3 == rows[name].to_list()
+
+
+def test_luck_of_seats_by_hand():
+    """Committees of 8 seats: those of periods 0 and 1 are drawn in epoch 0, that of 2 in epoch 1.
+
+    Validator 1 has half of the balance, then a quarter; 3 has exited when the last is drawn.
+    """
+    rows = analysis.sync_luck(COMMITTEES, HELD, EPOCHS, validators=LIVES, chain=SMALL)
+
+    counts = ["validator_index", "periods", "seats", "expected", "drawn"]
+    assert [(1, 3, 24, 10.0, 12), (2, 3, 24, 6.0, 5), (3, 2, 16, 4.0, 1)] == (
+        rows.select(counts).rows()
+    )
+    for row in rows.iter_rows(named=True):
+        k, n, mean = row["drawn"], row["seats"], row["expected"]
+        assert k / mean == row["luck"]
+        low, high = compute_interval(k, n, 0.95)
+        assert (low * n / mean, high * n / mean) == (row["luck_low"], row["luck_high"])
+        assert compute_p_value(k, n, mean / n) == row["p_value"]
+        assert compute_range(n, mean / n, 0.95) == (row["drawn_low"], row["drawn_high"])
+
+
+def test_luck_of_seats_of_a_group():
+    """All validators together, and by a column of the balances."""
+    held = HELD.with_columns(pool=pl.col("validator_index").replace_strict({1: "a"}, default="b"))
+    options = {"validators": LIVES, "chain": SMALL}
+    counts = ["periods", "seats", "expected", "drawn"]
+
+    total = analysis.sync_luck(COMMITTEES, HELD, EPOCHS, by=(), **options)
+    pools = analysis.sync_luck(COMMITTEES, held, EPOCHS, by="pool", **options)
+    nothing = analysis.sync_luck(COMMITTEES.head(0), HELD, EPOCHS, **options)
+
+    assert [(3, 24, 20.0, 18)] == total.select(counts).rows()
+    assert [("a", 3, 24, 10.0, 12), ("b", 3, 24, 10.0, 6)] == pools.select("pool", *counts).rows()
+    assert nothing.columns == ["validator_index", *total.columns]
+    assert nothing.is_empty()
+    with pytest.raises(UsageError, match="level=1"):
+        analysis.sync_luck(COMMITTEES, HELD, EPOCHS, level=1)
+
+
+def test_all_seats_are_expected_of_all_validators(chain):
+    """The shares of all validators add up to every seat of the three known committees.
+
+    The simulator draws a committee when it begins, so few members are activated meanwhile.
+    """
+    epochs = chain.scan("epochs").filter(pl.col("epoch") <= 256)
+    frames = chain.scan("sync_committees"), chain.scan("balance_history"), epochs
+
+    total = analysis.sync_luck(*frames, validators=chain.scan("validators"), by=()).collect()
+
+    assert [(3, 3 * 512)] == total.select("periods", "seats").rows()
+    assert pytest.approx(3 * 512) == total["expected"].item()
+    assert 0.98 * 3 * 512 < total["drawn"].item() <= 3 * 512
 
 
 def test_luck_intervals_cover_at_the_level(chain):

@@ -16,8 +16,9 @@ from beaconframes.analysis.group_comparison import compare_groups
 from beaconframes.analysis.income import income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.analysis.ledger import ledger
+from beaconframes.analysis.luck import proposal_luck, sync_luck
 from beaconframes.analysis.problems import problems
-from beaconframes.analysis.proposals import missed_proposals, proposal_luck
+from beaconframes.analysis.proposals import missed_proposals
 from beaconframes.analysis.reconciliation import reconcile
 from beaconframes.analysis.summary import performance
 from beaconframes.analysis.sync_committees import sync_members, sync_participation
@@ -51,6 +52,7 @@ __all__ = [
     "sync_against_committee",
     "sync_duties",
     "sync_income",
+    "sync_luck",
     "sync_members",
     "sync_participation",
 ]

@@ -75,6 +75,32 @@ def compute_interval(k: int, n: int, level: float) -> tuple[float, float]:
     return low, high
 
 
+@functools.lru_cache(maxsize=4096)
+def compute_range(n: int, p: float, level: float) -> tuple[int, int]:
+    """Return the central range of the number of successes, which has at least this *level*.
+
+    Fewer successes, and more, each have a probability of at most half of the rest.
+    """
+    tail = (1 - level) / 2
+    low = high = int(n * p)
+    if p in {0.0, 1.0}:
+        return low, high
+    below = compute_lower_tail(low, n, p)
+    term = compute_probability(low, n, p)
+    up, down = term, term
+    total = below
+    while high < n and total < 1 - tail:
+        up *= (n - high) * p / ((high + 1) * (1 - p))
+        high += 1
+        total += up
+    total = below - term
+    while low > 0 and total > tail:
+        down *= low * (1 - p) / ((n - low + 1) * p)
+        low -= 1
+        total -= down
+    return low, high
+
+
 def _bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Return the point up to which a condition holds, by bisection."""
     while True:

@@ -1,4 +1,4 @@
-"""Proposals: expected and actual numbers, luck, and the cost of missed ones."""
+"""The cost of missed proposals."""
 
 from __future__ import annotations
 
@@ -7,122 +7,20 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.aggregation import aggregate, check_row_sums, get_amount_type
-from beaconframes.analysis.binomial import compute_interval, compute_p_value
-from beaconframes.analysis.engines import (
-    collect_sums,
-    find_range,
-    list_columns,
-    move_to_engine,
-    open_frame,
-    open_frame_like,
-    return_table,
-)
+from beaconframes.analysis.aggregation import check_row_sums
+from beaconframes.analysis.engines import collect_sums, open_frame, return_table
 from beaconframes.analysis.execution_income import FEES, open_income
 from beaconframes.analysis.income_columns import REWARDS
 from beaconframes.analysis.sync_committees import select_one_per_slot
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing, map_rows, select_columns
+from beaconframes.frames import collect, drop_missing, map_rows
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-    from beaconframes.analysis.engines import Lazy
-    from beaconframes.calendar import Chain
-
-_KEYS = ["validator_index", "epoch"]
-_ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
 _BLOCK = ["slot", "epoch", "time", "status", "proposer_index"]
-_OUTCOMES = ["proposed", "missed", "orphaned"]
 _REWARDS = REWARDS["proposal_reward_gwei"]
-_SECONDS_PER_DAY = 86_400
-
-
-@show_elapsed
-def proposal_luck(
-    proposals: IntoFrame,
-    balances: IntoFrameT,
-    epochs: IntoFrame,
-    *,
-    validators: IntoFrame | None = None,
-    by: str | Sequence[str] = "validator_index",
-    level: float = 0.95,
-    chain: Chain | str = MAINNET,
-) -> IntoFrameT:
-    """Compare the number of proposals with the expected number. One row per validator or group.
-
-    This computes at once, also for lazy frames: the engine of *balances* adds up by group, and
-    probabilities are computed from the sums.
-
-    Parameters
-    ----------
-    proposals
-        Frame of `load_proposals` or `load_epoch_slots`, of all the epochs. Missed and orphaned
-        proposals count as well: being selected is luck.
-    balances
-        Frame of `load_balance_history`: effective balances by epoch. Its epochs are the ones
-        examined.
-    epochs
-        Frame of `load_epochs`, of the same epochs: ``eligible_ether_gwei`` is the balance of all
-        validators.
-    validators
-        Frame of `load_validators`. With it, balances count only while their validator is active:
-        before activation and after exit it is never selected.
-    by
-        Group columns of *balances*; ``()`` is all validators together.
-    level
-        Confidence level of the interval.
-    chain
-        Chain of the slots.
-
-    Returns
-    -------
-    The same kind of frame as *balances*
-        ``slots`` examined; ``expected`` proposals, the sum over slots of the share of the effective
-        balance; ``drawn``, the proposals assigned, of which ``proposed``, ``missed``, ``orphaned``.
-        ``luck`` is drawn over expected, ``luck_low`` to ``luck_high`` its exact interval (Clopper
-        and Pearson), and ``p_value`` the probability of a deviation this large by chance. Where
-        balances changed, both are conservative. ``days_to_next`` is the mean time to the next
-        proposal at the balances of the last epoch. Null where no proposal is expected.
-    """
-    if not 0 < level < 1:
-        raise UsageError(f"level={level!r} is not between 0 and 1", hint="Try level=0.95.")
-    clock, groups = get_chain(chain), list_columns(by)
-    slots_per_epoch = clock.slots_per_epoch
-    columns = list(dict.fromkeys([*_KEYS, "effective_balance_gwei", *groups]))
-    balance_rows = open_frame(balances, columns, loader="load_balance_history")
-    balance_rows = drop_missing(balance_rows, [*_KEYS, "effective_balance_gwei"])
-    total_columns = ["epoch", "eligible_ether_gwei"]
-    totals = drop_missing(
-        open_frame_like(epochs, total_columns, loader="load_epochs", like=balance_rows),
-        total_columns,
-    )
-    rows = balance_rows.join(totals, on="epoch", how="inner")
-    if validators is not None:
-        active_periods = open_frame_like(
-            validators, _ACTIVE_PERIOD, loader="load_validators", like=balance_rows
-        )
-        rows = map_rows(
-            rows.join(active_periods, on="validator_index", how="inner"), _select_active
-        )
-    rows = rows.join(move_to_engine(_count_proposals(proposals), rows), on=_KEYS, how="left")
-    last = find_range(rows, "epoch")[1]
-    rows = map_rows(rows, lambda part: _add_expected(part, last, slots_per_epoch))
-    sums = aggregate(
-        rows,
-        groups,
-        _OUTCOMES,
-        slots=("distinct", "epoch"),
-        expected=("sum", "expected"),
-        now=("sum", "now"),
-    )
-    days = clock.seconds_per_slot * slots_per_epoch / _SECONDS_PER_DAY
-    table = collect_sums(sums).with_columns(pl.col("slots").cast(pl.Int64) * slots_per_epoch)
-    return return_table(_add_luck(table, groups, level, days), balance_rows, balances)
 
 
 @show_elapsed
@@ -206,64 +104,3 @@ def _find_median_reward(blocks: pl.DataFrame) -> tuple[object, ...]:
         return 0, None, None
     middle = (blocks.height - 1) // 2
     return blocks.height, *(blocks[name].sort()[middle] for name in names)
-
-
-def _count_proposals(proposals: IntoFrame) -> pl.DataFrame:
-    """Count proposals by outcome. One row per validator and epoch."""
-    columns = ["slot", "epoch", "status", "proposer_index"]
-    lazy = drop_missing(select_columns(proposals, columns, loader="load_proposals"), columns)
-    return (
-        select_one_per_slot(collect(lazy))
-        .group_by(validator_index="proposer_index", epoch="epoch")
-        .agg(
-            (pl.col("status") == outcome).sum().cast(pl.Int64).alias(outcome)
-            for outcome in _OUTCOMES
-        )
-    )
-
-
-def _select_active(rows: Lazy) -> Lazy:
-    has_exited = (nw.col("exit_epoch") <= nw.col("epoch")).fill_null(value=False)
-    return rows.filter((nw.col("activation_epoch") <= nw.col("epoch")) & ~has_exited)
-
-
-def _add_expected(rows: Lazy, last: int, slots_per_epoch: int) -> Lazy:
-    """Add the expected number of proposals of each row, and of the last epoch alone."""
-    own_balance, total_balance = nw.col("effective_balance_gwei"), nw.col("eligible_ether_gwei")
-    share = own_balance.cast(nw.Float64) / total_balance.cast(nw.Float64)
-    expected = nw.when(total_balance > 0).then(share * slots_per_epoch).otherwise(0.0)
-    counts = [nw.col(name).fill_null(0).cast(get_amount_type(name)) for name in _OUTCOMES]
-    return rows.with_columns(
-        expected.alias("expected"),
-        nw.when(nw.col("epoch") == last).then(expected).otherwise(0.0).alias("now"),
-        *counts,
-    )
-
-
-def _add_luck(
-    table: pl.DataFrame, groups: list[str], level: float, epoch_days: float
-) -> pl.DataFrame:
-    """Add luck, its interval, its p-value, and the time to the next proposal."""
-    drawn, expected = pl.sum_horizontal(_OUTCOMES), pl.col("expected")
-    rows = table.sort(groups) if groups else table
-    rows = rows.with_columns(drawn=drawn, luck=pl.when(expected > 0).then(drawn / expected))
-    luck: list[tuple[float | None, ...]] = []
-    for k, n, mean in rows.select("drawn", "slots", "expected").iter_rows():
-        if not mean > 0:
-            luck.append((None, None, None))
-            continue
-        low, high = compute_interval(k, n, level)
-        luck.append((low * n / mean, high * n / mean, compute_p_value(k, n, min(1.0, mean / n))))
-    names = ["luck_low", "luck_high", "p_value"]
-    intervals = pl.DataFrame(luck, schema=dict.fromkeys(names, pl.Float64), orient="row")
-    days_to_next = pl.when(pl.col("now") > 0).then(epoch_days / pl.col("now"))
-    return rows.hstack(intervals).select(
-        *groups,
-        "slots",
-        "expected",
-        "drawn",
-        *_OUTCOMES,
-        "luck",
-        *names,
-        days_to_next.alias("days_to_next"),
-    )

@@ -34,7 +34,8 @@ from beaconframes.analysis.execution_income import build_basis, open_income
 from beaconframes.analysis.income import check_groups
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import AMOUNTS
-from beaconframes.analysis.proposals import missed_proposals, proposal_luck
+from beaconframes.analysis.luck import proposal_luck
+from beaconframes.analysis.proposals import missed_proposals
 from beaconframes.analysis.sync_duties import sync_against_committee
 from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
