@@ -32,6 +32,7 @@ from ..support.chart_frames import (
     leaderboard,
     produced,
     proposals,
+    totals,
     transfers,
     yields,
 )
@@ -493,6 +494,97 @@ def test_rewards_of_proposals_have_a_logarithmic_axis():
     assert [101, 102, 103] == slots(lines_by_name(ax)["Proposed (3)"])
     assert [100] == slots(lines_by_name(ax)["No reward (1)"])
     assert "log" == interactive.proposals(frame, rewards).layout.yaxis.type
+
+
+def luck_frames():
+    """Validators 1 and 2 of 4 in 100 epochs: 800 proposals each, and 128 of the 512 seats."""
+    blocks = proposals(*["proposed"] * 860, "missed", proposers=(1,), first=0)
+    members = committee([*[1] * 128, *[2] * 250, *[3] * 134])
+    return balances(range(100)), totals(range(100)), blocks, members
+
+
+def test_luck_compares_actual_with_expected_numbers():
+    """1,600 proposals are expected, 861 assigned; 256 seats are expected, 378 held."""
+    ax = plot.luck(*luck_frames())
+
+    assert ["Proposals\n861 of 1,600 expected", "Sync seats\n378 of 256.0 expected"] == (
+        names(ax.yaxis)
+    )
+    points = lines_by_name(ax)["Actual, outside of the range"]
+    assert pytest.approx([100 * 861 / 1600, 100 * 378 / 256]) == list(points.get_xdata())
+    assert [0.0, 1.0] == list(points.get_ydata())
+    # 1.96 standard deviations of 3,200 slots with a share of a half: 1,545 to 1,655.
+    bar = ax.patches[0]
+    assert pytest.approx((100 * 1545 / 1600, 100 * 1655 / 1600), abs=0.1) == (
+        bar.get_x(),
+        bar.get_x() + bar.get_width(),
+    )
+    assert [
+        "Range of chance (95 % of all cases)",
+        "Actual, outside of the range",
+        "As many as expected",
+    ] == labels(ax)
+    assert "Actual number (% of the expected one)" == ax.get_xlabel()
+    assert [100.0, 100.0] == list(lines_by_name(ax)["As many as expected"].get_xdata())
+
+
+def test_luck_by_validator_has_a_row_for_each():
+    """Validator 1 has 861 of 800 proposals, 2 none; 1 has as many seats as expected."""
+    ax = plot.luck(*luck_frames(), by="validator_index")
+    figure = interactive.luck(*luck_frames(), by="validator_index")
+
+    assert [
+        "validator 1, proposals\n861 of 800.0 expected",
+        "validator 2, proposals\n0 of 800.0 expected",
+        "validator 1, sync seats\n128 of 128.0 expected",
+        "validator 2, sync seats\n250 of 128.0 expected",
+    ] == names(ax.yaxis)
+    assert [100.0] == list(lines_by_name(ax)["Actual"].get_xdata())
+    (actual,) = (trace for trace in figure.data if trace.name == "Actual")
+    (text,) = actual.text
+    assert text.startswith("validator 1, sync seats, 128 of 128.0 expected, ")
+    assert text.endswith(" by chance")
+
+
+def test_many_validators_are_ranked_by_their_luck():
+    """Eleven validators with one expected proposal each: 2 has five, 1 two, the others none."""
+    blocks = proposals(*["proposed"] * 7, proposers=(2, 2, 1, 2, 2, 1, 2), first=0)
+    held = balances([0], range(1, 12))
+
+    chart = charts.luck(held, totals([0], 32), blocks, by="validator_index")
+
+    area, inside, outside, reference = chart.layers
+    assert "Proposals of 11 validators, luckiest first" == chart.x.label
+    assert ([2, *range(3, 12)], [200.0, *[0.0] * 9]) == (inside.x.tolist(), inside.y.tolist())
+    assert ([1], [500.0]) == (outside.x.tolist(), outside.y.tolist())
+    assert ("validator 2, 5 of 1.00 expected, 0 to 3 by chance",) == outside.texts
+    assert {300.0} == set(area.high)
+    assert not reference.vertical
+    assert "One epoch only" == chart.single_note
+
+
+def test_names_of_groups_are_text():
+    """The names of groups are no formulas of matplotlib and no tags of plotly."""
+    held, *others = luck_frames()
+    held = held.with_columns(pool=pl.lit("<b>$x$"))
+
+    ax = plot.luck(held, *others, by="pool")
+    figure = interactive.luck(held, *others, by="pool")
+
+    assert names(ax.yaxis)[0].startswith(r"<b>\$x\$, proposals")
+    assert figure.layout.yaxis.ticktext[0].startswith("&lt;b&gt;$x$, proposals")
+
+
+def test_luck_needs_duties():
+    """Neither proposals nor committees are an error; a range without a share has a note."""
+    held, epochs, blocks, _ = luck_frames()
+
+    with pytest.raises(UsageError, match="proposals or sync committees"):
+        plot.luck(held, epochs)
+    ax = plot.luck(held.with_columns(effective_balance_gwei=0), epochs, blocks)
+    assert ["No luck to draw: no validator of which a duty is expected"] == [
+        text.get_text() for text in ax.texts
+    ]
 
 
 def test_withdrawals_are_summed_per_day():

@@ -123,6 +123,13 @@ def balances(epochs=range(113, 213), validators=(1, 2), gwei=32_000_000_000):
     )
 
 
+def totals(epochs, validators=4):
+    """The effective balance of all validators in each epoch."""
+    return pl.DataFrame({"epoch": list(epochs)}, schema={"epoch": pl.Int64}).with_columns(
+        eligible_ether_gwei=pl.lit(32_000_000_000 * validators, pl.Int64)
+    )
+
+
 def attestations(*distances, validators=(7,), first=100):
     """A duty per epoch and validator, by inclusion distance; None is missed."""
     rows = pl.DataFrame({"distance": distances}, schema={"distance": pl.Int64}).with_columns(
@@ -151,6 +158,7 @@ def proposals(*statuses, proposers=(3, 1), first=100):
         schema={"slot": pl.Int64, "status": pl.String},
     ).with_columns(
         slot_time(),
+        epoch=pl.col("slot") // 32,
         proposer_index=pl.lit(pl.Series(list(proposers))).gather(
             pl.int_range(pl.len()) % len(proposers)
         ),
@@ -255,6 +263,12 @@ CHARTS = {
         "proposals",
         lambda: proposals("proposed", "proposed", "missed"),
         (produced([100, 101]),),
+        {},
+    ),
+    "luck": (
+        "luck",
+        lambda: balances(range(100)),
+        (totals(range(100)), proposals("proposed", "missed"), committee(range(512))),
         {},
     ),
     "withdrawals": ("withdrawals", lambda: transfers(10**9, 2 * 10**9, 10**9), (), {}),

@@ -7,6 +7,7 @@ from beaconframes.charts.gas_fees import gas_fees
 from beaconframes.charts.income import income
 from beaconframes.charts.index_coverage import index_coverage
 from beaconframes.charts.leaderboard import leaderboard
+from beaconframes.charts.luck import luck
 from beaconframes.charts.proposals import proposals
 from beaconframes.charts.sync_members import sync_members
 from beaconframes.charts.sync_participation import sync_participation
@@ -22,6 +23,7 @@ __all__ = [
     "income",
     "index_coverage",
     "leaderboard",
+    "luck",
     "proposals",
     "sync_members",
     "sync_participation",

@@ -56,6 +56,8 @@ class Points:
     strip: bool = False
     takes_kwargs: bool = False
     validators: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    """The whole hover texts, instead of position and height."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +75,8 @@ class Bars:
     takes_kwargs: bool = True
     labels: tuple[str, ...] = ()
     """The texts at the ends of the bars."""
+    texts: tuple[str, ...] = ()
+    """The whole hover texts, instead of position and height."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +99,11 @@ class Area:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceLine:
-    """A dashed horizontal line across the chart."""
+    """A dashed horizontal or *vertical* line across the chart."""
 
     y: float
     name: str
+    vertical: bool = False
 
 
 @dataclass(frozen=True, eq=False)

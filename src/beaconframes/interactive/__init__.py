@@ -21,6 +21,7 @@ from beaconframes.interactive.gas_fees import gas_fees
 from beaconframes.interactive.income import income
 from beaconframes.interactive.index_coverage import index_coverage
 from beaconframes.interactive.leaderboard import leaderboard
+from beaconframes.interactive.luck import luck
 from beaconframes.interactive.proposals import proposals
 from beaconframes.interactive.style import style
 from beaconframes.interactive.sync_members import sync_members
@@ -40,6 +41,7 @@ __all__ = [
     "income",
     "index_coverage",
     "leaderboard",
+    "luck",
     "proposals",
     "style",
     "sync_members",

@@ -206,7 +206,7 @@ def _add_reference_lines(figure: Figure, chart: Chart, theme: Theme) -> None:
     """Draw horizontal lines across the chart."""
     for layer in chart.layers:
         if isinstance(layer, ReferenceLine):
-            figure.add_hline(
+            (figure.add_vline if layer.vertical else figure.add_hline)(
                 layer.y,
                 line={"color": theme.adapt(colours.SLATE), "dash": "dash", "width": 1},
                 name=layer.name,

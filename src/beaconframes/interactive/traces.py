@@ -161,6 +161,8 @@ def _build_points(layer: Points, chart: Chart, theme: Theme) -> Any:
         options["hovertemplate"] = "%{x}<br>validator %{y:d}<extra>%{fullData.name}</extra>"
     else:
         options["hovertemplate"] = _format_hover(chart)
+    if layer.texts:
+        options |= {"text": layer.texts, "hovertemplate": "%{text}<extra></extra>"}
     if layer.validators:
         options["text"] = layer.validators
         if not chart.x.time_unit:
@@ -206,6 +208,8 @@ def _build_bars(layer: Bars, chart: Chart, theme: Theme) -> list[Any]:
         f"{where}<br>%{{customdata:{_choose_digits(axis)}}} {_find_unit(axis)}"
         f"<extra>{'%{fullData.name}' if layer.name else ''}</extra>"
     )
+    if layer.texts:
+        options |= {"hovertext": layer.texts, "hovertemplate": "%{hovertext}<extra></extra>"}
     if layer.horizontal:
         return [*swatch, go.Bar(y=layer.x, x=layer.height, orientation="h", **options)]
     return [*swatch, go.Bar(x=shorten_times(layer.x), y=layer.height, **options)]

@@ -29,6 +29,7 @@ from beaconframes.plot.gas_fees import gas_fees
 from beaconframes.plot.income import income
 from beaconframes.plot.index_coverage import index_coverage
 from beaconframes.plot.leaderboard import leaderboard
+from beaconframes.plot.luck import luck
 from beaconframes.plot.proposals import proposals
 from beaconframes.plot.style import style
 from beaconframes.plot.sync_members import sync_members
@@ -47,6 +48,7 @@ __all__ = [
     "income",
     "index_coverage",
     "leaderboard",
+    "luck",
     "proposals",
     "style",
     "sync_members",

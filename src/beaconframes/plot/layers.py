@@ -46,7 +46,7 @@ def draw_layer(
                 "linestyle": "--",
                 "linewidth": 1,
             }
-            ax.axhline(layer.y, label=layer.name, **style)
+            (ax.axvline if layer.vertical else ax.axhline)(layer.y, label=layer.name, **style)
 
 
 def _draw_line(ax: Axes, layer: Line, kwargs: dict[str, Any], theme: Theme) -> None:
@@ -99,8 +99,10 @@ def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any], theme: Theme) -> N
         ax.grid(visible=False, axis="y")
         ax.grid(axis="x")
     for bar in bars:
-        if bar.get_y():
-            # The base of a stacked bar must not limit the axis.
+        # The base of a bar that does not begin at zero must not limit the axis.
+        if layer.horizontal and bar.get_x():
+            bar.sticky_edges.x.clear()
+        elif not layer.horizontal and bar.get_y():
             bar.sticky_edges.y.clear()
     if layer.labels:
         ax.bar_label(bars, layer.labels, padding=2, fontsize="small")

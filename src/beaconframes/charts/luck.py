@@ -1,0 +1,166 @@
+"""Chart of luck: actual proposals and sync seats, compared with the expected numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from beaconframes import colours
+from beaconframes.analysis.engines import list_columns
+from beaconframes.analysis.luck import proposal_luck, sync_luck
+from beaconframes.calendar import MAINNET
+from beaconframes.charts import series
+from beaconframes.charts.model import Area, Axis, Bars, Chart, Points, ReferenceLine
+from beaconframes.errors import UsageError
+from beaconframes.frames import collect, select_columns, to_polars
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.calendar import Chain
+
+_MAX_NAMED = 10  # Up to this many rows have room for a name and two numbers.
+_LONGEST = 20  # Characters of the name of a group.
+_EXPECTED = "As many as expected"
+_DRAWN = ("drawn", "drawn_low", "drawn_high")
+_NUMBERS = ["drawn_low", "drawn_high", *(f"{name}_percent" for name in _DRAWN), "is_outside"]
+
+
+def luck(
+    balances: IntoFrame,
+    epochs: IntoFrame,
+    proposals: IntoFrame | None = None,
+    committees: IntoFrame | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    validators: IntoFrame | None = None,
+    level: float = 0.95,
+    chain: Chain | str = MAINNET,
+    escape: Callable[[object, int], str] = lambda name, _: str(name),
+) -> Chart:
+    """Build the actual numbers, in percent of the expected ones, with the range of chance.
+
+    *escape* makes the names of groups safe for a plotting library.
+    """
+    if proposals is None and committees is None:
+        raise UsageError(
+            "luck needs proposals or sync committees",
+            hint="Pass proposals=bf.load_proposals(...), or committees=, or both.",
+        )
+    groups = list_columns(by)
+    options: dict[str, Any] = {"by": groups, "validators": validators, "level": level}
+    tables = {}
+    if proposals is not None:
+        tables["Proposals"] = proposal_luck(proposals, balances, epochs, chain=chain, **options)
+    if committees is not None:
+        tables["Sync seats"] = sync_luck(committees, balances, epochs, chain=chain, **options)
+    kinds = {name: _read(table, groups) for name, table in tables.items()}
+    kinds = {name: rows for name, rows in kinds.items() if rows.height}
+    percent = Axis("Actual number (% of the expected one)")
+    if not kinds:
+        reason = series.explain_empty(balances, "no validator of which a duty is expected")
+        return Chart(percent, Axis(""), empty_note=f"No luck to draw: {reason}")
+    range_name = f"Range of chance ({100 * level:g} % of all cases)"
+    names = [
+        _describe_row(kind, row, groups, escape, with_kind=len(kinds) > 1 or not groups)
+        for kind, rows in kinds.items()
+        for row in rows.iter_rows(named=True)
+    ]
+    rows = pl.concat([rows.select(_NUMBERS) for rows in kinds.values()])
+    texts = tuple(
+        f"{name}, {least:,} to {most:,} by chance".replace("\n", ", ")
+        for name, (least, most) in zip(
+            names, rows.select("drawn_low", "drawn_high").iter_rows(), strict=True
+        )
+    )
+    is_ranked = rows.height > _MAX_NAMED
+    layers = _build_layers(rows, texts, range_name, is_ranked=is_ranked)
+    named = Axis("", tick_labels=tuple(names), reverse=True)
+    if is_ranked:
+        what = "validators" if groups == ["validator_index"] else "groups"
+        counts = " | ".join(f"{kind} of {rows.height:,}" for kind, rows in kinds.items())
+        named = Axis(f"{counts} {what}, luckiest first")
+    return Chart(
+        named if is_ranked else percent,
+        percent if is_ranked else named,
+        (*layers, ReferenceLine(100.0, _EXPECTED, vertical=not is_ranked)),
+        single_note="One epoch only" if _count_epochs(balances) == 1 else None,
+        legend=(*(str(layer.name) for layer in layers), _EXPECTED),
+    )
+
+
+def _read(table: IntoFrame, groups: list[str]) -> pl.DataFrame:
+    """Read the rows in which something is expected, with percentages, the luckiest first."""
+    rows = to_polars(table).filter(pl.col("expected") > 0)
+    percent = (
+        (100 * pl.col(name) / pl.col("expected")).alias(f"{name}_percent")
+        for name in ("drawn", "drawn_low", "drawn_high")
+    )
+    rows = rows.with_columns(
+        *percent, is_outside=~pl.col("drawn").is_between("drawn_low", "drawn_high")
+    )
+    if rows.height > _MAX_NAMED:
+        rows = rows.sort(-pl.col("drawn_percent"), "expected", *groups)
+    return rows
+
+
+def _count_epochs(balances: IntoFrame) -> int:
+    epochs = collect(select_columns(balances, ["epoch"], loader="load_balance_history"))
+    return epochs["epoch"].drop_nulls().n_unique()
+
+
+def _describe_row(
+    kind: str,
+    row: dict[str, Any],
+    groups: list[str],
+    escape: Callable[[object, int], str],
+    *,
+    with_kind: bool,
+) -> str:
+    """Return the label of a row: its group, what is counted, and both numbers."""
+    if groups == ["validator_index"]:
+        names = [f"validator {row['validator_index']}"]
+    else:
+        names = [escape(row[name], _LONGEST) for name in groups]
+    if with_kind:
+        names.append(kind.lower() if groups else kind)
+    return f"{', '.join(names)}\n{row['drawn']:,} of {_format_number(row['expected'])} expected"
+
+
+def _format_number(number: float) -> str:
+    """Format an expected number with as many decimals as a reader needs."""
+    decimals = 0 if number >= 1000 else 1 if number >= 10 else 2
+    return f"{number:,.{decimals}f}" if number >= 0.005 else f"{number:.1g}"
+
+
+def _build_layers(
+    rows: pl.DataFrame, texts: Sequence[str], range_name: str, *, is_ranked: bool
+) -> list[Bars | Area | Points]:
+    """Build the range of chance of each row, and a marker for the actual number."""
+    place = np.arange(rows.height) + (1 if is_ranked else 0)
+    drawn, low, high = (series.to_floats(rows[f"{name}_percent"]) for name in _DRAWN)
+    layers: list[Bars | Area | Points] = []
+    if is_ranked:
+        edges = np.append(place, place[-1] + 1) - 0.5
+        low, high = np.append(low, low[-1]), np.append(high, high[-1])
+        layers.append(Area(edges, low, high, range_name, colours.CYAN, stepped=True))
+    else:
+        bars = Bars(place, high - low, range_name, colours.CYAN, low, 0.5, horizontal=True)
+        layers.append(replace(bars, takes_kwargs=False, texts=tuple(texts)))
+    is_outside = rows["is_outside"].to_numpy()
+    for name, colour, chosen in (
+        ("Actual", colours.BLUE, ~is_outside),
+        ("Actual, outside of the range", colours.RED, is_outside),
+    ):
+        if chosen.any():
+            points = Points(drawn[chosen], place[chosen].astype(float), name, colour, "D", 7)
+            if is_ranked:
+                points = Points(place[chosen], drawn[chosen], name, colour, "D", 3)
+            picked = tuple(texts[rank] for rank in np.flatnonzero(chosen))
+            layers.append(replace(points, texts=picked, takes_kwargs=True))
+    return layers
