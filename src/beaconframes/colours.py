@@ -42,6 +42,11 @@ _ON_DARK = {
     INK: "#e5e7eb",
     RULE: "#9ca3af",
     GRID: "#3b4252",
+    # The fastest stands out most on any background.
+    BLUES[0]: "#b9d6f3",
+    BLUES[1]: "#7db4ec",
+    BLUES[2]: "#4a8fd6",
+    BLUES[3]: "#3a73b0",
 }
 """The colours that are replaced on a dark background. The others have a contrast of at least 3."""
 

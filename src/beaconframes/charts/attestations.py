@@ -124,12 +124,16 @@ def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: st
     inside = Bars(ranks[:-1], share[:-1], "Included", colours.BLUE, labels=labels[:-1])
     missed_name = f"Missed ({missed:,})"
     outside = Bars(ranks[-1:], share[-1:], missed_name, colours.RED, labels=labels[-1:])
-    label = f"Inclusion distance (slots), {settled:,} duties"
+    note = f"{settled:,} duties"
     if pending := rows.height - settled:
-        label += f", {pending:,} more pending"
-    legend = ("Included", missed_name)
+        note += f", {pending:,} more are pending"
     return Chart(
-        Axis(label, tick_labels=names), y, (inside, outside), single_note=single_note, legend=legend
+        Axis("Inclusion distance (slots)", tick_labels=names),
+        y,
+        (inside, outside),
+        single_note=single_note,
+        legend=("Included", missed_name),
+        note=note,
     )
 
 

@@ -35,7 +35,7 @@ def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
     rows = series.read_rows(frame, ["time"], loader="load_gas_fees", also=list(_TIERS))
     rows = rows.filter(pl.any_horizontal(pl.col(list(_TIERS)).is_not_null())).unique("time")
     rows = rows.sort("time")
-    y = Axis(f"Price of gas ({series.UNIT_NAMES[unit]} per unit of gas)")
+    y = Axis(f"Gas price ({series.UNIT_NAMES[unit]})")
     if rows.is_empty():
         reason = series.explain_empty(frame, "no reading with a time and a fee")
         axis = Axis("Reading (UTC)", "slot")
@@ -62,5 +62,5 @@ def _build_single_reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Chart:
         Bars(np.array([rank]), series.convert_amounts(rows[tier], unit), colour=colour, width=0.6)
         for rank, (tier, (_, _, colour)) in enumerate(_TIERS.items())
     )
-    when = f"{series.format_day(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
-    return Chart(Axis(f"Wait until included: one reading, {when}", tick_labels=names), y, bars)
+    when = f"one reading: {series.format_day(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
+    return Chart(Axis("Wait until included", tick_labels=names), y, bars, note=when)

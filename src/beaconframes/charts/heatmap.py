@@ -83,11 +83,11 @@ def build_heatmap(
     )
     at = (cells_by_bin["row"].to_numpy(), cells_by_bin["column"].to_numpy())
     x = Axis(
-        f"{number.capitalize()} (UTC{_describe_bins(column_bin, number, 'column')})",
+        f"{number.capitalize()} (UTC{f', {column_bin:,} per column' if column_bin > 1 else ''})",
         number,
         _find_ends(columns),
     )
-    y = Axis(rows_label + _describe_bins(row_bin, "validator", "row"))
+    y = Axis(rows_label + (f", {row_bin:,} per row" if row_bin > 1 else ""))
     names = [str(index) for index in validators[::row_bin]]
     if row_bin == column_bin == 1:
         cells = np.full(shape, len(kinds) if whole else 0, np.uint8)
@@ -121,11 +121,6 @@ def build_heatmap(
 def _compute_bin_counts(count: int, size: int) -> NDArray[np.int64]:
     """Return the number of rows or columns in each bin; the last may have fewer."""
     return np.diff(np.append(np.arange(0, count, size), count))
-
-
-def _describe_bins(size: int, unit: str, axis: str) -> str:
-    """Return the part of the axis label for merged rows or columns."""
-    return f", {size:,} {unit}s per {axis}" if size > 1 else ""
 
 
 def _find_ends(columns: tuple[int, np.datetime64, np.timedelta64]) -> NDArray[np.datetime64]:

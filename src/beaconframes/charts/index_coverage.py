@@ -38,7 +38,7 @@ def index_coverage(coverage: IntoFrame, *, epochs: range | None = None) -> Chart
             f"{shorten(min(unknown, key=str))} is not the status of an epoch",
             hint="Pass the frame that bf.index(...) returns.",
         )
-    x, y = Axis("Epoch (UTC)", "epoch"), Axis("Status (number of epochs)")
+    x, y = Axis("Epoch (UTC)", "epoch"), Axis("Balance changes (epochs)")
     if rows.is_empty():
         reason = series.explain_empty(coverage, "no row with an epoch, a time and a status")
         return Chart(x, y, empty_note=f"No epochs to draw: {reason}")
@@ -59,7 +59,7 @@ def index_coverage(coverage: IntoFrame, *, epochs: range | None = None) -> Chart
     cells[ranks, np.arange(count) // size] = ranks + 1
     counts = np.bincount(ranks, minlength=len(_STATUSES))
     names = [f"{name} ({number:,})" for name, number in zip(_STATUSES, counts, strict=True)]
-    label = "Epoch (UTC)" if size == 1 else f"Epoch (UTC, {size:,} epochs per column)"
+    label = "Epoch (UTC)" if size == 1 else f"Epoch (UTC, {size:,} per column)"
     layer = Heatmap(
         start, size * step, names, cells, tuple(_STATUSES.items()), has_validators=False
     )

@@ -13,6 +13,7 @@ from beaconframes.analysis.engines import list_columns
 from beaconframes.analysis.luck import proposal_luck, sync_luck
 from beaconframes.calendar import MAINNET
 from beaconframes.charts import series
+from beaconframes.charts.caption import captioned, format_range
 from beaconframes.charts.model import Area, Axis, Bars, Chart, Points, ReferenceLine
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, select_columns, to_polars
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
     from beaconframes.calendar import Chain
+    from beaconframes.charts.model import Positions
 
 _MAX_NAMED = 10  # Up to this many rows have room for a name and two numbers.
 _LONGEST = 20  # Characters of the name of a group.
@@ -31,6 +33,7 @@ _DRAWN = ("drawn", "drawn_low", "drawn_high")
 _NUMBERS = ["drawn_low", "drawn_high", *(f"{name}_percent" for name in _DRAWN), "is_outside"]
 
 
+@captioned
 def luck(
     balances: IntoFrame,
     epochs: IntoFrame,
@@ -61,10 +64,10 @@ def luck(
         tables["Sync seats"] = sync_luck(committees, balances, epochs, chain=chain, **options)
     kinds = {name: _read(table, groups) for name, table in tables.items()}
     kinds = {name: rows for name, rows in kinds.items() if rows.height}
-    percent = Axis("Actual number (% of the expected one)")
+    percent = Axis("Actual (% of expected)")
     if not kinds:
         reason = series.explain_empty(balances, "no validator of which a duty is expected")
-        return Chart(percent, Axis(""), empty_note=f"No luck to draw: {reason}")
+        return Chart(percent, Axis("Duty"), empty_note=f"No luck to draw: {reason}")
     range_name = f"Range of chance ({100 * level:g} % of all cases)"
     names = [
         _describe_row(kind, row, groups, escape, with_kind=len(kinds) > 1 or not groups)
@@ -78,19 +81,26 @@ def luck(
             names, rows.select("drawn_low", "drawn_high").iter_rows(), strict=True
         )
     )
+    times = _find_times(balances)
     is_ranked = rows.height > _MAX_NAMED
     layers = _build_layers(rows, texts, range_name, is_ranked=is_ranked)
-    named = Axis("", tick_labels=tuple(names), reverse=True)
+    label = ", ".join(escape(name, _LONGEST) for name in groups).replace("_index", "")
+    named = Axis(label.capitalize() or "Duty", tick_labels=tuple(names), reverse=True)
+    note = format_range(Axis("", "epoch", times))
     if is_ranked:
-        what = "validators" if groups == ["validator_index"] else "groups"
-        counts = " | ".join(f"{kind} of {rows.height:,}" for kind, rows in kinds.items())
-        named = Axis(f"{counts} {what}, luckiest first")
+        what = "Validator" if groups == ["validator_index"] else "Group"
+        named = Axis(f"{what}, luckiest first")
+        if len(kinds) > 1:
+            first, second = kinds.values()
+            last = first.height + second.height
+            note += f"; 1 to {first.height:,}: proposals, {first.height + 1:,} to {last:,}: sync seats"
     return Chart(
         named if is_ranked else percent,
         percent if is_ranked else named,
         (*layers, ReferenceLine(100.0, _EXPECTED, vertical=not is_ranked)),
-        single_note="One epoch only" if _count_epochs(balances) == 1 else None,
+        single_note="One epoch only" if len(times) == 1 else None,
         legend=(*(str(layer.name) for layer in layers), _EXPECTED),
+        note=note,
     )
 
 
@@ -109,9 +119,10 @@ def _read(table: IntoFrame, groups: list[str]) -> pl.DataFrame:
     return rows
 
 
-def _count_epochs(balances: IntoFrame) -> int:
-    epochs = collect(select_columns(balances, ["epoch"], loader="load_balance_history"))
-    return epochs["epoch"].drop_nulls().n_unique()
+def _find_times(balances: IntoFrame) -> Positions:
+    """Return the times of the epochs, without repetition."""
+    rows = collect(select_columns(balances, ["time"], loader="load_balance_history"))
+    return series.to_datetime64(rows["time"].drop_nulls().unique())
 
 
 def _describe_row(
@@ -161,6 +172,6 @@ def _build_layers(
             points = Points(drawn[chosen], place[chosen].astype(float), name, colour, "D", 7)
             if is_ranked:
                 points = Points(place[chosen], drawn[chosen], name, colour, "D", 3)
-            picked = tuple(texts[rank] for rank in np.flatnonzero(chosen))
+            picked = tuple(text for text, is_chosen in zip(texts, chosen, strict=True) if is_chosen)
             layers.append(replace(points, texts=picked, takes_kwargs=True))
     return layers

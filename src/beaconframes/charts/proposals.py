@@ -132,6 +132,7 @@ def _build_counts(rows: pl.DataFrame, empty_note: str | None, single_note: str |
         tuple(layers),
         single_note=single_note,
         legend=tuple(str(layer.name) for layer in reversed(layers)),
+        validators=rows["proposer_index"].n_unique(),
         note=_name_missed(rows),
     )
 
@@ -144,7 +145,7 @@ def _name_missed(rows: pl.DataFrame) -> str:
         return ""
     names = ", ".join(f"{index} ({count:,})" for index, count in worst.iter_rows())
     more = ", ..." if missed.height > worst.height else ""
-    return f"Missed by validators {names}{more}"
+    return f"missed by validators {names}{more}"
 
 
 def _choose_size(count: int) -> float:

@@ -90,6 +90,13 @@ def format_day(time: Any) -> str:
     return f"{time:%b} {time.day}, {time.year}"
 
 
+def format_plainly(number: float) -> str:
+    """Format a number without an exponent, if that is short."""
+    if 1e-7 <= number < 1e7:
+        return f"{number:,.7f}".rstrip("0").rstrip(".")
+    return f"{number:g}"
+
+
 def to_datetime64(times: pl.Series) -> Positions:
     """Convert UTC times to ``datetime64``, which both libraries draw fastest."""
     return times.dt.replace_time_zone(None).to_numpy().astype("datetime64[us]")

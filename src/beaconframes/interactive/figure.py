@@ -11,7 +11,7 @@ from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts, wrap_parts
 from beaconframes.charts.model import Heatmap, Points, ReferenceLine
-from beaconframes.charts.series import check_figsize
+from beaconframes.charts.series import check_figsize, format_plainly
 from beaconframes.errors import UsageError
 from beaconframes.frames import first_line
 from beaconframes.interactive.style import choose_template, read_theme
@@ -159,7 +159,9 @@ def _describe_y_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     if axis.maximum is not None:
         layout["autorangeoptions"] = {"maxallowed": axis.maximum}
     if axis.logarithmic:
-        layout |= {"type": "log", "dtick": "D2"}
+        ticks = [digit * 10.0**power for power in range(-9, 20) for digit in (1, 2, 5)]
+        texts = [format_plainly(tick) for tick in ticks]
+        layout |= {"type": "log", "tickvals": ticks, "ticktext": texts}
     if axis.reverse:
         layout["autorange"] = "reversed"
     return layout

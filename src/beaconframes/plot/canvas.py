@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarForm
 from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts
-from beaconframes.charts.series import check_figsize
+from beaconframes.charts.series import check_figsize, format_plainly
 from beaconframes.errors import UsageError
 from beaconframes.plot.alt_text import add_alt_text
 from beaconframes.plot.annotations import (
@@ -165,7 +165,7 @@ def _open_styled_axes(
 
 def _set_x_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
     """Set label and ticks of the horizontal axis."""
-    width = measure_room(ax)[0]
+    width = measure_room(ax)[0] - _measure_sides(ax)
     # The label is at the left, because the ticks' year or date is at the right.
     label = wrap_text(axis.label, width - 110, 10)
     ax.set_xlabel(label, loc="left" if axis.time_unit else "center")
@@ -180,6 +180,13 @@ def _set_x_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
         ax.axvline(0, color=theme.adapt(colours.SLATE), linewidth=0.8)
     if axis.thousands:
         ax.xaxis.set_major_formatter("{x:,.0f}")
+
+
+def _measure_sides(ax: Axes) -> float:
+    """Return about how much room long tick labels and a colour bar take, in points."""
+    longest = max((len(text.get_text()) for text in ax.get_yticklabels()), default=0)
+    has_bar = any(image.colorbar is not None for image in ax.images)
+    return 6 * max(0, longest - 5) + 80 * has_bar
 
 
 def _set_y_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
@@ -212,13 +219,8 @@ def _set_log_ticks(ax: Axes, *, thousands: bool) -> None:
     # Less than a decade needs other numbers than 1, 2 and 5.
     locator = LogLocator(subs=(1, 2, 5)) if high > 8 * low else MaxNLocator(6)
     ax.yaxis.set_major_locator(locator)
-    ax.yaxis.set_major_formatter("{x:,.0f}" if thousands else lambda x, _: _format_plainly(x))
+    ax.yaxis.set_major_formatter("{x:,.0f}" if thousands else lambda x, _: format_plainly(x))
     ax.yaxis.set_minor_formatter(NullFormatter())
-
-
-def _format_plainly(number: float) -> str:
-    """Format a number without an exponent, if that is short."""
-    return f"{number:.7f}".rstrip("0").rstrip(".") if 1e-7 <= number < 1e7 else f"{number:g}"
 
 
 def _set_time_ticks(ax: Axes, times: Any, every: str, *, most: int) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from beaconframes.colours import Theme
 
 _ROWS_NAMED = 20  # Up to this many rows of a heatmap have a label each.
+_NARROW = 280  # In points, without labels.
+_LABEL_HEIGHT = 6.5  # In points, of the smallest label with its distance to the next.
 _EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, the distance between labelled rows.
 
 
@@ -99,13 +101,14 @@ def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any], theme: Theme) -> N
         ax.grid(visible=False, axis="y")
         ax.grid(axis="x")
     for bar in bars:
-        # The base of a bar that does not begin at zero must not limit the axis.
-        if layer.horizontal and bar.get_x():
+        # The base of a bar that is part of a stack, or a range, must not limit the axis.
+        if layer.base is not None if layer.horizontal else bar.get_y():
             bar.sticky_edges.x.clear()
-        elif not layer.horizontal and bar.get_y():
             bar.sticky_edges.y.clear()
     if layer.labels:
-        ax.bar_label(bars, layer.labels, padding=2, fontsize="small")
+        # The caller's settings may be for another background.
+        colour = ax.xaxis.label.get_color()
+        ax.bar_label(bars, layer.labels, padding=2, fontsize="small", color=colour)
         ax.margins(y=0.12)
     if layer.incomplete is not None:
         for bar in np.array(bars, object)[layer.incomplete]:
@@ -130,7 +133,8 @@ def _draw_heatmap(
     count, columns = cells.shape
     ends = dates.date2num(np.array([layer.start, layer.start + columns * layer.step]))  # type: ignore[no-untyped-call]
     style: dict[str, Any] = {"extent": (*ends, count - 0.5, -0.5), "aspect": "auto"}
-    room = ax.get_window_extent()
+    room, figure = ax.get_window_extent(), ax.get_figure(root=True)
+    assert figure is not None
     # Legend and labels take about a third of the room.
     if columns <= 0.65 * room.width and count <= 0.65 * room.height:
         style["interpolation"] = "nearest"
@@ -151,12 +155,13 @@ def _draw_heatmap(
         drawn = ax.imshow(
             cells, **{"cmap": colours.SHARES, "vmin": lowest, "vmax": 100} | style | kwargs
         )
-        figure = ax.get_figure(root=True)
-        assert figure is not None
         figure.colorbar(drawn, ax=ax, label=layer.shares)
     ax.set(xlim=ends, ylim=(count - 0.5, -0.5))
     ax.xaxis_date("UTC")
     ax.grid(visible=False)
-    each = 1 if count <= _ROWS_NAMED else next(n for n in _EVERY if 8 * n >= count)
+    width, height = (72 / figure.dpi * size for size in (room.width, room.height))
+    # A narrow chart has its legend and its caption below.
+    most = int((0.45 if width < _NARROW else 0.8) * height / _LABEL_HEIGHT)
+    each = 1 if count <= min(_ROWS_NAMED, most) else next(n for n in _EVERY if 8 * n >= count)
     rows = range(0, count, each)
     ax.set_yticks(rows, [layer.rows[row] for row in rows])
