@@ -140,6 +140,7 @@ def test_a_chart_of_a_file(run, source, tmp_path, ending):
 OPTIONS = {"validators": "1,2", "since": "-2"}
 
 
+FURTHER = {"sync-members": ["committees"], "luck": ["epochs", "committees", "proposals"]}
 SOME = ("attestations", "sync-members", "wall")
 
 
@@ -151,15 +152,19 @@ SOME = ("attestations", "sync-members", "wall")
     ],
 )
 def test_every_chart_of_a_file(run, source, tmp_path, chart):
-    """The file is enough; sync-members needs a second file."""
+    """The file is enough; sync-members and luck need further files."""
     loader, rows, out = plots.CHARTS[chart], tmp_path / "rows.parquet", tmp_path / "a.png"
     known = loader_options.list_arguments(loader_options.find_loader(loader))
     words = [w for n, text in OPTIONS.items() if n in known for w in (f"--{n}", text)]
     run("load", loader, *words, *source, "--out", rows)
     second = []
-    if chart == "sync-members":
-        second = ["--committees", tmp_path / "committees.parquet"]
-        run("load", "sync-committees", *source, "--out", second[1])
+    for option in FURTHER.get(chart, ()):
+        path, further = tmp_path / f"{option}.parquet", plots.SECOND_FRAMES[option]
+        ranged = {"epochs": ["--since", "-2"], "proposals": ["--validators", "1,2"]}.get(
+            further, []
+        )
+        run("load", further, *ranged, *source, "--out", path)
+        second += [f"--{option}", path]
 
     figures = plt.get_fignums()
     result = run("plot", chart, rows, *second, "--out", out)

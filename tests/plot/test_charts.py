@@ -763,7 +763,7 @@ def test_a_reading_of_gas_fees_is_bars():
     assert pytest.approx([4.0, 3.0, 2.0, 1.0]) == [bar.get_height() for bar in ax.patches]
     assert ["Rapid\nabout 15 seconds", "Fast\nabout 1 minute"] == names(ax.xaxis)[:2]
     assert "Wait until included" == ax.get_xlabel()
-    assert "one reading: Dec 1, 2020, 12:00 UTC" == charts.gas_fees(gas(0)).note
+    assert "One reading: Dec 1, 2020, 12:00 UTC" == charts.gas_fees(gas(0)).note
     assert "Gas price (gwei)" == ax.get_ylabel()
 
 

@@ -45,6 +45,7 @@ LOOKED_AT = [
     "inclusion distance",
     "proposals",
     "rewards of proposals",
+    "luck",
     "deposits",
     "leaderboard",
     "gas fees",

@@ -62,5 +62,5 @@ def _build_single_reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Chart:
         Bars(np.array([rank]), series.convert_amounts(rows[tier], unit), colour=colour, width=0.6)
         for rank, (tier, (_, _, colour)) in enumerate(_TIERS.items())
     )
-    when = f"one reading: {series.format_day(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
+    when = f"One reading: {series.format_day(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
     return Chart(Axis("Wait until included", tick_labels=names), y, bars, note=when)

@@ -93,7 +93,9 @@ def luck(
         if len(kinds) > 1:
             first, second = kinds.values()
             last = first.height + second.height
-            note += f"; 1 to {first.height:,}: proposals, {first.height + 1:,} to {last:,}: sync seats"
+            note += (
+                f"; 1 to {first.height:,}: proposals, {first.height + 1:,} to {last:,}: sync seats"
+            )
     return Chart(
         named if is_ranked else percent,
         percent if is_ranked else named,

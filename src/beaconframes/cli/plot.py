@@ -31,6 +31,7 @@ CHARTS = {
     "balances": "balance-history",
     "attestations": "attestations",
     "proposals": "proposals",
+    "luck": "balance-history",
     "deposits": "deposits",
     "withdrawals": "validator-withdrawals",
     "sync-participation": "epoch-slots",
@@ -50,6 +51,8 @@ SECOND_FRAMES = {
     "committees": "sync-committees",
     "income": "income-history",
     "balances": "balance-history",
+    "epochs": "epochs",
+    "proposals": "proposals",
 }
 """Arguments of charts that are another frame, and the loader of its rows."""
 OPTION_HELP = {
@@ -62,12 +65,13 @@ OPTION_HELP = {
     "cumulative": "Draw the sum since the first row.",
     "late": "Inclusion distance from which an attestation is late, in slots.",
     "top": "Number of validators.",
+    "level": "Share of all cases that the range of chance contains.",
     "title": "Title above the chart.",
     "caption": 'Line below the chart, instead of its validators and range; "" for none.',
     "background": "Colour of unpainted pixels, such as #ffffff.",
 }
 """The help of each option that is neither a frame nor a region."""
-NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until", "validators")
+NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until", "validators", "chain")
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
 
@@ -133,7 +137,12 @@ def build_option(chart: str, name: str, default: Any) -> click.Option:
         text = "Size in inches, such as 3.6 3.6."
         return click.Option(names, type=(float, float), metavar="WIDTH HEIGHT", help=text)
     choices = find_choices(chart, name) if isinstance(default, str) else ()
-    kind = click.Choice(choices) if choices else int if isinstance(default, int) else str
+    kind: Any = click.Choice(choices) if choices else str
+    if isinstance(default, int | float):
+        kind = type(default)
+    if default == ():
+        # The group columns of luck: without the option, all validators count together.
+        default, text = None, "Column that has a group of validators, such as validator_index."
     return click.Option(
         names, type=kind, default=default, show_default=default is not None, help=text
     )
@@ -238,6 +247,7 @@ def draw_chart(chart: str, values: dict[str, Any]) -> None:
     for name in SECOND_FRAMES.keys() & chart_options.keys():
         if chart_options[name] is not None:
             chart_options[name] = chart_input.read_file(chart_options[name], SECOND_FRAMES[name])
+    chart_options = {name: value for name, value in chart_options.items() if value is not None}
     with chart_input.explain_missing_columns(file, CHARTS[chart], rows):
         drawn = chart_function(chart, interactive=suffix == PAGE_SUFFIX)(rows, **chart_options)
     write_chart(drawn, out, suffix, dpi)
