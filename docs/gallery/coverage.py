@@ -1,4 +1,4 @@
-"""Epochs and validators in a dataset."""
+"""Loaded and missing rows, by epoch and validator."""
 
 import polars as pl
 
@@ -6,7 +6,8 @@ import beaconframes as bf
 
 with bf.local():
     balances = bf.load_balance_history(range(40), since=-450)
+    validators = bf.load_validators(range(40))
 
 gap = pl.col("epoch").is_between(83_400, 83_460) & (pl.col("validator_index") > 25)
-ax = bf.plot.coverage(balances.filter(~gap))
-figure = bf.interactive.coverage(balances.filter(~gap))
+ax = bf.plot.coverage(balances.filter(~gap), validators)
+figure = bf.interactive.coverage(balances.filter(~gap), validators)

@@ -778,9 +778,11 @@ def test_readings_of_gas_fees_are_lines():
 
 def test_the_tiers_of_gas_have_shades_of_one_hue():
     """The faster, the darker."""
-    shades = [to_hex(bar.get_facecolor()) for bar in plot.gas_fees(gas(0)).patches]
+    ax = plot.gas_fees(gas(0))
+    shades = [to_hex(bar.get_facecolor()) for bar in ax.patches]
 
     assert list(colours.BLUES) == shades
+    assert {0.0} == {label.get_rotation() for label in ax.get_xticklabels()}
     hues = [rgb_to_hsv(to_rgb(shade)) for shade in shades]
     assert max(hue for hue, *_ in hues) - min(hue for hue, *_ in hues) < 0.02
     assert sorted(shades, key=lambda shade: sum(to_rgb(shade))) == shades

@@ -184,7 +184,9 @@ def _set_x_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
 
 def _measure_sides(ax: Axes) -> float:
     """Return about how much room long tick labels and a colour bar take, in points."""
-    longest = max((len(text.get_text()) for text in ax.get_yticklabels()), default=0)
+    labels = (text.get_text() for text in ax.get_yticklabels())
+    # Numbers are short, but written as formulas.
+    longest = max((len(label) for label in labels if not label.startswith("$")), default=0)
     has_bar = any(image.colorbar is not None for image in ax.images)
     return 6 * max(0, longest - 5) + 80 * has_bar
 

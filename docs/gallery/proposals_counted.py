@@ -1,0 +1,9 @@
+"""Proposals of 1,000 validators, counted by hour."""
+
+import beaconframes as bf
+
+with bf.local():
+    blocks = bf.load_proposals(range(1000), since=-450)
+
+ax = bf.plot.proposals(blocks)
+figure = bf.interactive.proposals(blocks)
