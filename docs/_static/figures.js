@@ -1,4 +1,5 @@
-// Draws the interactive figures of the gallery once they are visible: plotly cannot measure a hidden tab.
+// Draws the interactive figures of the gallery once they are visible: plotly cannot measure a
+// hidden tab.
 "use strict";
 (() => {
   const root = document.documentElement.dataset.content_root || "";

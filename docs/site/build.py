@@ -63,6 +63,16 @@ def read_pages() -> dict[str, str]:
     }
 
 
+def read_pictures() -> dict[str, bytes]:
+    """Return the pictures of the pages that are written by hand."""
+    return {
+        path.relative_to(DOCS).as_posix(): path.read_bytes()
+        for suffix in ("png", "gif", "svg")
+        for path in DOCS.rglob(f"*.{suffix}")
+        if path.relative_to(DOCS).parts[0] not in {"_static", "gallery"}
+    }
+
+
 def read_notebooks() -> dict[str, str]:
     """Return the notebooks, and a page that lists them by their first headings."""
     pages = {}
@@ -98,6 +108,7 @@ def collect_sources(folder: Path) -> bool:
     """Write all sources of the site into a folder; return whether any of an earlier build left."""
     files: dict[str, str | bytes] = {
         **read_pages(),
+        **read_pictures(),
         **read_notebooks(),
         **api_pages.build_pages(),
         **dictionary_pages.build_pages(),

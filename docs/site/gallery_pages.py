@@ -52,12 +52,12 @@ make = load_make()
 def group_scripts() -> dict[str, list[Path]]:
     """Return the scripts of each page, by its title."""
     groups: dict[str, list[Path]] = {title: [] for title in GROUPS}
-    for script in make.scripts():
-        for title, prefixes in GROUPS.items():
-            if script.stem.startswith(prefixes):
-                groups[title].append(script)
-                break
-    return {title: found for title, found in groups.items() if found}
+    left = make.scripts()
+    for title, prefixes in GROUPS.items():
+        for prefix in prefixes:
+            groups[title] += [script for script in left if script.stem.startswith(prefix)]
+            left = [script for script in left if not script.stem.startswith(prefix)]
+    return {title: scripts for title, scripts in groups.items() if scripts}
 
 
 def find_page(title: str) -> str:
