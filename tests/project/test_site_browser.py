@@ -26,9 +26,10 @@ in_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium o
 
 PAGES = (
     "index.html",
+    "getting-started/solo-staker.html",
+    "guide/units.html",
     "own-node.html",
     "recipes.html",
-    "command-line.html",
     "notebooks/01_validator_income.html",
     "gallery/index.html",
     "gallery/the-graffiti-wall.html",
