@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
 import polars as pl
+from matplotlib import pyplot as plt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,6 +92,7 @@ def fill_page(page: str) -> str:
     try:
         return _BLOCK.sub(fill_block, page)
     finally:
+        plt.close("all")
         for value in names.values():
             if type(value).__name__ == "Local":
                 value.close()

@@ -43,8 +43,8 @@ def move_legend(figure: Figure, ax: Axes) -> None:
 def main() -> None:
     """Load from the sample, and write each picture twice."""
     with bf.local():
-        income = bf.load_income_history(range(250), since="2026-10-01", until="2026-10-05")
-        blocks = bf.load_produced_blocks(range(250))
+        income = bf.load_income_history(range(100), since="2026-10-01", until="2026-10-05")
+        blocks = bf.load_produced_blocks(range(100))
         duties = bf.load_attestations(range(60), since=-100, until=-3)
         pixels = bf.load_graffiti_wall(since=0)
     charts: dict[str, Callable[[Axes], object]] = {
