@@ -140,6 +140,21 @@ def test_lock_satisfies_pyproject():
     assert [] == unmet
 
 
+def test_every_dependency_is_imported():
+    """Step 12, 2: an installation has 700 MB, so it has nothing that no module imports."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    imported = set(re.findall(r"^\s*(?:import|from) (\w+)", sources, re.MULTILINE))
+    modules = {"pillow": "PIL"}
+    # Programs for notebooks; plotly and polars import the others by themselves.
+    unimported = {"jupyterlab", "ipykernel", "ipywidgets", "kaleido", "xlsxwriter", "fastexcel"}
+    extras = project["optional-dependencies"].values()
+    asked = [*project["dependencies"], *(text for extra in extras for text in extra)]
+    names = {Requirement(text).name for text in asked} - unimported
+
+    assert {name for name in names if modules.get(name, name) not in imported} == set()
+
+
 def test_ci_runs_what_the_readme_promises():
     """The README names the test command in a marked block, and the script finds it there."""
     readme = (ROOT / "README.md").read_text()

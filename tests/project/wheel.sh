@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Build the wheel and use it in empty environments outside the repository: import it, load from its
 # sample and from a small local chain, draw a chart, run the command. Once for every CPython >= 3.11 of this machine.
-# Versions are those of requirements.lock. uv caches what it downloads.
+# With the first of them also what a new user runs first: `bf.local()`, and the example of the README, with limits
+# of time. Homes are empty, and Jupyter is not installed. Versions are those of requirements.lock. uv caches what it
+# downloads.
 #
 # usage: wheel.sh UV PYTHON   (PYTHON: with hatchling, to build the wheel)
 set -euo pipefail
@@ -41,13 +43,42 @@ for candidate in "${candidates[@]}"; do
     fi
 done
 
+awk '/^```python$/ { found = 1; next } /^```$/ && found { exit } found' README.md >"$work/readme.py"
+grep -q 'bf\.plot' "$work/readme.py" || { echo "the first example of README.md draws no chart" >&2; exit 1; }
+
+cat >"$work/first.py" <<'PYTHON'
+import sys
+import time
+
+import beaconframes as bf
+
+started, used = time.monotonic(), time.process_time()
+with bf.local():
+    seconds, used = time.monotonic() - started, time.process_time() - used
+print(f"the first bf.local(): {seconds:.1f} s, {used:.1f} s of them CPU")
+assert used <= float(sys.argv[1]), f"more than {sys.argv[1]} s"
+PYTHON
+
+# CPU seconds of the first `bf.local()`, which do not depend on what else the machine does; and seconds from the
+# installation, without downloads, to the first chart.
+most_to_local=3 most_to_chart=90
+run_as_new_user() {
+    "$1" -I -W error "$work/first.py" "$most_to_local"
+    "$1" -I -W error "$work/readme.py" >/dev/null
+    echo "from the installation to the chart of the README: $SECONDS s"
+    [ "$SECONDS" -le "$most_to_chart" ] || { echo "more than $most_to_chart s" >&2; exit 1; }
+    for picture in *.png; do head -c 4 "$picture" | grep -q PNG; done
+}
+
 cat >"$work/use.py" <<'PYTHON'
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import beaconframes as bf
 from beaconframes.simulator import simulate
 
+assert not any(map(find_spec, ("IPython", "ipykernel", "ipywidgets", "jupyterlab")))
 assert Path(bf.__file__).is_relative_to(sys.prefix), bf.__file__
 with bf.local() as sample:
     assert sample.service.dataset.path.is_relative_to(sys.prefix), sample
@@ -63,17 +94,22 @@ PYTHON
 
 for minor in $(printf '%s\n' "${!interpreters[@]}" | sort -n); do
     environment=$work/3.$minor
+    SECONDS=0
     "$uv" venv -q --no-python-downloads --python "${interpreters[$minor]}" "$environment"
-    "$uv" pip install -q --python "$environment" --constraint "$work/constraints.txt" "$wheel"
-    mkdir "$environment/use"
+    # Compiled as by pip; the others only what they import.
+    "$uv" pip install -q ${compile---compile-bytecode} --python "$environment" \
+        --constraint "$work/constraints.txt" "$wheel"
+    mkdir "$environment/use" "$environment/home"
     (
         cd "$environment/use"
-        unset PYTHONPATH
-        export XDG_CACHE_HOME=$environment/cache MPLBACKEND=agg
+        unset PYTHONPATH MPLCONFIGDIR XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME
+        export HOME=$environment/home MPLBACKEND=agg
+        [ -n "${compile+set}" ] || run_as_new_user "$environment/bin/python"
         "$environment/bin/python" -I -W error "$work/use.py"
         "$environment/bin/beaconframes" --help | grep -q '^Usage: beaconframes'
         "$environment/bin/beaconframes" --version | grep -q "$(basename "$wheel" | cut -d- -f2)"
     )
     echo "the wheel works with Python 3.$minor"
+    compile=
 done
 [ -n "${!interpreters[*]}" ] || { echo "no CPython >= 3.11 found" >&2; exit 1; }
