@@ -1,9 +1,9 @@
-"""Balance and effective balance of a validator."""
+"""Balances of many validators, as the difference to their effective balances."""
 
 import beaconframes as bf
 
 with bf.local():
-    balances = bf.load_balance_history(3, since=-450)
+    balances = bf.load_balance_history(range(1000), since=-450)
 
 ax = bf.plot.balances(balances)
 figure = bf.interactive.balances(balances)

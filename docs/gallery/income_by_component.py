@@ -1,4 +1,4 @@
-"""Income by component, with penalties below zero."""
+"""Income by component, with penalties in a panel of their own."""
 
 import beaconframes as bf
 

@@ -3,7 +3,7 @@
 import beaconframes as bf
 
 with bf.local():
-    index = bf.load_yield_index(since=-120)
+    index = bf.load_yield_index(since=0)
 
 ax = bf.plot.yield_index(index)
 figure = bf.interactive.yield_index(index)

@@ -78,7 +78,7 @@ def notes(figure):
 
 def axes(figure):
     label, _, _ = figure.layout.xaxis.title.text.partition("<br><span")  # The caption follows.
-    return label, figure.layout.yaxis.title.text
+    return label, figure.layout.yaxis.title.text.replace("<br>", " ")
 
 
 def split_at_gaps(values):
@@ -121,8 +121,9 @@ def test_labels_match_the_static_chart(chart, frame, others):
     figure = chart(frame(), *others)
 
     static = getattr(plot, chart.func.__name__)(frame(), *others, **chart.keywords)
-    label = static.get_ylabel().replace("\n", "<br>")
-    assert (static.get_xlabel(), label) == axes(figure)
+    panels = static.get_shared_x_axes().get_siblings(static)
+    lower = min(panels, key=lambda panel: panel.bbox.y0)
+    assert (lower.get_xlabel(), static.get_ylabel().replace("\n", " ")) == axes(figure)
     legend = static.get_legend()
     names = [text.get_text().replace("\n", "<br>") for text in legend.get_texts()] if legend else []
     assert names == legend_names(figure) or (not names and not figure.layout.showlegend)
@@ -243,8 +244,8 @@ def test_bars_are_the_exact_sums():
     assert "date" == figure.layout.xaxis.type
 
 
-def test_components_are_stacked_with_penalties_below_zero():
-    """The hover text has the amount of each component."""
+def test_components_are_stacked_with_penalties_in_a_panel():
+    """The hover text has the amount of each component; the panels share the horizontal axis."""
     figure = interactive.income(
         income(
             attestation_head_reward_gwei=1_000_000,
@@ -260,6 +261,10 @@ def test_components_are_stacked_with_penalties_below_zero():
         "Block proposals": (0.45, 1.8),
         "Attestation penalties": (0, -0.9),
     } == drawn
+    assert {"Attestation penalties"} == {t.name for t in figure.data if t.yaxis == "y2"}
+    assert "y2" == figure.layout.xaxis.anchor
+    assert figure.layout.yaxis.domain[0] > figure.layout.yaxis2.domain[1] == 0.27
+    assert "Penalties<br>(ETH)" == figure.layout.yaxis2.title.text
     assert ["Block proposals", "Attestations", "Attestation penalties"] == legend_names(figure)
     assert [1.8] * 3 == pytest.approx(list(traces_by_name(figure)["Block proposals"].customdata))
     assert "overlay" == figure.layout.barmode
@@ -327,7 +332,7 @@ def test_lines_have_gaps_and_isolated_points_have_markers():
 
 def test_balances_are_drawn_in_ether():
     """A single validator, with its effective balance."""
-    figure = interactive.balances(balances(range(200, 203), [9]))
+    figure = interactive.balances(balances(range(200, 203), [9]), show="balance")
 
     assert [32.0, 32.000000001, 32.000000002] == pytest.approx(
         list(traces_by_name(figure)["Balance"].y), rel=1e-15

@@ -61,7 +61,7 @@ def caption(ax):
             "balances",
             lambda: balances(validators=[7]),
             (),
-            "1 validator · Dec 2, 2020, 00:03 to 10:37 UTC",
+            "1 validator · Dec 2, 2020, 00:03 to 10:37 UTC · effective balance 32 ETH",
         ),
         ("yield_index", yields, (), "Aug 28 to Dec 5, 2023"),
         ("leaderboard", lambda: leaderboard(5, 3, 4), (), "3 validators"),
@@ -125,7 +125,8 @@ def test_alt_text_has_kind_range_and_extremes():
     text = (
         "Earnings: bar chart of net income per day (ETH) by day (UTC, hatched where incomplete)."
         " 2 validators, Dec 2 to Dec 3, 2020, priority fees, relay payments not included,"
-        " simulated data. Highest 0.45 ETH on Dec 2, 2020, lowest 0.226 ETH on Dec 3, 2020,"
+        " simulated data. Net income: highest 0.45 ETH on Dec 2, 2020,"
+        " lowest 0.226 ETH on Dec 3, 2020,"
         " latest 0.226 ETH on Dec 3, 2020."
     )
     assert text == plot.alt_text(plot.income(frame, title="Earnings"))
@@ -196,7 +197,7 @@ def test_a_dark_theme_of_matplotlib_is_respected():
     """Background and text are those of the theme; lines, hatches and grid are readable on it."""
     with plt.style.context("dark_background"):
         frame = income(range(100, 400), slashing_penalty_gwei=1_000_000)
-        ax = plot.income(frame, by="component")
+        ax = plot.income(frame, by="component").figure.axes[1]
         line = plot.sync_members(blocks("proposed"), committee([1, 2])).lines[1]
 
     assert "#000000" == to_hex(ax.figure.get_facecolor()) == to_hex(ax.get_facecolor())
@@ -204,7 +205,7 @@ def test_a_dark_theme_of_matplotlib_is_respected():
         ax.xaxis.label,
         ax.yaxis.label,
         *ax.get_xticklabels(),
-        *ax.get_legend().get_texts(),
+        *ax.figure.axes[0].get_legend().get_texts(),
     ):
         assert "#ffffff" == to_hex(text.get_color())
     hatched = [bar for bar in ax.patches if bar.get_hatch()]

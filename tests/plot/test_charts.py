@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
+from time import process_time
 
 import matplotlib as mpl
 
@@ -109,7 +110,8 @@ def test_cumulative_components_are_steps():
 
     tops = {
         area.get_label(): sorted({round(y, 9) for y in area.get_paths()[0].vertices[:, 1]})
-        for area in ax.collections
+        for panel in ax.figure.axes
+        for area in panel.collections
     }
     assert {
         "Attestations": [0, 0.45, 0.9, 1.35],
@@ -128,9 +130,34 @@ def test_cumulative_income_by_validator():
     }
 
 
+def test_balances_are_the_difference_to_the_effective_balance():
+    """0, 1 and 2 gwei above 32 ETH; the caption has the effective balance."""
+    ax = plot.balances(balances(range(200, 203), [9]))
+
+    (line,) = ax.lines
+    assert [0, 1e-9, 2e-9] == list(line.get_ydata())
+    assert ("Epoch (UTC)", "Balance minus effective balance (ETH)") == (
+        ax.get_xlabel(),
+        ax.get_ylabel(),
+    )
+    (caption,) = (text.get_text() for text in ax.texts)
+    assert "effective balance 32 ETH" in caption
+
+
+def test_effective_balances_have_a_range():
+    """A validator with 32 ETH and one with 2,048 ETH share a chart."""
+    frame = balances([200, 201], [9, 3]).with_columns(
+        effective_balance_gwei=pl.when(pl.col("validator_index") == 3)
+        .then(2_048_000_000_000)
+        .otherwise("effective_balance_gwei")
+    )
+
+    assert "effective balance 32 to 2,048 ETH" == charts.balances(frame).note
+
+
 def test_one_balance_is_drawn_with_its_effective_balance():
     """A single validator: both balances, in ether."""
-    ax = plot.balances(balances(range(200, 203), [9]))
+    ax = plot.balances(balances(range(200, 203), [9]), show="balance")
 
     assert pytest.approx([32.0, 32.000000001, 32.000000002], rel=1e-15) == list(
         lines_by_name(ax)["Balance"].get_ydata()
@@ -144,7 +171,7 @@ def test_one_balance_is_drawn_with_its_effective_balance():
 
 def test_balances_stop_at_gaps():
     """Lines of several validators stop where epochs are missing."""
-    ax = plot.balances(balances([200, 201, 205], [9, 3]), unit="gwei")
+    ax = plot.balances(balances([200, 201, 205], [9, 3]), unit="gwei", show="balance")
 
     assert ["3", "9"] == labels(ax)
     heights = lines_by_name(ax)["9"].get_ydata()
@@ -152,31 +179,93 @@ def test_balances_stop_at_gaps():
     assert [False, False, True, False] == list(np.isnan(heights))
 
 
-def test_many_balances_are_grey_lines_with_a_median():
-    """More validators than colours."""
+def test_many_balances_are_grey_lines_and_more_are_bands():
+    """More validators than colours, and more than lines."""
     assert ["Each of 30 validators", "Median"] == labels(
         plot.balances(balances(validators=range(30)))
     )
+    layers = charts.balances(balances([200, 202], range(51))).layers
+    assert [[0, 2e-9]] * 3 == [
+        [y for y in (layer.high if hasattr(layer, "high") else layer.y) if np.isfinite(y)]
+        for layer in layers
+    ]
+
+
+@pytest.mark.more
+def test_a_week_of_a_thousand_validators_is_drawn_fast():
+    """F8: the contents of 1.6 million balances take at most 0.3 s of CPU; twice that is a fault."""
+    frame = balances(range(1575), range(1000))
+    charts.balances(frame)
+
+    start = process_time()
+    charts.balances(frame)
+
+    assert process_time() - start < 0.6
 
 
 def test_a_sum_of_balances_has_the_number_of_validators():
     """When a validator joins, the legend has both numbers."""
     frame = pl.concat([balances([200, 201], [1]), balances([201], [2])])
 
-    ax = plot.balances(frame, by="total")
+    ax = plot.balances(frame, by="total", show="balance")
 
     assert ["Balance\nof 1 to 2 validators", "Effective balance"] == labels(ax)
     assert [32.0, 64.000000001] == list(ax.lines[0].get_ydata())
     assert "Sum of balances (ETH)" == ax.get_ylabel()
+    (difference,) = plot.balances(frame, by="total").lines
+    assert [0, 1e-9] == list(difference.get_ydata())
 
 
 def test_sums_of_balances_do_not_overflow():
     """Three times 2^62 gwei exceeds 64 bits, and is drawn."""
     frame = balances([200], [1, 2, 3], gwei=2**62)
 
-    (line, _) = plot.balances(frame, by="total", unit="gwei").lines
+    (line, _) = plot.balances(frame, by="total", unit="gwei", show="balance").lines
 
     assert [float(3 * 2**62)] == list(line.get_ydata())
+
+
+def index_days(days):
+    """Days of an index with 3.65 % a year, which is 0.01 % a day."""
+    return yields(days).with_columns(apr=0.0365, day_end=pl.col("time") + timedelta(days=1))
+
+
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_income_is_compared_with_the_yield_index(cumulative):
+    """2 validators with 32 ETH earn 0.0064 ETH a day at 3.65 % a year; with 64 ETH, twice that."""
+    frame = income(range(113, 113 + 2 * 225))
+    held = balances([113], [1, 2]).with_columns(effective_balance_gwei=64_000_000_000)
+    days = index_days(range(10))
+
+    _, line = charts.income(frame, yield_index=days, cumulative=cumulative).layers
+    _, double = charts.income(frame, yield_index=days, balances=held, cumulative=cumulative).layers
+
+    expected = [0.0064, 0.0128 if cumulative else 0.0064]
+    assert pytest.approx(expected) == list(line.y)
+    assert pytest.approx([2 * y for y in expected]) == list(double.y)
+    assert ("At the yield index, 32 ETH each", "At the yield index") == (line.name, double.name)
+
+
+def test_the_yield_index_stops_where_it_has_no_day():
+    """Days 0 to 2 end at noon of December 4; what follows is unknown, not zero."""
+    frame = income(range(113, 113 + 4 * 225))
+
+    for options in ({"every": "day"}, {"every": "epoch"}):
+        _, line = charts.income(
+            frame, yield_index=index_days(range(3)), cumulative=True, **options
+        ).layers
+        known = line.x[np.isfinite(line.y)]
+        last = np.datetime64("2020-12-03" if options["every"] == "day" else "2020-12-04T12:00")
+        assert abs(known.max() - last) < np.timedelta64(400, "s")
+    assert 0.0064 * 2.5 == pytest.approx(np.nanmax(line.y), rel=0.01)
+
+
+def test_the_yield_index_is_for_the_total():
+    """Other lines have no index; balances alone have no effect."""
+    with pytest.raises(UsageError, match="yield_index= needs by='total', not by='validator'"):
+        charts.income(income(), yield_index=index_days([1]), by="validator")
+    with pytest.raises(UsageError, match="balances= has an effect only with yield_index="):
+        charts.income(income(), balances=balances())
 
 
 def own_days():
@@ -701,7 +790,9 @@ def test_amounts_of_gwei_are_drawn_in_every_unit(unit, per_eth):
     heights = {
         "withdrawals": charts.withdrawals(transfers(10**9), unit=unit).layers[0].height,
         "deposits": charts.deposits(transfers(10**9), unit=unit).layers[0].height,
-        "balances": charts.balances(balances([200], [9], gwei=10**9), unit=unit).layers[0].y,
+        "balances": charts.balances(balances([200], [9], gwei=10**9), unit=unit, show="balance")
+        .layers[0]
+        .y,
         "leaderboard": charts.leaderboard(leaderboard(10**9), span="1d", unit=unit)
         .layers[0]
         .height,

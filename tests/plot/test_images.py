@@ -10,6 +10,7 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
+import polars as pl
 import pytest
 from matplotlib import pyplot as plt
 
@@ -37,6 +38,7 @@ LOOKED_AT = [
     "income by component",
     "income by validator",
     "balances in total",
+    "yield of layers",
     "yield",
     "participation",
     "members",
@@ -72,3 +74,30 @@ def test_charts_share_a_figure():
         frame = blocks("proposed", "missed", *["proposed"] * 6, signed=2)
         plot.sync_members(frame, committee([9, 5, 7]), show="matrix", ax=right)
     return figure
+
+
+def penalized():
+    """An income with small penalties, incomplete on its first and its last day."""
+    return income(
+        range(100, 400),
+        attestation_head_reward_gwei=1_000_000,
+        tx_fee_reward_wei=2 * 10**14,
+        attestation_target_penalty_gwei=3_000,
+        slashing_penalty_gwei=1_000,
+    )
+
+
+@picture(filename="dark.png")
+def test_chart_on_a_dark_theme():
+    """Two panels, hatches, legend, grid and caption on a dark background."""
+    with plt.style.context("dark_background"):
+        return plot.income(penalized(), by="component").figure
+
+
+@picture(filename="phone.png")
+def test_chart_at_360_pixels():
+    """Bands of many validators, with a title; legend and caption are below."""
+    frame = income(range(113, 113 + 2 * 225, 10), range(60)).with_columns(
+        attestation_head_reward_gwei=pl.col("validator_index") * 1_000
+    )
+    return plot.income(frame, by="validator", title="Income", figsize=(3.6, 3.6)).figure

@@ -20,7 +20,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 from matplotlib.dates import date2num, num2date
 
-from beaconframes import plot
+from beaconframes import charts, interactive, plot
 from beaconframes.errors import UsageError
 from beaconframes.units import to_pandas
 
@@ -88,7 +88,8 @@ def texts(ax):
 
 
 def caption(ax):
-    (text,) = (text.get_text() for text in ax.texts if text.get_gid() == "caption")
+    lower = ax.figure.axes[-1]
+    (text,) = (text.get_text() for text in lower.texts if text.get_gid() == "caption")
     return text
 
 
@@ -174,8 +175,8 @@ def test_epochs_are_a_line_with_gaps():
     )
 
 
-def test_components_are_stacked_with_penalties_below_zero():
-    """Components without an amount are left out."""
+def test_components_are_stacked_with_penalties_in_a_panel():
+    """Components without an amount are left out; small penalties have their own scale."""
     ax = plot.income(
         income(
             attestation_head_reward_gwei=1_000_000,
@@ -187,17 +188,24 @@ def test_components_are_stacked_with_penalties_below_zero():
         by="component",
     )
 
-    drawn = {
-        bars.get_label(): (round(bars[0].get_y(), 9), round(bars[0].get_height(), 9))
-        for bars in ax.containers
-    }
+    rewards, penalties = (
+        {
+            bars.get_label(): (round(bars[0].get_y(), 9), round(bars[0].get_height(), 9))
+            for bars in panel.containers
+        }
+        for panel in ax.figure.axes
+    )
     assert {
         "Attestations": (0, 0.45),
         "Block proposals": (0.45, 1.8),
         "Execution income": (2.25, 7.2),
-        "Attestation penalties": (0, -0.9),
-        "Slashing penalties": (-0.9, -3.6),
-    } == drawn
+    } == rewards
+    assert {"Attestation penalties": (0, -0.9), "Slashing penalties": (-0.9, -3.6)} == penalties
+    lower = ax.figure.axes[1]
+    assert ("Day (UTC)", "Penalties\n(ETH)") == (lower.get_xlabel(), lower.get_ylabel())
+    assert lower.get_xlim() == ax.get_xlim()
+    ax.figure.canvas.draw()
+    assert ax.get_position().height > 2 * lower.get_position().height
     assert [
         "Execution income",
         "Block proposals",
@@ -245,7 +253,7 @@ def test_few_validators_have_a_line_each():
 
 
 def test_many_validators_are_grey_lines_with_a_median():
-    """More lines than colours: all in grey, separated by gaps, and the median."""
+    """Up to 50 lines, more than colours: all in grey, separated by gaps, and the median."""
     frame = income(validators=range(50)).with_columns(
         attestation_head_reward_gwei=pl.col("validator_index") * 1_000_000
     )
@@ -256,6 +264,45 @@ def test_many_validators_are_grey_lines_with_a_median():
     crowd, median = ax.lines[:2]
     assert [3] * 50 == [len(part) for part in split_at_gaps(crowd)]
     assert pytest.approx([24.5 * 0.225] * 3) == list(median.get_ydata())
+
+
+@pytest.mark.parametrize("library", [plot, interactive])
+def test_more_validators_than_lines_are_bands(library):
+    """101 validators with 0 to 100 units: median 50, 80 % from 10 to 90, extremes 0 and 100."""
+    frame = income(validators=range(101)).with_columns(
+        attestation_head_reward_gwei=pl.col("validator_index") * 1_000_000
+    )
+
+    drawing = charts.income(frame, by="validator")
+    library.income(frame, by="validator")
+
+    outer, inner, median = drawing.layers
+    unit = 0.225
+    assert pytest.approx([50 * unit] * 3) == list(median.y)
+    assert pytest.approx([10 * unit] * 3 + [90 * unit] * 3) == [*inner.low, *inner.high]
+    assert pytest.approx([0] * 3 + [100 * unit] * 3) == [*outer.low, *outer.high]
+    assert ("Median of 101 validators", "10 % to 90 % of them", "Lowest to highest") == (
+        drawing.legend
+    )
+
+
+def test_far_extremes_do_not_hide_the_others():
+    """One of 101 validators earns 1,000 times as much: the axis ends near the others."""
+    amount = (
+        pl.when(pl.col("validator_index") == 100)
+        .then(10**9)
+        .otherwise(10**6 + 1000 * pl.col("validator_index"))
+    )
+    frame = income(validators=range(101)).with_columns(attestation_head_reward_gwei=amount)
+
+    ax = plot.income(frame, by="validator")
+    figure = interactive.income(frame, by="validator")
+
+    assert "Lowest to highest\n(0.225 to 225)" in labels(ax)
+    low, high = ax.get_ylim()
+    assert 0.2 < low < 0.225 * 1.01
+    assert 0.225 * 1.09 < high < 0.3
+    assert high == figure.layout.yaxis.autorangeoptions.maxallowed
 
 
 def test_two_charts_share_an_axes():
@@ -293,19 +340,35 @@ def test_yield_of_the_layers():
         ("Execution, daily", 0.5),
         ("Execution, 7-day average", 0.493),
         ("Execution, 31-day average", 0.469),
-    ] == [(line.get_label(), round(line.get_ydata()[0], 9)) for line in ax.lines]
+    ] == [
+        (line.get_label(), round(line.get_ydata()[0], 9))
+        for panel in ax.figure.axes
+        for line in panel.lines
+    ]
+    assert ["Consensus yield", "Execution yield"] == [
+        panel.get_ylabel().replace("\n", " ").removesuffix(" (APR, %)") for panel in ax.figure.axes
+    ]
 
 
 def test_yield_has_gaps_where_days_are_missing():
     """Averages are not drawn across missing days, nor where they are null."""
-    frame = yields([*range(10), *range(20, 30)]).with_columns(
-        apr_avg_7d=pl.when(pl.col("day") > 2).then("apr_avg_7d")
+    frame = yields([*range(1000, 1010), *range(1020, 1030)]).with_columns(
+        apr_avg_7d=pl.when(pl.col("day") > 1002).then("apr_avg_7d")
     )
 
     _, week, month = plot.yield_index(frame).lines
 
     assert [7, 10] == [len(part) for part in split_at_gaps(week)]
     assert [10, 10] == [len(part) for part in split_at_gaps(month)]
+
+
+def test_averages_begin_when_their_window_is_full():
+    """The first days of a chain have averages of fewer days: 7 days end on day 6."""
+    daily, week, month = plot.yield_index(yields(range(40))).lines
+
+    assert (40, 34, 10) == tuple(len(line.get_ydata()) for line in (daily, week, month))
+    assert date2num(GENESIS + timedelta(days=6)) == pytest.approx(week.get_xdata(False)[0])
+    assert 2 == len(plot.yield_index(yields(range(20))).lines)
 
 
 def test_participation_marks_missed_and_orphaned_slots():
@@ -575,11 +638,16 @@ def check_texts(ax):
     figure = ax.figure
     figure.canvas.draw()
     whole = figure.bbox
-    titles = [text for text in (ax.title, ax.xaxis.offsetText) if text.get_text()]
-    shown = [*titles, ax.xaxis.label, ax.yaxis.label, *ax.texts]
+    panels = sorted(ax.get_shared_x_axes().get_siblings(ax), key=lambda one: -one.bbox.y0)
+    lower = panels[-1]  # It has the tick labels.
+    titles = [text for text in (ax.title, lower.xaxis.offsetText) if text.get_text()]
+    titles += [lower.xaxis.label, *(panel.yaxis.label for panel in panels)]
+    shown = [*titles, *ax.texts, *lower.texts]
     first, last = ax.get_xlim()
-    ticks = [tick.label1 for tick in ax.xaxis.get_major_ticks() if first <= tick.get_loc() <= last]
-    legend = ax.get_legend()
+    ticks = [
+        tick.label1 for tick in lower.xaxis.get_major_ticks() if first <= tick.get_loc() <= last
+    ]
+    legend = ax.get_legend() or lower.get_legend()
     if legend:
         shown += legend.get_texts()
     for text in (*shown, *(tick for tick in ticks if tick.get_text())):
@@ -592,9 +660,9 @@ def check_texts(ax):
         if tick.get_text()
     )
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
-    around = [*titles, ax.xaxis.label, ax.yaxis.label, legend, *ticks]
-    around += [text for text in ax.texts if text.get_gid() == "caption"]
-    boxes = [(one, one.get_window_extent()) for one in around if one is not None]
+    around = [*titles, *ticks, *([legend] if legend else [])]
+    around += [text for text in lower.texts if text.get_gid() == "caption"]
+    boxes = [(one, one.get_window_extent()) for one in around]
     for (one, box), (other, second) in combinations(boxes, 2):
         if min(box.width, box.height, second.width, second.height) > 0:
             assert not box.overlaps(second), (one, other)

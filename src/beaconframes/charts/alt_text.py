@@ -30,6 +30,9 @@ def describe_chart(chart: Chart, title: str | None = None) -> str:
     sentences = [f"{title}: {kind[0].lower()}{kind[1:]}" if title else kind]
     sentences[0] += f" of {_start_lower(chart.y.label)} by {_start_lower(chart.x.label)}"
     sentences += [", ".join(list_caption_parts(chart)), *_describe_layers(chart)]
+    if chart.panel:
+        lines = _describe_layers(chart.panel)
+        sentences.append(f"Second panel, {_start_lower(chart.panel.y.label)}: {' '.join(lines)}")
     return " ".join(f"{sentence}." for sentence in sentences if sentence).replace("\n", " ")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
@@ -17,60 +18,94 @@ if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
 By = Literal["total", "validator"]
+Show = Literal["difference", "balance"]
 
 _COLUMNS = ["validator_index", "epoch", "time", "balance_gwei", "effective_balance_gwei"]
+_BALANCE, _EFFECTIVE = pl.col("balance_gwei"), pl.col("effective_balance_gwei")
+_DIFFERENCE = (_BALANCE - _EFFECTIVE).alias("difference_gwei")
 
 
 @captioned
-def balances(frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator") -> Chart:
-    """Build the lines of balances by epoch: in total, or by validator."""
+def balances(
+    frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator", show: Show = "difference"
+) -> Chart:
+    """Build the lines of balances by epoch, in total or by validator."""
     check_choice("unit", unit, get_args(Unit))
     check_choice("by", by, get_args(By))
+    check_choice("show", show, get_args(Show))
     rows = series.read_rows(frame, _COLUMNS, loader="load_balance_history")
     x = Axis("Epoch (UTC)", "epoch", series.to_datetime64(rows["time"]))
-    quantity = "Sum of balances" if by == "total" else "Balance"
-    y = Axis(f"{quantity} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
+    y = Axis(f"{_name_quantity(by, show)} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with an epoch, a time and a balance")
         return Chart(x, y, empty_note=f"No balances to draw: {reason}")
     single_note = "One epoch only" if rows["epoch"].n_unique() == 1 else None
+    chart = Chart(x, y, single_note=single_note)
+    if show == "difference":
+        chart = replace(chart, note=_describe_effective(rows["effective_balance_gwei"]))
     if by == "total":
-        lines, title = _build_totals(rows, unit), None
-    elif rows["validator_index"].n_unique() == 1:
-        rows, title = rows.sort("epoch"), f"Validator {rows['validator_index'][0]}"
-        lines = [
-            _build_line(rows, "balance_gwei", "Balance", unit),
-            _build_line(rows, "effective_balance_gwei", "Effective balance", unit),
-        ]
-    else:
-        drawn = rows.with_columns(
-            number="epoch",
-            y=pl.Series(series.convert_amounts(rows["balance_gwei"], unit)),
-            complete=True,
-        )
-        lines, title = validator_lines.build_lines(drawn, marked=False)
-    names = tuple(line.name for line in lines)
-    return Chart(x, y, tuple(lines), single_note=single_note, legend=names, legend_title=title)
+        return _add_totals(chart, rows, unit, show)
+    if rows["validator_index"].n_unique() == 1:
+        name = f"Validator {rows['validator_index'][0]}"
+        return _add_lines(chart, rows.sort("epoch"), unit, show, "Balance", name)
+    amounts = _DIFFERENCE if show == "difference" else _BALANCE
+    drawn = rows.select(
+        "validator_index",
+        "time",
+        number="epoch",
+        y=series.convert_gwei(amounts, unit),
+        complete=pl.lit(value=True),
+    )
+    return validator_lines.build_layers(drawn, marked=False).add_to(chart)
 
 
-def _build_totals(rows: pl.DataFrame, unit: Unit) -> list[Line]:
-    """Build the lines of the exact sums; the legend has the number of validators."""
+def _name_quantity(by: By, show: Show) -> str:
+    """Return the start of the axis label."""
+    if show == "difference":
+        return {
+            "validator": "Balance minus effective balance",
+            "total": "Balances minus effective balances",
+        }[by]
+    return "Sum of balances" if by == "total" else "Balance"
+
+
+def _describe_effective(effective: pl.Series) -> str:
+    """Return the effective balances for the caption."""
+    ends = effective.unique().sort()
+    eth = dict.fromkeys(f"{ends[i] / 1e9:,.6g}" for i in (0, -1))
+    return f"effective balance {' to '.join(eth)} ETH"
+
+
+def _add_totals(chart: Chart, rows: pl.DataFrame, unit: Unit, show: Show) -> Chart:
+    """Add the lines of the exact sums; the legend has the number of validators."""
     amounts = pl.col("balance_gwei", "effective_balance_gwei").cast(pl.Decimal(38, 0)).sum()
     sums = rows.group_by("epoch").agg(pl.min("time"), amounts, count=pl.len()).sort("epoch")
     min_count, max_count = min(sums["count"]), max(sums["count"])
     count = f"{max_count:,}" if min_count == max_count else f"{min_count:,} to {max_count:,}"
-    of_validators = f"of {count} validator{'' if max_count == 1 else 's'}"
-    return [
-        _build_line(sums, "balance_gwei", f"Balance\n{of_validators}", unit),
-        _build_line(sums, "effective_balance_gwei", "Effective balance", unit),
-    ]
+    name = f"Balance\nof {count} validator{'' if max_count == 1 else 's'}"
+    return _add_lines(chart, sums, unit, show, name, None)
+
+
+def _add_lines(
+    chart: Chart, rows: pl.DataFrame, unit: Unit, show: Show, name: str, title: str | None
+) -> Chart:
+    """Add the line of the differences; or of the balances, with the effective balance."""
+    if show == "difference":
+        line = _build_line(rows.with_columns(_DIFFERENCE), "difference_gwei", name, unit)
+        return replace(chart, layers=(line,))
+    lines = (
+        _build_line(rows, "balance_gwei", name, unit),
+        _build_line(rows, "effective_balance_gwei", "Effective balance", unit),
+    )
+    return replace(
+        chart, layers=lines, legend=tuple(line.name for line in lines), legend_title=title
+    )
 
 
 def _build_line(rows: pl.DataFrame, column: str, name: str, unit: Unit) -> Line:
-    curve = series.build_curve(
-        rows["epoch"], rows["time"], series.convert_amounts(rows[column], unit)
-    )
-    takes_kwargs = column == "balance_gwei"
+    heights = rows.select(series.convert_gwei(pl.col(column), unit)).to_series()
+    curve = series.build_curve(rows["epoch"], rows["time"], series.to_floats(heights))
+    takes_kwargs = column != "effective_balance_gwei"
     colour = colours.BLUE if takes_kwargs else colours.SLATE
     return Line(
         *curve,

@@ -14,8 +14,10 @@ from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.charts import series, validator_lines
 from beaconframes.charts.caption import captioned
-from beaconframes.charts.model import Area, Axis, Bars, Chart
+from beaconframes.charts.expected_income import build_expected_income
+from beaconframes.charts.model import Area, Axis, Bars, Chart, Layer, Line
 from beaconframes.charts.series import Unit
+from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, to_polars
 
 if TYPE_CHECKING:
@@ -51,11 +53,11 @@ def income(
     unit: Unit = "eth",
     by: By = "total",
     cumulative: bool = False,
+    yield_index: IntoFrame | None = None,
+    balances: IntoFrame | None = None,
 ) -> Chart:
     """Build the income by epoch, day, week or month: bars, lines, or stacked components."""
-    check_choice("unit", unit, get_args(Unit))
-    check_choice("by", by, get_args(By))
-    check_choice("every", every, get_args(Every))
+    _check_arguments(unit, by, every, yield_index, balances)
     groups = "validator_index" if by == "validator" else ()
     rows = to_polars(sum_income(frame, blocks=blocks, every=every, by=groups, coverage=True))
     is_known = not rows["execution_income_wei"].null_count()
@@ -91,24 +93,46 @@ def income(
     if cumulative:
         rows = _accumulate(rows)
     if by == "component":
-        layers, legend = _build_components(rows, every, unit, bars=bars)
-        return replace(chart, y=replace(y, zero_line=True), layers=layers, legend=legend)
+        return _add_components(chart, rows, every, unit, bars=bars)
     rows = rows.with_columns(y=pl.Series(series.convert_amounts(rows["net_income_wei"], unit)))
     if by == "validator":
-        lines, title = validator_lines.build_lines(rows, marked=every != "epoch")
-        names = tuple(line.name for line in lines)
-        return replace(chart, layers=tuple(lines), legend=names, legend_title=title)
-    if bars:
-        moments = series.to_datetime64(rows["time"])
-        net = Bars(
-            moments,
+        return validator_lines.build_layers(rows, marked=every != "epoch").add_to(chart)
+    expected: tuple[Line, ...] = ()
+    if yield_index is not None:
+        rate = "apr" if is_known else "cl_apr"
+        line = build_expected_income(
+            frame, yield_index, balances, rows, every, unit, rate=rate, cumulative=cumulative
+        )
+        expected = (line,)
+        chart = replace(chart, legend=(quantity, line.name))
+    net = (
+        Bars(
+            series.to_datetime64(rows["time"]),
             series.to_floats(rows["y"]),
+            quantity,
             width=_compute_bar_widths(rows, every),
             incomplete=_find_incomplete(rows),
         )
-        return replace(chart, layers=(net,))
-    line = validator_lines.build_line(rows, quantity, marked=every != "epoch")
-    return replace(chart, layers=(line,))
+        if bars
+        else validator_lines.build_line(rows, quantity, marked=every != "epoch")
+    )
+    return replace(chart, layers=(net, *expected))
+
+
+def _check_arguments(
+    unit: Unit, by: By, every: Every, yield_index: IntoFrame | None, balances: IntoFrame | None
+) -> None:
+    """Raise a `UsageError` for an argument that does not exist, or that has no effect."""
+    check_choice("unit", unit, get_args(Unit))
+    check_choice("by", by, get_args(By))
+    check_choice("every", every, get_args(Every))
+    if by != "total" and yield_index is not None:
+        raise UsageError(f"yield_index= needs by='total', not by={by!r}", hint="Leave one out.")
+    if balances is not None and yield_index is None:
+        raise UsageError(
+            "balances= has an effect only with yield_index=",
+            hint="Pass yield_index=bf.load_yield_index(...).",
+        )
 
 
 def _accumulate(rows: pl.DataFrame) -> pl.DataFrame:
@@ -143,18 +167,31 @@ def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
     return stack
 
 
-def _build_components(
-    rows: pl.DataFrame, every: Every, unit: Unit, *, bars: bool
-) -> tuple[tuple[Bars, ...] | tuple[Area, ...], tuple[str, ...]]:
-    """Build the stack of parts, as bars or as steps, and the names in the same order."""
+def _add_components(
+    chart: Chart, rows: pl.DataFrame, every: Every, unit: Unit, *, bars: bool
+) -> Chart:
+    """Add the stack of parts, as bars or as steps; penalties have a panel with their own scale."""
+    build = _build_bars if bars else _build_areas
     stack = _stack_parts(rows, unit)
+    panels = [
+        build(rows, [part for part in stack if (part[0] in PENALTIES) == is_penalty], every)
+        for is_penalty in (False, True)
+    ]
     above = [_PARTS[part][0] for part, *_ in stack if part not in PENALTIES]
     below = [_PARTS[part][0] for part, *_ in stack if part in PENALTIES]
-    layers = _build_bars(rows, stack, every) if bars else _build_areas(rows, stack, every)
-    return layers, (*reversed(above), *below)
+    chart = replace(
+        chart,
+        y=replace(chart.y, zero_line=True),
+        layers=panels[0],
+        legend=(*reversed(above), *below),
+    )
+    if not below:
+        return chart
+    label = f"Penalties ({series.UNIT_NAMES[unit]})"
+    return replace(chart, panel=Chart(chart.x, replace(chart.y, label=label), panels[1]))
 
 
-def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Bars, ...]:
+def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Layer, ...]:
     """Build a stack of bars at the start of each day, week or month."""
     x, width, incomplete = (
         series.to_datetime64(rows["time"]),
@@ -166,7 +203,7 @@ def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Bars, 
     )
 
 
-def _build_areas(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Area, ...]:
+def _build_areas(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Layer, ...]:
     """Build a stack of steps, each as wide as its epoch, day, week or month."""
     x = series.to_datetime64(rows["time"])
     if every == "epoch":

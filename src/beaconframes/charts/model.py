@@ -142,6 +142,8 @@ class Axis:
     """For a categorical axis: the labels, from rank 0."""
     maximum: float | None = None
     """Upper limit of the axis."""
+    minimum: float | None = None
+    """Lower limit of the axis."""
     logarithmic: bool = False
     zero_line: bool = False
     """Whether a line marks zero."""
@@ -167,7 +169,7 @@ class Chart:
     corner_note: str | None = None
     """Text in the lower left corner."""
     legend: tuple[str, ...] = ()
-    """The names in the legend, in order."""
+    """The names in the legend, in order; also those of the second panel."""
     legend_title: str | None = None
     validators: int | None = None
     """For the caption: the number of validators."""
@@ -175,3 +177,7 @@ class Chart:
     """For the caption: what the heights leave out."""
     is_simulated: bool = False
     """For the caption: whether a frame of the chart has simulated data."""
+    panel: Chart | None = None
+    """A second panel below, with its own vertical axis and the same horizontal one."""
+    panel_share: float = 0.3
+    """The share of the height for the second panel."""

@@ -34,7 +34,6 @@ TIME_NAMES = {
 LENGTHS = {"hour": "1h", "day": "1d", "week": "1w", "month": "1mo"}
 MAX_NAMED = 10
 """More lines than this cannot be distinguished by colour."""
-
 _MAX_INCHES = 200
 _PER_ETH = {"eth": 1.0, "gwei": 1e9, "wei": 1e18}
 
@@ -107,6 +106,12 @@ def convert_amounts(amounts: pl.Series, unit: Unit) -> Floats:
     if amounts.name.endswith(f"_{unit}"):
         return to_floats(amounts)
     return to_floats(to_eth(amounts) * _PER_ETH[unit])
+
+
+def convert_gwei(amounts: pl.Expr, unit: Unit) -> pl.Expr:
+    """Return the expression that converts integers in gwei to floats in *unit*, rounded once."""
+    gwei = amounts.cast(pl.Float64)
+    return {"eth": gwei / 1e9, "gwei": gwei, "wei": gwei * 1e9}[unit]
 
 
 def to_floats(numbers: pl.Series) -> Floats:

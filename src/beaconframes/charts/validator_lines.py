@@ -1,33 +1,106 @@
-"""Lines of validators: a coloured line each, or, for many, all in grey with their median."""
+"""Lines of validators: a coloured line each, all in grey with their median, or quantile bands."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
-from beaconframes.charts.model import Line
+from beaconframes.charts.model import Area, Layer, Line
+
+if TYPE_CHECKING:
+    from beaconframes.charts.model import Chart
+
+MAX_LINES = 50
+"""More lines than this cover each other."""
+
+_MOST_TIMES = 8  # Extremes that span more than this times 80 % of the validators are cut off.
+_MARGIN = 1.5
 
 
-def build_lines(rows: pl.DataFrame, *, marked: bool) -> tuple[list[Line], str | None]:
-    """Build the lines of validators, and return them with the title of their legend.
+class ValidatorLayers(NamedTuple):
+    """The layers of validators, and their legend."""
+
+    layers: tuple[Layer, ...]
+    legend: tuple[str, ...]
+    legend_title: str | None = None
+    limits: tuple[float, float] | None = None
+    """The limits of the axis, if the extremes are so far away that nothing else would be seen."""
+
+    def add_to(self, chart: Chart) -> Chart:
+        """Return the chart with these layers."""
+        y = chart.y
+        if self.limits is not None:
+            y = replace(y, minimum=self.limits[0], maximum=self.limits[1])
+        return replace(
+            chart, y=y, layers=self.layers, legend=self.legend, legend_title=self.legend_title
+        )
+
+
+def build_layers(rows: pl.DataFrame, *, marked: bool) -> ValidatorLayers:
+    """Build the layers of validators.
 
     *rows* has ``validator_index``, ``number`` (of the epoch, day, ...; a line stops where numbers
     are missing), ``time``, ``y`` and ``complete``, which is false for the hollow markers of a
     *marked* line.
     """
+    count = rows["validator_index"].n_unique()
+    if count > MAX_LINES:
+        return _build_bands(rows, count, marked=marked)
     rows = rows.sort("validator_index", "time")
-    if rows["validator_index"].n_unique() <= series.MAX_NAMED:
+    if count <= series.MAX_NAMED:
         frames = rows.partition_by("validator_index", maintain_order=True)
         lines = [build_line(own, str(own["validator_index"][0]), marked=marked) for own in frames]
-        return lines, "Validator"
+        return ValidatorLayers(tuple(lines), tuple(line.name for line in lines), "Validator")
     # One line for all validators, with a gap between one validator and the next.
     gaps = series.find_gaps(rows["number"]) | series.find_gaps(rows["validator_index"], most=0)
     x, y = series.insert_gaps(series.to_datetime64(rows["time"]), series.to_floats(rows["y"]), gaps)
-    count = rows["validator_index"].n_unique()
     all_validators = Line(x, y, f"Each of {count:,} validators", colours.GREY, 0.6, 0.5)
-    medians = rows.group_by("time", "number").agg(pl.median("y"), pl.any("complete")).sort("time")
-    return [all_validators, build_line(medians, "Median", colours.BLUE, marked=marked)], None
+    medians = rows.group_by("number").agg(_TIME, pl.median("y"), _COMPLETE).sort("number")
+    median = build_line(medians, "Median", colours.BLUE, marked=marked)
+    return ValidatorLayers((all_validators, median), (all_validators.name, median.name))
+
+
+_TIME = pl.first("time")
+_COMPLETE = pl.any("complete")
+
+
+def _build_bands(rows: pl.DataFrame, count: int, *, marked: bool) -> ValidatorLayers:
+    """Build the median of many validators, the band of 80 % of them, and their extremes."""
+    quantiles = {"lowest": 0, "low": 0.1, "y": 0.5, "high": 0.9, "highest": 1}
+    by_number = (
+        rows.group_by("number")
+        .agg(
+            _TIME,
+            _COMPLETE,
+            *(pl.quantile("y", share, "linear").alias(name) for name, share in quantiles.items()),
+        )
+        .sort("number")
+    )
+    median = build_line(by_number, f"Median of {count:,} validators", colours.BLUE, marked=marked)
+    names = ["10 % to 90 % of them", "Lowest to highest"]
+    ends = {name: by_number[name].to_numpy() for name in ("lowest", "low", "high", "highest")}
+    low, high = np.nanmin(ends["low"]), np.nanmax(ends["high"])
+    lowest, highest = np.nanmin(ends["lowest"]), np.nanmax(ends["highest"])
+    limits = None
+    if 0 < _MOST_TIMES * (high - low) < highest - lowest:
+        margin = _MARGIN * (high - low)
+        limits = max(lowest, low - margin), min(highest, high + margin)
+        names[1] += f"\n({lowest:,.4g} to {highest:,.4g})"
+    inner = _build_band(by_number, "low", "high", names[0], 0.35)
+    outer = _build_band(by_number, "lowest", "highest", names[1], 0.15)
+    return ValidatorLayers((outer, inner, median), (median.name, *names), limits=limits)
+
+
+def _build_band(rows: pl.DataFrame, low: str, high: str, name: str, opacity: float) -> Area:
+    """Build the area between two columns."""
+    x, bottom = series.build_curve(rows["number"], rows["time"], series.to_floats(rows[low]))
+    _, top = series.build_curve(rows["number"], rows["time"], series.to_floats(rows[high]))
+    return Area(x, bottom, top, name, colours.BLUE, opacity=opacity)
 
 
 def build_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -23,6 +24,8 @@ _LAYERS = {
     "cl_": ("Consensus, ", colours.CYAN, colours.BLUE, colours.PURPLE, colours.SLATE),
     "el_": ("Execution, ", colours.AMBER, colours.ORANGE, colours.RED, colours.BROWN),
 }
+
+_QUANTITIES = {"": "Yield", "cl_": "Consensus yield", "el_": "Execution yield"}
 
 
 @captioned
@@ -53,15 +56,32 @@ def yield_index(
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with a day, a time and a rate")
         return Chart(x, y, empty_note=f"No yield to draw: {reason}")
-    layers: list[Layer] = []
-    for layer, style in styles.items():
-        layers += _build_index(rows, f"{layer}apr", style)
+    own_rows = None
     if income is not None and balances is not None:
         own_rows = to_polars(own_yield(income, balances, frame)).sort("day")
-        layers += [_build_own(own_rows, f"{layer}apr", style) for layer, style in styles.items()]
-    single_note = "One day only" if rows.height == 1 else None
+    panels = [_build_panel(x, rows, own_rows, layer, style) for layer, style in styles.items()]
+    return replace(
+        panels[0],
+        single_note="One day only" if rows.height == 1 else None,
+        legend=tuple(name for panel in panels for name in panel.legend),
+        panel=panels[1] if split else None,
+        panel_share=0.5,
+    )
+
+
+def _build_panel(
+    x: Axis,
+    rows: pl.DataFrame,
+    own_rows: pl.DataFrame | None,
+    layer: str,
+    style: tuple[str, ...],
+) -> Chart:
+    """Build the panel of both layers together, or of one of them."""
+    layers = _build_index(rows, f"{layer}apr", style)
+    if own_rows is not None:
+        layers.append(_build_own(own_rows, f"{layer}apr", style))
     names = tuple(layer.name for layer in layers if isinstance(layer, Line | Points))
-    return Chart(x, y, tuple(layers), single_note=single_note, legend=names)
+    return Chart(x, Axis(f"{_QUANTITIES[layer]} (APR, %)"), tuple(layers), legend=names)
 
 
 def _build_index(rows: pl.DataFrame, rate: str, style: tuple[str, ...]) -> list[Layer]:
@@ -73,9 +93,11 @@ def _build_index(rows: pl.DataFrame, rate: str, style: tuple[str, ...]) -> list[
     layers: list[Layer] = [Points(x, days, daily, dot_colour, size=2.5, takes_kwargs=True)]
     for window, colour in (("7", week_colour), ("31", month_colour)):
         label = f"{name}{window}-day average".capitalize()
-        y = rows[f"{rate}_avg_{window}d"]
+        # On the first days of a chain, the service averages fewer days.
+        full = rows.filter(pl.col("day") >= int(window) - 1)
+        y = full[f"{rate}_avg_{window}d"]
         if y.count():
-            curve = series.build_curve(rows["day"], rows["time"], series.to_floats(y))
+            curve = series.build_curve(full["day"], full["time"], series.to_floats(y))
             layers.append(Line(*curve, label, colour))
     return layers
 

@@ -53,6 +53,7 @@ SECOND_FRAMES = {
     "balances": "balance-history",
     "epochs": "epochs",
     "proposals": "proposals",
+    "yield_index": "yield-index",
 }
 """Arguments of charts that are another frame, and the loader of its rows."""
 OPTION_HELP = {

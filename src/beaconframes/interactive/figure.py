@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 PIXELS_PER_INCH = 100
 """So that ``figsize`` makes figures of about the same size in both libraries."""
 
+_PANEL_HEIGHT = 600  # Of a figure of two panels, in pixels.
+_AROUND_PLOT, _LEGEND_HEIGHT, _CHARACTER = 150, 80, 7.6  # Pixels.
 _CAPTION_WIDTH = 46  # In characters, which fit into a figure of 360 pixels.
 _DAY = 86_400_000  # Milliseconds.
 _AROUND = {
@@ -70,11 +73,14 @@ def build_figure(
         figure.update_layout(height=110 + 19 * len(chart.y.tick_labels))
     if chart.legend_title:
         figure.update_layout(legend_title_text=chart.legend_title)
+    if chart.panel:
+        notes += _add_panel(figure, chart, chart.panel, theme)
     _add_strip(figure, chart)
     _add_reference_lines(figure, chart, theme)
     _add_notes(figure, chart, notes, theme)
     parts = list_caption_parts(chart) if caption is None else [caption]
     add_texts(figure, title, figsize, parts, describe_chart(chart, title))
+    _wrap_y_titles(figure, chart)
     return update_layout(figure, kwargs)
 
 
@@ -156,8 +162,11 @@ def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
 def _describe_y_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     """Return the layout of the vertical axis."""
     layout = _describe_axis(axis, theme)
-    if axis.maximum is not None:
-        layout["autorangeoptions"] = {"maxallowed": axis.maximum}
+    limits = {"maxallowed": axis.maximum, "minallowed": axis.minimum}
+    if any(limit is not None for limit in limits.values()):
+        layout["autorangeoptions"] = {
+            name: limit for name, limit in limits.items() if limit is not None
+        }
     if axis.logarithmic:
         ticks = [digit * 10.0**power for power in range(-9, 20) for digit in (1, 2, 5)]
         texts = [format_plainly(tick) for tick in ticks]
@@ -184,6 +193,36 @@ def _describe_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
         if axis.reverse:
             layout["range"].reverse()
     return layout
+
+
+def _add_panel(figure: Figure, chart: Chart, panel: Chart, theme: Theme) -> list[str]:
+    """Add the second panel, and return its notes."""
+    below = replace(panel, legend=chart.legend)
+    notes = []
+    for layer in panel.layers:
+        traces, note = build_traces(layer, below, theme)
+        figure.add_traces([trace.update(yaxis="y2") for trace in traces])
+        notes += [note] if note else []
+    figure.update_layout(
+        height=_PANEL_HEIGHT,
+        xaxis={"anchor": "y2"},
+        yaxis={"domain": [chart.panel_share + 0.03, 1]},
+        yaxis2=_describe_y_axis(panel.y, theme) | {"domain": [0, chart.panel_share - 0.03]},
+    )
+    return notes
+
+
+def _wrap_y_titles(figure: Figure, chart: Chart) -> None:
+    """Wrap the titles of the vertical axes at the heights of their panels."""
+    height = (figure.layout.height or figure.layout.template.layout.height) - _AROUND_PLOT
+    shares = {"yaxis": 1.0}
+    if chart.panel:
+        height -= _LEGEND_HEIGHT
+        shares = {"yaxis": 1 - chart.panel_share, "yaxis2": chart.panel_share}
+    for name, share in shares.items():
+        title = figure.layout[name].title
+        most = max(12, int(share * height / _CHARACTER))
+        title.text = "<br>".join(textwrap.wrap(title.text, most))
 
 
 def _add_strip(figure: Figure, chart: Chart) -> None:

@@ -26,8 +26,9 @@ def yield_index(
     """Draw the yield index in percent per year: days as dots, averages over 7 and 31 days as lines.
 
     *frame* is the result of ``bf.load_yield_index(...)``; the averages are columns of it. With
-    *split*, the consensus and the execution layer are drawn separately. Lines stop where days are
-    missing.
+    *split*, the consensus and the execution layer have a panel each; the second is
+    ``layout.yaxis2``. Lines stop where days are missing. Averages begin with the 7th and 31st day
+    of a chain.
 
     With *income* and *balances* of some validators, the results of ``bf.load_income_history(...)``
     and ``bf.load_balance_history(...)`` for the same days, their daily yield is drawn as well, by

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,27 +52,32 @@ def measure_room(ax: Axes) -> tuple[float, float]:
     return min(1, place.width / 0.78) * width, min(1, place.height / 0.78) * height
 
 
-def measure_height(ax: Axes) -> float:
-    """Return about how long the label of the vertical axis may be, in points."""
-    lines = sum(text.get_text().count("\n") + 1 for text in ax.texts if text.get_gid() == _CAPTION)
-    height = measure_room(ax)[1] - 50 - 10 * lines
-    legend = ax.get_legend()
-    if isinstance(legend, _LegendBelow):
-        figure = ax.get_figure(root=True)
-        assert figure is not None
+def measure_height(ax: Axes, lower: Axes) -> float:
+    """Return about how high the axes are, together with a second panel *lower*, in points."""
+    captions = (text.get_text() for text in lower.texts if text.get_gid() == _CAPTION)
+    height = sum(measure_room(one)[1] for one in {ax, lower}) - 50
+    height -= sum(10 * text.count("\n") + 10 for text in captions)
+    legend = lower.get_legend()
+    figure = ax.get_figure(root=True)
+    if isinstance(legend, _LegendBelow) and figure is not None:
         height -= legend.get_window_extent().height * 72 / figure.dpi
     return height
 
 
 def wrap_text(text: str, width: float, size: float) -> str:
     """Wrap the lines of *text* at *width*, both in points, for this font size."""
-    most = max(12, int(width / (_CHARACTER * size)))
+    most = max(9, int(width / (_CHARACTER * size)))
     return "\n".join(textwrap.fill(line, most) for line in text.split("\n"))
 
 
-def add_legend(ax: Axes, chart: Chart) -> Legend:
-    """Add the legend: at the right; below, if the chart is narrow; inside, without a layout."""
+def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
+    """Add the legend: at the right; below, if the chart is narrow; inside, without a layout.
+
+    *lower* is the second panel, below which such a legend is, or *ax* itself.
+    """
     handles, names = ax.get_legend_handles_labels()
+    if lower is not ax:
+        handles, names = map(add, (handles, names), lower.get_legend_handles_labels())
     # Artists that were on the caller's Axes before follow our own.
     order = [*chart.legend, *names]
     chosen = [handles[i] for i in sorted(range(len(names)), key=lambda i: order.index(names[i]))]
@@ -96,8 +102,8 @@ def add_legend(ax: Axes, chart: Chart) -> Legend:
         labels = [str(handle.get_label()) for handle in chosen]
         longest = max(len(line) for label in labels for line in label.split("\n"))
         columns = int(width / (9 * (_CHARACTER * longest + 4)))
-        ax.legend_ = legend = _LegendBelow(
-            ax,
+        lower.legend_ = legend = _LegendBelow(
+            lower,
             chosen,
             labels,
             loc="upper left",

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from beaconframes.charts.model import Axis, Chart
-    from beaconframes.colours import Theme
 
 _AROUND = {
     "slot": np.timedelta64(1, "m"),
@@ -65,9 +64,10 @@ def draw_chart(
 ) -> Axes:
     """Draw on *ax*, or on new Axes in our style; *kwargs* go to the layers that take them."""
     with open_axes(ax, kwargs, title, figsize, len(chart.y.tick_labels)) as axes:
-        theme = read_theme(axes)
-        for layer in chart.layers:
-            draw_layer(axes, layer, chart.legend, kwargs, theme)
+        lower = _add_panel(axes, chart.panel_share, is_new=ax is None) if chart.panel else axes
+        _draw_layers(axes, chart, chart.legend, kwargs)
+        if chart.panel:
+            _draw_layers(lower, chart.panel, chart.legend, kwargs)
         if chart.empty_note:
             write_note(axes, chart.empty_note)
             if not axes.has_data():
@@ -79,12 +79,47 @@ def draw_chart(
             write_note(axes, chart.single_note, y=0.4)
         if chart.corner_note:
             write_note(axes, chart.corner_note, x=0.03, y=0.05, ha="left", va="bottom")
-        _set_x_axis(axes, chart.x, theme)
-        legend = add_legend(axes, chart) if chart.legend else None
-        add_caption(axes, list_caption_parts(chart) if caption is None else [caption], legend)
-        _set_y_axis(axes, chart.y, theme)
+        _set_x_axis(lower, chart.x)
+        legend = add_legend(axes, lower, chart) if chart.legend else None
+        add_caption(lower, list_caption_parts(chart) if caption is None else [caption], legend)
+        height = measure_height(axes, lower)
+        if chart.panel:
+            height *= 0.85  # There is a gap between the panels.
+            _set_y_axis(lower, chart.panel.y, height * chart.panel_share)
+            _hide_x_labels(axes)
+            height *= 1 - chart.panel_share
+        _set_y_axis(axes, chart.y, height)
         add_alt_text(axes, describe_chart(chart, title))
     return axes
+
+
+def _draw_layers(ax: Axes, chart: Chart, names: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+    """Draw the layers of one panel; *names* are those in the legend."""
+    theme = read_theme(ax)
+    for layer in chart.layers:
+        draw_layer(ax, layer, names, kwargs, theme)
+
+
+def _add_panel(ax: Axes, share: float, *, is_new: bool) -> Axes:
+    """Add Axes with the same horizontal axis below *ax*, which gives up a *share* of its height."""
+    figure, place = ax.figure, ax.get_subplotspec()
+    if place is None:
+        x0, y0, width, height = ax.get_position().bounds
+        ax.set_position((x0, y0 + height * share, width, height * (1 - share)))
+        lower = figure.add_axes((x0, y0, width, height * (share - 0.05)), sharex=ax)
+    else:
+        grid = place.subgridspec(2, 1, height_ratios=(1 - share, share), hspace=0.1)
+        ax.set_subplotspec(grid[0])
+        lower = figure.add_subplot(grid[1], sharex=ax)
+    if is_new:
+        _set_tick_style(lower)
+    return lower
+
+
+def _hide_x_labels(ax: Axes) -> None:
+    """Hide the tick labels of the upper panel, which are those of the lower one."""
+    ax.tick_params(axis="x", labelbottom=False)
+    ax.xaxis.get_offset_text().set_visible(False)
 
 
 @contextmanager
@@ -137,25 +172,7 @@ def _open_styled_axes(
         width, height = mpl.rcParams["figure.figsize"]
         size = figsize or (width, max(height, 0.17 * rows + 0.8))
         figure, ax = plt.subplots(figsize=size, layout="constrained")
-        # Ticks are created when first drawn, outside of this block: set their style now.
-        now = mpl.rcParams
-        grid = {"grid_color": now["grid.color"], "grid_linewidth": now["grid.linewidth"]}
-        ax.tick_params(
-            axis="x",
-            color=now["xtick.color"],
-            labelcolor=now["xtick.labelcolor"],
-            labelsize=now["xtick.labelsize"],
-            length=now["xtick.major.size"],
-            **grid,
-        )
-        ax.tick_params(
-            axis="y",
-            color=now["ytick.color"],
-            labelcolor=now["ytick.labelcolor"],
-            labelsize=now["ytick.labelsize"],
-            length=now["ytick.major.size"],
-            **grid,
-        )
+        _set_tick_style(ax)
         try:
             yield ax
         except BaseException:
@@ -163,7 +180,29 @@ def _open_styled_axes(
             raise
 
 
-def _set_x_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
+def _set_tick_style(ax: Axes) -> None:
+    """Set the style of ticks, which are created when first drawn, outside of our settings."""
+    now = mpl.rcParams
+    grid = {"grid_color": now["grid.color"], "grid_linewidth": now["grid.linewidth"]}
+    ax.tick_params(
+        axis="x",
+        color=now["xtick.color"],
+        labelcolor=now["xtick.labelcolor"],
+        labelsize=now["xtick.labelsize"],
+        length=now["xtick.major.size"],
+        **grid,
+    )
+    ax.tick_params(
+        axis="y",
+        color=now["ytick.color"],
+        labelcolor=now["ytick.labelcolor"],
+        labelsize=now["ytick.labelsize"],
+        length=now["ytick.major.size"],
+        **grid,
+    )
+
+
+def _set_x_axis(ax: Axes, axis: Axis) -> None:
     """Set label and ticks of the horizontal axis."""
     width = measure_room(ax)[0] - _measure_sides(ax)
     # The label is at the left, because the ticks' year or date is at the right.
@@ -177,7 +216,7 @@ def _set_x_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
         many = sum(max(map(len, name.split("\n"))) for name in axis.tick_labels) > 70 / 530 * width
         ax.set_xticks(range(len(axis.tick_labels)), axis.tick_labels, **slanted if many else {})
     if axis.zero_line:
-        ax.axvline(0, color=theme.adapt(colours.SLATE), linewidth=0.8)
+        ax.axvline(0, color=read_theme(ax).adapt(colours.SLATE), linewidth=0.8)
     if axis.thousands:
         ax.xaxis.set_major_formatter("{x:,.0f}")
 
@@ -191,14 +230,14 @@ def _measure_sides(ax: Axes) -> float:
     return 6 * max(0, longest - 5) + 80 * has_bar
 
 
-def _set_y_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
-    """Set label and ticks of the vertical axis."""
-    ax.set_ylabel(wrap_text(axis.label, measure_height(ax), 10))
+def _set_y_axis(ax: Axes, axis: Axis, height: float) -> None:
+    """Set label and ticks of the vertical axis, whose label has room for *height* points."""
+    ax.set_ylabel(wrap_text(axis.label, height, 10))
     if axis.tick_labels:
         ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels)
         ax.set_ylim(-0.6, len(axis.tick_labels) - 0.4)
     if axis.zero_line:
-        ax.axhline(0, color=theme.adapt(colours.SLATE), linewidth=0.8)
+        ax.axhline(0, color=read_theme(ax).adapt(colours.SLATE), linewidth=0.8)
     if axis.logarithmic:
         _set_log_ticks(ax, thousands=axis.thousands)
     elif axis.thousands or axis.integers:
@@ -210,6 +249,8 @@ def _set_y_axis(ax: Axes, axis: Axis, theme: Theme) -> None:
         ax.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
     if axis.maximum is not None:
         ax.set_ylim(top=min(ax.get_ylim()[1], axis.maximum))
+    if axis.minimum is not None:
+        ax.set_ylim(bottom=max(ax.get_ylim()[0], axis.minimum))
     if axis.reverse and not ax.yaxis_inverted():
         ax.invert_yaxis()
 

@@ -23,6 +23,8 @@ def income(
     unit: Unit = "eth",
     by: By = "total",
     cumulative: bool = False,
+    yield_index: IntoFrame | None = None,
+    balances: IntoFrame | None = None,
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
     caption: str | None = None,
@@ -33,9 +35,11 @@ def income(
 
     *frame* is the result of ``bf.load_income_history(...)``. Net income is rewards minus penalties
     on the consensus layer plus execution income, summed exactly; only the drawn heights are floats.
-    With *by* ``"component"``, rewards are stacked, with penalties below zero; with ``"validator"``,
-    each validator has a line. Bars are hatched and markers hollow where the frame does not have a
-    whole day, week or month of epochs, also where the chain began or the newest epoch is within it.
+    With *by* ``"component"``, rewards are stacked, and penalties have a panel below with their own
+    scale, ``ax.figure.axes[-1]``. With ``"validator"``, each validator has a line; of more than 50,
+    the median, the band of 80 % of them, and the extremes are drawn. Bars are hatched and markers
+    hollow where the frame does not have a whole day, week or month of epochs, also where the chain
+    began or the newest epoch is within it.
 
     With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
     proposers received; without it, priority fees, relay payments not included.
@@ -43,12 +47,23 @@ def income(
     *cumulative* draws the sum since the first row instead, as lines or stacked steps. Where epochs
     are missing, nothing is drawn and nothing is added.
 
+    With *yield_index*, the result of ``bf.load_yield_index(...)``, a dashed line has the income of
+    as many validators at the rate of the index: with the effective *balances* of
+    ``bf.load_balance_history(...)``, or 32 ETH each. It stops where the index has no day.
+
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 
     *kwargs* go to ``Axes.bar`` (bars), ``Axes.plot`` (lines) or ``Axes.fill_between`` (components
     as steps).
     """
     chart = charts.income(
-        frame, blocks=blocks, every=every, unit=unit, by=by, cumulative=cumulative
+        frame,
+        blocks=blocks,
+        every=every,
+        unit=unit,
+        by=by,
+        cumulative=cumulative,
+        yield_index=yield_index,
+        balances=balances,
     )
     return canvas.draw_chart(chart, kwargs, title=title, figsize=figsize, caption=caption, ax=ax)
