@@ -67,7 +67,7 @@ def measure_height(ax: Axes, lower: Axes) -> float:
 def wrap_text(text: str, width: float, size: float) -> str:
     """Wrap the lines of *text* at *width*, both in points, for this font size."""
     most = max(9, int(width / (_CHARACTER * size)))
-    return "\n".join(textwrap.fill(line, most) for line in text.split("\n"))
+    return "\n".join(textwrap.fill(line, most, break_long_words=False) for line in text.split("\n"))
 
 
 def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
