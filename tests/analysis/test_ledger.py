@@ -10,8 +10,9 @@ import pytest
 
 from beaconframes import analysis
 from beaconframes.errors import UsageError
+from beaconframes.frames import to_polars
 
-from ..support.engines import assert_equal
+from ..support.engines import KINDS, assert_equal, each_engine
 from .test_income import EPOCH, GENESIS, PENALTIES, REWARDS, history, varied
 
 ETH = 10**9
@@ -62,17 +63,24 @@ def test_a_ledger_by_hand():
     whole = analysis.ledger(EARNED, PAID, PRICES, tz="Europe/Berlin", price="eur")
 
     names = ["date", "validator_index", "net_income_wei", "withdrawals_gwei", "eur"]
-    values = ["income_value", "withdrawals_value"]
+    values = ["price_time", "income_value", "withdrawals_value"]
+    # 1.000000003 ETH at 600.5 are 600.5000018015, rounded to eight decimals.
+    known = datetime(2020, 12, 1, 22, 59, tzinfo=UTC), datetime(2020, 12, 2, 22, 59, tzinfo=UTC)
+    first = Decimal(400), known[0], Decimal("0.0000028"), Decimal(0)
+    second = Decimal("600.5"), known[1], Decimal("600.50000180"), Decimal("0.00000180")
     rows = pl.DataFrame(
         [
-            (FIRST, 2, Decimal(7 * 10**9), 0, 400.0, 7e-9 * 400, 0.0),
-            (SECOND, 1, Decimal(10**18 + 3 * 10**9), 3, 600.5, 1.000000003 * 600.5, 3e-9 * 600.5),
-            (THIRD, 2, Decimal(0), 2 * ETH, None, None, None),
+            (FIRST, 2, Decimal(7 * 10**9), 0, *first),
+            (SECOND, 1, Decimal(10**18 + 3 * 10**9), 3, *second),
+            (THIRD, 2, Decimal(0), 2 * ETH, None, None, None, None),
         ],
         schema=dict(
             zip(
                 [*names, *values],
-                [pl.Date, pl.Int64, pl.Decimal(28, 0), pl.Int64] + [pl.Float64] * 3,
+                [
+                    *(pl.Date, pl.Int64, pl.Decimal(28, 0), pl.Int64, pl.Decimal(38, 8)),
+                    *(pl.Datetime("us", "UTC"), pl.Decimal(38, 8), pl.Decimal(38, 8)),
+                ],
                 strict=True,
             )
         ),
@@ -142,3 +150,82 @@ def test_wrong_frames_are_explained():
         analysis.ledger(EARNED, prices=PRICES.rename({"eur": "date"}), price="date")
     with pytest.raises(UsageError, match="not a time zone"):
         analysis.ledger(EARNED, tz="Berlin")
+
+
+BOOK_ROWS = {
+    "date": [date(2026, 4, 5), date(2026, 4, 6), date(2026, 12, 31), date(2027, 1, 1)],
+    "net_income_wei": [10**18, -5, 2 * 10**18, 7],
+    "withdrawals_gwei": [1, 0, 3, 0],
+    "eur": ["2000", "2100", None, "1"],
+    "income_value": ["2000", "0", None, "0"],
+    "withdrawals_value": ["0.000002", "0", None, "0"],
+}
+BOOK = pl.DataFrame(BOOK_ROWS).cast(
+    {"net_income_wei": pl.Decimal(28, 0)}
+    | dict.fromkeys(["eur", "income_value", "withdrawals_value"], pl.Decimal(38, 8))
+)
+
+
+def test_totals_of_tax_years():
+    """A year begins on January 1 or on another day; days without a price are counted."""
+    calendar = analysis.yearly_totals(BOOK)
+    british = analysis.yearly_totals(BOOK, starts="04-06")
+
+    columns = ["year", "net_income_wei", "withdrawals_gwei", "income_value", "days_without_price"]
+    assert [
+        (2026, Decimal(3 * 10**18 - 5), 4, Decimal(2000), 1),
+        (2027, Decimal(7), 0, Decimal(0), 0),
+    ] == calendar.select(columns).rows()
+    assert [
+        (2025, date(2026, 4, 5), date(2026, 4, 5), Decimal(10**18)),
+        (2026, date(2026, 4, 6), date(2027, 1, 1), Decimal(2 * 10**18 + 2)),
+    ] == british.select("year", "first_date", "last_date", "net_income_wei").rows()
+    with pytest.raises(UsageError, match="starts='13-01' is not a month and a day"):
+        analysis.yearly_totals(BOOK, starts="13-01")
+
+
+def test_rows_for_koinly():
+    """The header of Koinly's custom file, with times in UTC and the value as net worth."""
+    rows = analysis.tax_rows(BOOK, "koinly", price="eur", tz="Europe/Berlin")
+    text = "Staking income of validators"
+
+    assert [
+        "Koinly Date,Amount,Currency,Label,Net Worth Amount,Net Worth Currency,Description,TxHash",
+        f"2026-04-05 10:00 UTC,1.{'0' * 18},ETH,Reward,2000.00000000,EUR,{text},",
+        f"2026-04-06 10:00 UTC,-0.{'0' * 17}5,ETH,Cost,0.00000000,EUR,{text},",
+        f"2026-12-31 11:00 UTC,2.{'0' * 18},ETH,Reward,,,{text},",
+        f"2027-01-01 11:00 UTC,0.{'0' * 17}7,ETH,Reward,0.00000000,EUR,{text},",
+    ] == rows.write_csv().splitlines()
+
+
+def test_rows_for_rotki():
+    """The header of rotki's generic events, with times in milliseconds."""
+    rows = analysis.tax_rows(BOOK, "rotki")
+
+    assert [
+        "Type,Location,Currency,Amount,Fee,Fee Currency,Description,Timestamp",
+        "Staking,external,ETH,1.000000000000000000,,,Staking income of validators,1775390400000",
+        "Loss,external,ETH,0.000000000000000005,,,Staking income of validators,1775476800000",
+    ] == rows.write_csv().splitlines()[:3]
+    assert datetime(2026, 4, 5, 12, tzinfo=UTC).timestamp() * 1000 == rows["Timestamp"][0]
+    with pytest.raises(UsageError, match="tool='excel'"):
+        analysis.tax_rows(BOOK, "excel")
+
+
+def test_values_that_do_not_fit_are_an_error():
+    """A value of more than 128 bits is never a wrong number."""
+    prices = priced((datetime(2020, 12, 2, 22, 59, tzinfo=UTC), 1e15))
+    income = history((1, 113, {"tx_fee_reward_wei": Decimal(10**27)}))
+    with pytest.raises(UsageError, match="has too many digits"):
+        analysis.ledger(income, prices=prices, price="eur", tz="Europe/Berlin")
+
+
+@each_engine
+def test_values_in_each_engine(kind):
+    """The same values to the last digit, in the kind of frame of the income."""
+    expected = analysis.ledger(EARNED, PAID, PRICES, tz="Europe/Berlin", price="eur")
+
+    found = analysis.ledger(KINDS[kind](EARNED), PAID, PRICES, tz="Europe/Berlin", price="eur")
+
+    columns = ["date", "eur", "price_time", "income_value", "withdrawals_value"]
+    assert expected.select(columns).rows() == to_polars(found).select(columns).rows()

@@ -1,6 +1,7 @@
 """One report of the simulated chain for all tests, and the tables that it is made from."""
 
 import warnings
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import polars as pl
@@ -9,11 +10,16 @@ import pytest
 from beaconframes.client import Explorer
 from beaconframes.reports import page
 from beaconframes.reports.inputs import load_inputs
-from beaconframes.reports.parts import build_frames
-from beaconframes.reports.report import Report
+from beaconframes.reports.report import make_report
 
 MINE = [3, 5, 8, 11, 40, 41]
 FIRST, LAST = 230, 440
+PRICES = pl.DataFrame(
+    {
+        "time": [datetime(2026, 10, 1, 9, tzinfo=UTC), datetime(2026, 10, 1, 20, tzinfo=UTC)],
+        "eur": [2500.0, 2612.5],
+    }
+)
 
 
 @pytest.fixture(scope="session")
@@ -27,10 +33,17 @@ def made(running):
         explorer.about = {"service": "simulated", "simulated": True}
         groups = {"A": MINE[:3], "B": MINE[3:]}
         inputs = load_inputs(
-            None, since=FIRST, until=LAST, groups=groups, detail="auto", explorer=explorer
+            None,
+            since=FIRST,
+            until=LAST,
+            groups=groups,
+            detail="auto",
+            explorer=explorer,
+            prices=PRICES,
+            price="eur",
         )
-        frames, left_out = build_frames(inputs)
-    return SimpleNamespace(inputs=inputs, report=Report(frames, left_out))
+        report = make_report(inputs)
+    return SimpleNamespace(inputs=inputs, report=report)
 
 
 @pytest.fixture(scope="session")

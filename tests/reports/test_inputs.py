@@ -94,7 +94,7 @@ def test_daily_statistics_make_a_report(client, no_charts, tables, made):
     assert float(answer["net_income_wei"]) / 1e9 * 365 / stake == pytest.approx(
         answer["apr_on_effective"]
     )
-    assert daily.left_out.keys() == {"reconciliation", "groups"}
+    assert daily.left_out.keys() == {"reconciliation"}
     assert "Balances are not checked" in daily.to_html()
     lost = daily.frames["proposals"].filter(pl.col("status") != "proposed").height
     assert stats.select(pl.sum("missed_blocks", "orphaned_blocks")).sum_horizontal().item() == lost

@@ -25,6 +25,7 @@ from beaconframes.analysis.sync_committees import sync_members, sync_participati
 from beaconframes.analysis.sync_duties import sync_against_committee, sync_duties
 from beaconframes.analysis.sync_income import sync_income
 from beaconframes.analysis.validator_yield import own_yield
+from beaconframes.analysis.valuation import tax_rows, yearly_totals
 from beaconframes.misspelled_names import missing_name
 
 __all__ = [
@@ -55,6 +56,8 @@ __all__ = [
     "sync_luck",
     "sync_members",
     "sync_participation",
+    "tax_rows",
+    "yearly_totals",
 ]
 
 

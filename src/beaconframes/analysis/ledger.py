@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
-import polars as pl
 
 from beaconframes.analysis.aggregation import aggregate, get_amount_type
 from beaconframes.analysis.engines import (
     add_date,
-    move_to_engine,
+    collect_sums,
     open_frame_like,
     return_lazy,
+    return_table,
     sort_rows,
     stack_tables,
 )
 from beaconframes.analysis.execution_income import BASIS, FEES, build_basis, open_income
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
+from beaconframes.analysis.valuation import PRICE_TIME, VALUES, add_values, find_daily_prices
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing, map_rows, select_columns
+from beaconframes.frames import drop_missing, map_rows
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
 
 _KEYS = ["date", "validator_index"]
 _SUMS = [*PARTS, FEES, "withdrawals_gwei"]
-_TOTALS = ["time", "consensus_income_gwei", "execution_income_wei", "net_income_wei", BASIS]
-_WEI_PER_ETH = 1e18
+_TOTALS = [
+    *("time", "consensus_income_gwei", "execution_income_wei", "net_income_wei", BASIS),
+    *(PRICE_TIME, *VALUES),
+]
 
 
 @show_elapsed
@@ -52,8 +55,9 @@ def ledger(
     withdrawals
         Frame of `load_validator_withdrawals`. A day with only a withdrawal also has a row.
     prices
-        Prices of 1 ETH: a column ``time`` and one named *price*. The last price of each day counts.
-        A day without a price has null, because an older price would be a guess.
+        Prices of 1 ETH: a column ``time`` and one named *price*, numbers with up to eight decimals.
+        The last price of each day counts. A day without a price has null, because an older price
+        would be a guess. With prices, this computes at once.
     blocks
         Blocks of the validators, as in `analysis.income`: execution income is then what the
         proposers received. Without it: priority fees, relay payments not included.
@@ -69,8 +73,9 @@ def ledger(
         ``consensus_income_gwei``, ``execution_income_wei``, ``net_income_wei``,
         ``withdrawals_gwei``, all exact: each column adds up to that of the raw rows.
         ``execution_income_basis`` states what execution income is. It is null, and net income
-        too, on a day with priority fees missing. With prices also the price, ``income_value`` and
-        ``withdrawals_value`` in its currency (Float64). Income rows with another amount missing are
+        too, on a day with priority fees missing. With prices also the price, its
+        ``price_time``, and ``income_value`` and ``withdrawals_value`` in its currency: exact
+        products in Decimal, rounded to eight decimals. Income rows with another amount missing are
         left out. Sorted, except for Dask.
     """
     columns = ["validator_index", "epoch", "time", *AMOUNTS]
@@ -87,11 +92,16 @@ def ledger(
         tables.append(_select_sums(withdrawal_rows, ["withdrawals_gwei"]))
     basis, sums = build_basis(blocks, FEES), aggregate(stack_tables(tables), _KEYS, _SUMS)
     result = map_rows(sums, lambda part: _add_totals(part, basis))
-    if prices is not None:
-        daily = move_to_engine(_find_daily_prices(prices, price, tz), result)
-        result = result.join(daily, on="date", how="left")
-        result = map_rows(result, lambda part: _add_values(part, price))
-    return return_lazy(sort_rows(result, _KEYS), income)
+    if prices is None:
+        return return_lazy(sort_rows(result, _KEYS), income)
+    if price in {*_KEYS, *_SUMS, *_TOTALS}:
+        raise UsageError(
+            f"price={price!r} is a column of the ledger itself",
+            hint='Rename the column of prices, for example to "eur".',
+        )
+    daily = find_daily_prices(prices, price, tz)
+    table = collect_sums(result).sort(_KEYS)
+    return return_table(add_values(table, daily, price), rows, income)
 
 
 def _select_sums(rows: Lazy, amounts: list[str]) -> Lazy:
@@ -114,39 +124,3 @@ def _add_totals(sums: Lazy, basis: nw.Expr) -> Lazy:
         "withdrawals_gwei",
         basis,
     )
-
-
-def _find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
-    """Return the last price of each day."""
-    if price in {*_KEYS, *_SUMS, *_TOTALS}:
-        raise UsageError(
-            f"price={price!r} is a column of the ledger itself",
-            hint='Rename the column of prices, for example to "eur".',
-        )
-    try:
-        rows = drop_missing(
-            select_columns(prices, ["time", price], loader="ledger"), ["time", price]
-        )
-    except UsageError as error:
-        raise UsageError(
-            f"prices: {error.message}",
-            hint=f"Pass a frame with a column time, in UTC, and {price}, the price of 1 ETH.",
-        ) from None
-    if not rows.collect_schema()[price].is_numeric():
-        raise UsageError(
-            f"the column {price} of prices is not numeric",
-            hint="Pass the price of 1 ETH as a number.",
-        )
-    table = collect(rows).with_columns(pl.col(price).cast(pl.Float64)).sort("time").lazy()
-    days = collect(add_date(nw.from_native(table), "day", tz))
-    return days.group_by("date", maintain_order=True).agg(pl.col(price).last())
-
-
-def _add_values(rows: Lazy, price: str) -> Lazy:
-    """Add the value of the amounts at the price of their day."""
-    eth = {
-        "income_value": nw.col("net_income_wei").cast(nw.Float64) / _WEI_PER_ETH,
-        "withdrawals_value": nw.col("withdrawals_gwei").cast(nw.Float64) / 1e9,
-    }
-    values = ((amount * nw.col(price)).alias(name) for name, amount in eth.items())
-    return rows.with_columns(*values)

@@ -23,6 +23,7 @@ COMMANDS = (
     "quota",
     "export",
     "analyse",
+    "report",
     "plot",
     "wall",
     "store",

@@ -87,7 +87,7 @@ def _read_eth(rows: pl.DataFrame, name: str) -> Floats:
 
 
 def _time_axis(times: Positions) -> Axis:
-    return Axis("Day (UTC)", time_unit="day", times=times)
+    return Axis("Day", time_unit="day", times=times)
 
 
 def _draw_income(frames: Frames) -> Picture | None:

@@ -56,6 +56,9 @@ class Inputs:
     first: int
     last: int
     detail: Detail
+    tz: str = "UTC"
+    prices: pl.DataFrame | None = None
+    price: str = "price"
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     items: dict[str, Input] = field(default_factory=dict)
 
@@ -127,6 +130,9 @@ def load_inputs(
     groups: Any,
     detail: Detail,
     explorer: Explorer,
+    tz: str = "UTC",
+    prices: pl.DataFrame | None = None,
+    price: str = "price",
 ) -> Inputs:
     """Load what a report needs, with as few requests as possible.
 
@@ -148,7 +154,7 @@ def load_inputs(
         if labels is None:
             raise UsageError("no validators are given", hint="Pass indices, or groups=.")
         validators = labels["validator_index"].to_list()
-    inputs = Inputs(explorer, [], labels, first, last, detail)
+    inputs = Inputs(explorer, [], labels, first, last, detail, tz, prices, price)
     inputs.load("validators", v1.load_validators, validators)
     table = inputs.get("validators")
     if table is None or table.is_empty():

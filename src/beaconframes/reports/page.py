@@ -6,6 +6,7 @@ import base64
 import hashlib
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,14 @@ def show_signed(value: Any) -> str:
     return "unknown" if value is None else f"{value:+,.1f}".replace("-", "\u2212")
 
 
+def show_value(amount: Any) -> str:
+    """Return an amount of a currency, with two decimals, rounded half up."""
+    if amount is None:
+        return "unknown"
+    rounded = amount.quantize(Decimal("0.01"), ROUND_HALF_UP)
+    return f"{rounded:,.2f}".replace("-", "\u2212")
+
+
 def show_figure(value: Any) -> str:
     """Return a number of any size, with four significant digits."""
     return "" if value is None else f"{value:,.4g}".replace("-", "\u2212")
@@ -159,6 +168,16 @@ _GROUPS = (
     Column("difference_high", "to", show_figure),
     Column("differs", "More than chance", show_yes, is_number=False),
 )
+_YEARS = (
+    Column("year", "Year", show_index),
+    Column("first_date", "From", show_moment, is_number=False),
+    Column("last_date", "To", show_moment, is_number=False),
+    Column("net_income_wei", "Income (ETH)", show_eth_wei),
+    Column("income_value", "Value at receipt", show_value),
+    Column("withdrawals_gwei", "Withdrawals (ETH)", show_eth),
+    Column("withdrawals_value", "Value", show_value),
+    Column("days_without_price", "Days without price", show_count),
+)
 _INPUTS = (
     Column("input", "Input", show_text, is_number=False),
     Column("loader", "Loader", show_text, is_number=False),
@@ -176,6 +195,8 @@ _FILTERS = {
     "decimal": show_decimal,
     "signed": show_signed,
     "moment": show_moment,
+    "value": show_value,
+    "text": show_text,
 }
 
 
@@ -212,10 +233,33 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         **_list_rows(frames, "groups", _GROUPS, "group"),
         **_list_rows(frames, "inputs", _INPUTS, "input"),
         **_list_validators(frames),
-        "value": None,
-        "years": [],
+        **_list_rows(frames, "years", _YEARS, "year"),
     }
     return _load_environment().get_template("report.html.j2").render(context)
+
+
+def list_answer(frames: Frames) -> list[str]:
+    """Return the answer as lines of text."""
+    answer = frames["summary"].row(0, named=True)
+    since, until = (show_moment(answer[name]) for name in ("since", "until"))
+    active, count = (show_count(answer[name]) for name in ("active", "validators"))
+    lines = [f"{active} of {count} validators active, {since} to {until} UTC"]
+    for name, title, form, unit in (
+        ("net_income_wei", "net income", show_eth_wei, " ETH"),
+        ("consensus_income_gwei", "consensus layer", show_eth, " ETH"),
+        ("execution_income_wei", "execution layer", show_eth_wei, " ETH"),
+        ("income_value", "value at receipt", show_value, f" {answer.get('currency', '')}".upper()),
+        ("apr_on_effective", "yearly rate", show_percent, ""),
+        ("index_apr", "yield index", show_percent, ""),
+        ("effectiveness", "effectiveness", show_percent, ""),
+        ("network_effectiveness", "network", show_percent, ""),
+        ("lost_gwei", "lost", show_eth, " ETH"),
+        ("avoidable_gwei", "avoidable", show_eth, " ETH"),
+    ):
+        if name in answer:
+            text = form(answer[name])
+            lines.append(f"  {title:17} {text}{'' if text == 'unknown' else unit}")
+    return lines
 
 
 def _get_row(frames: Frames, name: str) -> dict[str, Any] | None:

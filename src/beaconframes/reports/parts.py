@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes import analysis
+from beaconframes.analysis.valuation import add_values, find_daily_prices
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,10 +62,20 @@ def _build_days(inputs: Inputs, frames: Frames) -> Frames:
     if inputs.has_epochs:
         (income,) = _require(inputs, "income")
         _check_blocks(inputs)
-        days = analysis.ledger(income, inputs.get("withdrawals"), blocks=inputs.get("blocks"))
+        days = analysis.ledger(
+            income,
+            inputs.get("withdrawals"),
+            inputs.prices,
+            blocks=inputs.get("blocks"),
+            tz=inputs.tz,
+            price=inputs.price,
+        )
     else:
         (stats,) = _require(inputs, "stats")
         days = analysis.daily_income(stats, inputs.get("blocks"), chain=inputs.chain)
+        if inputs.prices is not None:
+            daily = find_daily_prices(inputs.prices, inputs.price, "UTC")
+            days = add_values(days, daily, inputs.price)
     if days.is_empty():
         raise PartMissing("no validator has income in this range")
     amounts = [name for name in days.columns if name.endswith(("_gwei", "_wei"))]
@@ -92,6 +103,28 @@ def _sum_known(name: str) -> pl.Expr:
     """Return the sum of a column, null if one of its values is unknown."""
     total = pl.when(~pl.col(name).is_null().any()).then(pl.col(name).sum())
     return (total.cast(_ETH_TYPE) if name.endswith("_wei") else total).alias(name)
+
+
+def _build_value(inputs: Inputs, frames: Frames) -> Frames:
+    """Return the value at receipt by day and by tax year; nothing if no prices are given."""
+    if inputs.prices is None:
+        return {}
+    if "days" not in frames:
+        raise PartMissing("there is no daily income")
+    days = frames["days"]
+    value = (
+        days.group_by("date")
+        .agg(
+            pl.col(inputs.price, "price_time").first(),
+            _sum_known("net_income_wei"),
+            pl.sum("income_value", "withdrawals_value"),
+        )
+        .sort("date")
+    )
+    # A day without a price has no value, and a sum of nothing would be 0.
+    has_price = pl.col(inputs.price).is_not_null()
+    values = pl.when(has_price).then(pl.col("income_value", "withdrawals_value"))
+    return {"value": value.with_columns(values), "years": analysis.yearly_totals(days)}
 
 
 def _build_rates(inputs: Inputs, frames: Frames) -> Frames:
@@ -124,7 +157,7 @@ def _build_effectiveness(inputs: Inputs, frames: Frames) -> Frames:
     if inputs.has_epochs:
         (income,) = _require(inputs, "income")
         own = analysis.attestation_rates(income, every="all")
-        found = {"effectiveness": analysis.attestation_rates(income)}
+        found = {"effectiveness": analysis.attestation_rates(income, tz=inputs.tz)}
     else:
         stats, validators = _require(inputs, "stats", "validators")
         found = {"effectiveness": analysis.daily_votes(stats, validators, chain=inputs.chain)}
@@ -162,7 +195,8 @@ def _build_balances(inputs: Inputs, frames: Frames) -> Frames:
     """Return balances at the end of each day, with their spread."""
     if inputs.has_epochs:
         (balances,) = _require(inputs, "balances")
-        last = balances.with_columns(date=pl.col("time").dt.date()).filter(
+        local = pl.col("time").dt.convert_time_zone(inputs.tz)
+        last = balances.with_columns(date=local.dt.date()).filter(
             pl.col("epoch") == pl.col("epoch").max().over("date")
         )
     else:
@@ -390,9 +424,9 @@ def _compute_rates_of_days(days: pl.DataFrame) -> pl.DataFrame:
 
 
 def _build_groups(inputs: Inputs, frames: Frames) -> Frames:
-    """Return groups compared with all others."""
+    """Return groups compared with all others; nothing if no groups are given."""
     if inputs.groups is None:
-        raise PartMissing("no groups are given")
+        return {}
     if "validators" not in frames:
         raise PartMissing("there are no figures of validators")
     table = frames["validators"]
@@ -563,11 +597,12 @@ def _build_facts(inputs: Inputs, frames: Frames) -> Frames:
     head = explorer.chain_head
     simulated = explorer.about.get("simulated")
     facts = {
-        "source": explorer.url,
+        "source": explorer.read_quota().host,
         "service": explorer.about.get("service"),
         "chain": chain.name,
         "simulated": None if simulated is None else ("yes" if simulated else "no"),
         "detail": "every epoch" if inputs.has_epochs else "daily statistics",
+        "days": inputs.tz if inputs.has_epochs else "of the chain, from the hour of genesis",
         "first epoch": inputs.first,
         "last epoch": inputs.last,
         "head epoch": head.latest("epoch"),
@@ -632,6 +667,15 @@ def _build_summary(inputs: Inputs, frames: Frames) -> Frames:
         parts.append(frames["effectiveness"].select(included_rate=share))
     if "problems" in frames:
         parts.append(_sum_costs(frames["problems"]))
+    if "value" in frames:
+        known = pl.col("income_value").is_not_null()
+        parts.append(
+            frames["value"].select(
+                income_value=pl.sum("income_value"),
+                currency=pl.lit(inputs.price),
+                days_without_price=(~known).sum().cast(pl.Int64),
+            )
+        )
     return {"summary": pl.concat([part.head(1) for part in parts], how="horizontal")}
 
 
@@ -649,6 +693,7 @@ def _sum_costs(problems: pl.DataFrame) -> pl.DataFrame:
 
 _PARTS: dict[str, Callable[[Inputs, Frames], Frames]] = {
     "income": _build_days,
+    "value": _build_value,
     "rates": _build_rates,
     "effectiveness": _build_effectiveness,
     "balances": _build_balances,

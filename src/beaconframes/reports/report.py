@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client.connection import get_explorer
+from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.reports.inputs import load_inputs
-from beaconframes.reports.page import render_page
+from beaconframes.reports.notebook import build_notebook
+from beaconframes.reports.page import list_answer, render_page
 from beaconframes.reports.parts import build_frames
+from beaconframes.reports.prices import find_bounds, read_prices
 
 if TYPE_CHECKING:
     import os
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
-    from beaconframes.reports.inputs import Detail
+    from beaconframes.reports.inputs import Detail, Inputs
 
 
 class Report:
@@ -34,12 +37,14 @@ class Report:
         left_out: dict[str, str],
         *,
         interactive: bool = False,
+        notebook: str = "",
     ) -> None:
         self.frames = frames
         """The frames by name; ``summary`` has the answer in one row."""
         self.left_out = left_out
         """The parts that could not be made, each with the reason."""
         self.interactive = interactive
+        self._notebook = notebook
 
     def __repr__(self) -> str:
         """Return what the report is about."""
@@ -66,6 +71,18 @@ class Report:
         """
         return _write(path, self.to_html())
 
+    def save_json(self, path: str | os.PathLike[str]) -> Path:
+        """Write the result of `to_json` to a file; return its path."""
+        return _write(path, self.to_json())
+
+    def summarize(self) -> list[str]:
+        """Return the answer as lines of text, for a terminal."""
+        return list_answer(self.frames)
+
+    def to_notebook(self, path: str | os.PathLike[str]) -> Path:
+        """Write a notebook with the calls that make each part, to go on from; return its path."""
+        return _write(path, self._notebook)
+
     def to_json(self) -> str:
         """Return all frames as JSON: rows with exact amounts; times in UTC, ISO 8601."""
         frames = {name: _list_rows(frame) for name, frame in self.frames.items()}
@@ -78,6 +95,10 @@ def report(
     since: Moment | None = None,
     until: Moment | None = None,
     groups: Any = None,
+    prices: Any = None,
+    price: str = "price",
+    tz: str = "UTC",
+    year: int | str | None = None,
     detail: Detail = "auto",
     interactive: bool = False,
     explorer: Explorer | None = None,
@@ -104,6 +125,15 @@ def report(
     groups
         Groups to compare, such as operators or machines: ``{"A": range(10), "B": [10, 12]}``, or a
         frame with ``validator_index`` and ``group``.
+    prices
+        Prices of 1 ETH: a frame with the columns ``time`` and *price*, or a CSV file. The report
+        then has the value at receipt, by day and by year.
+    price
+        The price column, named like the currency, such as ``"eur"``.
+    tz
+        Time zone of the days, such as ``"Europe/Berlin"``. Daily statistics have days of the chain.
+    year
+        A calendar year in this time zone, such as ``"2026"``, instead of *since* and *until*.
     detail
         ``"epochs"`` loads every epoch: income by component, late votes, times offline, sync duties,
         and a check of the balances. ``"days"`` loads daily statistics, one request per validator.
@@ -119,16 +149,35 @@ def report(
         It shows itself in a notebook. ``frames`` has every number; ``save`` writes one HTML file.
     """
     source = get_explorer() if explorer is None else explorer
+    since, until = find_bounds(year, tz, since, until)
     inputs = load_inputs(
-        validators, since=since, until=until, groups=groups, detail=detail, explorer=source
+        validators,
+        since=since,
+        until=until,
+        groups=groups,
+        detail=detail,
+        explorer=source,
+        tz=tz,
+        prices=read_prices(prices, price),
+        price=price,
     )
+    return make_report(inputs, interactive=interactive)
+
+
+def make_report(inputs: Inputs, *, interactive: bool = False) -> Report:
+    """Compute a report from its inputs."""
     frames, left_out = build_frames(inputs)
-    return Report(frames, left_out, interactive=interactive)
+    notebook = build_notebook(inputs, frames)
+    return Report(frames, left_out, interactive=interactive, notebook=notebook)
 
 
 def _write(path: str | os.PathLike[str], text: str) -> Path:
+    """Write a file under another name first: an interrupted call leaves no incomplete file."""
     target = Path(path)
-    target.write_text(text, encoding="utf-8")
+    draft = target.with_name(f".{target.name}.part")
+    with translate_errors(target):
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(target)
     return target
 
 

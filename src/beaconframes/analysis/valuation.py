@@ -1,0 +1,238 @@
+"""The value of a ledger at receipt: daily prices, totals of tax years, and files of tax tools."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.analysis.engines import add_date, open_frame, return_table
+from beaconframes.errors import UsageError
+from beaconframes.frames import (
+    check_choice,
+    collect,
+    drop_missing,
+    list_column_names,
+    select_columns,
+)
+from beaconframes.progress import show_elapsed
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+TaxTool = Literal["koinly", "rotki"]
+
+VALUES = {
+    "income_value": ("net_income_wei", 10**18),
+    "withdrawals_value": ("withdrawals_gwei", 10**9),
+}
+"""The value columns of a ledger, each with its amount and the units of 1 ETH."""
+PRICE_TIME = "price_time"
+_PLACES = 8
+_PRICE = pl.Decimal(38, _PLACES)
+_STEP = pl.lit("0.00000001").cast(_PRICE)
+_WHOLE = pl.Decimal(38, 0)
+_LARGEST = 10**38
+_NO_PRICE = "days_without_price"
+_WEI = pl.Decimal(28, 0)
+
+
+def find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
+    """Return the last price of each day, with its time."""
+    columns = ["time", price]
+    try:
+        rows = drop_missing(select_columns(prices, columns, loader="ledger"), columns)
+    except UsageError as error:
+        raise UsageError(
+            f"prices: {error.message}",
+            hint=f"Pass a frame with a column time, in UTC, and {price}, the price of 1 ETH.",
+        ) from None
+    if not rows.collect_schema()[price].is_numeric():
+        raise UsageError(
+            f"the column {price} of prices is not numeric",
+            hint="Pass the price of 1 ETH as a number.",
+        )
+    table = collect(rows).with_columns(pl.col(price).cast(_PRICE)).sort("time").lazy()
+    days = collect(add_date(nw.from_native(table), "day", tz))
+    last = pl.col(price).last(), pl.col("time").last().alias(PRICE_TIME)
+    return days.group_by("date", maintain_order=True).agg(*last)
+
+
+def add_values(rows: pl.DataFrame, daily: pl.DataFrame, price: str) -> pl.DataFrame:
+    """Add the price of each day, its time, and the value of the amounts, rounded to 8 decimals."""
+    joined = rows.join(daily, on="date", how="left", maintain_order="left")
+    _check_size(joined, price)
+    values = (
+        _multiply(pl.col(amount), pl.col(price), unit).alias(name)
+        for name, (amount, unit) in VALUES.items()
+    )
+    return joined.with_columns(values)
+
+
+def _check_size(rows: pl.DataFrame, price: str) -> None:
+    """Raise for amounts whose value does not fit into 128 bits, which would be a wrong number."""
+    highest = rows.select(pl.col(price).abs().max()).item()
+    for amount, _ in VALUES.values():
+        largest = rows.select(pl.col(amount).cast(_WHOLE).abs().max()).item()
+        if highest and largest and int(largest) * int(highest * 10**_PLACES) >= _LARGEST:
+            raise UsageError(
+                f"{largest} in {amount} at a price of {highest} has too many digits",
+                hint="Pass prices of 1 ETH in a common currency.",
+            )
+
+
+def _multiply(amount: pl.Expr, price: pl.Expr, unit: int) -> pl.Expr:
+    """Return the value of an amount, exact, then rounded half up at eight decimals."""
+    steps = (price * pl.lit(10**_PLACES)).cast(pl.Int128)
+    product = amount.cast(_WHOLE).cast(pl.Int128) * steps
+    half = pl.lit(unit // 2, pl.Int128)
+    rounded = (product.abs() + half) // pl.lit(unit, pl.Int128) * product.sign()
+    return (rounded.cast(_WHOLE) * _STEP).cast(_PRICE)
+
+
+@show_elapsed
+def yearly_totals(ledger: IntoFrameT, *, starts: str = "01-01") -> IntoFrameT:
+    """Add up a ledger by tax year. One row per year.
+
+    Parameters
+    ----------
+    ledger
+        Frame of `ledger`; its time zone is that of the year.
+    starts
+        First day of the year, as month and day: ``"04-06"`` in the United Kingdom, ``"07-01"`` in
+        Australia.
+
+    Returns
+    -------
+    The same kind of frame
+        ``year`` (the one in which it begins), ``first_date`` and ``last_date`` of the rows, the
+        sums of all amounts, and with prices those of the values. ``days_without_price`` is the
+        number of days whose values are unknown, and not in the sums. A sum in wei is null if an
+        amount is unknown. Sorted. This computes at once.
+    """
+    month, day = _parse_start(starts)
+    names = list_column_names(ledger)
+    amounts = [name for name in names if name.endswith(("_gwei", "_wei"))]
+    values = [name for name in VALUES if name in names]
+    source = open_frame(ledger, ["date", *amounts, *values], loader="analysis.ledger")
+    rows = collect(source)
+    month_day = pl.col("date").dt.month().cast(pl.Int32) * 100 + pl.col("date").dt.day()
+    has_begun = month_day >= month * 100 + day
+    year = pl.col("date").dt.year() - (~has_begun).cast(pl.Int32)
+    sums = [_sum_amount(name) for name in amounts] + [pl.sum(name) for name in values]
+    if values:
+        unknown = pl.col("date").filter(pl.col(values[0]).is_null()).n_unique()
+        sums.append(unknown.cast(pl.Int64).alias(_NO_PRICE))
+    result = (
+        rows.group_by(year.cast(pl.Int64).alias("year"))
+        .agg(pl.min("date").alias("first_date"), pl.max("date").alias("last_date"), *sums)
+        .sort("year")
+    )
+    return return_table(result.cast(dict.fromkeys(values, _PRICE)), source, ledger)
+
+
+def _sum_amount(name: str) -> pl.Expr:
+    """Return a sum; null if an amount in wei is unknown."""
+    if not name.endswith("_wei"):
+        return pl.sum(name)
+    total = pl.when(~pl.col(name).is_null().any()).then(pl.col(name).sum())
+    return total.cast(_WEI).alias(name)
+
+
+def _parse_start(text: str) -> tuple[int, int]:
+    """Return month and day of the first day of a year; February 29 is not one of every year."""
+    try:
+        first = datetime.strptime(f"2001-{text}", "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise UsageError(
+            f"starts={text!r} is not a month and a day", hint='Such as "01-01" or "04-06".'
+        ) from None
+    return first.month, first.day
+
+
+@show_elapsed
+def tax_rows(
+    ledger: IntoFrameT, tool: TaxTool, *, price: str | None = None, tz: str = "UTC"
+) -> IntoFrameT:
+    """Convert the income of a ledger into the rows that a tax tool imports. One row per day.
+
+    ``tax_rows(book, "koinly", price="eur").write_csv("koinly.csv")`` writes the file. Withdrawals
+    are not in it: they move what was income before.
+
+    Parameters
+    ----------
+    ledger
+        Frame of `ledger`.
+    tool
+        ``"koinly"``, for the custom file of Koinly: positive days are rewards, negative ones
+        costs. ``"rotki"``, for the generic events of rotki: staking rewards and losses.
+    price
+        The price column of the ledger, named like the currency, such as ``"eur"``: the value at
+        receipt is then the net worth in Koinly. rotki uses its own prices.
+    tz
+        Time zone of the ledger. The time of a row is noon of its day there, stated in UTC.
+
+    Returns
+    -------
+    The same kind of frame
+        The columns are the header of the file; amounts are ETH with all digits. Days without income
+        or with unknown income are left out. This computes at once.
+    """
+    check_choice("tool", tool, get_args(TaxTool))
+    has_values = price is not None and tool == "koinly"
+    columns = ["date", "net_income_wei"]
+    needed = [*columns, "income_value", price] if price is not None and has_values else columns
+    source = open_frame(ledger, needed, loader="analysis.ledger")
+    rows = collect(drop_missing(source, columns))
+    value = pl.sum("income_value") if has_values else pl.lit(None, _PRICE).alias("income_value")
+    is_unknown = pl.col("income_value").is_null().any() if has_values else pl.lit(value=False)
+    days = (
+        rows.group_by("date")
+        .agg(pl.col("net_income_wei").cast(_WHOLE).cast(pl.Int128).sum(), value, unknown=is_unknown)
+        .filter(pl.col("net_income_wei") != 0)
+        .sort("date")
+    )
+    noon = pl.col("date").cast(pl.Datetime("us")) + pl.duration(hours=12)
+    time = noon.dt.replace_time_zone(tz).dt.convert_time_zone("UTC")
+    build = {"koinly": _build_koinly, "rotki": _build_rotki}[tool]
+    return return_table(build(days.with_columns(time=time), price), source, ledger)
+
+
+def _show_eth(amount: pl.Expr) -> pl.Expr:
+    """Return wei as the text of an amount in ETH, with all of its digits."""
+    step = pl.lit("0.000000000000000001").cast(pl.Decimal(38, 18))
+    return (amount.cast(_WHOLE) * step).cast(pl.Decimal(38, 18)).cast(pl.String)
+
+
+def _build_koinly(days: pl.DataFrame, price: str | None) -> pl.DataFrame:
+    amount = pl.col("net_income_wei")
+    value = pl.when(~pl.col("unknown")).then(pl.col("income_value").cast(_PRICE).abs())
+    currency = pl.lit(price.upper() if price else None, pl.String)
+    columns: dict[str, Any] = {
+        "Koinly Date": pl.col("time").dt.strftime("%Y-%m-%d %H:%M UTC"),
+        "Amount": _show_eth(amount),
+        "Currency": pl.lit("ETH"),
+        "Label": pl.when(amount > 0).then(pl.lit("Reward")).otherwise(pl.lit("Cost")),
+        "Net Worth Amount": value.cast(pl.String),
+        "Net Worth Currency": pl.when(value.is_not_null()).then(currency),
+        "Description": pl.lit("Staking income of validators"),
+        "TxHash": pl.lit(None, pl.String),
+    }
+    return days.select(**columns)
+
+
+def _build_rotki(days: pl.DataFrame, _price: str | None) -> pl.DataFrame:
+    amount = pl.col("net_income_wei")
+    columns: dict[str, Any] = {
+        "Type": pl.when(amount > 0).then(pl.lit("Staking")).otherwise(pl.lit("Loss")),
+        "Location": pl.lit("external"),
+        "Currency": pl.lit("ETH"),
+        "Amount": _show_eth(amount.abs()),
+        "Fee": pl.lit(None, pl.String),
+        "Fee Currency": pl.lit(None, pl.String),
+        "Description": pl.lit("Staking income of validators"),
+        "Timestamp": pl.col("time").dt.epoch("ms"),
+    }
+    return days.select(**columns)

@@ -1,0 +1,187 @@
+"""``beaconframes report``: how validators did, as a page, as JSON, or as a folder of pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from beaconframes.cli import output
+from beaconframes.cli.common_options import FILE, json_option, overwrite_option, pop_options
+from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.rendering import print_json, print_table
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import date
+    from pathlib import Path
+
+    from beaconframes.client import Explorer
+    from beaconframes.reports import Report
+
+FORMATS = {".html": "save", ".json": "save_json", ".ipynb": "to_notebook"}
+"""What writes a file with each ending."""
+ARGUMENTS = ("detail", "interactive", "price", "tz")
+MOST_PROBLEMS = 10
+
+
+@click.command(
+    params=[
+        click.Argument(["validators"], required=False),
+        click.Option(["--since"], help="Start: an epoch, date, time or age. Default: 30d."),
+        click.Option(["--until"], help="End, included. Default: the latest final epoch."),
+        click.Option(["--year"], help="A calendar year in --tz, instead of --since and --until."),
+        click.Option(["--tz"], default="UTC", help="Time zone of the days, such as Europe/Berlin."),
+        click.Option(
+            ["--groups"], type=FILE,
+            help="CSV file with validator_index and group: the groups are compared.",
+        ),
+        click.Option(["--prices"], type=FILE, help="CSV file with time and the price of 1 ETH."),
+        click.Option(
+            ["--price"], default="price", show_default=True,
+            help="Column of the prices, named like the currency, such as eur.",
+        ),
+        click.Option(
+            ["--detail"], type=click.Choice(["auto", "epochs", "days"]), default="auto",
+            help="Load every epoch, or daily statistics: one request per validator.",
+        ),
+        click.Option(["--interactive"], is_flag=True, help="Charts that can be zoomed, in plotly."),
+        click.Option(
+            ["--out"], type=FILE,
+            help="The file to write: .html, .json or .ipynb. With --every: a folder.",
+        ),
+        click.Option(
+            ["--every"], metavar="1d|1w|1mo",
+            help="Write a page for each whole period. Run it again to add the new ones.",
+        ),
+        overwrite_option(),
+        json_option(),
+        *connection_options(),
+    ]
+)  # fmt: skip
+def report(**values: Any) -> None:
+    """Report how validators did, as a page, as JSON or as a notebook.
+
+    VALIDATORS are indices or public keys, such as 1,2,100-199. Without VALIDATORS, they are those
+    of --groups. Without --out, the answer is printed.
+    """
+    names = ("validators", "since", "until", "year", "groups", "prices", *ARGUMENTS)
+    chosen = pop_options(values, (*names, "out", "every", "overwrite", "as_json"))
+    _check_output(chosen)
+    arguments = {name: chosen[name] for name in names}
+    arguments |= {name: _read_moment(chosen[name]) for name in ("since", "until")}
+    if chosen["groups"] is not None:
+        arguments["groups"] = _read_groups(chosen["groups"])
+    with open_explorer(values) as explorer:
+        if chosen["every"] is not None:
+            paths = _save_every(arguments, chosen, explorer)
+            _report_folder(chosen["out"], paths, as_json=chosen["as_json"])
+            return
+        made = _make(arguments, explorer)
+        requests = explorer.requests
+    _write(made, chosen, requests)
+
+
+def _check_output(chosen: dict[str, Any]) -> None:
+    """Check where the report goes, before any request."""
+    out: Path | None = chosen["out"]
+    if chosen["every"] is not None:
+        if out is None:
+            raise UsageError("--every needs --out with a folder", hint="Such as --out reports/")
+        if chosen["year"] is not None:
+            raise UsageError("--every and --year exclude each other", hint="Leave one of them out")
+        return
+    if out is None:
+        return
+    if out.suffix.lower() not in FORMATS:
+        raise UsageError(
+            f"--out {out} has no ending of a report", hint=f"Use one of {', '.join(FORMATS)}"
+        )
+    output.check_target(out, overwrite=chosen["overwrite"])
+
+
+def _read_moment(text: str | None) -> int | str | None:
+    """Return an epoch as a number, and any other text unchanged."""
+    is_number = text is not None and text.lstrip("-").isdecimal()
+    return int(text) if text is not None and is_number else text
+
+
+def _read_groups(path: Path) -> Any:
+    import polars as pl
+
+    try:
+        return pl.read_csv(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UsageError(
+            f"--groups {path} cannot be read: {reason}",
+            hint="It is a CSV file with the columns validator_index and group.",
+        ) from None
+
+
+def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:
+    from beaconframes.reports import report as make_report
+
+    return make_report(**arguments, explorer=explorer)
+
+
+def _save_every(
+    arguments: dict[str, Any], chosen: dict[str, Any], explorer: Explorer
+) -> list[Path]:
+    """Write a page for each period that has none yet."""
+    from beaconframes.reports.archive import find_final_range, list_periods, save_reports
+
+    first, last = find_final_range(explorer, arguments["since"], arguments["until"])
+    periods = list_periods(chosen["every"], first, last)
+
+    def make(since: date, until: date) -> Report:
+        return _make(arguments | {"since": since, "until": until}, explorer)
+
+    def report_progress(path: Path) -> None:
+        click.echo(click.format_filename(path), err=True)
+
+    return save_reports(make, chosen["out"], periods, report_progress)
+
+
+def _report_file(out: Path, made: Report, requests: int, *, as_json: bool) -> None:
+    """Print the name and the size of a written file."""
+    size = out.stat().st_size
+    if as_json:
+        count = made.frames["summary"]["validators"][0]
+        print_json({"validators": count, "requests": requests, "file": str(out), "bytes": size})
+    else:
+        click.echo(f"{click.format_filename(out)}: {size:,} bytes")
+
+
+def _report_folder(folder: Path, paths: list[Path], *, as_json: bool) -> None:
+    """Print the folder and the number of its reports."""
+    if as_json:
+        print_json({"folder": str(folder), "files": [path.name for path in paths]})
+    else:
+        click.echo(f"{click.format_filename(folder)}: {len(paths):,} reports")
+
+
+def _write(made: Report, chosen: dict[str, Any], requests: int) -> None:
+    """Write the report to its file, or print the answer."""
+    out: Path | None = chosen["out"]
+    if out is not None:
+        getattr(made, FORMATS[out.suffix.lower()])(out)
+        _report_file(out, made, requests, as_json=chosen["as_json"])
+    elif chosen["as_json"]:
+        click.echo(made.to_json())
+    else:
+        for line in made.summarize():
+            click.echo(line)
+        problems = made.frames.get("problems")
+        if problems is not None and problems.height:
+            columns = (
+                "kind",
+                "validator_index",
+                "since",
+                "until",
+                "count",
+                "cost_gwei",
+                "avoidable",
+            )
+            click.echo("")
+            print_table(problems.select(columns), MOST_PROBLEMS)

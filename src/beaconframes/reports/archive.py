@@ -1,0 +1,91 @@
+"""A folder of reports, one file for each period, that can be resumed."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from beaconframes.client import Explorer
+    from beaconframes.reports.report import Report
+
+_MOST = 1000
+_EVERY = re.compile(r"([1-9]\d{0,2})(d|w|mo)")
+
+
+def list_periods(every: str, first: datetime, last: datetime) -> list[tuple[date, date]]:
+    """Return the first and the last day of each whole period from *first* to *last*, in UTC.
+
+    Days count from the first one, weeks begin on Monday, months on the first.
+    """
+    found = _EVERY.fullmatch(str(every))
+    if found is None:
+        raise UsageError(f"every={every!r} is not a period", hint='Such as "1d", "1w" or "1mo".')
+    count, unit = int(found[1]), found[2]
+    periods: list[tuple[date, date]] = []
+    for start, end in _iterate_periods(count, unit, first.astimezone(UTC)):
+        if datetime(end.year, end.month, end.day, tzinfo=UTC) > last or len(periods) >= _MOST:
+            return periods
+        periods.append((start, end - timedelta(days=1)))
+    return periods
+
+
+def _iterate_periods(count: int, unit: str, first: datetime) -> Iterator[tuple[date, date]]:
+    """Yield the first day of each period, and that of the next one."""
+    start = first.date()
+    if first != datetime(start.year, start.month, start.day, tzinfo=UTC):
+        start += timedelta(days=1)
+    if unit == "w":
+        start += timedelta(days=-start.weekday() % 7)
+    if unit == "mo" and start.day > 1:
+        start = _add_months(start, 1)
+    while True:
+        days = {"d": 1, "w": 7}.get(unit)
+        end = _add_months(start, count) if days is None else start + timedelta(days=days * count)
+        yield start, end
+        start = end
+
+
+def _add_months(day: date, count: int) -> date:
+    """Return the first day of the month *count* months later."""
+    months = day.year * 12 + day.month - 1 + count
+    return date(months // 12, months % 12 + 1, 1)
+
+
+def save_reports(
+    make: Callable[[date, date], Report],
+    folder: str | os.PathLike[str],
+    periods: list[tuple[date, date]],
+    on_file: Callable[[Path], Any] = lambda path: path,
+) -> list[Path]:
+    """Save a report of each period that has no file yet; return the paths of all.
+
+    A file is complete once it has its name, so that an interrupted run can be resumed.
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for first, last in periods:
+        name = f"{first}" if first == last else f"{first}_{last}"
+        path = target / f"report-{name}.html"
+        if not path.exists():
+            make(first, last).save(path)
+            on_file(path)
+        paths.append(path)
+    return paths
+
+
+def find_final_range(explorer: Explorer, since: Any, until: Any) -> tuple[datetime, datetime]:
+    """Return the times of a range: its start, and the end of its last final epoch."""
+    head = explorer.chain_head
+    span = head.span("30d" if since is None else since, until, "epoch", length=1, finalized=True)
+    last = min(span.last, head.latest("epoch", finalized=True))
+    chain = head.chain
+    return chain.time_of("epoch", span.first), chain.time_of("epoch", last + 1)

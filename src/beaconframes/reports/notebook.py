@@ -1,0 +1,189 @@
+"""A report as a notebook: the calls that make each part, to go on from."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.calendar import MAINNET
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from beaconframes.calendar import Chain
+    from beaconframes.reports.inputs import Inputs
+
+_KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def build_notebook(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> str:
+    """Return the text of a notebook without outputs; it loads and computes what the report did."""
+    steps = _list_epochs(inputs, frames) if inputs.has_epochs else _list_days(inputs, frames)
+    cells = [_build_cell("markdown", _describe(inputs)), _build_cell("code", _connect(inputs))]
+    for text, code in steps:
+        cells += [_build_cell("markdown", text), _build_cell("code", code)]
+    for number, cell in enumerate(cells):
+        cell["id"] = f"cell-{number}"
+    metadata = {"kernelspec": _KERNEL, "language_info": {"name": "python"}}
+    return json.dumps(
+        {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, indent=1
+    )
+
+
+def _build_cell(kind: str, text: str) -> dict[str, Any]:
+    cell: dict[str, Any] = {
+        "cell_type": kind,
+        "metadata": {},
+        "source": text.strip("\n").splitlines(keepends=True),
+    }
+    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+
+
+def _describe(inputs: Inputs) -> str:
+    chain = inputs.chain
+    first = chain.time_of("epoch", inputs.first)
+    last = chain.time_of("epoch", inputs.last + 1)
+    return (
+        f"# Report of {len(inputs.indices):,} validators\n\n"
+        f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, epochs {inputs.first} to "
+        f"{inputs.last}. Connect to the source of the report first: `bf.connect()` for an "
+        "explorer, `bf.node(url)` for your own node, `bf.open(folder)` for a dataset."
+    )
+
+
+def _connect(inputs: Inputs) -> str:
+    """Return the first cell: the source, the validators and the range."""
+    lines = ["import polars as pl", "", "import beaconframes as bf", ""]
+    lines += ["# bf.connect()  # or bf.node(url), bf.open(folder)", ""]
+    lines.append(f"validators = {_show_indices(inputs.indices)}")
+    lines.append(f'span = {{"since": {inputs.first}, "until": {inputs.last}}}')
+    if inputs.chain != MAINNET:
+        lines.append(_show_chain(inputs.chain))
+    if inputs.groups is not None:
+        lines.append(f"groups = pl.DataFrame({inputs.groups.to_dict(as_series=False)!r})")
+    return "\n".join(lines)
+
+
+def _show_indices(indices: list[int]) -> str:
+    """Return the code of a list of indices: a range where they are consecutive."""
+    if len(indices) > 2 and indices[-1] - indices[0] == len(indices) - 1:
+        return f"range({indices[0]}, {indices[-1] + 1})"
+    return repr(indices)
+
+
+def _show_chain(chain: Chain) -> str:
+    """Return the code of a chain other than mainnet: it has its own times."""
+    fields = dataclasses.asdict(chain)
+    genesis = fields.pop("genesis")
+    others = ", ".join(f"{name}={value!r}" for name, value in fields.items())
+    return (
+        "from datetime import datetime\n\nchain = bf.Chain(\n"
+        f'    genesis=datetime.fromisoformat("{genesis.isoformat()}"),\n    {others},\n)'
+    )
+
+
+def _show_chain_option(inputs: Inputs) -> str:
+    return "" if inputs.chain == MAINNET else ", chain=chain"
+
+
+def _show_options(inputs: Inputs, *names: str) -> str:
+    """Return keyword arguments for the frames that were loaded."""
+    return "".join(f", {name}={name}" for name in names if inputs.get(name) is not None)
+
+
+def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[str, str]]:
+    """Return text and code of each part, for a report with a row per epoch."""
+    blocks = _show_options(inputs, "blocks")
+    chain = _show_chain_option(inputs)
+    loads = {
+        "validators": "table = bf.load_validators(validators)",
+        "income": "income = bf.load_income_history(validators, **span)",
+        "balances": "balances = bf.load_balance_history(validators, **span)",
+        "withdrawals": "withdrawals = bf.load_validator_withdrawals(validators, **span)",
+        "proposals": "proposals = bf.load_proposals(validators, **span)",
+        "blocks": "blocks = bf.load_produced_blocks(validators).filter(\n"
+        '    pl.col("epoch").is_between(span["since"], span["until"])\n)',
+        "index": _load_index(inputs),
+        "network": _load_network(inputs),
+    }
+    steps = [
+        ("## Load", "\n".join(code for name, code in loads.items() if inputs.get(name) is not None))
+    ]
+    if "income" in frames:
+        withdrawals = "withdrawals" if inputs.get("withdrawals") is not None else "None"
+        steps += [
+            ("## Income by day", f"bf.analysis.income(income{blocks})"),
+            ("By component:", f'bf.plot.income(income{blocks}, by="component");'),
+            ("By day and validator:", f"bf.analysis.ledger(income, {withdrawals}{blocks})"),
+        ]
+    if "rates" in frames:
+        index = ", index" if inputs.get("index") is not None else ""
+        code = f"bf.analysis.apr(\n    income, balances{index}{blocks}, validators=table{chain}\n)"
+        steps.append(("## Yearly rates, beside the yield index", code))
+    if "effectiveness" in frames:
+        steps.append(("## Effectiveness of votes", "bf.analysis.attestation_rates(income)"))
+    if "problems" in frames:
+        more = _show_options(inputs, "proposals", "blocks", "network")
+        code = f"bf.analysis.problems(\n    table, income, balances{more}{chain}\n)"
+        steps.append(("## What to look at", code))
+    if "proposals" in frames:
+        steps.append(("## Proposals", "bf.plot.proposals(proposals);"))
+    if "sync" in frames:
+        steps.append(("## Sync committees", f"bf.analysis.sync_income(income{chain})"))
+    if "groups" in frames:
+        code = (
+            f"rates = bf.analysis.apr(\n    income, balances{blocks}{chain}, "
+            'every="all", by="validator_index"\n)\nbf.analysis.compare_groups(\n    '
+            'rates.join(groups, on="validator_index"), by="group", values="apr_on_effective"\n)'
+        )
+        steps.append(("## Groups", code))
+    if "reconciliation" in frames:
+        arguments = f"balances, income, withdrawals=withdrawals{chain}"
+        code = f"changes = bf.analysis.reconcile(\n    {arguments}\n)\n"
+        code += 'changes.filter(pl.col("unexplained_gwei") != 0)'
+        steps.append(("## Do the balances reconcile?", code))
+    return steps
+
+
+def _list_days(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[str, str]]:
+    """Return text and code of each part, for a report of daily statistics."""
+    chain = _show_chain_option(inputs)
+    first, last = (n // inputs.chain.epochs_per_day for n in (inputs.first, inputs.last))
+    blocks = ", blocks" if inputs.get("blocks") is not None else ""
+    loads = [
+        "table = bf.load_validators(validators)",
+        f"stats = bf.load_validator_stats(validators, since={first}, until={last})",
+    ]
+    if blocks:
+        loads.append("blocks = bf.load_produced_blocks(validators)")
+    if inputs.get("index") is not None:
+        loads.append(_load_index(inputs))
+    index = ", index" if inputs.get("index") is not None else ""
+    steps = [("## Load", "\n".join(loads))]
+    if "income" in frames:
+        steps += [
+            (
+                "## Income by day and validator",
+                f"daily = bf.analysis.daily_income(stats{blocks}{chain})\ndaily",
+            ),
+            ("## Yearly rates", f"bf.analysis.daily_rates(daily{index})"),
+        ]
+    if "effectiveness" in frames:
+        steps.append(("## Votes", f"bf.analysis.daily_votes(stats, table{chain})"))
+    if "problems" in frames:
+        steps.append(("## What to look at", f"bf.analysis.problems(table, stats=stats{chain})"))
+    return steps
+
+
+def _load_index(inputs: Inputs) -> str:
+    length = inputs.chain.epochs_per_day
+    index = inputs.get("index")
+    last = inputs.last // length if index is None or index.is_empty() else index["day"][-1]
+    return f"index = bf.load_yield_index(since={min(inputs.first // length, last)}, until={last})"
+
+
+def _load_network(inputs: Inputs) -> str:
+    network = inputs.get("network")
+    window = "30d" if network is None else network["window"][0]
+    return f'network = bf.v2.load_network_performance("{window}")'

@@ -1,0 +1,99 @@
+"""``beaconframes report``: the answer, a file, JSON, and a folder of pages."""
+
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from beaconframes import cli
+from beaconframes.reports import page
+
+
+@pytest.fixture
+def run(explorer, monkeypatch):
+    """Run a command in this process, with the small chain on loopback."""
+    monkeypatch.setattr(page, "render_svg", lambda picture: f'<svg id="{picture.name}"></svg>')
+
+    def invoke(*arguments):
+        url = ["--url", explorer.url, "--no-progress"]
+        return CliRunner().invoke(
+            cli.commands, ["report", *arguments, *url], catch_exceptions=False
+        )
+
+    return invoke
+
+
+RANGE = ("--since", "440", "--until", "445")
+
+
+def test_the_answer_is_printed(run):
+    """Without --out: income, rates and the problems with the highest cost."""
+    result = run("3,5", *RANGE)
+
+    assert 0 == result.exit_code
+    assert "2 of 2 validators active, 2026-10-02 10:56 to 2026-10-02 11:34 UTC" in result.output
+    assert "net income" in result.output
+    assert "effectiveness" in result.output
+
+
+def test_a_page_is_written(run, tmp_path):
+    """A file is written once; --json reports it."""
+    out = tmp_path / "report.html"
+
+    result = run("3,5", *RANGE, "--out", str(out), "--json")
+
+    assert (0, "") == (result.exit_code, result.stderr)
+    assert {"file": str(out), "validators": 2}.items() <= json.loads(result.output).items()
+    assert "Report of 2 validators" in out.read_text(encoding="utf-8")
+    again = run("3,5", *RANGE, "--out", str(out))
+    assert 9 == again.exit_code
+    assert "--overwrite" in again.stderr
+    replaced = run("3,5", *RANGE, "--out", str(out), "--overwrite")
+    assert f"{out}: {out.stat().st_size:,} bytes\n" == replaced.output
+
+
+def test_frames_as_json_of_groups_with_prices(run, tmp_path):
+    """--json without --out prints all frames; files have groups and prices."""
+    (tmp_path / "groups.csv").write_text("validator_index,group\n3,A\n5,B\n")
+    (tmp_path / "prices.csv").write_text("time,eur\n2026-10-02,2500\n")
+    files = ("--groups", f"{tmp_path}/groups.csv", "--prices", f"{tmp_path}/prices.csv")
+
+    result = run(*files, "--price", "eur", *RANGE, "--json")
+
+    frames = json.loads(result.output)["frames"]
+    assert ["A", "B"] == [row["group"] for row in frames["validators"]]
+    assert "eur" == frames["summary"][0]["currency"]
+    assert "2500.00000000" == frames["value"][0]["eur"]
+
+
+def test_a_folder_is_filled_and_resumed(run, tmp_path):
+    """--every writes one page for each whole day, and only the missing ones later."""
+    folder = tmp_path / "reports"
+
+    first = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
+
+    names = sorted(path.name for path in folder.iterdir())
+    assert (0, ["report-2026-10-01.html"]) == (first.exit_code, names)
+    stamp = (folder / names[0]).stat().st_mtime_ns
+    again = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
+    assert (0, stamp) == (again.exit_code, (folder / names[0]).stat().st_mtime_ns)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--out", "report.pdf"), "--out report.pdf has no ending of a report"),
+        (("--every", "1d"), "--every needs --out with a folder"),
+        (("--since", "9", "--every", "1y", "--out", "reports"), "--every '1y' is not a period"),
+        (("--year", "2026", "--since", "3d"), "is a range already"),
+        (("--groups", "no-file.csv"), "no-file.csv cannot be read"),
+    ],
+)
+def test_wrong_options_are_explained(run, arguments, message):
+    result = run("3", *arguments)
+
+    assert 2 == result.exit_code
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert sys.exc_info() == (None, None, None)

@@ -1,0 +1,84 @@
+"""Value at receipt: prices of a frame or a CSV file, by day and by tax year."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from beaconframes.errors import UsageError
+from beaconframes.reports.page import show_value
+from beaconframes.reports.prices import find_bounds, read_prices
+
+
+def test_value_of_each_day_and_year(made, no_charts):
+    """Net income times the last price of its day, rounded to eight decimals, and its time."""
+    days = made.report.frames["days"]
+    value = made.report.frames["value"]
+
+    first = days.filter(pl.col("date") == value["date"][0])
+    by_hand = [
+        (Decimal(int(wei)) * Decimal("2612.5") / 10**18).quantize(Decimal("1e-8"))
+        for wei in first["net_income_wei"]
+    ]
+    assert sum(by_hand) == value["income_value"][0]
+    assert Decimal("2612.5") == value["eur"][0]
+    assert datetime(2026, 10, 1, 20, tzinfo=UTC) == value["price_time"][0]
+    # The second day has no price: its value is unknown, and not in the total.
+    assert [None] == value["income_value"].to_list()[1:]
+    (year,) = made.report.frames["years"].rows(named=True)
+    assert (2026, 1, value["income_value"][0]) == (
+        year["year"],
+        year["days_without_price"],
+        year["income_value"],
+    )
+    assert f"{show_value(year['income_value'])} EUR at receipt" in made.report.to_html()
+
+
+def test_prices_of_a_file(tmp_path):
+    """Times as dates, with a time, or with a zone; prices keep all digits."""
+    file = tmp_path / "prices.csv"
+    file.write_text(
+        "time,eur\n2026-10-01,2500.12345678\n2026-10-02 12:30:00,1\n2026-10-03T02:00:00+02:00,0.1\n"
+    )
+
+    rows = read_prices(file, "eur")
+
+    assert [
+        (datetime(2026, 10, 1, tzinfo=UTC), Decimal("2500.12345678")),
+        (datetime(2026, 10, 2, 12, 30, tzinfo=UTC), Decimal(1)),
+        (datetime(2026, 10, 3, tzinfo=UTC), Decimal("0.1")),
+    ] == rows.rows()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("time,usd\n2026-10-01,1\n", "has no column eur; its columns are time, usd"),
+        ("time,eur\n2026-10-01,1\nyesterday,2\n", "line 3 of .* has no valid time or price"),
+        ("time,eur\n2026-10-01,many\n", "line 2 of .* has no valid time or price"),
+        (None, "cannot be read"),
+    ],
+)
+def test_invalid_prices_are_explained(tmp_path, text, message):
+    file = tmp_path / "prices.csv"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UsageError, match=message):
+        read_prices(file, "eur")
+
+
+def test_a_year_in_a_time_zone():
+    """2026 in Berlin begins at 23:00 UTC of the day before."""
+    since, until = find_bounds("2026", "Europe/Berlin", None, None)
+
+    assert datetime(2025, 12, 31, 23, tzinfo=UTC) == since
+    assert datetime(2026, 12, 31, 22, 59, 59, 999_999, tzinfo=UTC) == until
+    assert ("30d", None) == find_bounds(None, "UTC", "30d", None)
+    for arguments, message in (
+        (("26", "UTC", None, None), "year='26' is not a year"),
+        ((2026, "UTC", "30d", None), "year=2026 is a range already"),
+        ((2026, "Berlin", None, None), "tz='Berlin' is not a time zone"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            find_bounds(*arguments)
