@@ -21,10 +21,15 @@
 
   // Each file of a figure calls this.
   window.showFigure = (name, figure) => {
+    const box = boxes.get(name);
     const layout = { ...figure.layout, autosize: true };
     delete layout.width;
-    const options = { responsive: true, displaylogo: false };
-    Plotly.newPlot(boxes.get(name), figure.data, layout, options);
+    const narrower = figure.layout.width - box.clientWidth;
+    if (narrower > 0) {
+      // A picture, such as the wall, whose shape stays.
+      layout.height = figure.layout.height * (1 - 0.6 * narrower / figure.layout.width);
+    }
+    Plotly.newPlot(box, figure.data, layout, { responsive: true, displaylogo: false });
   };
 
   const observer = new IntersectionObserver((entries) => {
