@@ -137,14 +137,12 @@ def build_chart(folder: Path) -> Callable[[], Any]:
 
 
 def build_chart_by_hand(folder: Path) -> Callable[[], Any]:
-    """Prepare the points of all validators, and their median."""
-
-    def build() -> object:
-        rows = read(folder)[2].sort(KEY[0], "time")
-        medians = rows.group_by("time").agg(pl.median("balance_gwei")).sort("time")
-        return rows["time"].to_numpy(), rows["balance_gwei"].to_numpy() / 1e9, medians
-
-    return build
+    """Prepare the quantiles of the balances above the effective balance."""
+    excess = (pl.col("balance_gwei") - pl.col(STAKE)) / 1e9
+    quantiles = [
+        excess.quantile(share, "linear").alias(str(share)) for share in (0, 0.1, 0.5, 0.9, 1)
+    ]
+    return lambda: read(folder)[2].group_by("time").agg(quantiles).sort("time")
 
 
 CASES: dict[str, Callable[[Path], Callable[[], Any]]] = {

@@ -21,6 +21,7 @@ from plotly import graph_objects as go
 import beaconframes as bf
 from beaconframes import text
 
+from ..support import chart_frames
 from ..support.untrusted_texts import TEXTS
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
@@ -200,6 +201,32 @@ def test_incomplete_days_are_drawn(open_figure, explorer):
 
     assert backgrounds
     assert [] == [found for found in backgrounds if not found]
+
+
+def test_charts_are_readable_on_a_phone(open_figure):
+    """At 360 pixels, axis titles, tick labels, legend and caption do not cover each other."""
+    frame = chart_frames.income(
+        range(100, 400), slashing_penalty_gwei=900, attestation_head_reward_gwei=10**6
+    )
+    figure = bf.interactive.income(frame, by="component", title="Income", template="plotly_dark")
+    page, _ = open_figure(figure)
+    page.set_viewport_size({"width": 360, "height": 700})
+    page.wait_for_function("document.querySelector('.main-svg').clientWidth <= 360")
+
+    boxes = page.evaluate(
+        "() => ['.xtick', '.ytick', '.y2tick', '.xtitle', '.ytitle', '.y2title', '.gtitle',"
+        " '.legend'].flatMap(name => [...document.querySelectorAll(name)].map(element => {"
+        " const box = element.getBoundingClientRect();"
+        " return [name, box.left, box.top, box.right, box.bottom] }))"
+    )
+    assert {".xtick", ".ytick", ".y2tick", ".xtitle", ".ytitle", ".legend"} <= {b[0] for b in boxes}
+    for name, left, top, right, bottom in boxes:
+        assert 0 <= left <= right <= 361, name
+        for other, *box in boxes:
+            apart = left >= box[2] or right <= box[0] or top >= box[3] or bottom <= box[1]
+            assert apart or name == other or {name, other} <= {".ytick", ".y2tick"}, (name, other)
+    label = page.locator(".plotly-graph-div").get_attribute("aria-label")
+    assert bf.interactive.alt_text(figure) == label
 
 
 def test_the_legend_has_no_stripes(open_figure, explorer):
