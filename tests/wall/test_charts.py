@@ -179,7 +179,7 @@ def test_territory_has_a_legend_with_the_largest_first():
     texts = [label.get_text() for label in axes.get_legend().get_texts()]
     expected = ["5: 5", *(f"{index}: 2" for index in (0, 1, 2, 3, 4, 6, 7, 8)), "all others: 2"]
     assert expected == texts
-    shades = [mpl.colors.to_hex(patch.get_facecolor()) for patch in axes.get_legend().get_patches()]
+    shades = [mpl.colors.to_hex(line.get_color()) for line in axes.get_legend().get_lines()]
     assert 10 == len(set(shades))
     assert colours.GREY == shades[-1]
     drawn = axes.images[0].to_rgba(axes.images[0].get_array())
@@ -351,12 +351,41 @@ def test_interactive_maps_match_the_static_ones():
         (trace,) = interactive.wall(WALL, show=show, region=REGION).data
         expected = cells(plot.wall(WALL, show=show, region=REGION))
         assert np.array_equal(expected, trace.z, equal_nan=True)
-    (trace,) = interactive.wall(WALL, show="territory", groups={"ours": [8, 9]}, region=REGION).data
-    assert ("all others: 1", "ours: 2") == trace.colorbar.ticktext
+    figure = interactive.wall(WALL, show="territory", groups={"ours": [8, 9]}, region=REGION)
+    trace, *swatches = figure.data
+    assert [("ours: 2", colours.BLUE), ("all others: 1", colours.GREY)] == [
+        (swatch.name, swatch.marker.color) for swatch in swatches
+    ]
+    assert figure.layout.showlegend
+    assert not trace.showscale
     assert [["", "ours: 2", "all others: 1", ""], ["", "ours: 2", "", ""], [""] * 4] == (
         trace.text.tolist()
     )
     assert {colours.GREY, colours.BLUE} == {shade for _, shade in trace.colorscale}
+
+
+@pytest.mark.parametrize("show", SHOWS)
+def test_an_interactive_wall_fits_any_page(show):
+    """Without a width, a page of 360 pixels shows all of it; the colour bar is below."""
+    figure = interactive.wall(WALL, show=show, region=REGION)
+
+    assert figure.layout.width is None
+    if show in {"age", "overwrites"}:
+        assert "h" == figure.data[0].colorbar.orientation
+    sized = interactive.wall(WALL, show=show, figsize=(9, 5)).layout
+    assert (900, 500) == (sized.width, sized.height)
+
+
+def test_a_narrow_wall_has_its_scale_below():
+    """At 360 pixels, a bar or a legend beside the wall would take half of it."""
+    for width, is_below in ((3.6, True), (8, False)):
+        age = plot.wall(WALL, show="age", region=REGION, figsize=(width, 3.6))
+        held = plot.wall(WALL, show="territory", region=REGION, figsize=(width, 3.6))
+        for axes in (age, held):
+            axes.figure.draw_without_rendering()
+        bar, legend = age.images[0].colorbar.ax.get_window_extent(), held.get_legend()
+        assert is_below == (bar.y1 < age.get_window_extent().y0)
+        assert is_below == (legend.get_window_extent().y1 < held.get_window_extent().y0)
 
 
 def test_a_saved_wall_needs_no_network_and_uploads_nothing():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from narwhals.stable.v2.typing import IntoFrame
-    from plotly.graph_objects import Figure, Heatmap, Image, Scattergl
+    from plotly.graph_objects import Figure, Heatmap, Image, Scatter, Scattergl
     from plotly.graph_objects.layout import Slider
 
     from beaconframes.colours import Theme
@@ -82,9 +82,8 @@ def wall(
         has_pixels = _add_history(figure, rows, corners, steps)
     else:
         has_pixels = bool(np.isfinite(pixel_map.cells).any())
-        figure.add_trace(_build_heatmap(pixel_map, corners))
-        figure.update_layout(width=figure.layout.width + 190, margin_b=70)
-        figure.update_layout(height=figure.layout.height - 80)
+        figure.add_traces([_build_heatmap(pixel_map, corners), *_build_swatches(pixel_map)])
+        figure.update_layout(showlegend=bool(pixel_map.kinds), legend_title_text=pixel_map.label)
     if not has_pixels:
         nothing = {
             "text": "No pixels to draw",
@@ -95,6 +94,9 @@ def wall(
         figure.add_annotation(nothing, x=0.5, y=0.5)
     parts = list_caption_parts(frame, rows, corners)
     text = describe_wall(parts, show, title)
+    if pixel_map is not None and not pixel_map.kinds:
+        # The title of a horizontal bar would cover it.
+        parts = [pixel_map.label, *parts]
     add_texts(figure, title, figsize, parts if caption is None else [caption], text)
     return update_layout(figure, kwargs)
 
@@ -106,9 +108,9 @@ def _set_layout(figure: Figure, corners: Region, background: int, theme: Theme) 
     screen = min(_SIDE / width, _SIDE / height)
     figure.update_xaxes(title_text="x (pixels)", range=[x0 - 0.5, x1 + 0.5], constrain="domain")
     figure.update_yaxes(title_text="y (pixels)", range=[y1 + 0.5, y0 - 0.5], constrain="domain")
-    figure.update_yaxes(scaleanchor="x", showgrid=False)
+    figure.update_yaxes(scaleanchor="x", showgrid=False, constraintoward="top")
     figure.update_layout(
-        width=max(round(width * screen), _NARROWEST) + 110,
+        # Without a width, the figure fits into any page.
         height=max(round(height * screen), _NARROWEST) + 190,
         margin={"l": 75, "r": 35, "t": 40, "b": 150},
         # At any zoom, the hover text appears over all of a pixel.
@@ -206,6 +208,22 @@ def _build_slider(shown: list[pl.DataFrame]) -> Slider:
     )
 
 
+def _build_swatches(pixel_map: PixelMap) -> list[Scatter]:
+    """Build the entries of the legend, the largest holder first."""
+    from plotly import graph_objects as go
+
+    return [
+        go.Scatter(
+            x=[None],
+            y=[None],
+            mode="markers",
+            marker={"symbol": "square", "size": 10, "color": colour},
+            name=f"{for_plotly(name)}: {pixels:,}",
+        )
+        for name, pixels, colour in pixel_map.kinds
+    ]
+
+
 def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
     """Build the heatmap of a number, or of the holder, of each pixel."""
     from plotly import graph_objects as go
@@ -218,7 +236,14 @@ def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
         "hoverongaps": False,
         "colorscale": colours.SHARES,
         "reversescale": pixel_map.reverse,
-        "colorbar": {"title": {"text": pixel_map.label, "side": "right"}},
+        # Below the wall: beside it, the bar takes half of a narrow page.
+        "colorbar": {
+            "orientation": "h",
+            "thickness": 14,
+            "yref": "container",
+            "y": 0.02,
+            "yanchor": "bottom",
+        },
     }
     if not pixel_map.kinds:
         zmin, zmax = pixel_map.limits
@@ -249,6 +274,5 @@ def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
         options |= {"z": ranks.astype(np.float32), "text": texts, "colorscale": colour_scale}
         options |= {"zmin": -0.5, "zmax": count - 0.5}
         options["hovertemplate"] = "x %{x}, y %{y}<br>%{text}<extra></extra>"
-        options["colorbar"] |= {"tickvals": [*range(count)], "ticktext": names, "ticks": ""}
-        options["colorbar"]["title"]["side"] = "top"
+        options["showscale"] = False
     return go.Heatmap(options)

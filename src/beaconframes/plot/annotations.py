@@ -52,6 +52,11 @@ def measure_room(ax: Axes) -> tuple[float, float]:
     return min(1, place.width / 0.78) * width, min(1, place.height / 0.78) * height
 
 
+def is_narrow(ax: Axes) -> bool:
+    """Return whether *ax* has room for a legend only below."""
+    return measure_room(ax)[0] < _NARROW
+
+
 def measure_height(ax: Axes, lower: Axes) -> float:
     """Return about how high the axes are, together with a second panel *lower*, in points."""
     captions = (text.get_text() for text in lower.texts if text.get_gid() == _CAPTION)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.colors import ListedColormap, LogNorm, Normalize
-from matplotlib.patches import Patch
 
 from beaconframes import colours
+from beaconframes.charts.model import Axis, Chart
 from beaconframes.plot import canvas
 from beaconframes.plot.alt_text import add_alt_text
-from beaconframes.plot.annotations import add_caption
+from beaconframes.plot.annotations import add_caption, add_legend, is_narrow
 from beaconframes.text import for_matplotlib
 from beaconframes.wall import render
 from beaconframes.wall.caption import describe_wall, list_caption_parts
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from beaconframes.wall.pixel_map import PixelMap, Show
     from beaconframes.wall.pixel_writes import RegionChoice
+
+_MOST_BELOW = 4  # Tick labels below a narrow wall.
 
 
 def wall(
@@ -82,8 +84,15 @@ def wall(
             )
         axes.set_xlabel("x (pixels)")
         axes.set_ylabel("y (pixels)")
+        # The swatches of the legend have no position.
+        axes.set(xlim=(x0 - 0.5, x1 + 0.5), ylim=(y1 + 0.5, y0 - 0.5))
+        legend = None
+        if pixel_map is not None and pixel_map.kinds and pixels.any():
+            names = tuple(axes.get_legend_handles_labels()[1])
+            key = Chart(Axis(""), Axis(""), legend=names, legend_title=pixel_map.label)
+            legend = add_legend(axes, axes, key)
         parts = list_caption_parts(frame, rows, corners)
-        add_caption(axes, parts if caption is None else [caption], None)
+        add_caption(axes, parts if caption is None else [caption], legend)
         add_alt_text(axes, describe_wall(parts, show, title))
     return axes
 
@@ -96,20 +105,19 @@ def _draw_pixel_map(ax: Axes, pixel_map: PixelMap, style: dict[str, Any]) -> Non
     elif pixel_map.kinds:
         style.setdefault("cmap", ListedColormap([colour for _, _, colour in pixel_map.kinds]))
         ax.imshow(pixel_map.cells, **{"vmin": -0.5, "vmax": len(pixel_map.kinds) - 0.5} | style)
-        handles = [
-            Patch(color=colour, label=f"{for_matplotlib(name)}: {pixels:,}")
-            for name, pixels, colour in pixel_map.kinds
-        ]
-        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
-        ax.legend(handles=handles, title=pixel_map.label, alignment="left", **place)
+        names = [f"{for_matplotlib(name)}: {pixels:,}" for name, pixels, _ in pixel_map.kinds]
+        for name, (_, _, colour) in zip(names, pixel_map.kinds, strict=True):
+            ax.plot([], [], "s", color=colour, label=name)
     else:
         style.setdefault("cmap", colours.SHARES + ("_r" if pixel_map.reverse else ""))
         style.setdefault(
             "norm", (LogNorm if pixel_map.is_logarithmic else Normalize)(*pixel_map.limits)
         )
         image = ax.imshow(pixel_map.cells, **style)
-        bar = figure.colorbar(image, ax=ax, label=pixel_map.label, shrink=0.8)
-        bar.set_ticks(
-            [at for at, _ in pixel_map.ticks], labels=[text for _, text in pixel_map.ticks]
-        )
+        # Beside a narrow wall, the bar would take half of the width.
+        is_below = is_narrow(ax)
+        place: dict[str, Any] = {"location": "bottom"} if is_below else {"shrink": 0.8}
+        bar = figure.colorbar(image, ax=ax, label=pixel_map.label, **place)
+        ticks = pixel_map.ticks[:: 2 if is_below and len(pixel_map.ticks) > _MOST_BELOW else 1]
+        bar.set_ticks([at for at, _ in ticks], labels=[text for _, text in ticks])
         bar.minorticks_off()
