@@ -14,9 +14,12 @@ from beaconframes.frames import to_polars
 
 from ..support.engines import KINDS, assert_equal, each_engine, in_duckdb, in_zone, make
 from . import test_apr as rates
+from . import test_attestation_losses as losses
 from . import test_attestations as attestations
 from . import test_completeness as completeness
+from . import test_daily_income as daily
 from . import test_ledger as ledger
+from . import test_problems as problems
 from . import test_proposals as proposals
 from . import test_reconciliation as reconcile
 from . import test_sync_duties as sync
@@ -57,6 +60,39 @@ EVERYTHING = {
     "index": rates.INDEX,
 }
 
+# Two days: validator 1 missed votes on one, 2 proposed a block.
+STATS = daily.stats(
+    (1, {"end_balance_gwei": 32 * 10**9 + 900, "missed_attestations": 3, "missed_sync": 1}),
+    (1, {"day": 4, "end_balance_gwei": 32 * 10**9 + 990}),
+    (2, {"end_balance_gwei": 33 * 10**9, "withdrawals_amount_gwei": 50, "proposed_blocks": 1}),
+    (4, {"day": 4, "end_balance_gwei": 32 * 10**9 + 1000}),
+).with_columns(pl.col("withdrawals_amount_gwei").fill_null(0))
+PRODUCED = pl.DataFrame(
+    {
+        "proposer_index": [2, 2],
+        "epoch": [700, 701],
+        "producer_reward_wei": [5, 6],
+        "block_reward_wei": [5, 4],
+    },
+    schema_overrides=dict.fromkeys(["producer_reward_wei", "block_reward_wei"], pl.Decimal(28, 0)),
+)
+GROUPED = pl.DataFrame(
+    {
+        "pool": ["a", "a", "b", "b", None],
+        "apr_on_effective": [0.031, 0.029, 0.034, None, 0.02],
+        "proposed": [1, 0, 2, 3, 1],
+        "drawn": [1, 2, 2, 3, 1],
+    }
+)
+MISSES = history(
+    *((1, e, problems.MISSED if e in (3, 4, 5, 9) else problems.VOTED) for e in range(12))
+)
+SEATS = history(
+    (1, 5, {"sync_committee_reward_gwei": 900, "sync_committee_penalty_gwei": 100}),
+    (1, 300, {"sync_committee_reward_gwei": 500}),
+    (2, 5, {}),
+)
+
 # Each function: the frame that determines the result, all frames, and arguments.
 CASES = {
     "apr": ("income", {**RATES, "index": rates.INDEX}, SHORT),
@@ -67,6 +103,31 @@ CASES = {
     ),
     "attestation_effectiveness": ("attestations", ATTESTED, {}),
     "attestation_faults": ("attestations", ATTESTED, {}),
+    "attestation_losses": (
+        "income",
+        {"income": losses.INCOME, "balances": losses.BALANCES},
+        {},
+    ),
+    "attestation_rates": ("income", {"income": losses.INCOME}, {"by": "validator_index"}),
+    "compare_groups": (
+        "frame",
+        {"frame": GROUPED},
+        {"by": "pool", "values": "apr_on_effective", "shares": {"luck": ("proposed", "drawn")}},
+    ),
+    "daily_income": ("stats", {"stats": STATS, "blocks": PRODUCED}, {}),
+    "daily_losses": ("stats", {"stats": STATS}, {}),
+    "daily_rates": ("daily", {"daily": analysis.daily_income(STATS, PRODUCED)}, {}),
+    "daily_votes": ("stats", {"stats": STATS, "validators": LIVES}, {}),
+    "problems": (
+        "validators",
+        {
+            "validators": problems.validators({}, {"slashed": True}),
+            "income": MISSES,
+            "balances": problems.stakes(MISSES),
+        },
+        {},
+    ),
+    "sync_income": ("income", {"income": SEATS}, {}),
     "completeness": (
         "frame",
         {"frame": completeness.ROWS, "validators": completeness.LIVES},
@@ -149,6 +210,8 @@ def call(case, frames):
 # cases are marked `more`. Frames in memory all move into polars first: one case a kind is enough.
 DASK = {"ledger"}
 SLOW_IN_DASK = {
+    "attestation_losses",
+    "problems",
     "apr of all",
     "income by beacon day",
     "income of all",
@@ -157,7 +220,22 @@ SLOW_IN_DASK = {
     "own_yield",
     "performance",
 }
-IN_MEMORY = {"pandas-numpy": "apr", "pandas-arrow": "ledger", "pandas-nullable": "income of all"}
+# These move all rows into polars at once.
+MOVED = {
+    "attestation_losses",
+    "compare_groups",
+    "daily_income",
+    "daily_losses",
+    "daily_rates",
+    "daily_votes",
+    "problems",
+    "sync_income",
+}
+IN_MEMORY = {
+    "pandas-numpy": {"apr", "daily_votes"},
+    "pandas-arrow": {"ledger", *MOVED},
+    "pandas-nullable": {"income of all"},
+}
 
 
 def choose_marks(case, kind):
@@ -166,13 +244,11 @@ def choose_marks(case, kind):
         return [pytest.mark.long]
     first = next(other for other in CASES if other.split()[0] == case.split()[0])
     default = {
-        "polars-lazy": case == first,
+        "polars-lazy": case == first and case not in MOVED,
         # `performance` calls functions that have cases of their own.
-        "duckdb": case == first != "performance",
+        "duckdb": case == first != "performance" and case not in MOVED,
         "dask": case in DASK,
-        "pandas-numpy": IN_MEMORY["pandas-numpy"] == case,
-        "pandas-arrow": IN_MEMORY["pandas-arrow"] == case,
-        "pandas-nullable": IN_MEMORY["pandas-nullable"] == case,
+        **{name: case in cases for name, cases in IN_MEMORY.items()},
     }
     return [] if default[kind] else [pytest.mark.more]
 

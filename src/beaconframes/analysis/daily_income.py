@@ -277,7 +277,8 @@ def daily_votes(
     stop = pl.min_horizontal(start + length, pl.col("exit_epoch"))
     votes = pl.when(pl.col("activation_epoch").is_not_null()).then(stop - first).otherwise(0)
     result = (
-        rows.with_columns(votes=pl.max_horizontal(votes, 0))
+        # Epochs with a null are floats in pandas.
+        rows.with_columns(votes=pl.max_horizontal(votes, 0).cast(pl.Int64))
         .group_by("day")
         .agg(
             date=pl.col("time").first().dt.date(),
