@@ -22,12 +22,11 @@
   // Each file of a figure calls this.
   window.showFigure = (name, figure) => {
     const box = boxes.get(name);
-    const layout = { ...figure.layout, autosize: true };
-    delete layout.width;
-    const narrower = figure.layout.width - box.clientWidth;
-    if (narrower > 0) {
-      // A picture, such as the wall, whose shape stays.
-      layout.height = figure.layout.height * (1 - 0.6 * narrower / figure.layout.width);
+    const layout = { ...figure.layout };
+    if (layout.yaxis?.scaleanchor) {
+      // The wall keeps its shape: without this, a narrow page has empty space below it.
+      const [width, height] = [layout.xaxis, layout.yaxis].map(({ range }) => Math.abs(range[1] - range[0]));
+      layout.height -= Math.max(0, 670 - box.clientWidth) * Math.min(1, height / width);
     }
     Plotly.newPlot(box, figure.data, layout, { responsive: true, displaylogo: false });
   };
