@@ -460,7 +460,9 @@ def test_distances_are_shares_of_duties():
     assert ["50", "0", "25", "25"] == [text for bars in figure.data for text in bars.text]
     assert ["Included", "Missed (1)"] == labels(ax)
     assert "Share of attestation duties (%)" == ax.get_ylabel()
-    assert "4 duties" in plot.alt_text(ax)
+    assert "4 duties. 50 % distance 1; 0 % distance 2; 25 % distance 3; 25 % missed." in (
+        plot.alt_text(ax)
+    )
 
 
 def test_values_on_bars_round_neither_to_nothing_nor_to_all():
@@ -854,6 +856,7 @@ def test_a_reading_of_gas_fees_is_bars():
     assert pytest.approx([4.0, 3.0, 2.0, 1.0]) == [bar.get_height() for bar in ax.patches]
     assert ["Rapid\nabout 15 seconds", "Fast\nabout 1 minute"] == names(ax.xaxis)[:2]
     assert "Wait until included" == ax.get_xlabel()
+    assert "Rapid, about 15 seconds: 4 gwei; Fast, about 1 minute: 3 gwei" in plot.alt_text(ax)
     assert "One reading: Dec 1, 2020, 12:00 UTC" == charts.gas_fees(gas(0)).note
     assert "Gas price (gwei)" == ax.get_ylabel()
 

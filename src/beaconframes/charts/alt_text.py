@@ -46,10 +46,8 @@ def _describe_layers(chart: Chart) -> list[str]:
     for layer in chart.layers:
         if isinstance(layer, Heatmap):
             return [_describe_heatmap(layer)]
-    for layer in chart.layers:
-        if isinstance(layer, Bars) and layer.texts:
-            # The heights of such bars are ranges.
-            return list(layer.texts)
+    if texts := [text for layer in chart.layers if isinstance(layer, Bars) for text in layer.texts]:
+        return ["; ".join(texts)]
     series = [found for layer in chart.layers if (found := _find_series(chart, layer))]
     if not series:
         return [", ".join(layer.name for layer in chart.layers if isinstance(layer, Points))]

@@ -121,9 +121,15 @@ def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: st
     names = (*(str(distance) for distance in range(1, furthest)), last, "missed")
     ranks = np.arange(len(names))
     labels = tuple(_format_share(number) for number in share)
-    inside = Bars(ranks[:-1], share[:-1], "Included", colours.BLUE, labels=labels[:-1])
+    texts = (*(f"distance {name}" for name in names[:-1]), "missed")
+    texts = tuple(f"{label} % {text}" for text, label in zip(texts, labels, strict=True))
+    inside = Bars(
+        ranks[:-1], share[:-1], "Included", colours.BLUE, labels=labels[:-1], texts=texts[:-1]
+    )
     missed_name = f"Missed ({missed:,})"
-    outside = Bars(ranks[-1:], share[-1:], missed_name, colours.RED, labels=labels[-1:])
+    outside = Bars(
+        ranks[-1:], share[-1:], missed_name, colours.RED, labels=labels[-1:], texts=texts[-1:]
+    )
     note = f"{settled:,} duties"
     if pending := rows.height - settled:
         note += f", {pending:,} more are pending"

@@ -58,9 +58,10 @@ def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
 def _build_single_reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Chart:
     """Build bars of a single reading, fastest tier first."""
     names = tuple(f"{name}\nabout {wait}" for name, wait, _ in _TIERS.values())
-    bars = tuple(
-        Bars(np.array([rank]), series.convert_amounts(rows[tier], unit), colour=colour, width=0.6)
-        for rank, (tier, (_, _, colour)) in enumerate(_TIERS.items())
-    )
+    bars = []
+    for rank, (tier, (name, wait, colour)) in enumerate(_TIERS.items()):
+        price = series.convert_amounts(rows[tier], unit)
+        text = f"{name}, about {wait}: {price[0]:.6g} {series.UNIT_NAMES[unit]}"
+        bars.append(Bars(np.array([rank]), price, colour=colour, width=0.6, texts=(text,)))
     when = f"One reading: {series.format_day(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
-    return Chart(Axis("Wait until included", tick_labels=names), y, bars, note=when)
+    return Chart(Axis("Wait until included", tick_labels=names), y, tuple(bars), note=when)
