@@ -28,6 +28,7 @@ _CAPTION = "caption"
 """The identifier of the text, also in SVG files."""
 
 _CAPTION_SIZE = 8
+_LINE = 14  # The height of a line of text, in points.
 _CHARACTER = 0.56  # The mean width of a character, as a share of the font size.
 _MOST_POINTS = 20_000  # With more, matplotlib needs long to find the best place of a legend.
 
@@ -171,5 +172,11 @@ def write_note(
     box = {"facecolor": read_theme(ax).paper, "edgecolor": "none", "alpha": 0.85}
     # The caller's settings may be for another background.
     colour = ax.xaxis.label.get_color()
-    text = wrap_text(text, measure_room(ax)[0] - 90, 10)
+    width, height = measure_room(ax)
+    lines = wrap_text(text, width - 90, 10).split("\n")
+    most = max(3, int(0.5 * (height - 90) / _LINE))
+    if width < _NARROW and len(lines) > most:
+        # A note covers at most half of a small chart.
+        lines[most - 1 :] = ["..."]
+    text = "\n".join(lines)
     ax.text(x, y, text, transform=ax.transAxes, ha=ha, va=va, bbox=box, color=colour)
