@@ -75,6 +75,26 @@ def test_sums_are_those_of_the_income_history(chain):
     assert abs(daily - exact) < exact / 200
 
 
+def test_deposits_count_when_they_reach_the_balance():
+    """A deposit of day 3 that is credited on day 5; a consolidation has no deposit at all."""
+    start = 32 * ETH
+    table = stats(
+        (1, {"day": 3, "deposits_amount_gwei": ETH, "end_balance_gwei": start + 10}),
+        (1, {"day": 4, "start_balance_gwei": start + 10, "end_balance_gwei": start + 30}),
+        (1, {"day": 5, "start_balance_gwei": start + 30, "end_balance_gwei": start + ETH + 70}),
+        (2, {"day": 3, "end_balance_gwei": 64 * ETH}),
+        (3, {"day": 3, "end_balance_gwei": 0}),
+        (4, {"day": 3, "deposits_amount_gwei": ETH, "end_balance_gwei": start + 5}),
+    )
+
+    rows = analysis.daily_income(table)
+
+    columns = "validator_index", "day", "consensus_income_gwei", "deposits_gwei"
+    assert [(1, 3, 10, 0), (4, 3, 5, 0), (1, 4, 20, 0), (1, 5, 40, ETH)] == (
+        rows.select(columns).rows()
+    )
+
+
 def test_rates_and_votes_by_hand():
     """365 times the income of a day over the stake; the index counts priority fees."""
     table = stats(

@@ -26,6 +26,10 @@ _MOVES = ["deposits_amount_gwei", "withdrawals_amount_gwei"]
 _STAKE = "start_effective_balance_gwei"
 _BLOCK = ["proposer_index", "epoch", "producer_reward_wei", "block_reward_wei"]
 _WEI_PER_GWEI = 10**9
+_CREDITED = 0.9
+"""A balance that rose by this share of a deposit contains it: penalties are smaller."""
+_LARGEST_RISE, _LARGEST_FALL = 0.01, 0.5
+"""Shares of a balance that no validator earns or loses in a day."""
 _VOTE_REWARD, _VOTE_PENALTY = 54, 40
 """Weights of the three votes in rewards, and of source and target votes in penalties."""
 
@@ -38,7 +42,8 @@ def daily_income(
 
     For many validators and long ranges: the statistics have one row per day, an income history one
     per epoch. Consensus income is the change of the balance, less deposits, plus withdrawals. It
-    has no components, and includes what a consolidation moved.
+    has no components. A deposit counts on the day on which it reaches the balance, which is often
+    later than that of its block.
 
     Parameters
     ----------
@@ -57,8 +62,10 @@ def daily_income(
         ``effective_balance_gwei`` at its start, ``consensus_income_gwei``,
         ``execution_income_wei``, ``net_income_wei``, ``withdrawals_gwei``, ``deposits_gwei``,
         ``priority_fees_wei`` (what the yield index counts) and ``execution_income_basis``. Days
-        without balances are left out; a missing deposit or withdrawal counts as 0. Sorted by
-        day and validator. This computes at once.
+        without balances are left out, and so are days on which the balance rose by more than 1 %
+        without a deposit in *stats*, or fell to less than half without a withdrawal: these are
+        consolidations, and deposits of earlier days. Sorted by day and validator. This computes at
+        once.
     """
     length = get_chain(chain).epochs_per_day
     columns = [*_KEYS, "time", _STAKE, *_BALANCES]
@@ -69,10 +76,16 @@ def daily_income(
     rows = rows.with_columns(
         date=pl.col("time").dt.date(),
         effective_balance_gwei=pl.col(_STAKE),
-        consensus_income_gwei=change - deposits + withdrawals,
+        change=change + withdrawals,
         withdrawals_gwei=withdrawals,
         deposits_gwei=deposits,
     )
+    rows = _credit_deposits(rows).with_columns(
+        consensus_income_gwei=pl.col("change") - pl.col("deposits_gwei")
+    )
+    income, balance = pl.col("consensus_income_gwei"), pl.col("start_balance_gwei")
+    is_moved = (income > balance * _LARGEST_RISE) | (income < -balance * _LARGEST_FALL)
+    rows = rows.filter(~is_moved)
     received = fees = pl.lit(None, pl.Int128)
     if blocks is not None:
         rows = rows.join(_sum_blocks(blocks, length), on=_KEYS, how="left")
@@ -288,6 +301,24 @@ def daily_votes(
         .with_columns(included_rate=1 - pl.col("missed") / pl.col("votes"))
     )
     return return_table(result.sort("day"), source, stats)
+
+
+def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:
+    """Move deposits to the day on which the balance rose by them; drop those that come later."""
+    amounts = rows.filter(pl.col("deposits_gwei").sum().over("validator_index") > 0)
+    credited: list[tuple[int, int, int]] = []
+    for (validator,), days in amounts.sort("day").group_by("validator_index", maintain_order=True):
+        waiting: list[int] = []
+        for day, deposit, change in days.select("day", "deposits_gwei", "change").iter_rows():
+            waiting += [deposit] if deposit else []
+            total, left = 0, change
+            while waiting and left > waiting[0] * _CREDITED:
+                left -= waiting[0]
+                total += waiting.pop(0)
+            credited.append((int(str(validator)), day, total))
+    table = pl.DataFrame(credited, [*_KEYS, "credited"], orient="row").cast(pl.Int64)
+    joined = rows.join(table, on=_KEYS, how="left")
+    return joined.with_columns(deposits_gwei=pl.col("credited").fill_null(0)).drop("credited")
 
 
 def _sum_blocks(blocks: IntoFrame, length: int) -> pl.DataFrame:

@@ -446,8 +446,8 @@ def _adapt_svg(text: str, picture: Picture) -> str:
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     for colour, name in _VARIABLES.items():
         text = text.replace(colour, f"var(--{name}, {colour})")
-    # Coordinates to a tenth of a point: a third of the size.
-    text = re.sub(r"(\d+\.\d)\d+", r"\1", text)
+    # Coordinates to a tenth of a point: a third of the size. Text between tags stays.
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d)\d+", r"\1", tag[0]), text)
     text = re.sub(r"\n\s*", "\n", text)
     # The same identifiers may occur in another picture of the page.
     text = re.sub(r'(id="|url\(#|href="#)', rf"\1{picture.name}-", text)

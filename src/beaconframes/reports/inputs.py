@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
+from urllib.parse import urlsplit
 
 import polars as pl
 
 from beaconframes import v1, v2
+from beaconframes.config import is_loopback
 from beaconframes.errors import BeaconframesError, MissingRows, UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
 from beaconframes.v1.proposals import PROPOSALS
@@ -24,6 +26,7 @@ Detail = Literal["auto", "epochs", "days"]
 
 _MOST_ROWS = 2_000_000
 """Validators times epochs up to which every epoch is loaded: above it, the daily statistics."""
+_MOST_VOTES = 5_000_000
 _EPOCHS_PER_LOAD = 1_500
 """A node answers 2,000 epochs per load; a multiple of the window of a request."""
 _ATTESTATION_EPOCHS = 100
@@ -230,6 +233,8 @@ def _load_epochs(inputs: Inputs) -> None:
 def _load_days(inputs: Inputs) -> None:
     """Load a row per validator and day, and the missed proposals of these days."""
     first, last = _find_days(inputs)
+    length = inputs.chain.epochs_per_day
+    inputs.first, inputs.last = first * length, (last + 1) * length - 1
     reason = f"{len(inputs.indices):,} validators: daily statistics are loaded instead"
     inputs.skip("income", v1.load_income_history, reason)
     inputs.skip("balances", v1.load_balance_history, reason)
@@ -242,7 +247,6 @@ def _load_days(inputs: Inputs) -> None:
     if stats is None:
         inputs.skip("proposals", v1.load_proposals, "daily statistics are missing")
         return
-    length = inputs.chain.epochs_per_day
     days = stats.filter(lost > 0, pl.col("day") >= 0).group_by("day").agg("validator_index")
     for day, indices in days.sort("day").iter_rows():
         until = (day + 1) * length - 1
@@ -279,10 +283,14 @@ def _load_network(inputs: Inputs) -> None:
         inputs.skip("network", v2.load_network_performance, reason)
         inputs.skip("missed_rewards", v2.load_rewards_aggregate, reason)
         return
-    if inputs.has_epochs:
-        inputs.load("network", v2.load_network_performance, window)
-    else:
+    inputs.load("queue", v1.load_validator_queue)
+    if not inputs.has_epochs:
         inputs.skip("network", v2.load_network_performance, "late votes are not compared by day")
+    elif _is_too_large(inputs, _WINDOWS[window]):
+        reason = "this machine would have to add up the votes of all validators"
+        inputs.skip("network", v2.load_network_performance, reason)
+    else:
+        inputs.load("network", v2.load_network_performance, window)
     if len(inputs.indices) <= _LARGEST_SET:
         inputs.load("missed_rewards", v2.load_rewards_aggregate, inputs.indices, window)
     else:
@@ -293,12 +301,20 @@ def _load_network(inputs: Inputs) -> None:
         )
 
 
+def _is_too_large(inputs: Inputs, days: int) -> bool:
+    """Return whether the source is a dataset on this machine with too many votes to add up."""
+    if not is_loopback(urlsplit(inputs.explorer.url).hostname or ""):
+        return False
+    queue = inputs.get("queue")
+    count = 0 if queue is None else queue["validators_count"][0] or 0
+    return bool(count * days * inputs.chain.epochs_per_day > _MOST_VOTES)
+
+
 def _load_future(inputs: Inputs) -> None:
     """Load what is known of the future: committees, duties, queues."""
     period = inputs.chain.at("period", inputs.explorer.now())
     inputs.load("committees", v1.load_sync_committees, [period])
     inputs.load("next_committees", v1.load_sync_committees, [period + 1])
-    inputs.load("queue", v1.load_validator_queue)
     if len(inputs.indices) <= _LARGEST_SET:
         inputs.load("duties", v2.load_upcoming_duty_slots, inputs.indices)
     else:

@@ -24,7 +24,7 @@ Frames = dict[str, pl.DataFrame]
 
 _MOST_PROBLEMS = 25
 _MOST_UPCOMING = 25
-_MOST_VALIDATORS = 200
+_MOST_VALIDATORS = 100
 _LONGEST_TEXT = 120
 
 
@@ -208,11 +208,12 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
     summary = frames["summary"]
     answer = summary.row(0, named=True)
     problems = frames.get("problems", pl.DataFrame())
+    facts = dict(frames["facts"].iter_rows())
     context: dict[str, Any] = {
         "title": f"Report of {show_count(answer['validators'])} validator"
         + ("s" if answer["validators"] != 1 else ""),
         "answer": answer,
-        "facts": dict(frames["facts"].iter_rows()),
+        "facts": facts,
         "facts_listed": [
             (show_text(name).capitalize(), show_text(value))
             for name, value in frames["facts"].iter_rows()
@@ -224,6 +225,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "script": script,
         "policy": _build_policy(script, interactive=interactive),
         "left_out": {name: show_text(reason) for name, reason in left_out.items()},
+        "is_daily": facts.get("detail") == "daily statistics",
         "luck": _get_row(frames, "luck"),
         "queue": _get_row(frames, "queue"),
         "reconciliation": _get_row(frames, "reconciliation"),
