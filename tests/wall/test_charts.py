@@ -376,6 +376,7 @@ def test_an_interactive_wall_fits_any_page(show):
     assert (900, 500) == (sized.width, sized.height)
 
 
+@pytest.mark.more
 def test_a_narrow_wall_has_its_scale_below():
     """At 360 pixels, a bar or a legend beside the wall would take half of it."""
     for width, is_below in ((3.6, True), (8, False)):
