@@ -41,10 +41,10 @@ class SlotCommittees:
     sizes: Ints
 
     @classmethod
-    def build(cls, committees: Sequence[Ints]) -> SlotCommittees:
+    def build(cls, committees: Committees, slot: int) -> SlotCommittees:
         """Return the committees of a slot, in the order of their indices."""
-        members = np.concatenate([np.zeros(0, np.int64), *committees])
-        return cls(members, np.array([len(committee) for committee in committees], np.int64))
+        bounds = committees.bounds_of(slot)
+        return cls(committees.validators[bounds[0] : bounds[-1]], np.diff(bounds))
 
     @cached_property
     def starts(self) -> Ints:
@@ -109,9 +109,7 @@ def read_votes(
             _check_data(spec, vote)
             if vote.slot not in by_slot:
                 epoch = committees.get(spec.epoch_of(vote.slot))
-                by_slot[vote.slot] = (
-                    SlotCommittees.build(epoch.at_slot(vote.slot)) if epoch else None
-                )
+                by_slot[vote.slot] = SlotCommittees.build(epoch, vote.slot) if epoch else None
             part = by_slot[vote.slot]
             votes.append(vote if part is None else _find_signers(spec, vote, part))
     return votes
@@ -184,7 +182,7 @@ def build_attestations(
     """
     first = spec.first_slot_of(epoch)
     slots = range(first, first + spec.slots_per_epoch)
-    parts = {slot: SlotCommittees.build(committees.at_slot(slot)) for slot in slots}
+    parts = {slot: SlotCommittees.build(committees, slot) for slot in slots}
     inclusion = {slot: np.full(len(part.members), _NEVER) for slot, part in parts.items()}
     canonical = [vote for vote in votes if vote.slot in inclusion and vote.place.status == PROPOSED]
     # From the last block to the first: the first inclusion is written last.
@@ -229,7 +227,9 @@ def build_slot_attestations(spec: Spec, votes: Sequence[IncludedVote]) -> pl.Dat
     # From arrays, without a Python integer for each validator.
     lists = pl.Series([_find_validators(vote) for vote in votes], dtype=pl.List(pl.Int64))
     is_known = pl.Series([vote.bits is not None for vote in votes], dtype=pl.Boolean)
-    columns["validators"] = pl.select(pl.when(is_known).then(lists)).to_series()
+    if not is_known.all():
+        lists = pl.select(pl.when(is_known).then(lists)).to_series()
+    columns["validators"] = lists
     return build_frame(SlotAttestations, columns, spec.chain)
 
 

@@ -179,35 +179,48 @@ def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
     rows = np.flatnonzero(has_row)
     validators = amounts.validators[rows]
     inactivity, head = amounts.inactivity[rows], amounts.head[rows]
+    # Most columns have no amount at all: these share the memory of one.
+    zeros = pl.zeros(len(rows), pl.Int64, eager=True)
     columns: dict[str, Any] = {
         "validator_index": validators,
         "epoch": np.full(len(rows), amounts.epoch),
         "attestation_head_reward_gwei": head,
-        "finality_delay_penalty_gwei": -inactivity,
+        "finality_delay_penalty_gwei": -inactivity if inactivity.any() else zeros,
     }
     for flag, signed in (("source", amounts.source[rows]), ("target", amounts.target[rows])):
         columns[f"attestation_{flag}_reward_gwei"] = np.maximum(signed, 0)
         columns[f"attestation_{flag}_penalty_gwei"] = np.maximum(-signed, 0)
     for column in IncomeHistory.columns:
         if column.default == 0 and column.name not in columns and column.name != FEES:
-            columns[column.name] = values = np.zeros(len(rows), np.int64)
+            columns[column.name] = zeros
             if column.name in sums:
                 positions, sparse = sums[column.name]
+                columns[column.name] = values = np.zeros(len(rows), np.int64)
                 values[np.searchsorted(rows, positions)] = sparse
     if amounts.fees_wei is not None:
-        fees = [amounts.fees_wei.get(index, 0) for index in validators.tolist()]
-        columns[FEES] = pl.Series(FEES, fees, pl.Decimal(28, 0))
+        columns[FEES] = build_fees(amounts.fees_wei, validators)
     return build_frame(IncomeHistory, columns, chain)
+
+
+def build_fees(fees_wei: Mapping[int, int | None], validators: Ints) -> pl.Series:
+    """Return the fees of *validators* in wei: few of them have any."""
+    known = pl.Series(FEES, [0, *fees_wei.values()], pl.Decimal(28, 0))
+    positions, is_chosen = find_positions(validators, np.array(list(fees_wei), np.int64))
+    places = np.zeros(len(validators), np.uint32)
+    places[positions[is_chosen]] = np.flatnonzero(is_chosen) + 1
+    return known.gather(places)
 
 
 def build_balances(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
     """Return the balances after the block of the epoch's first slot."""
-    mask = amounts.has_balance
+    has_balance = amounts.has_balance
+    # A mask would copy each column.
+    rows = slice(None) if has_balance.all() else has_balance
     columns = {
-        "validator_index": amounts.validators[mask],
-        "epoch": np.full(int(mask.sum()), amounts.epoch),
-        "balance_gwei": amounts.balances[mask],
-        "effective_balance_gwei": amounts.effective_balances[mask],
+        "validator_index": amounts.validators[rows],
+        "epoch": np.full(int(has_balance.sum()), amounts.epoch),
+        "balance_gwei": amounts.balances[rows],
+        "effective_balance_gwei": amounts.effective_balances[rows],
     }
     return build_frame(BalanceHistory, columns, chain)
 

@@ -183,6 +183,9 @@ def store_epoch(dataset: Dataset, chain: Chain, task: EpochTask, result: EpochRe
                 [WHOLE_CHAIN] if grid.subject is None else [str(v) for v in task.validators or ()]
             )
             writer.add_covered(name, rows, grid, dict.fromkeys(subjects, ((first, last),)))
+            # Rows that do not fill a file would retain the memory of all rows.
+            del rows
+            writer.flush()
 
 
 def compact_before(dataset: Dataset, chain: Chain, epoch: int) -> None:

@@ -238,6 +238,8 @@ def _select(changes: Sequence[Change], chosen: Ints) -> list[Change]:
     """Return the changes of the *chosen* validators."""
     found = []
     for change in changes:
+        if not len(change.validators):
+            continue
         inside = np.isin(change.validators, chosen)
         if inside.any():
             parts = (change.validators, change.change, change.explained)

@@ -22,9 +22,7 @@ from beaconframes.consensus.state_fields import (
     PENDING_PARTIAL_WITHDRAWAL,
     VALIDATOR,
     StateFields,
-    copy_booleans,
-    copy_epochs,
-    copy_integers,
+    copy_columns,
 )
 from beaconframes.errors import ResponseError
 
@@ -136,12 +134,12 @@ def decode_state(ssz: bytes, spec: Spec) -> BeaconState:
     _check_chain(fields, spec, fork)
     validators: Structs = fields.read_structs("validators", VALIDATOR)
     largest = spec.get_max_effective_balance(fork)
+    # The product of balance and score, in the inactivity penalty, then fits int64.
+    registry = copy_columns(validators, largest)
     columns: dict[str, Any] = {
         "balances": fields.read_integers("balances"),
         "previous_participation": fields.read_flags("previous_epoch_participation"),
         "current_participation": fields.read_flags("current_epoch_participation"),
-        # The product of both, in the inactivity penalty, then fits int64.
-        "effective_balances": copy_integers(validators, "effective_balance", largest),
         "inactivity_scores": fields.read_integers("inactivity_scores", FAR_FUTURE_EPOCH // largest),
     }
     for name, column in columns.items():
@@ -154,11 +152,12 @@ def decode_state(ssz: bytes, spec: Spec) -> BeaconState:
     return BeaconState(
         fork=fork,
         slot=fields.read_integer("slot"),
-        slashed=copy_booleans(validators, "slashed"),
-        activation_eligibility_epochs=copy_epochs(validators, "activation_eligibility_epoch"),
-        activation_epochs=copy_epochs(validators, "activation_epoch"),
-        exit_epochs=copy_epochs(validators, "exit_epoch"),
-        withdrawable_epochs=copy_epochs(validators, "withdrawable_epoch"),
+        effective_balances=registry["effective_balance"],
+        slashed=registry["slashed"].view(np.bool_),
+        activation_eligibility_epochs=registry["activation_eligibility_epoch"],
+        activation_epochs=registry["activation_epoch"],
+        exit_epochs=registry["exit_epoch"],
+        withdrawable_epochs=registry["withdrawable_epoch"],
         pubkeys=validators["pubkey"],
         withdrawal_credentials=validators["withdrawal_credentials"],
         **columns,

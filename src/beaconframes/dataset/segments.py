@@ -169,7 +169,10 @@ class Writer:
         grid = self._grids.get(table)
         grid_columns = () if grid is None else tuple(filter(None, (grid.subject, grid.unit)))
         if grid is not None:
-            rows = rows.sort(grid.key, nulls_last=True, maintain_order=True)
+            leading = rows[grid.key[0]]
+            # A sort of millions of sorted rows would take longer than writing them.
+            if not (leading > leading.shift(1)).slice(1).all(ignore_nulls=False):
+                rows = rows.sort(grid.key, nulls_last=True, maintain_order=True)
         try:
             segment = write_segment(
                 self._folder, table, self._number, rows, grid_columns, smallest=self.smallest
