@@ -48,6 +48,8 @@ CACHED_STATES = 4
 
 This and the following numbers are for two threads; each thread more reads an epoch more.
 """
+CACHED_VOTES = 3
+"""Epochs whose votes are cached: the votes for an epoch are in the blocks of three."""
 CACHED_AMOUNTS = 2
 """Epochs whose amounts by validator are cached: tens of megabytes each for all of mainnet."""
 MANY_VALIDATORS = 500_000
@@ -247,12 +249,19 @@ class ChainReader:
         found = [slot for slot in slots if slot.status != MISSED or slot.slot not in proposed]
         return sorted([*found, *orphans], key=lambda slot: slot.slot)
 
+    def _parse_slots(self, epoch: int) -> list[SlotBlock]:
+        """Return the slots of an epoch with their blocks; the last root is not known."""
+
+        def parse() -> list[SlotBlock]:
+            return read_slots(self.spec, self.answers(epoch), proposers=self.proposers(epoch))
+
+        return self.cached("parsed slots", epoch, parse, size=CACHED_VOTES)
+
     def _read_slots(self, epoch: int) -> list[SlotBlock]:
-        spec, answers, proposers = self.spec, self.answers(epoch), self.proposers(epoch)
         if self.has_states and epoch < self.last_complete_epoch:
-            slots = read_slots(spec, answers, proposers=proposers)
             # The state has the root of each slot, and shows a block that the node has lost.
-            return apply_state_roots(spec, slots, self.state(epoch + 1))
+            return apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch + 1))
+        spec, answers, proposers = self.spec, self.answers(epoch), self.proposers(epoch)
         # The root of the last block is the parent root of the first block after it.
         last_root = None
         if epoch < self.last_complete_epoch:
@@ -283,7 +292,9 @@ class ChainReader:
 
     def votes(self, epoch: int) -> list[IncludedVote]:
         """Return the attestations in the blocks of an epoch, with their signers."""
-        return self.cached("votes", epoch, lambda: self._read_votes(epoch, self.slots(epoch)))
+        return self.cached(
+            "votes", epoch, lambda: self._read_votes(epoch, self.slots(epoch)), size=CACHED_VOTES
+        )
 
     def late_votes(self, epoch: int) -> list[IncludedVote]:
         """Return the same attestations without the root of the last block.
@@ -292,21 +303,33 @@ class ChainReader:
         """
 
         def read() -> list[IncludedVote]:
-            slots = read_slots(self.spec, self.answers(epoch), proposers=self.proposers(epoch))
-            return self._read_votes(epoch, apply_state_roots(self.spec, slots, self.state(epoch)))
+            slots = apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch))
+            return self._read_votes(epoch, slots)
 
         if not self.has_states:
             return self.votes(epoch)
-        return self.cached("late votes", epoch, read, size=CACHED_AMOUNTS)
+        return self.cached("late votes", epoch, read, size=CACHED_VOTES)
 
     def _read_votes(self, epoch: int, slots: Sequence[SlotBlock]) -> list[IncludedVote]:
-        known = {number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0}
-        return read_votes(self.spec, slots, known)
+        """Return the attestations in the blocks of *slots*; their signers are found once."""
+
+        def read() -> list[IncludedVote]:
+            near = {number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0}
+            return read_votes(self.spec, slots, near)
+
+        places = {slot.slot: slot for slot in slots}
+        votes = self.cached("signers", epoch, read, size=CACHED_VOTES)
+        return [replace(vote, place=places[vote.place.slot]) for vote in votes]
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
         self._check_closed()
         return self._states.get(epoch, lambda: self._read_state(epoch))
+
+    def release(self, kind: str, number: int) -> None:
+        """Free the object of a *kind* and an epoch, which following epochs do not need."""
+        if kind in self._objects:
+            self._objects[kind].remove(number)
 
     def release_state(self, epoch: int) -> None:
         """Free the state of an epoch, which following epochs do not need."""

@@ -124,9 +124,10 @@ def apply_state_roots(
         The node has lost a block, or the slots belong to another chain than the state.
     """
     size = spec.slots_per_historical_root
+    first = min((slot.slot for slot in slots), default=0) - 1
     roots = {
         slot: "0x" + state.block_roots[slot % size].tobytes().hex()
-        for slot in range(max(state.slot - size, 0), state.slot)
+        for slot in range(max(state.slot - size, first, 0), state.slot)
     }
     checked = []
     for slot in slots:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+REWARDS, TRANSITION, REPLAY = "attestation rewards", "transition", "replay"
+"""Objects of an epoch that a reader caches."""
 VERIFIED_LATER = 2
 """Epochs after which the attestation rewards of an epoch are in the balances."""
 
@@ -133,13 +135,16 @@ class StateAmounts:
     def _release_states(self, epoch: int) -> None:
         """Free the states up to *epoch*, unless a thread still reads an earlier epoch.
 
-        A state of mainnet has more than 200 MB, so that few of them should be in memory.
+        A state of mainnet has more than 200 MB, so that few of them should be in memory. What
+        follows from the states of earlier epochs is freed too.
         """
         with self._reading_lock:
             if min(self._reading) < epoch:
                 return
         for number in (epoch - 1, epoch):
             self.reader.release_state(number)
+        for kind in (REWARDS, TRANSITION, REPLAY):
+            self.reader.release(kind, epoch - 1)
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
@@ -152,7 +157,7 @@ class StateAmounts:
     def rewards(self, epoch: int) -> AttestationRewards:
         """Return the attestation rewards for the duties of an epoch."""
         return self.reader.cached(
-            "attestation rewards",
+            REWARDS,
             epoch,
             lambda: AttestationRewards.from_state(self.spec, self.state(epoch + 1)),
             size=CACHED_AMOUNTS,
@@ -166,12 +171,12 @@ class StateAmounts:
             state, later = self.state(epoch), self.state(epoch + 1)
             return compute_transition(self.spec, state, later, rewards)
 
-        return self.reader.cached("transition", epoch, compute, size=CACHED_AMOUNTS)
+        return self.reader.cached(TRANSITION, epoch, compute, size=CACHED_AMOUNTS)
 
     def replay(self, epoch: int) -> Replay:
         """Return the blocks of an epoch, replayed."""
         return self.reader.cached(
-            "replay", epoch, lambda: self._replay(epoch), size=VERIFIED_LATER + CACHED_AMOUNTS
+            REPLAY, epoch, lambda: self._replay(epoch), size=VERIFIED_LATER + CACHED_AMOUNTS
         )
 
     def _replay(self, epoch: int) -> Replay:
