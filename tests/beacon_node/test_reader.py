@@ -9,8 +9,11 @@ import httpx
 import pytest
 
 from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.epoch import build_epoch
+from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.state_amounts import StateAmounts
 from beaconframes.errors import ConnectionFailed, NotFound
 
 from ..support.beacon_node_stub import BeaconNodeStub
@@ -103,3 +106,19 @@ def test_a_closed_reader_sends_no_request(monkeypatch):
     with pytest.raises(ConnectionFailed, match="the load was stopped before this request"):
         reader.answer(3)
     hang.set()
+
+
+def test_states_are_freed_once_no_epoch_needs_them():
+    """One state stays in memory after an epoch, and the next epoch requests one state more."""
+    stub = BeaconNodeStub("electra")
+    api = BeaconApi(NodeSession("http://node.test", transport=stub.transport))
+    reader = ChainReader(api, api.chain_spec, head_slot=8 * 20 - 1, has_states=True)
+    amounts, tables = StateAmounts(reader), (*REWARD_TABLES, "attestations", "blocks")
+    requested = []
+    for epoch in (9, 10, 11):
+        result = build_epoch(reader, amounts, EpochTask(epoch, tables, None))
+        assert epoch + 2 == result.verified_until
+        assert [epoch + 2] == list(reader._states._values)
+        assert [] == list(reader._objects["attestation rewards"]._values)
+        requested.append(stub.counts["/eth/v2/debug/beacon/states/{state_id}"])
+    assert [4, 5, 6] == requested

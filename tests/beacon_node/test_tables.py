@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from beaconframes.beacon_node.epoch_amounts import build_fees
 from beaconframes.beacon_node.tables import build_frame
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import IntegrityError
@@ -47,3 +48,11 @@ def test_wrong_columns_and_contradicting_rows_are_errors():
     columns = {"block_slot": [1, 1], "withdrawal_index": [0, 0], "validator_index": [3, 4]}
     with pytest.raises(IntegrityError, match="validator_index: 3 and 4"):
         build_frame(SlotWithdrawals, columns, MAINNET)
+
+
+def test_fees_of_few_proposers_among_many_validators():
+    """Fees may exceed 64 bits; one is unknown, and one is of a validator without a row."""
+    fees = build_fees({5: 10**19, 9: None, 6: 3}, np.array([3, 5, 7, 9]))
+
+    assert [0, 10**19, 0, None] == [None if fee is None else int(fee) for fee in fees]
+    assert pl.Decimal(28, 0) == fees.dtype

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from beaconframes.beacon_node.blocks import build_block_tables
 from beaconframes.beacon_node.epoch_amounts import build_reward_tables
 from beaconframes.beacon_node.execution_blocks import build_execution_blocks, sum_fees
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES
+from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.beacon_node.state_tables import build_sync_committees
 from beaconframes.consensus.spec import is_since
 from beaconframes.errors import BeaconframesError
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from beaconframes.beacon_node.attestations import IncludedVote
-    from beaconframes.beacon_node.epoch_amounts import AmountSource
+    from beaconframes.beacon_node.epoch_amounts import AmountSource, EpochAmounts
     from beaconframes.beacon_node.index_coverage import EpochTask
     from beaconframes.beacon_node.reader import ChainReader
 
@@ -65,21 +68,36 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
 
 
 def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochResult:
-    chain, names = reader.spec.chain, set(task.tables)
+    names, earned, verified_until = set(task.tables), None, -1
+    with reader.reading(task.epoch):
+        if names & set(REWARD_TABLES):
+            # Earlier epochs have compared this epoch as well, but not those after it.
+            names.add(UNEXPLAINED_CHANGES)
+            earned = _read_amounts(reader, amounts, task)
+            verified_until = earned.verified_until
+        frames = _build_tables(reader, task, names.difference(REWARD_TABLES, [UNEXPLAINED_CHANGES]))
+    if earned is not None:
+        if verified_until >= task.epoch + VERIFIED_LATER:
+            # All that the next epoch needs of these states is cached; its rows need much memory.
+            reader.release_states(task.epoch + 1)
+            if reader.has_large_states:
+                trim_heap()
+        frames |= build_reward_tables(earned, reader.spec.chain)
+    return EpochResult({name: frames[name] for name in frames if name in names}, verified_until)
+
+
+def _read_amounts(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochAmounts:
+    """Return the amounts of an epoch, with the fees of its proposers."""
+    earned = amounts.read(task.epoch, task.validators)
+    if reader.execution is None:
+        return replace(earned, fees_wei=find_proposers(reader, task.epoch, earned.proposals_missed))
+    fees = sum_fees(reader.spec, reader.payments(task.epoch))
+    return replace(earned, fees_wei={validator: amount for (validator, _), amount in fees.items()})
+
+
+def _build_tables(reader: ChainReader, task: EpochTask, names: set[str]) -> dict[str, pl.DataFrame]:
+    """Return the tables *names* of an epoch that do not need its amounts, and some others."""
     frames: dict[str, pl.DataFrame] = {}
-    verified_until = -1
-    if names & set(REWARD_TABLES):
-        earned = amounts.read(task.epoch, task.validators)
-        if reader.execution is not None:
-            fees = sum_fees(reader.spec, reader.payments(task.epoch))
-            by_validator = {validator: amount for (validator, _), amount in fees.items()}
-            earned = replace(earned, fees_wei=by_validator)
-        else:
-            proposers = find_proposers(reader, task.epoch, earned.proposals_missed)
-            earned = replace(earned, fees_wei=proposers)
-        frames |= build_reward_tables(earned, chain)
-        verified_until = earned.verified_until
-        del earned
     if ATTESTATIONS in names:
         committees, votes = (
             reader.committees(task.epoch),
@@ -104,11 +122,13 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) ->
         votes_by_root = count_votes(read_votes(reader, task.epoch, task.epoch + VOTING_EPOCHS))
         slots = reader.slots_with_orphans(task.epoch)
         frames |= build_block_tables(reader.spec, slots, votes=votes_by_root)
-    names = set(task.tables)
-    if names & set(REWARD_TABLES):
-        # Earlier epochs have compared this epoch as well, but not those after it.
-        names.add(UNEXPLAINED_CHANGES)
-    return EpochResult({name: frames[name] for name in frames if name in names}, verified_until)
+    return frames
+
+
+def trim_heap() -> None:
+    """Return freed memory to the system: glibc retains 150 MB of the arrays of an epoch."""
+    with suppress(AttributeError, OSError, TypeError):  # other C libraries do not have it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def find_proposers(reader: ChainReader, epoch: int, missed: Mapping[int, int]) -> dict[int, None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -204,7 +205,9 @@ def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
 
 def build_fees(fees_wei: Mapping[int, int | None], validators: Ints) -> pl.Series:
     """Return the fees of *validators* in wei: few of them have any."""
-    known = pl.Series(FEES, [0, *fees_wei.values()], pl.Decimal(28, 0))
+    # From integers, polars would refuse amounts of more than 64 bits beside smaller ones.
+    amounts = [None if fee is None else Decimal(fee) for fee in fees_wei.values()]
+    known = pl.Series(FEES, [Decimal(0), *amounts], pl.Decimal(28, 0))
     positions, is_chosen = find_positions(validators, np.array(list(fees_wei), np.int64))
     places = np.zeros(len(validators), np.uint32)
     places[positions[is_chosen]] = np.flatnonzero(is_chosen) + 1

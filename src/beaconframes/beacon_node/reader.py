@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,7 @@ from beaconframes.errors import ConnectionFailed, NotFound, ResponseError, Servi
 from beaconframes.http.session import STOP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -132,6 +133,9 @@ class ChainReader:
         self._objects: dict[str, RequestCache] = {}
         self.orphans: dict[str, SlotBlock] = {}
         """Blocks that may be orphaned, by root."""
+        self._reading: Counter[int] = Counter()
+        """The epochs that threads read now."""
+        self._reading_lock = threading.Lock()
         self.has_large_states = False
         """Whether memory holds the states of one epoch only; known after the first state."""
         self._stop = threading.Event()
@@ -331,10 +335,28 @@ class ChainReader:
         if kind in self._objects:
             self._objects[kind].remove(number)
 
-    def release_state(self, epoch: int) -> None:
-        """Free the state of an epoch, which following epochs do not need."""
-        if epoch != self.last_epoch:
-            self._states.remove(epoch)
+    @contextmanager
+    def reading(self, epoch: int) -> Iterator[None]:
+        """Note that a thread needs the states of an *epoch* and of its neighbours."""
+        with self._reading_lock:
+            self._reading[epoch] += 1
+        try:
+            yield
+        finally:
+            with self._reading_lock:
+                self._reading -= Counter([epoch])
+
+    def release_states(self, epoch: int) -> None:
+        """Free the state of *epoch* and the one before, unless a thread reads an earlier epoch.
+
+        A state of mainnet has more than 200 MB, so that few of them should be in memory.
+        """
+        with self._reading_lock:
+            if min(self._reading, default=epoch) < epoch:
+                return
+        for number in (epoch - 1, epoch):
+            if number != self.last_epoch:
+                self._states.remove(number)
 
     def _decode_state(self, state_id: int | str) -> BeaconState:
         """Request a state, and free the response, which is larger than the state."""

@@ -6,9 +6,7 @@ the balances of the state after it; what differs is unexplained.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,7 @@ from beaconframes.consensus.participation import BlockParticipation
 from beaconframes.consensus.slot_income import EpochRegistry, compute_slot_income
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -48,6 +46,8 @@ class Replay:
     deposits: list[SlotIncome]
     balances: Ints
     """After the block of the first slot."""
+    effective_balances: Ints
+    proposals_missed: Counter[int]
     unexplained: Change
 
 
@@ -57,25 +57,21 @@ class StateAmounts:
     def __init__(self, reader: ChainReader) -> None:
         """Request states and blocks from *reader*."""
         self.reader, self.spec = reader, reader.spec
-        self._reading: Counter[int] = Counter()
-        """The epochs that threads read now."""
-        self._reading_lock = threading.Lock()
 
     def read(self, epoch: int, validators: Sequence[int] | None) -> EpochAmounts:
         """Return the amounts of an epoch, of some *validators* or of all.
 
         Balances are compared up to two epochs later, as far as the node has states.
         """
-        with self._using(epoch):
-            return self._read(epoch, validators)
-
-    def _read(self, epoch: int, validators: Sequence[int] | None) -> EpochAmounts:
-        replay, proposals_missed = self.replay(epoch), self.count_missed(epoch)
-        effective_balances = self.state(epoch).effective_balances
+        replay = self.replay(epoch)
         later, transition = self.state(epoch + 1), self.transition(epoch)
         # From here on, the states up to this epoch are not needed.
         changes, verified_until = self.compare(epoch)
         rewards, last_slot = self.rewards(epoch), self.reader.slots_of(epoch)[-1]
+        if verified_until == epoch + VERIFIED_LATER:
+            # The transitions that pay them have been compared.
+            for number in range(epoch - VERIFIED_LATER, epoch + 1):
+                self.reader.release(REWARDS, number)
         count = len(later.balances)
         indices = np.arange(count)
         chosen: Ints | slice = slice(None)
@@ -84,7 +80,7 @@ class StateAmounts:
         is_slashed = later.slashed & (epoch + 1 < later.withdrawable_epochs)
         is_rewarded = later.is_active(epoch) | is_slashed
         balances = _extend(replay.balances, count)
-        effective = _extend(effective_balances, count)
+        effective = _extend(replay.effective_balances, count)
         exists = np.arange(count) < len(replay.balances)
         return EpochAmounts(
             epoch=epoch,
@@ -106,7 +102,7 @@ class StateAmounts:
             missed={
                 vote: _extend(missed, count)[chosen] for vote, missed in rewards.missed.items()
             },
-            proposals_missed=proposals_missed,
+            proposals_missed=replay.proposals_missed,
             unexplained=_select(changes, indices),
             verified_until=verified_until,
         )
@@ -117,34 +113,11 @@ class StateAmounts:
         found = []
         for number in range(epoch, last + 1):
             if number == epoch + VERIFIED_LATER:
-                self._release_states(epoch)
+                self.reader.release_states(epoch)
+                for kind in (TRANSITION, REPLAY):
+                    self.reader.release(kind, epoch - 1)
             found.append(self.replay(number).unexplained)
         return found, last
-
-    @contextmanager
-    def _using(self, epoch: int) -> Iterator[None]:
-        """Note that a thread needs the states of an *epoch* and of its neighbours."""
-        with self._reading_lock:
-            self._reading[epoch] += 1
-        try:
-            yield
-        finally:
-            with self._reading_lock:
-                self._reading -= Counter([epoch])
-
-    def _release_states(self, epoch: int) -> None:
-        """Free the states up to *epoch*, unless a thread still reads an earlier epoch.
-
-        A state of mainnet has more than 200 MB, so that few of them should be in memory. What
-        follows from the states of earlier epochs is freed too.
-        """
-        with self._reading_lock:
-            if min(self._reading) < epoch:
-                return
-        for number in (epoch - 1, epoch):
-            self.reader.release_state(number)
-        for kind in (REWARDS, TRANSITION, REPLAY):
-            self.reader.release(kind, epoch - 1)
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
@@ -212,7 +185,14 @@ class StateAmounts:
         unexplained = Change(
             epoch, differs, after.balances[differs] - known, expected[differs] - known
         )
-        return Replay(rows, registry.deposits, balances, unexplained)
+        return Replay(
+            rows,
+            registry.deposits,
+            balances,
+            after.effective_balances,
+            self.count_missed(epoch),
+            unexplained,
+        )
 
     def inclusion_rewards(self, epoch: int) -> dict[int, int]:
         """Return the proposer's reward for the attestations of each block of an epoch, by slot."""
