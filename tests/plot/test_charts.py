@@ -960,7 +960,7 @@ def test_large_coverage_is_folded():
     assert 100 * 4 / 6 == pytest.approx(float(shares[0, 0]))
     assert 50.0 == float(shares[999, 999])
     assert "Epoch (UTC, 3 per column)" == ax.get_xlabel()
-    assert "Validator (50.02 % of rows loaded), 2 per row" == ax.get_ylabel()
+    assert "Validator (50.02 % of rows loaded), 2 per row" == ax.get_ylabel().replace("\n", " ")
 
 
 def test_index_coverage_has_a_row_per_status():
