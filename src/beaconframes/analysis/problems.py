@@ -320,7 +320,6 @@ def _find_missed_proposals(
         avoidable=pl.when(pl.col("status") == "missed").then(pl.lit(value=True)),
         table=pl.lit("proposals"),
         rows=pl.format("slot == {}", "slot"),
-        detail=pl.format("slot {}", "slot"),
     )
 
 

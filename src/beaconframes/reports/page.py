@@ -26,6 +26,7 @@ _MOST_PROBLEMS = 25
 _MOST_UPCOMING = 25
 _MOST_VALIDATORS = 100
 _LONGEST_TEXT = 120
+_WIDE = ("rows", "reason")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,9 @@ class Column:
     @property
     def style(self) -> str:
         """Return the class of its cells."""
-        return "n" if self.is_number else "t" if self.form is show_moment else ""
+        if self.is_number:
+            return "n"
+        return "t" if self.form is show_moment else "w" if self.name in _WIDE else ""
 
     def show(self, row: dict[str, Any]) -> str:
         """Return the text of a cell."""
@@ -124,11 +127,11 @@ def show_yes(value: Any) -> str:
 _PROBLEMS = (
     Column("kind", "Problem", show_text, is_number=False),
     Column("validator_index", "Validator", show_index),
+    Column("cost_gwei", "Cost (ETH)", show_eth),
+    Column("avoidable", "Avoidable", show_yes, is_number=False),
     Column("since", "From (UTC)", show_moment, is_number=False),
     Column("until", "To (UTC)", show_moment, is_number=False),
     Column("count", "Count", show_count),
-    Column("cost_gwei", "Cost (ETH)", show_eth),
-    Column("avoidable", "Avoidable", show_yes, is_number=False),
     Column("detail", "Detail", show_text, is_number=False),
     Column("rows", "Rows", show_text, is_number=False),
 )

@@ -1,0 +1,101 @@
+"""A report in a browser: no request, no error, no script but its own; sorting, dark and phone."""
+
+import shutil
+
+import polars as pl
+import pytest
+
+from beaconframes.reports.report import Report
+
+from ..support.untrusted_texts import GRAFFITI, NAMES
+from .test_page import hostile
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+pytestmark = [
+    pytest.mark.more,
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        running = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def file(made, tmp_path_factory):
+    """A report whose names and details are the 75 hostile texts."""
+    texts = [*GRAFFITI, *NAMES]
+    frames = dict(made.report.frames)
+    frames["validators"] = hostile(frames["validators"], "name", texts).with_columns(
+        validator_index=pl.int_range(75), lost_gwei=pl.int_range(75) * 7919 % 1000 * 10**6
+    )
+    frames["problems"] = hostile(frames["problems"], "detail", texts)
+    return Report(frames, {}).save(tmp_path_factory.mktemp("report") / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "paper"),
+    [
+        (1200, "light", "rgb(255, 255, 255)"),
+        (1200, "dark", "rgb(20, 24, 31)"),
+        (360, "light", None),
+    ],
+)
+def test_the_page_in_a_browser(browser, file, width, scheme, paper):
+    """It follows the reader's setting, fits a phone, and sends and runs nothing."""
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    requests, messages, dialogs = [], [], []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("dialog", lambda dialog: dialogs.append(dialog.message))
+
+    page.goto(file.as_uri())
+    page.wait_for_timeout(200)
+
+    assert ([file.as_uri()], [], []) == (requests, messages, dialogs)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if paper is not None:
+        style = "getComputedStyle(document.body).backgroundColor"
+        assert paper == page.evaluate(style)
+    page.close()
+
+
+def test_tables_sort(browser, file):
+    """A click sorts by number, ascending, then descending; the heading says so."""
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    head = page.locator("#validators th", has_text="Lost (ETH)")
+
+    def read():
+        cells = page.locator("#validators tbody tr td:last-child").all_inner_texts()
+        return [float(cell.replace(",", "")) for cell in cells]
+
+    head.click()
+    ascending = read()
+    assert (sorted(ascending), "ascending") == (ascending, head.get_attribute("aria-sort"))
+    head.click()
+    assert (ascending[::-1], "descending") == (read(), head.get_attribute("aria-sort"))
+    assert 75 == len(ascending)
+    page.close()
+
+
+def test_the_page_prints(browser, file):
+    """On paper, it is light, and as wide as the page."""
+    page = browser.new_page(viewport={"width": 690, "height": 900}, color_scheme="dark")
+    page.goto(file.as_uri())
+    page.emulate_media(media="print", color_scheme="dark")
+
+    style = "getComputedStyle(document.body).backgroundColor"
+    assert "rgb(255, 255, 255)" == page.evaluate(style)
+    printed = page.pdf(prefer_css_page_size=True)
+    assert printed.startswith(b"%PDF")
+    page.close()
