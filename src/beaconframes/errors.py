@@ -43,12 +43,15 @@ then shows the whole traceback.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     import polars as pl
 
 
@@ -321,3 +324,13 @@ class StoreUnavailable(DatasetError, UserWarning):
     """The store cannot be used: one warning; loaders continue and request all rows."""
 
     category = "store unavailable"
+
+
+def build_column_error(
+    missing: Sequence[str], names: Collection[str], *, loader: str
+) -> UsageError:
+    """Return the error for the columns *missing* in a frame with the columns *names*."""
+    # Imported by name: the explanation needs the columns of all loaders, and errors need no loader.
+    explanations = import_module("beaconframes.column_errors")
+    message, hint = explanations.explain_missing_columns(missing, names, loader)
+    return UsageError(message, hint=hint)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import DuplicateError
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import UsageError, build_column_error
 from beaconframes.text import visible
 from beaconframes.units import to_pandas
 
@@ -64,16 +63,6 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     # pandas supports other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
     return map_rows(lazy, lambda rows: rows.with_columns(utc))
-
-
-def build_column_error(
-    missing: Sequence[str], names: Collection[str], *, loader: str
-) -> UsageError:
-    """Return the error for the columns *missing* in a frame with the columns *names*."""
-    # Imported by name: the explanation needs the columns of all loaders, and frames need no loader.
-    explanations = import_module("beaconframes.column_errors")
-    message, hint = explanations.explain_missing_columns(missing, names, loader)
-    return UsageError(message, hint=hint)
 
 
 def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:

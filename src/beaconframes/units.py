@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import UsageError, build_column_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,8 +81,6 @@ def to_tokens(frame: Frame) -> Frame:
     if not isinstance(native, pl.DataFrame) and not (_is_pandas(native) and native.ndim == 2):
         raise _build_type_error(frame)
     if missing := [name for name in _TOKEN_COLUMNS if name not in native.columns]:
-        from beaconframes.frames import build_column_error
-
         raise build_column_error(missing, list(native.columns), loader="load_token_balances")
     texts, places = (_read_column(native[name]) for name in _TOKEN_COLUMNS)
     numbers = _parse_tokens(texts.cast(pl.String), places.cast(pl.Int64))
