@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from beaconframes import v1, v2
+from beaconframes.beacon_node import Node
 from beaconframes.config import is_loopback
 from beaconframes.errors import BeaconframesError, MissingRows, UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
@@ -274,8 +275,13 @@ def _load_blocks(inputs: Inputs) -> None:
 def _load_network(inputs: Inputs) -> None:
     """Load what the whole network earned and voted, to compare with."""
     first, last = _find_days(inputs)
-    inputs.load("index", v1.load_yield_index, since=first, until=last)
+    inputs.load("queue", v1.load_validator_queue)
     days = (inputs.last - inputs.first + 1) / inputs.chain.epochs_per_day
+    if isinstance(inputs.explorer, Node) and _is_too_large(inputs, days):
+        reason = "a node would have to read the income of all validators"
+        inputs.skip("index", v1.load_yield_index, reason)
+    else:
+        inputs.load("index", v1.load_yield_index, since=first, until=last)
     latest = inputs.explorer.chain_head.latest("epoch", finalized=True)
     window = min(_WINDOWS, key=lambda name: abs(_WINDOWS[name] - days))
     if inputs.last < latest - inputs.chain.epochs_per_day:
@@ -283,7 +289,6 @@ def _load_network(inputs: Inputs) -> None:
         inputs.skip("network", v2.load_network_performance, reason)
         inputs.skip("missed_rewards", v2.load_rewards_aggregate, reason)
         return
-    inputs.load("queue", v1.load_validator_queue)
     if not inputs.has_epochs:
         inputs.skip("network", v2.load_network_performance, "late votes are not compared by day")
     elif _is_too_large(inputs, _WINDOWS[window]):
@@ -301,7 +306,7 @@ def _load_network(inputs: Inputs) -> None:
         )
 
 
-def _is_too_large(inputs: Inputs, days: int) -> bool:
+def _is_too_large(inputs: Inputs, days: float) -> bool:
     """Return whether the source is a dataset on this machine with too many votes to add up."""
     if not is_loopback(urlsplit(inputs.explorer.url).hostname or ""):
         return False

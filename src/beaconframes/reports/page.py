@@ -65,6 +65,11 @@ def show_eth(gwei: Any) -> str:
     return "unknown" if gwei is None else _show_ratio(int(gwei), 10**9)
 
 
+def show_cost(gwei: Any) -> str:
+    """Return a cost in ETH; nothing for what needs attention but cost nothing."""
+    return "" if gwei == 0 else show_eth(gwei)
+
+
 def show_eth_wei(wei: Any) -> str:
     """Return an amount of wei in ETH, with five decimals."""
     return "unknown" if wei is None else _show_ratio(int(wei), 10**18)
@@ -127,7 +132,7 @@ def show_yes(value: Any) -> str:
 _PROBLEMS = (
     Column("kind", "Problem", show_text, is_number=False),
     Column("validator_index", "Validator", show_index),
-    Column("cost_gwei", "Cost (ETH)", show_eth),
+    Column("cost_gwei", "Cost (ETH)", show_cost),
     Column("avoidable", "Avoidable", show_yes, is_number=False),
     Column("since", "From (UTC)", show_moment, is_number=False),
     Column("until", "To (UTC)", show_moment, is_number=False),

@@ -653,6 +653,7 @@ def _build_summary(inputs: Inputs, frames: Frames) -> Frames:
         )
     if "rate" in frames:
         names = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
+        names += ["cl_apr_on_effective"]
         parts.append(frames["rate"].select(n for n in names if n in frames["rate"].columns))
     if "network" in frames:
         measures = frames["network"].filter(pl.col("measure") == "effectiveness")
