@@ -274,6 +274,46 @@ def test_every_engine_returns_the_same(case, kind):
     assert_equal(expected, result, like=made[like])
 
 
+@pytest.mark.more
+@pytest.mark.parametrize("case", CASES)
+def test_the_streaming_engine_returns_the_same(case):
+    """F12: polars computes in streaming what a program sets up so, inside of functions too."""
+    like, frames, _ = CASES[case]
+    expected = call(case, frames)
+    made = {name: frame.lazy() for name, frame in frames.items()}
+
+    with pl.Config(engine_affinity="streaming"):
+        result = call(case, made).collect()
+
+    assert_equal(expected, result, like=frames[like])
+
+
+# Functions that compute in Dask, each with other operations; the others move rows into polars.
+ON_A_CLUSTER = ("income by week", "income by epoch", "attestation_rates", "sync_participation")
+
+
+@pytest.mark.more
+def test_a_cluster_returns_the_same():
+    """F12: the tasks of Dask also run in the processes of a cluster, to which they are sent."""
+    distributed = pytest.importorskip("distributed")
+    import dask.base
+
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        for case in ON_A_CLUSTER:
+            like, frames, _ = CASES[case]
+            made = {name: make("dask", frame) for name, frame in frames.items()}
+
+            result = call(case, made)
+
+            assert dask.base.get_scheduler() == client.get
+            assert_equal(call(case, frames), result, like=made[like])
+
+
 def test_every_function_has_a_case():
     """Every function of analysis is called on the engines."""
     functions = {name for name in analysis.__all__ if callable(getattr(analysis, name))}

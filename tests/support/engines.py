@@ -35,8 +35,9 @@ def in_dask(frame):
     import dask
     import dask.dataframe as dd
 
-    # Threads cost more time than these small frames need.
-    dask.config.set(scheduler="synchronous")
+    # Threads cost more time than these small frames need. A client of a cluster sets its own.
+    if dask.config.get("scheduler", None) != "dask.distributed":
+        dask.config.set(scheduler="synchronous")
     return dd.from_pandas(to_pandas(frame), npartitions=min(2, max(1, frame.height)))
 
 
