@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 TOOLS  ?= .tools
 BIN    := $(VENV)/bin
+SPARK  := $(TOOLS)/spark
 UV     := $(TOOLS)/bin/uv
 
 # Use an installed interpreter: many networks cannot download one.
@@ -18,7 +19,7 @@ MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { pri
 PYTEST  = $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-more test-long test-crash test-wheel check format bench sample docs site notebooks lock clean
+.PHONY: help setup demo lab test test-more test-long test-crash test-spark test-wheel check format bench sample docs site notebooks lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -45,10 +46,12 @@ $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
 	@touch $@
 
 # Run by hand only, so that dependencies change only on purpose. The lock contains no address.
-lock: | $(UV) ## resolve requirements.lock again
+lock: | $(UV) ## resolve both lock files again
 	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --extra cloud --extra excel \
 		--group dev --group execution --group publish --group site \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements.lock
+	echo pyspark | $(UV) pip compile -q - --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements-spark.lock
 
 # --- for users ---------------------------------------------------------------------------------
 
@@ -73,6 +76,19 @@ test-crash: setup ## kill processes and let disks fail at a random sample of the
 	$(PYTEST) -m long --sample 12 tests/exports/test_kills.py tests/cache/test_store_kills.py \
 		tests/cache/test_store_faults.py::TestDisk tests/dataset/test_coverage.py \
 		tests/beacon_node/test_index_runs.py
+
+# Half a gigabyte that only these tests need, so it is not part of the environment.
+$(SPARK)/.stamp: requirements-spark.lock | $(UV) $(VENV)/.stamp
+	rm -rf $(SPARK)
+	$(UV) pip install -q --python $(VENV) --target $(SPARK) --no-deps --require-hashes -r requirements-spark.lock
+	@touch $@
+
+test-spark: setup $(if $(shell command -v java),$(SPARK)/.stamp) ## run the cases of PySpark (needs Java)
+	@if command -v java >/dev/null; then \
+		PYTHONPATH=$(abspath $(SPARK)) $(BIN)/pytest -n 0 -m long -k pyspark tests/analysis; \
+	else \
+		echo "skipped: PySpark needs Java 17 or newer, and there is no command java"; \
+	fi
 
 test-wheel: setup | $(UV) ## build the wheel and use it in empty environments, with every Python of this machine
 	tests/project/wheel.sh $(UV) $(BIN)/python

@@ -7,7 +7,7 @@ import polars as pl
 from beaconframes import analysis
 from beaconframes.frames import to_polars
 
-from ..support.engines import KINDS, assert_equal, each_engine
+from ..support.engines import assert_equal, each_engine, make
 from .test_income import history
 
 ETH = 10**9
@@ -33,8 +33,7 @@ BALANCES = pl.DataFrame(
 @each_engine
 def test_losses_by_hand(kind):
     """A loss is the reward of a full vote less the own rewards, plus the penalties."""
-    convert = KINDS[kind]
-    rows = analysis.attestation_losses(convert(INCOME), BALANCES)
+    rows = analysis.attestation_losses(make(kind, INCOME), BALANCES)
 
     full = 140 + 150 + 280
     expected = pl.DataFrame(
@@ -80,7 +79,7 @@ def test_losses_are_the_missed_rewards_of_v2(chain):
 @each_engine
 def test_rates_by_hand(kind):
     """Shares of rewarded votes; the effectiveness weights them by 14, 26 and 14 of 54."""
-    rows = analysis.attestation_rates(KINDS[kind](INCOME), every="all", by="validator_index")
+    rows = analysis.attestation_rates(make(kind, INCOME), every="all", by="validator_index")
 
     weighted = [(14 + 26 + 14 + 26 + 14) / 54 / 3, (14 + 26) / 54 / 2, 28 / 54]
     expected = pl.DataFrame(

@@ -12,7 +12,7 @@ from beaconframes import analysis
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
 
-from ..support.engines import KINDS, assert_equal, each_engine
+from ..support.engines import assert_equal, each_engine, make
 from .test_income import EPOCH, GENESIS, PENALTIES, REWARDS, history, varied
 
 ETH = 10**9
@@ -225,7 +225,7 @@ def test_values_in_each_engine(kind):
     """The same values to the last digit, in the kind of frame of the income."""
     expected = analysis.ledger(EARNED, PAID, PRICES, tz="Europe/Berlin", price="eur")
 
-    found = analysis.ledger(KINDS[kind](EARNED), PAID, PRICES, tz="Europe/Berlin", price="eur")
+    found = analysis.ledger(make(kind, EARNED), PAID, PRICES, tz="Europe/Berlin", price="eur")
 
     columns = ["date", "eur", "price_time", "income_value", "withdrawals_value"]
     assert expected.select(columns).rows() == to_polars(found).select(columns).rows()

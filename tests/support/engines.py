@@ -52,6 +52,10 @@ def session():
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "America/New_York",
         "spark.log.level": "OFF",
+        # Each case runs once: a fast compiler and a simple collector take less time than they save.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.showConsoleProgress": "false",
     }
     for name, value in quiet.items():
         builder = builder.config(name, value)
