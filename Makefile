@@ -114,6 +114,7 @@ docs: setup ## write the generated pages
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/recipes.py
 	$(BIN)/python docs/examples.py
+	$(BIN)/python docs/reports.py
 
 site: setup ## build the documentation site in out/site
 	$(BIN)/python docs/site/build.py

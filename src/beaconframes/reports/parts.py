@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -15,6 +16,7 @@ from beaconframes.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from beaconframes.client import Explorer
     from beaconframes.reports.inputs import Inputs
 
 Frames = dict[str, pl.DataFrame]
@@ -597,7 +599,7 @@ def _build_facts(inputs: Inputs, frames: Frames) -> Frames:
     head = explorer.chain_head
     simulated = explorer.about.get("simulated")
     facts = {
-        "source": explorer.read_quota().host,
+        "source": _name_source(explorer),
         "service": explorer.about.get("service"),
         "chain": chain.name,
         "simulated": None if simulated is None else ("yes" if simulated else "no"),
@@ -614,6 +616,12 @@ def _build_facts(inputs: Inputs, frames: Frames) -> Frames:
     }
     known = [(name, str(value)) for name, value in facts.items() if value is not None]
     return {"facts": pl.DataFrame(known, ["fact", "value"], orient="row")}
+
+
+def _name_source(explorer: Explorer) -> str:
+    """Return the address of a service, or the name of a dataset's folder, without its path."""
+    host = explorer.read_quota().host
+    return Path(host).name if Path(host).is_absolute() else host
 
 
 def _build_summary(inputs: Inputs, frames: Frames) -> Frames:
