@@ -1,4 +1,4 @@
-"""Write the example reports of the documentation: ``python docs/reports.py``, or ``make docs``.
+"""Write the example reports of the documentation: ``python docs/reports.py``, or ``make docs``."""
 
 from __future__ import annotations
 
