@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from beaconframes.beacon_node.indexing import index
-from beaconframes.errors import UsageError
+from beaconframes.errors import NotFound, ServerError, UsageError
+from beaconframes.http import retry
 
-from ..support.beacon_node_faults import PrunedStates
+from ..support.beacon_node_faults import Fault, PrunedStates
 from ..support.beacon_node_stub import BeaconNodeStub
 
 
@@ -27,3 +28,30 @@ def test_a_node_that_started_lately_has_no_final_epoch_yet(tmp_path):
         pytest.raises(UsageError, match="epochs from 46 on, and the last final one is 44"),
     ):
         index(stub.url, tmp_path / "index")
+
+
+class NoGenesisState(Fault):
+    """The node has the state of each slot, but not that of genesis by its name."""
+
+    def __init__(self, status):
+        self.status = status
+
+    def refuse(self, node, request):
+        if request.args.get("state_id") == "genesis":
+            return node.error(self.status, "missing state at slot 0")
+        return None
+
+
+def test_a_node_without_the_state_of_genesis(tmp_path, monkeypatch):
+    """Epoch 0 fails with the argument that leaves it out, and this argument works."""
+    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.0)
+    missing = NoGenesisState(404)
+    with BeaconNodeStub("capella", head=39, faults=[missing]) as stub:
+        for missing.status, kind in ((404, NotFound), (500, ServerError)):
+            with pytest.raises(kind, match="epoch 0") as refused:
+                index(stub.url, tmp_path / "whole", until=1)
+            assert refused.value.hint.startswith("Leave out epoch 0, which starts with the state")
+            assert "since=1" in refused.value.hint
+        found = index(stub.url, tmp_path / "index", since=1, until=1)
+
+    assert found["epoch"].to_list() == [1]

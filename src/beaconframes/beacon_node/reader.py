@@ -25,7 +25,14 @@ from beaconframes.beacon_node.slot_blocks import (
 )
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
 from beaconframes.consensus.state import SharedColumns, decode_state
-from beaconframes.errors import ConnectionFailed, NotFound, ResponseError, ServiceError
+from beaconframes.errors import (
+    BadRequest,
+    ConnectionFailed,
+    NotFound,
+    ResponseError,
+    ServerError,
+    ServiceError,
+)
 from beaconframes.http.session import STOP
 
 if TYPE_CHECKING:
@@ -391,8 +398,14 @@ class ChainReader:
             return request(slots[-1])
 
     def genesis_state(self) -> BeaconState:
-        """Return the state of genesis."""
-        return self.cached("genesis", 0, lambda: self._decode_state("genesis"))
+        """Return the state of genesis, with which epoch 0 starts."""
+        try:
+            return self.cached("genesis", 0, lambda: self._decode_state("genesis"))
+        except (BadRequest, NotFound, ServerError) as error:
+            # Some clients delete it although they have the state of the first slots.
+            hint = "Leave out epoch 0, which starts with the state of genesis: since=1"
+            error.hint = f"{hint}. {error.hint}" if error.hint else hint
+            raise
 
     def committees(self, epoch: int) -> Committees:
         """Return the attestation committees of an epoch."""
