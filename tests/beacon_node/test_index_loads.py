@@ -82,6 +82,7 @@ REFUSED = {
     "machine_metrics": (bf.v2.load_machine_metrics, None, "No node has it"),
     "pool_stats": (bf.load_pool_stats, None, "No node has it"),
     "token_balances": (bf.load_token_balances, ADDRESS, "No node has it"),
+    "yield_index": (bf.load_yield_index, None, "Index the chain with an execution node too"),
 }
 
 
@@ -98,6 +99,14 @@ def test_what_a_beacon_node_does_not_have_is_refused_by_name(electra, table):
     with pytest.raises(TableNotInDataset, match=f"this dataset has no {table}") as refused:
         load(*([] if subject is None else [subject]))
     assert hint in refused.value.hint
+
+
+@pytest.mark.parametrize("wanted", [{"since": 0}, {"since": 0, "until": 0}])
+def test_days_of_the_yield_index_need_an_execution_node(electra, wanted):
+    """However the days are selected, the error states why there is no row of any day."""
+    with pytest.raises(TableNotInDataset, match="this dataset has no yield_index") as refused:
+        bf.load_yield_index(**wanted)
+    assert "execution node" in refused.value.hint
 
 
 def test_rewards_of_proposers_are_unknown_and_all_others_exact(electra):
@@ -238,7 +247,7 @@ def test_votes_are_counted_until_two_epochs_later():
 @pytest.mark.parametrize(
     ("table", "load"),
     [
-        ("yield_index", bf.load_yield_index),
+        ("validator_stats", lambda: bf.load_validator_stats([1], since=0)),
         ("leaderboard", bf.load_leaderboard),
     ],
 )

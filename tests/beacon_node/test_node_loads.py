@@ -278,6 +278,16 @@ def test_old_attestations_do_not_show_who_attests_now(stub):
         assert [("active_online", last)] == bf.load_validators([1]).select(columns).rows()
 
 
+@pytest.mark.parametrize("wanted", [{}, {"since": 0}])
+def test_the_yield_index_needs_an_execution_node(stub, wanted):
+    """It is refused as other tables that follow from the execution layer."""
+    with (
+        bf.node(stub.url, store=False),
+        pytest.raises(NotServed, match="load_yield_index .* needs an execution node"),
+    ):
+        bf.load_yield_index(**wanted)
+
+
 def test_upcoming_duties_are_refused_by_name(stub):
     """No rows would mean that there are no duties."""
     refused = pytest.raises(NotServed, match=r"needs duties after the head.*epoch, 10")

@@ -31,6 +31,7 @@ from beaconframes.beacon_node.load_estimate import LoadEstimate
 from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.state_tables import read_validators
 from beaconframes.endpoint import Head
+from beaconframes.endpoint.absent_table import EXECUTION_TABLES
 from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded
 from beaconframes.fetch.source import RequestEstimate
 from beaconframes.progress import PROGRESS
@@ -246,7 +247,10 @@ class GrowingIndex:
                 hint="Request /eth/v1/validator/duties of the node, or use the explorer API",
                 endpoint=endpoint.route,
             )
-        for name in [*needs.others, *sorted(needs.tables & {*READINGS, *DEPOSITS})]:
+        of_execution = needs.tables & {*READINGS, *DEPOSITS}
+        if endpoint.table.table_name in EXECUTION_TABLES:
+            of_execution |= {endpoint.table.table_name}
+        for name in [*needs.others, *sorted(of_execution)]:
             ability = capabilities.find_table(name)
             if ability.oldest_epoch is not None:
                 continue

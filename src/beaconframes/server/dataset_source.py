@@ -164,7 +164,7 @@ class DatasetSource(ApiSource):
         self, endpoint: Endpoint, calls: list[Call], served: ServedRange, view: DatasetView
     ) -> bool:
         """Return whether the dataset stores the requested units, and its head is after them."""
-        if not calls or not view.table_cache.has(endpoint.table.table_name):
+        if not calls or view.table_cache.find_absence(endpoint.table.table_name) is not None:
             return False
         parameter = served.parameter
         if parameter is None:

@@ -11,7 +11,12 @@ import numpy as np
 
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Role
-from beaconframes.endpoint.absent_table import DAY_TABLES, AbsentTable, TableAbsent
+from beaconframes.endpoint.absent_table import (
+    DAY_TABLES,
+    EXECUTION_TABLES,
+    AbsentTable,
+    TableAbsent,
+)
 from beaconframes.server.row_index import NumberIndex, Window
 from beaconframes.v1.validator_stats import ValidatorStats
 
@@ -186,12 +191,23 @@ class TableCache:
 
     def require(self, name: str) -> None:
         """Raise TableAbsent if the dataset does not have the table *name*."""
+        if (absent := self.find_absence(name)) is not None:
+            raise TableAbsent(absent)
+
+    def find_absence(self, name: str) -> AbsentTable | None:
+        """Return the table *name* if the dataset does not have it: how to add it, otherwise None.
+
+        A table of days is absent as long as it has no rows.
+        """
         if not self.has(name):
-            raise TableAbsent(AbsentTable(name, self._kind))
-        if name in DAY_TABLES and self._kind == "dataset" and not self._table_sizes[name].rows:
-            days = self._table_sizes.get(ValidatorStats.table_name)
-            # Without priority fees there is no yield index, however long the chain is.
-            raise TableAbsent(AbsentTable(name, self._kind if days and days.rows else "short"))
+            return AbsentTable(name, self._kind)
+        if name not in DAY_TABLES or self._kind != "dataset" or self._table_sizes[name].rows:
+            return None
+        days = self._table_sizes.get(ValidatorStats.table_name)
+        # Without priority fees there is no yield index, however long the chain is.
+        has_fees = name not in EXECUTION_TABLES or self.dataset.meta.get("execution", True)
+        is_short = has_fees and not (days and days.rows)
+        return AbsentTable(name, "short" if is_short else self._kind)
 
     def _get_window(
         self, endpoint: Endpoint, subject: Parameter, fields: Fields, view: View
