@@ -283,7 +283,7 @@ def test_the_yield_index_needs_an_execution_node(stub, wanted):
     """It is refused as other tables that follow from the execution layer."""
     with (
         bf.node(stub.url, store=False),
-        pytest.raises(NotServed, match="load_yield_index .* needs an execution node"),
+        pytest.raises(NotServed, match=r"load_yield_index .* needs an execution node"),
     ):
         bf.load_yield_index(**wanted)
 
