@@ -254,15 +254,15 @@ def test_labels_of_static_charts_have_text_only(texts):
 
 @each_nine
 def test_interactive_walls_have_text_only(texts):
-    """Names of groups in the colour bar, in hover text and in the saved page."""
+    """Names of groups in the legend, in hover text and in the saved page."""
     frame, groups = wall_of(texts)
     plain_frame, words = wall_of(WORDS[: len(texts)])
 
     figure = interactive.wall(frame, show="territory", groups=groups, region=(0, 0, 9, 0))
 
     names = {f"{text.visible(name, text.LABEL)}: 1" for name in texts}
-    (drawn,) = figure.data
-    assert names == {drawn_by_plotly(label) for label in drawn.colorbar.ticktext}
+    drawn, *in_legend = figure.data
+    assert names == {drawn_by_plotly(trace.name) for trace in in_legend}
     assert names == {drawn_by_plotly(label) for label in drawn.text.ravel() if label}
     other = interactive.wall(plain_frame, show="territory", groups=words, region=(0, 0, 9, 0))
     pages = [

@@ -86,5 +86,5 @@ def test_charts_draw_the_consensus_layer_and_say_so():
     known = charts.income(INCOME.filter(validator_index=3), every="epoch")
 
     assert chart.y.label.startswith("Consensus income per epoch")
-    assert chart.y.note == "consensus layer only, because priority fees are missing"
+    assert chart.note == "consensus layer only, because priority fees are missing"
     assert known.y.label.startswith("Net income")

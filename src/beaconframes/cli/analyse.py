@@ -107,6 +107,7 @@ ANALYSES = {
     "attestation-losses": Analysis(INCOME | BALANCES, VALIDATORS),
     "attestation-rates": Analysis(INCOME, {}),
     "proposal-luck": Analysis(BALANCES | PROPOSALS | {"epochs": "epochs"}, VALIDATORS),
+    "sync-luck": Analysis(BALANCES | COMMITTEES | {"epochs": "epochs"}, VALIDATORS),
     "missed-proposals": Analysis(PROPOSALS | INCOME, PRODUCED),
     "sync-income": Analysis(INCOME, {}),
     "sync-participation": Analysis(SLOTS, COMMITTEES),
