@@ -22,7 +22,7 @@ def client(running):
 
 
 OPTIONAL = [
-    *("income", "balances", "withdrawals", "proposals", "attestations", "blocks", "deposits"),
+    *("income", "balances", "withdrawals", "proposals", "blocks", "deposits"),
     *("index", "network", "missed_rewards", "committees", "next_committees", "queue", "duties"),
 ]
 

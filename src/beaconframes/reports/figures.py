@@ -42,6 +42,8 @@ _PARTS = {
     "sync_committee_penalty_gwei": ("Sync committee penalties", colours.ORANGE),
     "slashing_penalty_gwei": ("Slashing penalties", colours.SLATE),
 }
+_GREY, _FAINT = "#7d8593", "rgba(128, 136, 150, 0.25)"
+"""Text and grid of interactive charts: readable on light and on dark pages."""
 _VARIABLES = {
     colours.INK: "ink",
     colours.RULE: "rule",
@@ -461,6 +463,10 @@ def render_plotly(picture: Picture) -> str:
     if picture.labels:
         return render_svg(picture)
     figure = build_figure(picture.charts[0], {"height": 380})
+    clear = "rgba(0, 0, 0, 0)"
+    figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, font_color=_GREY)
+    for update in (figure.update_xaxes, figure.update_yaxes):
+        update(gridcolor=_FAINT, linecolor=_GREY, tickcolor=_GREY, tickfont_color=_GREY)
     page: str = figure.to_html(
         full_html=False, include_plotlyjs=False, div_id=f"chart-{picture.name}"
     )

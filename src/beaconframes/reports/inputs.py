@@ -30,8 +30,6 @@ _MOST_ROWS = 2_000_000
 _MOST_VOTES = 5_000_000
 _EPOCHS_PER_LOAD = 1_500
 """A node answers 2,000 epochs per load; a multiple of the window of a request."""
-_ATTESTATION_EPOCHS = 100
-"""The service deletes older attestation duties."""
 _LARGEST_SET = 100
 """Validators in a set of V2."""
 _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
@@ -223,10 +221,6 @@ def _load_epochs(inputs: Inputs) -> None:
     inputs.load_epochs("balances", v1.load_balance_history, until=min(inputs.last + 1, head))
     inputs.load_epochs("withdrawals", v1.load_validator_withdrawals)
     inputs.load_epochs("proposals", v1.load_proposals)
-    since = max(inputs.first, inputs.last - _ATTESTATION_EPOCHS + 3)
-    inputs.load(
-        "attestations", v1.load_attestations, inputs.indices, since=since, until=inputs.last
-    )
     _load_blocks(inputs)
     inputs.load("deposits", v1.load_deposits, inputs.indices)
 
@@ -240,7 +234,6 @@ def _load_days(inputs: Inputs) -> None:
     inputs.skip("income", v1.load_income_history, reason)
     inputs.skip("balances", v1.load_balance_history, reason)
     inputs.skip("withdrawals", v1.load_validator_withdrawals, reason)
-    inputs.skip("attestations", v1.load_attestations, reason)
     inputs.load("stats", v1.load_validator_stats, inputs.indices, since=first, until=last)
     _load_blocks(inputs)
     stats = inputs.get("stats")

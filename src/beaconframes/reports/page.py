@@ -295,10 +295,11 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
         return {"problems": [], "usual": {"count": 0}, "problem_columns": _PROBLEMS}
     is_usual = pl.col("avoidable").eq_missing(other=False)
     shown, usual = problems.filter(~is_usual), problems.filter(is_usual)
+    rows = shown.head(_MOST_PROBLEMS).rows(named=True)
     return {
-        "problems": shown.head(_MOST_PROBLEMS).rows(named=True),
+        "problems": rows,
         "problem_count": shown.height,
-        "problem_columns": _PROBLEMS,
+        "problem_columns": [c for c in _PROBLEMS if any(c.show(row) for row in rows)],
         "usual": {"count": usual.height, "cost_gwei": usual["cost_gwei"].sum()},
     }
 
