@@ -517,7 +517,7 @@ class TestSpans:
     )
     def test_a_time_before_genesis_is_refused(self, since, until):
         """The message names the argument and the chain."""
-        with pytest.raises(UsageError, match=r"=.* is before the genesis of mainnet"):
+        with pytest.raises(UsageError, match=r"=.* is before the genesis of the chain 'mainnet'"):
             span(since, until)
 
     @pytest.mark.parametrize(

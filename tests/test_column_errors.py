@@ -168,3 +168,19 @@ def test_the_command_dictionary_lists_the_loaders_of_a_column():
         "load_validators",
         "v2.load_validators",
     ]
+
+
+def test_a_column_in_the_index_of_pandas_is_named():
+    """Step 12, 7: pandas users put times into the index, and the error says how to undo it."""
+    frame = bf.to_pandas(INCOME).set_index(["validator_index", "epoch"])
+
+    text = read_error(bf.analysis.income, frame)
+
+    assert "epoch is in the index of the frame, not a column. Pass frame.reset_index()" in text
+
+
+def test_a_frame_instead_of_a_loader_is_one_short_line():
+    """Step 12, 8: the message has the type of the frame instead of its table."""
+    text = read_error(bf.describe, INCOME)
+
+    assert text.startswith("an object of type DataFrame is not a loader. ")

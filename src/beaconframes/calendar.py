@@ -266,7 +266,8 @@ def _resolve_bound(
             number += latest() + 1
         if number < 0:
             raise UsageError(
-                f"{argument}={_format_value(value)} is before the genesis of {chain.name}",
+                f"{argument}={_format_value(value)} is before the genesis of the chain "
+                f"{chain.name!r}",
                 hint=f"The latest {unit} is {latest()}, so {-latest() - 1} is {unit} 0",
             )
         chain.time_of(unit, number)
@@ -342,8 +343,9 @@ def _invalid_time(argument: str, value: object, unit: Unit) -> UsageError:
 
 def _before_genesis(chain: Chain, argument: str, value: object) -> UsageError:
     return UsageError(
-        f"{argument}={_format_value(value)} is before the genesis of {chain.name}",
-        hint=f"Genesis was at {chain.genesis:%Y-%m-%dT%H:%M:%SZ}",
+        f"{argument}={_format_value(value)} is before the genesis of the chain {chain.name!r}, "
+        f"{chain.genesis:%Y-%m-%dT%H:%M:%SZ}",
+        hint="Use a later time",
     )
 
 

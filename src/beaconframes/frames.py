@@ -40,6 +40,12 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
         ) from None
     names = wrapped_frame.collect_schema().names()
     if missing := [column for column in columns if column not in names]:
+        index = frame.index.names if wrapped_frame.implementation.is_pandas() else ()
+        if in_index := [column for column in missing if column in index]:
+            raise UsageError(
+                f"{' and '.join(in_index)} is in the index of the frame, not a column",
+                hint="Pass frame.reset_index().",
+            )
         raise build_column_error(missing, names, loader=loader)
     lazy = _make_lazy(wrapped_frame.select(*columns))
     if "time" not in columns:

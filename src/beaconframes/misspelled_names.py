@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 SYNONYMS = {
     "Client": ("Explorer", "connect"),
+    "analysis.net_income": ("analysis.income",),
     "chart": ("plot", "interactive"),
     "load_apr": ("load_yield_index",),
     "load_attestation_duties": ("load_attestations", "v2.load_slot_attestation_duties"),
@@ -31,7 +32,10 @@ SYNONYMS = {
     "load_wall": ("load_graffiti_wall",),
     "load_withdrawals": ("load_validator_withdrawals", "load_slot_withdrawals"),
     "load_yield": ("load_yield_index",),
+    "plots": ("plot", "interactive"),
     "simulate": ("local",),
+    "v2.load_balance_history": ("v2.load_balances",),
+    "v2.load_income_history": ("v2.load_rewards",),
 }
 """Names of `beaconframes` that a user may expect, and those of the same meaning."""
 
@@ -40,11 +44,12 @@ def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError
     """Return the error for *name*, which is none of the public *names* of *module*."""
     prefix = "bf" + module.removeprefix("beaconframes")
     text = f"module {module!r} has no attribute {name!r}"
-    meant = list(SYNONYMS.get(name, ())) if prefix == "bf" else []
+    full_name = f"{prefix}.{name}"
+    meant = [f"bf.{each}" for each in SYNONYMS.get(full_name.removeprefix("bf."), ())]
     # Tools look for names such as `_repr_html_`.
     if not meant and not name.startswith("_"):
-        meant = get_close_matches(name, names, n=1, cutoff=0.7)
+        meant = [f"{prefix}.{each}" for each in get_close_matches(name, names, n=1, cutoff=0.7)]
     if meant:
-        text += f". Did you mean {' or '.join(f'{prefix}.{each}' for each in meant)}?"
+        text += f". Did you mean {' or '.join(meant)}?"
     # With an object, Python would add a second suggestion.
     return AttributeError(text, name=name)

@@ -48,8 +48,13 @@ def visible(text: object, most: int | None = None) -> str:
 
 
 def shorten(value: object) -> str:
-    """Return the ``repr`` of *value* for a message, cut after 80 characters."""
+    """Return the ``repr`` of *value* for a message, cut after 80 characters.
+
+    An object whose ``repr`` has several lines, such as a frame, has its type instead.
+    """
     text = repr(value)
+    if "\n" in text:
+        return f"an object of type {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 

@@ -78,6 +78,16 @@ def test_a_file_is_analysed_like_its_frame(run, files, tmp_path, suffix):
     assert_frame_equal(bf.to_eth(expected, exact=True), pl.read_parquet(out))
 
 
+def test_a_file_without_option_is_the_first_frame(run, files):
+    """Step 12, 8: as with `plot`, the file follows the name."""
+    (file,) = files(income=(INCOME, "parquet"))
+
+    plain = run("income", file, "--every", "all", "--json")
+
+    assert plain.exit_code == 0, plain.stderr
+    assert plain.stdout == run("income", "--input", file, "--every", "all", "--json").stdout
+
+
 def test_a_ledger_of_three_files(run, files):
     """Prices are any table with a time: a day is its first instant in UTC."""
     prices = ledger.PRICES.select(pl.col("time").dt.date(), "eur").unique("time").sort("time")
@@ -170,6 +180,7 @@ def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
         ("income --input FILE --since 5", 2, "--since and --input exclude each other"),
         ("income --input FILE --url http://127.0.0.1:9", 2, "--url and --input exclude"),
         ("income --input FILE --input FILE", 2, "two files for frame"),
+        ("income FILE --input FILE", 2, "two files for frame"),
         ("income --input FILE --by operater", 2, "no column operater"),
         ("income --input FILE --every hour", 2, "'hour' is not one of 'epoch', 'day', 'week'"),
         ("income --input absent.parquet", 9, "does not exist"),

@@ -18,6 +18,9 @@ from beaconframes.cli import commands
         ("plan reward --v2", "'rewards'"),
         ("plot incom", "'income'"),
         ("wall safe", "'save'"),
+        ("ledger", "'analyse ledger'"),
+        ("income", "'analyse income' or 'plot income'"),
+        ("income-history", "'load income-history'"),
     ],
 )
 def test_an_unknown_command_gets_a_suggestion(line, meant):

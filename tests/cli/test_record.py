@@ -119,7 +119,10 @@ def test_an_end_before_genesis(connection):
     result = CliRunner().invoke(commands, words)
 
     assert (2, "") == (result.exit_code, result.stdout)
-    assert "--until 2020-01-01 is before the genesis of simulated" in result.stderr.replace("'", "")
+    assert (
+        "--until 2020-01-01 is before the genesis of the chain simulated"
+        in result.stderr.replace("'", "")
+    )
 
 
 @pytest.mark.long

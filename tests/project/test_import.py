@@ -163,6 +163,8 @@ def test_the_command_line_of_httpx_is_not_imported():
         ("interactive.balance", ["bf.interactive.balances"]),
         ("analysis.reconcil", ["bf.analysis.reconcile"]),
         ("wall.territories", ["bf.wall.territory"]),
+        ("analysis.net_income", ["bf.analysis.income"]),
+        ("v2.load_income_history", ["bf.v2.load_rewards"]),
     ],
 )
 def test_an_unknown_name_is_an_error_that_suggests_the_public_name(wrong, right):

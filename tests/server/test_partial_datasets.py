@@ -296,3 +296,16 @@ def test_a_validator_that_exited_before_a_simulation_is_not_in_the_dataset(hoodi
 
     assert "1 unknown to the service (59000)" in str(caught[0].message)
     assert f"epoch {first - 5} to {first - 1} (not in the dataset)" in str(caught[0].message)
+
+
+def test_missing_rows_are_a_pandas_frame_if_the_setting_says_so(explorer):
+    """Step 12, 7; a strict load raises the error, so its hint does not suggest to be strict."""
+    with bf.settings(frame="pandas"), pytest.raises(bf.MissingRows) as raised:
+        bf.load_balance_history([1, 7], since=40, until=60, explorer=explorer, strict=True)
+
+    with bf.settings(frame="pandas"):
+        listed = bf.missing()
+
+    assert [1, 7] == listed["validator_index"].to_list()
+    assert type(listed).__module__.startswith("pandas")
+    assert str(raised.value).endswith("bf.missing() lists them")

@@ -36,8 +36,10 @@ COMMANDS = (
     "completion",
 )
 """All commands; each is an object of the module with its name."""
-SPELLINGS = {"analyze": "analyse"}
-"""Other spellings of commands."""
+SPELLINGS = {"analyze": "analyse", "describe": "dictionary", "loaders": "dictionary"}
+"""Other spellings of commands, and names of the same functions in Python."""
+GROUPS = ("load", "analyse", "plot")
+"""Groups whose name users may omit: ``income`` is ``analyse income`` or ``plot income``."""
 
 
 class CommandGroup(SuggestingGroup):
@@ -68,6 +70,16 @@ class CommandGroup(SuggestingGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, the most important first."""
         return list(COMMANDS)
+
+    def find_similar(self, ctx: click.Context, name: str) -> list[str]:
+        """Return the commands of this name in groups; else the one with the most similar name."""
+        groups = ((group, self.get_command(ctx, group)) for group in GROUPS)
+        found = [
+            f"{group} {name}"
+            for group, command in groups
+            if isinstance(command, click.Group) and name in command.list_commands(ctx)
+        ]
+        return found or super().find_similar(ctx, name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""

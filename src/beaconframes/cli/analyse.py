@@ -188,12 +188,14 @@ def build_command(name: str) -> click.Command:
     return click.Command(
         name,
         params=[
+            click.Argument(["file"], required=False, type=str),
             click.Option(
                 ["--input", "inputs"],
                 multiple=True,
                 metavar="[NAME=]FILE",
                 help="Read a frame from a file instead of loading it. "
-                f"Without NAME: {analysis.first}. Other names: {', '.join(others) or 'none'}.",
+                f"FILE, or --input without NAME: {analysis.first}. "
+                f"Other names: {', '.join(others) or 'none'}.",
             ),
             *build_with_option(analysis),
             *build_loading_options(name),
@@ -253,7 +255,8 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
     analysis, function = ANALYSES[name], get_function(name)
     chosen = output.pop_output_options(values)
     strict = {"strict": True} if values.pop("strict") else {}
-    files = parse_inputs(analysis, values.pop("inputs"))
+    file, inputs = values.pop("file"), values.pop("inputs")
+    files = parse_inputs(analysis, [file, *inputs] if file else inputs)
     wanted = [*analysis.loaded, *values.pop("wanted", ())]
     values.setdefault("validators", ())
     given = pop_arguments(chart_input.require_loader(SUBJECT_LOADER), values)

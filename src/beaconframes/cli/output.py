@@ -55,7 +55,7 @@ def output_options() -> list[click.Parameter]:
         json_option(),
         click.Option(
             ["--unit"],
-            type=click.Choice(["eth"]),
+            type=click.Choice(["eth"], case_sensitive=False),
             help="Convert all amounts from gwei and wei to this unit, exactly.",
         ),
         click.Option(["--columns"], help="Columns, separated by commas; the default is all."),

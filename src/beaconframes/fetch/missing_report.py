@@ -18,8 +18,10 @@ from beaconframes.active_periods import (
     REASON,
     UNKNOWN,
 )
+from beaconframes.config import current
 from beaconframes.errors import IntegrityError, MissingRows
 from beaconframes.fetch.completeness import IMPOSSIBLE
+from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,10 +59,13 @@ def missing() -> pl.DataFrame:
     days, or slots) if a range was requested, and ``reason``. Validators that were not active in
     any part of the range are listed as well, with the reason "exited" or "not active yet": such
     rows cannot exist, so they alone cause no warning. Otherwise it is the frame ``missing`` of
-    the warning `MissingRows` and of the errors.
+    the warning `MissingRows` and of the errors. A pandas frame with
+    ``bf.settings(frame="pandas")``.
     """
     frame: pl.DataFrame | None = getattr(LAST_LOAD, "missing", None)
-    return pl.DataFrame(schema={REASON: pl.String}) if frame is None else frame
+    if frame is None:
+        frame = pl.DataFrame(schema={REASON: pl.String})
+    return to_pandas(frame) if current().frame == "pandas" else frame
 
 
 def report_missing(
@@ -94,7 +99,7 @@ def report_missing(
     warning = MissingRows(
         "; ".join(parts),
         endpoint=endpoint.route,
-        hint="bf.missing() lists them. strict=True makes this an error",
+        hint="bf.missing() lists them" + ("" if strict else ". strict=True makes this an error"),
     )
     warning.missing = listed
     if strict:
