@@ -40,7 +40,8 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
         ) from None
     names = wrapped_frame.collect_schema().names()
     if missing := [column for column in columns if column not in names]:
-        index = frame.index.names if wrapped_frame.implementation.is_pandas() else ()
+        native: Any = frame
+        index = native.index.names if wrapped_frame.implementation.is_pandas() else ()
         if in_index := [column for column in missing if column in index]:
             raise UsageError(
                 f"{' and '.join(in_index)} is in the index of the frame, not a column",

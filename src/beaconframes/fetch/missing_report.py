@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -65,7 +65,8 @@ def missing() -> pl.DataFrame:
     frame: pl.DataFrame | None = getattr(LAST_LOAD, "missing", None)
     if frame is None:
         frame = pl.DataFrame(schema={REASON: pl.String})
-    return to_pandas(frame) if current().frame == "pandas" else frame
+    converted: Any = to_pandas(frame) if current().frame == "pandas" else frame
+    return cast("pl.DataFrame", converted)
 
 
 def report_missing(
