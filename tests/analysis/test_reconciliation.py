@@ -237,6 +237,22 @@ def test_attestations_may_be_paid_later():
     ).rows()
 
 
+@pytest.mark.parametrize(("last_slot", "last"), [(6 * 32 + 31, 5), (7 * 32 + 1, 6)])
+def test_slot_income_of_an_index_ends_the_range(last_slot, last):
+    """Epoch 6 is explained only if the table of an index has blocks of epoch 7."""
+    held = balances((1, 4, 0), (1, 5, 3), (1, 6, 5), (1, 7, 9))
+    earned = history(*((1, epoch, {}) for epoch in range(3, 7)))
+    slots = [160, 192, 224, last_slot]
+    paid = [(1, slot, "sync_committee", slot // 32 - 2) for slot in slots if slot <= last_slot]
+    by_slot = pl.DataFrame(paid, ["validator_index", "slot", "kind", "amount_gwei"], orient="row")
+
+    rows = analysis.reconcile(held, earned, attestations_settle=1, slot_income=by_slot)
+    given = analysis.reconcile(held, earned, attestations_settle=1, slot_income=by_slot, until=6)
+
+    assert list(range(4, last + 1)) == rows["epoch"].to_list()
+    assert [4, 5, 6] == given["epoch"].to_list()
+
+
 def test_a_range_may_be_given():
     """Epochs outside are left out."""
     rows = analysis.reconcile(HELD.lazy(), EARNED.lazy(), since=11, until=11).collect()

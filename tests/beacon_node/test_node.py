@@ -155,14 +155,12 @@ def test_tables_of_an_index_explain_its_balances(chain):
     moves = [table.select("validator_index", "slot", "amount_gwei") for table in events]
     paid_out = ["withdrawal", "deposit", "switch_to_compounding"]
     with bf.local(folder):
-        income = bf.load_income_history(range(16), since=0)
         changes = bf.analysis.reconcile(
             bf.load_balance_history(range(16), since=0),
-            income,
+            bf.load_income_history(range(16), since=0),
             slot_income=index_of.scan("slot_income").filter(~pl.col("kind").is_in(paid_out)),
             withdrawals=bf.load_validator_withdrawals(range(16), since=0),
             deposits=pl.concat(moves),
-            until=UNTIL - 1,
             chain=clock,
         )
     assert changes.height == 16 * (UNTIL - 1)

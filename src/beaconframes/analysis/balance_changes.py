@@ -27,11 +27,13 @@ class Period:
     since: int | None
     until: int | None
     has_slot_income: bool
+    has_next_slot_income: bool = True
+    """Whether the slot income, if there is one, has the first block after the last epoch."""
 
     def find_bounds(self, offset: int) -> tuple[int, int]:
         """Return the first and the last epoch to explain if attestations settle *offset* later."""
         since, until = self.first + max(offset, 0), self.last + min(offset, 0)
-        if not self.has_slot_income:
+        if not (self.has_slot_income and self.has_next_slot_income):
             until = min(until, self.last - 1)  # the first block of the next epoch is part of it
         return since if self.since is None else self.since, (
             until if self.until is None else self.until

@@ -8,7 +8,7 @@ Otherwise only its limits are known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -29,21 +29,35 @@ _KEYS = ["validator_index", "epoch"]
 _PROPOSED = ("proposed", "success")
 
 
-def read_first_slot_income(slot_income: IntoFrame, chain: Chain) -> pl.DataFrame:
-    """Return the income in first blocks, one row per validator and epoch with such income.
+class FirstSlotIncome(NamedTuple):
+    """What the first blocks of epochs paid."""
+
+    rows: pl.DataFrame
+    """One row per validator and epoch with such income."""
+    last_epoch: int | None
+    """The last epoch of a table of an index; None for other frames, which may leave out zeros."""
+
+
+def read_first_slot_income(slot_income: IntoFrame, chain: Chain) -> FirstSlotIncome:
+    """Return the income in first blocks.
 
     A frame with a column ``kind`` is the table of an index, which also has deposits, withdrawals
     and switches to compounding credentials. These are not income.
     """
-    if "kind" in get_names(slot_income):
+    is_index = "kind" in get_names(slot_income)
+    if is_index:
         is_income = ~nw.col("kind").is_in(TRANSFERS)
         slot_income = nw.from_native(slot_income).filter(is_income).to_native()
     rows = read_amounts(slot_income, ["slot"], loader="v2.load_slot_sync_committee_duties")
-    return (
+    last_epoch = None
+    if is_index:
+        last_epoch = int(rows["slot"].max() or 0) // chain.slots_per_epoch  # type: ignore[arg-type]
+    sums = (
         rows.filter(pl.col("slot") % chain.slots_per_epoch == 0)
         .group_by("validator_index", (pl.col("slot") // chain.slots_per_epoch).alias("epoch"))
         .agg(pl.col("amount_gwei").sum().alias("slot_income_gwei"))
     )
+    return FirstSlotIncome(sums, last_epoch)
 
 
 def count_own_blocks(blocks: IntoFrame, chain: Chain) -> pl.DataFrame:

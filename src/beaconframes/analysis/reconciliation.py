@@ -123,10 +123,10 @@ def reconcile(
     validators
         Frame of `load_validators`; required where deposits have public keys but no indices.
     since, until
-        First and last epoch to explain. Default: those of which *income* has all parts. Without
-        *slot_income*, the last one is the epoch before the last of *income*. So give this *until*
-        if *slot_income* ends with the last epoch of *income*, as in a dataset of `index`: the last
-        change contains the first block of the next epoch.
+        First and last epoch to explain. Default: those of which *income* has all parts. The last
+        change contains the first block of the next epoch. So the last one is the epoch before the
+        last of *income*, unless *slot_income* has what that block paid: a table ``slot_income`` of
+        an index with later epochs, or any frame without a column ``kind``.
     attestations_settle
         Number of epochs from the epoch of an income row to the epoch whose change includes its
         attestation rewards. Default: the one of 1, 0, -1 and 2 that explains most rows. With rows
@@ -160,10 +160,13 @@ def reconcile(
     income_rows = open_frame_like(income, amounts, loader="load_income_history", like=balance_rows)
     income_rows = check_row_sums(drop_missing(income_rows, amounts), AMOUNTS[:-1])
     offsets = _OFFSETS if attestations_settle is None else (attestations_settle,)
-    period = Period(*find_range(income_rows, "epoch"), since, until, slot_income is not None)
+    first, last = find_range(income_rows, "epoch")
+    paid = None if slot_income is None else read_first_slot_income(slot_income, clock)
+    has_next = paid is None or paid.last_epoch is None or paid.last_epoch > last
+    period = Period(first, last, since, until, paid is not None, has_next)
     sums = add_first_block_limits(
         _sum_by_epoch(balance_rows, income_rows, period, offsets),
-        None if slot_income is None else read_first_slot_income(slot_income, clock),
+        None if paid is None else paid.rows,
         None if blocks is None else count_own_blocks(blocks, clock),
     )
     has_time = deposits is not None and has_processing_time(deposits)
