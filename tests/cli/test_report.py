@@ -45,7 +45,7 @@ def test_a_page_is_written(run, tmp_path):
 
     assert (0, "") == (result.exit_code, result.stderr)
     assert {"file": str(out), "validators": 2}.items() <= json.loads(result.output).items()
-    assert "Report of 2 validators" in out.read_text(encoding="utf-8")
+    assert "Report on 2 validators" in out.read_text(encoding="utf-8")
     again = run("3,5", *RANGE, "--out", str(out))
     assert 9 == again.exit_code
     assert "--overwrite" in again.stderr

@@ -88,6 +88,47 @@ def test_amounts_are_rounded_exactly():
     assert "90,071,992,547.40993" == show_eth_wei(Decimal(90_071_992_547_409_930_000_000_000_001))
 
 
+def test_groups_have_names_and_units(page):
+    """Measures are named in words, and their values have units and no exponent."""
+    section = page[page.index('<section id="groups">') : page.index('<section id="upcoming">')]
+    text = Elements(section).text
+    assert "yearly rate" in text
+    assert "lost, ETH per validator" in text
+    assert "points" in text
+    assert "_gwei" not in text
+    assert "e+0" not in text
+
+
+def test_a_range_with_missing_epochs_says_so(made, no_charts):
+    """A week of income in a range of a month is not the income of a month."""
+    assert "Income covers" not in made.report.to_html()
+    frames = dict(made.report.frames)
+    frames["summary"] = frames["summary"].with_columns(
+        first_epoch=pl.col("last_epoch") - 6749, days_without_price=2
+    )
+    report = Report(frames, {})
+
+    assert "Income covers 211 of these 6,750 epochs" in Elements(report.to_html()).text
+    lines = "\n".join(report.summarize())
+    assert "income covers 211 of 6,750 epochs" in lines
+    assert " EUR, 2 days without a price" in lines
+
+
+def test_many_problems_are_summed_by_kind(made, no_charts):
+    """A slashing of unknown cost is below the listed rows; the sums by kind begin with it."""
+    problems = made.report.frames["problems"]
+    votes = problems.filter(pl.col("kind") == "missed votes").head(1)
+    assert votes.height == 1
+    slashed = votes.with_columns(kind=pl.lit("slashed"), cost_gwei=pl.lit(None, pl.Int64))
+    frames = made.report.frames | {"problems": pl.concat([*[votes] * 30, slashed])}
+
+    page = Report(frames, {}).to_html()
+
+    section = page[page.index("By kind") : page.index("Most costly")]
+    cells = re.findall("<td[^>]*>([^<]*)</td>", section)
+    assert ["slashed", "1", "1", "unknown", "1", "missed votes", "30", "1"] == cells[:8]
+
+
 def hostile(frame, column, texts):
     """Repeat the rows of a frame until each text is in one of them."""
     rows = pl.concat([frame] * (len(texts) // frame.height + 1)).head(len(texts))

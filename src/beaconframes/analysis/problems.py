@@ -288,7 +288,11 @@ def _find_daily_losses(stats: IntoFrame, clock: Chain) -> list[pl.DataFrame]:
                 rows=pl.format(
                     f"validator_index == {{}}, {count} > 0", pl.col("validator_index").first()
                 ),
-                detail=pl.format("on {} days", pl.len()),
+                detail=pl.format(
+                    "on {} day{}",
+                    pl.len(),
+                    pl.when(pl.len() > 1).then(pl.lit("s")).otherwise(pl.lit("")),
+                ),
             )
         )
     return found

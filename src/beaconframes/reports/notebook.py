@@ -45,7 +45,7 @@ def _describe(inputs: Inputs) -> str:
     first = chain.time_of("epoch", inputs.first)
     last = chain.time_of("epoch", inputs.last + 1)
     return (
-        f"# Report of {len(inputs.indices):,} validators\n\n"
+        f"# Report on {len(inputs.indices):,} validators\n\n"
         f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, epochs {inputs.first} to "
         f"{inputs.last}. Connect to the source of the report first: `bf.connect()` for an "
         "explorer, `bf.node(url)` for your own node, `bf.open(folder)` for a dataset."

@@ -107,9 +107,9 @@ def show_value(amount: Any) -> str:
     return f"{rounded:,.2f}".replace("-", "\u2212")
 
 
-def show_figure(value: Any) -> str:
-    """Return a number of any size, with four significant digits."""
-    return "" if value is None else f"{value:,.4g}".replace("-", "\u2212")
+def show_points(share: Any) -> str:
+    """Return a difference of shares in percentage points, with its sign."""
+    return f"{100 * share:+,.2f} points".replace("-", "\u2212")
 
 
 def show_moment(value: Any) -> str:
@@ -167,14 +167,30 @@ _GROUPS = (
     Column("measure", "Measure", show_text, is_number=False),
     Column("group", "Group", show_text, is_number=False),
     Column("validators", "Validators", show_count),
-    Column("value", "Value", show_figure),
-    Column("low", "from", show_figure),
-    Column("high", "to", show_figure),
-    Column("others", "Others", show_figure),
-    Column("difference", "Difference", show_figure),
-    Column("difference_low", "from", show_figure),
-    Column("difference_high", "to", show_figure),
+    Column("value", "Value", show_text),
+    Column("low", "from", show_text),
+    Column("high", "to", show_text),
+    Column("others", "Others", show_text),
+    Column("difference", "Difference", show_text),
+    Column("difference_low", "from", show_text),
+    Column("difference_high", "to", show_text),
     Column("differs", "More than chance", show_yes, is_number=False),
+)
+_MEASURES: dict[str, tuple[str, Callable[[Any], str], Callable[[Any], str]]] = {
+    "apr_on_effective": ("yearly rate", show_percent, show_points),
+    "effectiveness": ("effectiveness", show_percent, show_points),
+    "sync_rate": ("sync duties signed", show_percent, show_points),
+    "proposed": ("blocks proposed", show_percent, show_points),
+    "votes_missed": ("votes missed, per validator", show_decimal, show_signed),
+    "lost_gwei": ("lost, ETH per validator", show_eth, show_eth),
+}
+"""Measures of groups: their names on the page, and how values and differences are shown."""
+_KINDS = (
+    Column("kind", "Problem", show_text, is_number=False),
+    Column("problems", "Rows", show_count),
+    Column("validators", "Validators", show_count),
+    Column("cost_gwei", "Cost (ETH)", show_eth),
+    Column("cost_unknown", "Rows of unknown cost", show_count),
 )
 _YEARS = (
     Column("year", "Year", show_index),
@@ -202,6 +218,7 @@ _FILTERS = {
     "percent": show_percent,
     "decimal": show_decimal,
     "signed": show_signed,
+    "points": show_points,
     "moment": show_moment,
     "value": show_value,
     "text": show_text,
@@ -218,7 +235,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
     problems = frames.get("problems", pl.DataFrame())
     facts = dict(frames["facts"].iter_rows())
     context: dict[str, Any] = {
-        "title": f"Report of {show_count(answer['validators'])} validator"
+        "title": f"Report on {show_count(answer['validators'])} validator"
         + ("s" if answer["validators"] != 1 else ""),
         "answer": answer,
         "facts": facts,
@@ -240,7 +257,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "gap_count": frames["missing"].height,
         **_list_problems(problems),
         **_list_rows(frames, "upcoming", _UPCOMING, "upcoming", _MOST_UPCOMING),
-        **_list_rows(frames, "groups", _GROUPS, "group"),
+        **_list_groups(frames),
         **_list_rows(frames, "inputs", _INPUTS, "input"),
         **_list_validators(frames),
         **_list_rows(frames, "years", _YEARS, "year"),
@@ -254,6 +271,10 @@ def list_answer(frames: Frames) -> list[str]:
     since, until = (show_moment(answer[name]) for name in ("since", "until"))
     active, count = (show_count(answer[name]) for name in ("active", "validators"))
     lines = [f"{active} of {count} validators active, {since} to {until} UTC"]
+    epochs = answer["last_epoch"] - answer["first_epoch"] + 1
+    if answer.get("income_epochs", epochs) < epochs:
+        known = show_count(answer["income_epochs"])
+        lines.append(f"  income covers {known} of {show_count(epochs)} epochs")
     for name, title, form, unit in (
         ("net_income_wei", "net income", show_eth_wei, " ETH"),
         ("consensus_income_gwei", "consensus layer", show_eth, " ETH"),
@@ -268,7 +289,10 @@ def list_answer(frames: Frames) -> list[str]:
     ):
         if name in answer:
             text = form(answer[name])
-            lines.append(f"  {title:17} {text}{'' if text == 'unknown' else unit}")
+            note = ""
+            if name == "income_value" and answer["days_without_price"]:
+                note = f", {answer['days_without_price']} days without a price"
+            lines.append(f"  {title:17} {text}{'' if text == 'unknown' else unit}{note}")
     return lines
 
 
@@ -289,10 +313,24 @@ def _list_rows(
     }
 
 
+def _list_groups(frames: Frames) -> dict[str, Any]:
+    """Return the rows of groups, each with the unit of its measure."""
+    rows = []
+    for row in frames.get("groups", pl.DataFrame()).iter_rows(named=True):
+        title, form, form_difference = _MEASURES[row["measure"]]
+        shown = {
+            name: (form_difference if name.startswith("difference") else form)(value)
+            for name, value in row.items()
+            if isinstance(value, float)
+        }
+        rows.append(row | {"measure": title} | shown)
+    return {"groups": rows, "group_columns": _GROUPS}
+
+
 def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
     """Return the problems to look at; late votes that are usual are only counted."""
     if problems.is_empty():
-        return {"problems": [], "usual": {"count": 0}, "problem_columns": _PROBLEMS}
+        return {"problems": [], "kinds": [], "usual": {"count": 0}}
     is_usual = pl.col("avoidable").eq_missing(other=False)
     shown, usual = problems.filter(~is_usual), problems.filter(is_usual)
     rows = shown.head(_MOST_PROBLEMS).rows(named=True)
@@ -300,8 +338,30 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
         "problems": rows,
         "problem_count": shown.height,
         "problem_columns": [c for c in _PROBLEMS if any(c.show(row) for row in rows)],
+        "kinds": _sum_kinds(shown) if shown.height > _MOST_PROBLEMS else [],
+        "kind_columns": _KINDS,
         "usual": {"count": usual.height, "cost_gwei": usual["cost_gwei"].sum()},
     }
+
+
+def _sum_kinds(problems: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return the problems by kind: of many, the list shows those of the highest known cost."""
+    cost = pl.col("cost_gwei")
+    sums = problems.group_by("kind").agg(
+        problems=pl.len(),
+        validators=pl.col("validator_index").n_unique(),
+        cost_gwei=pl.when(cost.is_not_null().any()).then(cost.sum()),
+        cost_unknown=cost.is_null().sum(),
+        counted=pl.max("validators"),
+    )
+    # A row about many validators names none.
+    count = pl.max_horizontal("validators", "counted")
+    order = pl.col("kind") != "slashed"
+    return (
+        sums.with_columns(validators=count)
+        .sort(order, "cost_gwei", "kind", descending=[False, True, False], nulls_last=True)
+        .rows(named=True)
+    )
 
 
 def _list_validators(frames: Frames) -> dict[str, Any]:

@@ -643,6 +643,7 @@ def _build_summary(inputs: Inputs, frames: Frames) -> Frames:
         }
     )
     parts = [summary]
+    parts += _count_income_epochs(inputs)
     if "income" in frames:
         names = ["consensus_income_gwei", "execution_income_wei", "net_income_wei"]
         names += ["withdrawals_gwei"]
@@ -686,6 +687,18 @@ def _build_summary(inputs: Inputs, frames: Frames) -> Frames:
             )
         )
     return {"summary": pl.concat([part.head(1) for part in parts], how="horizontal")}
+
+
+def _count_income_epochs(inputs: Inputs) -> list[pl.DataFrame]:
+    """Return how many epochs the income covers: the source can miss others."""
+    income, stats = inputs.get("income"), inputs.get("stats")
+    if income is not None:
+        return [income.select(income_epochs=pl.col("epoch").n_unique().cast(pl.Int64))]
+    if stats is None:
+        return []
+    length = inputs.chain.epochs_per_day
+    days = stats.filter(pl.col("day").is_between(inputs.first // length, inputs.last // length))
+    return [days.select(income_epochs=pl.col("day").n_unique().cast(pl.Int64) * length)]
 
 
 def _sum_costs(problems: pl.DataFrame) -> pl.DataFrame:
