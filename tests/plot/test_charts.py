@@ -425,6 +425,9 @@ def test_many_validators_share_rows_of_attestations():
     ax = plot.attestations(frame)
     assert ["Pending"] == labels(ax)
     assert "Validator, 3 per row" == ax.get_ylabel()
+    # At 360 pixels, a bar beside the chart takes a third of it, and its label is cut.
+    narrow = plot.attestations(frame, figsize=(3.6, 3))
+    assert "horizontal" == narrow.images[0].colorbar.orientation
     figure = interactive.attestations(frame)
     assert "3 validators from %{y}" in figure.data[0].hovertemplate
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
 from PIL import Image
 from plotly import io as plotly_io
 
@@ -374,6 +375,18 @@ def test_an_interactive_wall_fits_any_page(show):
         assert "h" == figure.data[0].colorbar.orientation
     sized = interactive.wall(WALL, show=show, figsize=(9, 5)).layout
     assert (900, 500) == (sized.width, sized.height)
+
+
+def test_the_caption_of_a_wall_is_readable_on_a_dark_figure():
+    """Step 12, 9: the wall has the colour of paper also there, but its caption is beside it."""
+    figures = []
+    for style in ("default", "dark_background"):
+        with plt.style.context(style):
+            axes = plot.wall(WALL, region=REGION)
+        (caption,) = (text for text in axes.texts if text.get_gid() == "caption")
+        figures.append(colours.Theme(to_hex(axes.figure.get_facecolor())).adapt(colours.RULE))
+        assert figures[-1] == caption.get_color()
+    assert figures[0] != figures[1]
 
 
 @pytest.mark.more

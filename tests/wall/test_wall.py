@@ -9,6 +9,7 @@ from PIL import Image
 
 from beaconframes import wall
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.frames import is_simulated
 from beaconframes.units import to_pandas
 
 SCHEMA = {"slot": pl.Int64, "x": pl.Int64, "y": pl.Int64, "color": pl.String}
@@ -368,6 +369,16 @@ def test_the_long_form_has_priority():
     frame = blocks((5, "proposed", 77, b"")).with_columns(graffiti=pl.lit(text))
 
     assert [(3, 4, "bbbbbb")] == wall.from_blocks(frame).select("x", "y", "color").rows()
+
+
+@pytest.mark.parametrize("convert", [pl.DataFrame.clone, to_pandas])
+def test_a_wall_of_simulated_blocks_is_simulated(convert):
+    """Step 12, 9: the caption of its picture says so."""
+    frame = convert(blocks((5, "proposed", 77, b"gw:001002aaaaaa")))
+    frame.attrs = {"simulated": True}
+
+    assert is_simulated(wall.from_blocks(frame))
+    assert not is_simulated(wall.from_blocks(blocks((5, "proposed", 77, b"gw:001002aaaaaa"))))
 
 
 def test_from_blocks_returns_the_columns_of_the_wall():

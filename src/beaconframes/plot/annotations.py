@@ -148,7 +148,7 @@ def add_caption(ax: Axes, parts: list[str], legend: Legend | None) -> None:
         textcoords="offset points",
         verticalalignment="top",
         fontsize=_CAPTION_SIZE,
-        color=read_theme(ax).adapt(RULE),
+        color=read_theme(ax, outside=True).adapt(RULE),
         gid=_CAPTION,
     )
     if figure.get_layout_engine() is None and not _is_free(caption, ax, figure):

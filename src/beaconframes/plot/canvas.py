@@ -20,6 +20,7 @@ from beaconframes.plot.alt_text import add_alt_text
 from beaconframes.plot.annotations import (
     add_caption,
     add_legend,
+    is_narrow,
     measure_height,
     measure_room,
     wrap_text,
@@ -226,7 +227,8 @@ def _measure_sides(ax: Axes) -> float:
     labels = (text.get_text() for text in ax.get_yticklabels())
     # Numbers are short, but written as formulas.
     longest = max((len(label) for label in labels if not label.startswith("$")), default=0)
-    has_bar = any(image.colorbar is not None for image in ax.images)
+    # The bar of a narrow chart is below it.
+    has_bar = any(image.colorbar is not None for image in ax.images) and not is_narrow(ax)
     return 6 * max(0, longest - 5) + 80 * has_bar
 
 

@@ -11,6 +11,7 @@ from matplotlib.colors import to_rgba
 from beaconframes import colours
 from beaconframes.charts.model import Area, Bars, Heatmap, Line, Points, ReferenceLine
 from beaconframes.charts.series import find_isolated_points
+from beaconframes.plot.annotations import is_narrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +156,9 @@ def _draw_heatmap(
         drawn = ax.imshow(
             cells, **{"cmap": colours.SHARES, "vmin": lowest, "vmax": 100} | style | kwargs
         )
-        figure.colorbar(drawn, ax=ax, label=layer.shares)
+        # Beside a narrow chart, the bar would take a third of the width, and its label be cut.
+        place: dict[str, Any] = {"location": "bottom"} if is_narrow(ax) else {}
+        figure.colorbar(drawn, ax=ax, label=layer.shares, **place)
     ax.set(xlim=ends, ylim=(count - 0.5, -0.5))
     ax.xaxis_date("UTC")
     ax.grid(visible=False)

@@ -34,11 +34,14 @@ def _read_style() -> mpl.RcParams:
     return mpl.rc_params_from_file(path, use_default_template=False)
 
 
-def read_theme(ax: Axes) -> Theme:
-    """Return the theme for the background of *ax*; that of its figure, if *ax* is transparent."""
+def read_theme(ax: Axes, *, outside: bool = False) -> Theme:
+    """Return the theme for the background of *ax*; that of its figure, if *ax* is transparent.
+
+    With *outside*, it is that of the figure: captions are beside the axes.
+    """
     background = to_rgba(ax.get_facecolor())
     figure = ax.get_figure(root=True)
-    if background[3] == 0 and figure is not None:
+    if (outside or background[3] == 0) and figure is not None:
         background = to_rgba(figure.get_facecolor())
     return Theme(PAPER if background[3] == 0 else to_hex(background))
 

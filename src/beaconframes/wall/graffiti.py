@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, return_like, select_columns
+from beaconframes.frames import collect, is_simulated, return_like, select_columns
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrameT
@@ -44,12 +44,14 @@ def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
         },
         schema={"x": pl.Int64, "y": pl.Int64, "color": pl.String},
     )
-    wall = (
+    wall: Any = (
         pl.concat([rows, pixels], how="horizontal")
         .drop_nulls("color")
         .unique("slot", keep="first", maintain_order=True)
         .select("slot", "x", "y", "time", "color", validator_index="proposer_index")
     )
+    if is_simulated(blocks):
+        wall.attrs = {"simulated": True}
     return return_like(wall, blocks)
 
 
