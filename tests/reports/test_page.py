@@ -72,7 +72,7 @@ def test_the_numbers_of_the_answer_are_in_the_page(made, page):
 
 def test_every_chart_has_an_alternative_text(page):
     figures = [dict(a) for tag, a in Elements(page).found if tag == "figure"]
-    assert len(figures) == 8
+    assert len(figures) == 9
     assert all(figure["role"] == "img" and len(figure["aria-label"]) > 20 for figure in figures)
     identifiers = re.findall(r' id="([^"]+)"', page)
     assert len(identifiers) == len(set(identifiers))

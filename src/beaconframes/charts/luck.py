@@ -19,7 +19,7 @@ from beaconframes.errors import UsageError
 from beaconframes.frames import collect, select_columns, to_polars
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from narwhals.stable.v2.typing import IntoFrame
 
@@ -62,11 +62,28 @@ def luck(
         tables["Proposals"] = proposal_luck(proposals, balances, epochs, chain=chain, **options)
     if committees is not None:
         tables["Sync seats"] = sync_luck(committees, balances, epochs, chain=chain, **options)
+    reason = series.explain_empty(balances, "no validator of which a duty is expected")
+    times = _find_times(balances)
+    return build_luck_chart(tables, groups, times, level=level, escape=escape, reason=reason)
+
+
+def build_luck_chart(
+    tables: Mapping[str, IntoFrame],
+    groups: list[str],
+    times: Positions,
+    *,
+    level: float,
+    escape: Callable[[object, int], str],
+    reason: str = "no duty is expected",
+) -> Chart:
+    """Build the chart of the results of `proposal_luck` and `sync_luck`, by the name of the duty.
+
+    *times* are those of the epochs, and *reason* states why there may be nothing to draw.
+    """
     kinds = {name: _read(table, groups) for name, table in tables.items()}
     kinds = {name: rows for name, rows in kinds.items() if rows.height}
     percent = Axis("Actual (% of expected)")
     if not kinds:
-        reason = series.explain_empty(balances, "no validator of which a duty is expected")
         return Chart(percent, Axis("Duty"), empty_note=f"No luck to draw: {reason}")
     range_name = f"Range of chance ({100 * level:g} % of all cases)"
     names = [
@@ -81,7 +98,6 @@ def luck(
             names, rows.select("drawn_low", "drawn_high").iter_rows(), strict=True
         )
     )
-    times = _find_times(balances)
     is_ranked = rows.height > _MAX_NAMED
     layers = _build_layers(rows, texts, range_name, is_ranked=is_ranked)
     label = ", ".join(escape(name, _LONGEST) for name in groups).replace("_index", "")

@@ -13,7 +13,9 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
+from beaconframes.charts.luck import build_luck_chart
 from beaconframes.charts.model import Area, Axis, Bars, Chart, Heatmap, Line, ReferenceLine
+from beaconframes.text import for_matplotlib, for_plotly
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +28,7 @@ FEW_VALIDATORS = 30
 """Up to this many validators have a chart each; above, quantiles and the worst ten are drawn."""
 _WORST = 10
 _STRIPS = 30
+_LEVEL = 0.95
 _COLUMNS = 200
 _DAY = np.timedelta64(1, "D")
 _BAR: Any = np.timedelta64(19, "h")
@@ -68,9 +71,14 @@ class Picture:
     height: float = 2.6
 
 
-def build_pictures(frames: Frames) -> dict[str, Picture]:
+def build_pictures(frames: Frames, *, interactive: bool = False) -> dict[str, Picture]:
     """Return the charts whose frames exist, by name."""
-    found = (build(frames) for build in _PICTURES)
+    escape = for_plotly if interactive else for_matplotlib
+    found = (
+        *(build(frames) for build in _PICTURES[:_LUCK_PLACE]),
+        _draw_luck(frames, escape),
+        *(build(frames) for build in _PICTURES[_LUCK_PLACE:]),
+    )
     return {picture.name: picture for picture in found if picture is not None}
 
 
@@ -311,6 +319,27 @@ def _draw_proposals(frames: Frames) -> Picture | None:
     return Picture("proposals", "Proposals", alt, (chart,))
 
 
+def _draw_luck(frames: Frames, escape: Callable[[object, int], str]) -> Picture | None:
+    """Draw the number of proposals beside what chance gives, of each group or of all."""
+    if "luck" not in frames or "income" not in frames:
+        return None
+    groups = ["group"] if "group_luck" in frames else []
+    table = frames["group_luck" if groups else "luck"]
+    table = table.filter(pl.col("expected") > 0)
+    if table.is_empty():
+        return None
+    times = _read_days(frames["income"])
+    chart = build_luck_chart({"Proposals": table}, groups, times, level=_LEVEL, escape=escape)
+    drawn, expected = table.select(pl.sum("drawn"), pl.sum("expected")).row(0)
+    return Picture(
+        "luck",
+        "Proposals, compared with chance",
+        f"Actual proposals beside the range of chance: {drawn} of {expected:.1f} expected.",
+        (chart,),
+        height=1.6 + 0.32 * min(table.height, 10),
+    )
+
+
 def _draw_sync(frames: Frames) -> Picture | None:
     """Draw strips of the share of sync committee duties that each member signed."""
     if "sync_epochs" not in frames or frames["sync_epochs"].is_empty():
@@ -382,6 +411,9 @@ _PICTURES: tuple[Callable[[Frames], Picture | None], ...] = (
     _draw_sync,
     _draw_withdrawals,
 )
+
+
+_LUCK_PLACE = _PICTURES.index(_draw_sync)
 
 
 def render_svg(picture: Picture) -> str:

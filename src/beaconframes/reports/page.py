@@ -124,6 +124,11 @@ def show_text(value: Any) -> str:
     return "" if value is None else visible(value, _LONGEST_TEXT)
 
 
+def show_name(value: Any) -> str:
+    """Return the name of a column as words."""
+    return show_text(value).replace("_", " ")
+
+
 def show_yes(value: Any) -> str:
     """Return yes, no, or nothing."""
     return {True: "yes", False: "no"}.get(value, "")
@@ -164,7 +169,7 @@ _VALIDATORS = (
     Column("lost_gwei", "Lost (ETH)", show_eth),
 )
 _GROUPS = (
-    Column("measure", "Measure", show_text, is_number=False),
+    Column("measure", "Measure", show_name, is_number=False),
     Column("group", "Group", show_text, is_number=False),
     Column("validators", "Validators", show_count),
     Column("value", "Value", show_text),
@@ -227,7 +232,7 @@ _FILTERS = {
 
 def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) -> str:
     """Return the page: all text is escaped, and a policy forbids other scripts and requests."""
-    pictures = build_pictures(frames)
+    pictures = build_pictures(frames, interactive=interactive)
     draw = render_plotly if interactive else render_svg
     script = _read("table_sort.js")
     summary = frames["summary"]
