@@ -47,6 +47,11 @@ def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
     if name == "blocks":
         basis = "priority fees, relay payments not included"
         assert basis == frames["summary"]["execution_income_basis"][0]
+    if name in ("income", "all"):
+        # Without income, no vote is known to be lost; 0 would be a wrong answer.
+        assert frames["summary"]["lost_gwei"][0] is None
+        assert "0.00000 <small>ETH" not in page
+        assert "late votes and sync duties are unknown" in page
     if name == "all":
         assert {"income", "rates", "balances", "proposals", "reconciliation"} <= set(left_out)
 

@@ -676,7 +676,7 @@ def _build_summary(inputs: Inputs, frames: Frames) -> Frames:
         share = 1 - pl.sum("missed") / pl.sum("votes")
         parts.append(frames["effectiveness"].select(included_rate=share))
     if "problems" in frames:
-        parts.append(_sum_costs(frames["problems"]))
+        parts.append(_sum_costs(inputs, frames["problems"]))
     if "value" in frames:
         known = pl.col("income_value").is_not_null()
         parts.append(
@@ -701,9 +701,13 @@ def _count_income_epochs(inputs: Inputs) -> list[pl.DataFrame]:
     return [days.select(income_epochs=pl.col("day").n_unique().cast(pl.Int64) * length)]
 
 
-def _sum_costs(problems: pl.DataFrame) -> pl.DataFrame:
-    """Return what was lost, and whether it could have been avoided."""
+def _sum_costs(inputs: Inputs, problems: pl.DataFrame) -> pl.DataFrame:
+    """Return what was lost, and whether it could have been avoided; null without income."""
     cost, avoidable = pl.col("cost_gwei"), pl.col("avoidable")
+    if inputs.get("income") is None and inputs.get("stats") is None:
+        cost = pl.lit(None, pl.Int64)
+        names = ("lost_gwei", "avoidable_gwei", "unavoidable_gwei", "unknown_gwei")
+        return pl.select(*(cost.alias(name) for name in names), cost_unknown=problems.height)
     return problems.select(
         lost_gwei=cost.sum(),
         avoidable_gwei=cost.filter(avoidable).sum(),
