@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 WHOLE_CHAIN_VALIDATORS = "all"
 GENESIS_ROOT = "genesis_validators_root"
 POSSIBLE_ORPHANS = "possible_orphans"
+LEFT_OUT = "left_out_tables"
 FIRST_UNSETTLED = "first_unsettled_epoch"
 """The first epoch whose rows may change; they are removed before the next ones are written."""
 
@@ -178,6 +179,12 @@ class ChainIndex:
         if slots != self.possible_orphans:
             with self.dataset.writing() as writer:
                 writer.set_meta({POSSIBLE_ORPHANS: slots})
+
+    def note_left_out(self, names: list[str]) -> None:
+        """Note the tables that the index leaves out because of their size."""
+        if self.dataset.meta.get(LEFT_OUT) != names:
+            with self.dataset.writing() as writer:
+                writer.set_meta({LEFT_OUT: names})
 
     def update_head(
         self,

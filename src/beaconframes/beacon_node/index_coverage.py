@@ -146,6 +146,13 @@ BLOCK_TABLES = (
 """Tables that follow from the blocks alone, and are stored together."""
 
 
+LARGE_TABLES = ("slot_attestations",)
+"""Tables that an index of many validators leaves out by default.
+
+The lists of validators in the attestations of an epoch of mainnet are three quarters of its bytes.
+"""
+
+
 def add_companions(tables: Collection[str]) -> tuple[str, ...]:
     """Return *tables* with those that need no further request, in the order of writing."""
     found = set(tables)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.beacon_node.chain_index import LEFT_OUT
 from beaconframes.beacon_node.income_tables import UnexplainedChanges
 from beaconframes.beacon_node.index import UNEXPLAINED, compute_coverage
 from beaconframes.dataset import Dataset
@@ -37,6 +38,8 @@ class IndexReport:
     rows: int
     bytes: int
     tables: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    """Tables that were left out because of their size."""
 
     @property
     def epochs(self) -> Intervals:
@@ -92,4 +95,5 @@ def read_report(folder: str | os.PathLike[str]) -> IndexReport:
         sum(size.rows for size in sizes.values()),
         sum(size.bytes for size in sizes.values()),
         tuple(sizes),
+        tuple(name for name in dataset.meta.get(LEFT_OUT) or () if name not in sizes),
     )

@@ -14,8 +14,13 @@ from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.epoch_builder import EpochBuilder, build_address
 from beaconframes.beacon_node.execution_tables import DEPOSITS, write_deposits
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, REWARD_TABLES
+from beaconframes.beacon_node.index_coverage import (
+    INDEXED_TABLES,
+    LARGE_TABLES,
+    REWARD_TABLES,
+)
 from beaconframes.beacon_node.node import Node
+from beaconframes.beacon_node.reader import MANY_VALIDATORS
 from beaconframes.beacon_node.state_tables import read_state_validators, read_validators
 from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("beaconframes.index")
 
 
+ALL_TABLES = "all"
 CONTINUE_HINT = "The epochs before it are stored; the same call continues after them"
 
 
@@ -92,7 +98,9 @@ def index(
         final epoch, a date, a datetime or an age such as ``"30d"``. Default: from the oldest epoch
         that the node can answer to the last final one.
     tables
-        Names of tables. Default: all that the node has. Income and balances are always indexed.
+        Names of tables, or ``"all"`` for all that the node has. Default: all, but on chains with
+        more than 500,000 validators without ``slot_attestations``, which is three quarters of the
+        dataset, unless the dataset has it already. Income and balances are always indexed.
     executor
         Where epochs are computed: any object with ``submit``, such as a thread pool, a process
         pool or a Dask client. Default: two threads for each node. The dataset is the same with
@@ -173,6 +181,21 @@ class Indexer:
             validators=validators,
             has_execution=connection.execution is not None,
         )
+        if tables is None:
+            self.tables = self._leave_out_large_tables()
+
+    def _leave_out_large_tables(self) -> tuple[str, ...]:
+        """Return the tables without the largest ones, if the chain has many validators."""
+        stored = self.chain_index.dataset.grids()
+        left_out = [name for name in LARGE_TABLES if name in self.tables and name not in stored]
+        if not left_out or not self.connection.capabilities.has_many_validators:
+            return self.tables
+        log.warning(
+            '%s is left out, as the chain has more than %s validators: tables="all" includes it',
+            ", ".join(left_out), f"{MANY_VALIDATORS:,}",
+        )  # fmt: skip
+        self.chain_index.note_left_out(left_out)
+        return tuple(name for name in self.tables if name not in left_out)
 
     def __enter__(self) -> Self:
         return self
@@ -286,7 +309,10 @@ def read_common_status(connections: Sequence[NodeConnection]) -> ChainStatus:
 
 def has_deposits(connection: NodeConnection, tables: Collection[str] | None) -> bool:
     """Return whether to write the deposits that an execution node has."""
-    is_requested = tables is None or not DEPOSITS.isdisjoint(tables)
+    if tables is None or tables == ALL_TABLES:
+        is_requested = True
+    else:
+        is_requested = not DEPOSITS.isdisjoint([tables] if isinstance(tables, str) else tables)
     return is_requested and "execution" in connection.capabilities.oldest
 
 
@@ -368,8 +394,10 @@ def find_epochs(
 def choose_tables(connection: NodeConnection, tables: Collection[str] | None) -> tuple[str, ...]:
     """Return the tables to write, in order; those of income are always among them."""
     derived = {derivation.table.table_name for derivation in DERIVATIONS}
-    if tables is None:
+    if tables is None or tables == ALL_TABLES:
         return tuple(name for name in INDEXED_TABLES if connection.can_index(name))
+    if isinstance(tables, str):
+        tables = (tables,)
     for name in tables:
         if name not in {*INDEXED_TABLES, *derived, *DEPOSITS}:
             raise UsageError(

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from beaconframes.beacon_node.clients import find_client
+from beaconframes.beacon_node.index_coverage import LARGE_TABLES
+from beaconframes.beacon_node.reader import MANY_VALIDATORS
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, is_since
 from beaconframes.errors import (
     BeaconframesError,
@@ -120,6 +122,8 @@ class Capabilities:
     """Whether states between old ones are missing."""
     corrected: Mapping[str, int] = field(default_factory=dict)
     request_count: int = 0
+    has_many_validators: bool = False
+    """Whether an index leaves out its largest tables by default."""
 
     @property
     def oldest_state_epoch(self) -> int | None:
@@ -165,6 +169,12 @@ class Capabilities:
         for epoch in sorted({each.oldest_epoch for each in tables} - {None}):  # type: ignore[type-var]
             names = ", ".join(each.table for each in tables if each.oldest_epoch == epoch)
             lines.append((f"since epoch {epoch:,}", names))
+        if self.has_many_validators:
+            left_out = ", ".join(LARGE_TABLES)
+            many = (
+                f'without {left_out}, unless tables="all": more than {MANY_VALIDATORS:,} validators'
+            )
+            lines.append(("an index", many))
         missing: dict[str, list[str]] = {}
         for each in tables:
             if each.oldest_epoch is None:
@@ -254,6 +264,7 @@ class _Probe:
         else:
             self._probe_history()
         execution_version = self._probe_execution(execution)
+        has_many = bool(api.validators("head", [MANY_VALIDATORS]))
         return Capabilities(
             url=api.url,
             client_version=version,
@@ -269,6 +280,7 @@ class _Probe:
             has_holes=self.has_holes,
             corrected=dict(api.corrected),
             request_count=api.request_count - before,
+            has_many_validators=has_many,
         )
 
     def _probe_history(self) -> None:

@@ -60,7 +60,10 @@ OPTIONS: list[click.Parameter] = [
         ["--until"], metavar="TIME", help="Last epoch; the default is the last final one."
     ),
     click.Option(
-        ["--tables"], metavar="NAMES", help="Tables, separated by commas; the default is all."
+        ["--tables"],
+        metavar="NAMES",
+        help="Tables, separated by commas, or all. The default is all, but slot_attestations "
+        "only on chains with up to 500,000 validators.",
     ),
     click.Option(
         ["--workers"],
@@ -185,8 +188,10 @@ def write_index(
         raise signals.StoppedBySignal(exit_codes.INTERRUPTED)
 
 
-def parse_tables(text: str) -> list[str]:
-    """Return the names of tables; ``income-history`` is that of a loader, and valid as well."""
+def parse_tables(text: str) -> list[str] | str:
+    """Return the names of tables, or ``all``; ``income-history`` is valid as well."""
+    if text.strip() == "all":
+        return "all"
     return [name.strip().replace("-", "_") for name in text.split(",") if name.strip()]
 
 
@@ -216,6 +221,7 @@ def print_report(
                 "rows": report.rows,
                 "bytes": report.bytes,
                 "tables": list(report.tables),
+                "left_out": list(report.left_out),
                 **facts,
                 "absent": absent,
             },
@@ -244,6 +250,9 @@ def print_summary(
         click.echo(f"{facts['added_epochs']:,} epochs added with {facts['requests']:,} requests")
     for reason, names in group_by_reason(absent).items():
         click.echo(visible(f"Not available: {', '.join(names)}: {reason}"))
+    if report.left_out:
+        large = ",".join(report.left_out)
+        click.echo(f"Left out because of its size: {large}. --tables {large} adds it")
     listed = list_intervals(report.coverage["epoch"].to_list())
     click.echo(
         f"{click.format_filename(report.path)} ({visible(report.chain_name)}): {epochs:,} epochs"
