@@ -17,7 +17,7 @@ from beaconframes.errors import ConfigError, UsageError
 from beaconframes.summary import render_html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     import polars as pl
@@ -149,6 +149,69 @@ def get_chain(chain: str | Chain) -> Chain:
         hint=f"Known chains: {', '.join(_CHAINS)}. For any other chain pass "
         "Chain(name, genesis=datetime(..., tzinfo=UTC), seconds_per_slot=..., slots_per_epoch=...)",
     )
+
+
+def find_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain:
+    """Return the chain of which these units start at these times: a known one where one fits.
+
+    *starts* has one or two numbers of slots, epochs or days, each with its start. For an unknown
+    chain, they give its genesis and, if there are two, the length of an epoch. The rest is as on
+    mainnet: 32 slots in an epoch, and 12 seconds in a slot if there is one start, or days.
+    """
+    if known := find_known_chain(unit, starts):
+        return known
+    (number, start), (other, end) = starts[0], starts[-1]
+    length = _get_length(MAINNET, unit)
+    if other != number:
+        length = (end - start) / (other - number)
+    slot = length / _count_slots(MAINNET, unit)
+    try:
+        chain = Chain("unnamed", start - number * length, slot // timedelta(seconds=1))
+    except (ConfigError, OverflowError):
+        chain = MAINNET
+    if not _has_starts(chain, unit, starts):
+        shown = " and ".join(f"{unit} {n:,} at {_format_time(time)}" for n, time in starts)
+        raise UsageError(
+            f"the times of the frame fit no chain with 32 slots in an epoch: {shown}",
+            hint="Keep time as it was loaded. For other epochs, pass chain=Chain(...).",
+        )
+    return chain
+
+
+def find_known_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain | None:
+    """Return mainnet or Hoodi, if its units start at these times."""
+    return next((c for c in _CHAINS.values() if _has_starts(c, unit, starts)), None)
+
+
+def _has_starts(chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]]) -> bool:
+    """Return whether units of *chain* start at these times."""
+    length = _get_length(chain, unit)
+    try:
+        return all(chain.genesis + number * length == start for number, start in starts)
+    except OverflowError:
+        return False
+
+
+def check_starts(chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]]) -> None:
+    """Raise a `UsageError` if units of *chain* do not start at these times."""
+    if _has_starts(chain, unit, starts):
+        return
+    number, start = starts[-1]
+    try:
+        found = find_chain(unit, starts)
+        named = found.name if found in _CHAINS.values() else "a chain"
+        other = f", as on {named} with genesis at {_format_time(found.genesis)}"
+    except UsageError:
+        other = ""
+    raise UsageError(
+        f"the frame is not of chain {chain.name!r} with genesis at {_format_time(chain.genesis)}: "
+        f"its {unit} {number:,} starts at {_format_time(start)}{other}",
+        hint="Leave chain out: it is then the chain of the frame.",
+    )
+
+
+def _format_time(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import DuplicateError
 
+from beaconframes.calendar import find_known_chain
 from beaconframes.errors import UsageError, build_column_error
 from beaconframes.text import visible
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from datetime import datetime
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.calendar import Unit
 
 # Any character except printable ASCII.
 _UNSAFE = r"[^\x20-\x7e]"
@@ -216,6 +221,39 @@ def list_column_names(frame: IntoFrame) -> list[str]:
         return nw.from_native(frame).collect_schema().names()
     except TypeError:
         return []
+
+
+def read_starts(frame: IntoFrame, unit: Unit) -> list[tuple[int, datetime]]:
+    """Return the number and ``time`` of one row, and of a second one where one does not suffice.
+
+    Empty without rows or without these columns. One row shows which known chain this is; the
+    second, of another number, shows the length of an epoch of any other chain. Looking up two rows
+    is cheap for lazy frames, unlike an aggregation.
+    """
+    try:
+        wrapped_frame = nw.from_native(frame)
+    except (TypeError, DuplicateError):
+        return []
+    schema = wrapped_frame.collect_schema()
+    if unit not in schema or not schema[unit].is_numeric() or schema.get("time") != nw.Datetime:
+        return []
+    rows = drop_missing(_make_lazy(wrapped_frame.select(unit, "time")), [unit, "time"])
+    rows = rows.filter(nw.col(unit) >= 0)
+    starts = _read_start(rows)
+    if not starts or (starts[0][0] and find_known_chain(unit, starts)):
+        return starts
+    return starts + _read_start(rows.filter(nw.col(unit) != starts[0][0]))
+
+
+def _read_start(rows: nw.LazyFrame[Any]) -> list[tuple[int, datetime]]:
+    """Read the first row: a number and its time, in UTC."""
+    native: Any = rows.to_native()
+    # Dask would compute all partitions for the first row.
+    parts = map(as_lazy, native.partitions) if rows.implementation.is_dask() else [rows]
+    for part in parts:
+        for number, start in collect(part.head(1)).iter_rows():
+            return [(int(number), start if start.tzinfo else start.replace(tzinfo=UTC))]
+    return []
 
 
 def is_empty(frame: IntoFrame) -> bool:

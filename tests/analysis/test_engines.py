@@ -39,7 +39,7 @@ LIVES = pl.DataFrame(
     },
     schema_overrides={"activation_epoch": pl.Int64},
 )
-RATES = {"income": rates.EARNED, "balances": rates.HELD}
+RATES = {"income": rates.EARNED_SHORT, "balances": rates.HELD}
 LUCK = {"proposals": proposals.BLOCKS, "balances": proposals.HELD, "epochs": proposals.EPOCHS}
 SIGNED = {"blocks": sync.BLOCKS, "committees": sync.COMMITTEES}
 ATTESTED = {"attestations": attestations.ROWS, "blocks": attestations.BLOCKS}

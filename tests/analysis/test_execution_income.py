@@ -210,6 +210,7 @@ def test_the_ledger_and_costs_count_what_was_received():
 def test_rates_count_what_was_received():
     """M1: except `apr_as_index`, because the yield index counts priority fees."""
     earned = history(*((1, e, {"tx_fee_reward_wei": Decimal(10**15)}) for e in (3, 4, 5)))
+    earned = earned.with_columns(time=SHORT.time_expr("epoch", pl.col("epoch")))
     blocks = produced(*((1, epoch, 10**15, 3 * 10**15) for epoch in (3, 4, 5)))
 
     fees, paid = (

@@ -167,6 +167,7 @@ def test_beacon_weeks_and_other_chains():
     assert [(0, 2), (1, 1)] == analysis.income(frame, every="week", day="beacon").select(
         "week", "validator_epochs"
     ).rows()
+    frame = frame.with_columns(time=short.time_expr("epoch", pl.col("epoch")))
     assert [0, 3] == analysis.income(frame, day="beacon", chain=short)["day"].to_list()
 
 

@@ -12,7 +12,7 @@ def test_the_share_signed_is_that_of_the_bits(chain):
     blocks = chain.scan("blocks").filter(period).collect()
     seats = chain.scan("sync_committees").filter(pl.col("period") == 1).collect()
 
-    rows = analysis.sync_income(income, chain="mainnet")
+    rows = analysis.sync_income(income)
 
     bits = analysis.sync_against_committee(blocks, seats, range(60))
     assert bits["validator_index"].to_list() == rows["validator_index"].to_list()
@@ -27,8 +27,8 @@ def test_epochs_add_up_to_periods(chain):
     mine = (pl.col("validator_index") < 20) & pl.col("epoch").is_between(250, 270)
     income = chain.scan("income_history").filter(mine).collect()
 
-    epochs = analysis.sync_income(income, every="epoch", chain="mainnet")
-    periods = analysis.sync_income(income, chain="mainnet")
+    epochs = analysis.sync_income(income, every="epoch")
+    periods = analysis.sync_income(income)
 
     keys = ["validator_index", "period"]
     sums = epochs.group_by(keys).agg(pl.sum("reward_gwei"), pl.sum("penalty_gwei")).sort(keys)

@@ -10,6 +10,7 @@ from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
     list_columns,
     open_frame_like,
+    resolve_chain,
     return_lazy,
     sort_rows,
 )
@@ -20,7 +21,6 @@ from beaconframes.analysis.execution_income import (
     open_income,
 )
 from beaconframes.analysis.income_columns import AMOUNTS, IS_COMPLETE, mark_parts, sum_gwei
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, drop_missing, map_rows
 from beaconframes.progress import show_elapsed
@@ -57,7 +57,7 @@ def apr(
     validators: IntoFrame | None = None,
     every: Every = "day",
     by: str | Sequence[str] = (),
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
 ) -> IntoFrameT:
     """Compute the yearly rate of income in three ways. One row per beacon day and group.
 
@@ -95,7 +95,8 @@ def apr(
     by
         Group columns of *income*, such as ``"validator_index"``.
     chain
-        Chain of the epochs; it sets the number of epochs in a day.
+        Chain of the epochs; it sets the number of epochs in a day. Default: that of *income*, from
+        ``time``. This looks up a row or two at once.
 
     Returns
     -------
@@ -107,7 +108,7 @@ def apr(
         for Dask.
     """
     check_choice("every", every, get_args(Every))
-    groups, length = list_columns(by), get_chain(chain).epochs_per_day
+    groups = list_columns(by)
     if taken := {"day", *AMOUNTS} & set(groups):
         raise UsageError(
             f"by={min(taken)!r} is a column of the result itself",
@@ -118,6 +119,7 @@ def apr(
     balance_rows = open_frame_like(
         balances, STAKES, loader="load_balance_history", like=income_rows
     )
+    length = resolve_chain(chain, (income, "epoch")).epochs_per_day
     layers = map_rows(income_rows, lambda part: sum_layers(part, columns))
     validator_days = sum_validator_days(join_stakes(layers, balance_rows), groups, length)
     if validators is not None:

@@ -13,11 +13,11 @@ from beaconframes.analysis.engines import (
     list_columns,
     move_to_engine,
     open_frame,
+    resolve_chain,
     return_lazy,
     sort_rows,
 )
 from beaconframes.analysis.sync_committees import select_one_per_slot
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
 from beaconframes.progress import show_elapsed
 
@@ -87,7 +87,7 @@ def attestation_faults(
     blocks: IntoFrame | None = None,
     *,
     until: int | None = None,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
 ) -> IntoFrameT:
     """List missed and late attestations. One row per duty not included in the next slot.
 
@@ -97,11 +97,12 @@ def attestation_faults(
     the slots.
 
     The arguments are those of `attestation_effectiveness`; *chain* sets the slots per epoch.
+    Its default is the chain of *attestations*, from ``time``; mainnet without times.
     Columns: ``validator_index``, ``epoch``, ``attester_slot``, ``inclusion_slot``, ``distance``,
     ``fault``, ``reason``. Sorted, except for Dask.
     """
-    slots_per_epoch = get_chain(chain).slots_per_epoch
     rows = _select_settled_duties(attestations, _DUTY_COLUMNS, until)
+    slots_per_epoch = resolve_chain(chain, (attestations, "epoch")).slots_per_epoch
     if blocks is not None:
         rows = rows.join(
             move_to_engine(_find_first_blocks(blocks), rows), on="attester_slot", how="left"

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
-from beaconframes.analysis.engines import open_frame, return_table
+from beaconframes.analysis.engines import open_frame, resolve_chain, return_table
 from beaconframes.analysis.execution_income import BASIS, RECEIVED, UNKNOWN
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns
 from beaconframes.progress import show_elapsed
 
@@ -36,7 +35,7 @@ _VOTE_REWARD, _VOTE_PENALTY = 54, 40
 
 @show_elapsed
 def daily_income(
-    stats: IntoFrameT, blocks: IntoFrame | None = None, *, chain: Chain | str = MAINNET
+    stats: IntoFrameT, blocks: IntoFrame | None = None, *, chain: Chain | str | None = None
 ) -> IntoFrameT:
     """Compute income from daily statistics. One row per validator and beacon day.
 
@@ -53,7 +52,8 @@ def daily_income(
         Frame of `load_produced_blocks`, of the same validators. Without it, execution income is
         unknown.
     chain
-        Chain of the days; it sets the number of epochs in a day.
+        Chain of the days; it sets the number of epochs in a day. Default: that of the frames, from
+        ``time``; an unknown chain has the epochs of mainnet if only days are known.
 
     Returns
     -------
@@ -67,9 +67,9 @@ def daily_income(
         consolidations, and deposits of earlier days. Sorted by day and validator. This computes at
         once.
     """
-    length = get_chain(chain).epochs_per_day
     columns = [*_KEYS, "time", _STAKE, *_BALANCES]
     source = open_frame(stats, [*columns, *_MOVES], loader="load_validator_stats")
+    length = resolve_chain(chain, (blocks, "slot"), (stats, "day")).epochs_per_day
     rows = collect(drop_missing(source, columns)).filter(pl.col("day") >= 0)
     deposits, withdrawals = (pl.col(name).fill_null(0) for name in _MOVES)
     change = pl.col("end_balance_gwei") - pl.col("start_balance_gwei")
@@ -122,7 +122,7 @@ def daily_income(
 
 
 @show_elapsed
-def daily_losses(stats: IntoFrameT, *, chain: Chain | str = MAINNET) -> IntoFrameT:
+def daily_losses(stats: IntoFrameT, *, chain: Chain | str | None = None) -> IntoFrameT:
     """Estimate what missed votes cost, from daily statistics. One row per validator and day.
 
     The reward of a vote is the median of the validators that missed nothing on the day: their
@@ -134,7 +134,8 @@ def daily_losses(stats: IntoFrameT, *, chain: Chain | str = MAINNET) -> IntoFram
     stats
         Frame of `load_validator_stats`; more validators give a better estimate.
     chain
-        Chain of the days; it sets the number of epochs, and so of votes, in a day.
+        Chain of the days; it sets the number of epochs, and so of votes, in a day. Default: that of
+        the frame, from ``time``; an unknown chain has the epochs of mainnet.
 
     Returns
     -------
@@ -154,7 +155,7 @@ def daily_losses(stats: IntoFrameT, *, chain: Chain | str = MAINNET) -> IntoFram
     others = pl.sum_horizontal(*(pl.col(name).fill_null(0) for name in [*counts, *duties]))
     rate = pl.when((others == 0) & (income > 0)).then(income / pl.col(_STAKE))
     rows = rows.with_columns(rate=rate.median().over("day"))
-    votes = get_chain(chain).epochs_per_day
+    votes = resolve_chain(chain, (stats, "day")).epochs_per_day
     lost = pl.col("missed_attestations") * pl.col(_STAKE) * pl.col("rate") / votes
     lost *= (_VOTE_REWARD + _VOTE_PENALTY) / _VOTE_REWARD
     result = rows.select(
@@ -259,7 +260,7 @@ def daily_rates(
 
 @show_elapsed
 def daily_votes(
-    stats: IntoFrameT, validators: IntoFrame, *, chain: Chain | str = MAINNET
+    stats: IntoFrameT, validators: IntoFrame, *, chain: Chain | str | None = None
 ) -> IntoFrameT:
     """Count votes and missed ones from daily statistics. One row per beacon day.
 
@@ -269,7 +270,8 @@ def daily_votes(
         Frames of `load_validator_stats` and `load_validators`: a validator votes in each epoch from
         its activation to its exit.
     chain
-        Chain of the days; it sets the number of epochs in a day.
+        Chain of the days; it sets the number of epochs in a day. Default: that of the frames, from
+        ``time``; an unknown chain has the epochs of mainnet if only days are known.
 
     Returns
     -------
@@ -277,10 +279,10 @@ def daily_votes(
         ``day``, ``date`` (UTC, of its start), ``votes``, ``missed`` and ``included_rate``. Days
         whose missed votes are unknown are left out. Sorted. This computes at once.
     """
-    length = get_chain(chain).epochs_per_day
     source = open_frame(
         stats, [*_KEYS, "time", "missed_attestations"], loader="load_validator_stats"
     )
+    length = resolve_chain(chain, (stats, "day")).epochs_per_day
     period = ["validator_index", "activation_epoch", "exit_epoch"]
     active = collect(select_columns(validators, period, loader="load_validators"))
     rows = collect(drop_missing(source, [*_KEYS, "missed_attestations"]))

@@ -14,13 +14,23 @@ import polars as pl
 from narwhals.exceptions import ComputeError, InvalidOperationError
 
 from beaconframes.analysis.aggregation import OVERFLOW, build_overflow_error, get_amount_type
+from beaconframes.calendar import MAINNET, check_starts, find_chain, get_chain
 from beaconframes.errors import UsageError
-from beaconframes.frames import as_lazy, collect, map_rows, return_like, select_columns
+from beaconframes.frames import (
+    as_lazy,
+    collect,
+    map_rows,
+    read_starts,
+    return_like,
+    select_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.calendar import Chain, Unit
 
     Lazy = nw.LazyFrame[Any]
 
@@ -67,6 +77,21 @@ def open_frame_like(frame: IntoFrame, columns: Sequence[str], *, loader: str, li
     if lazy.implementation.value == like.implementation.value:
         return lazy
     return move_to_engine(collect(lazy), like)
+
+
+def resolve_chain(chain: Chain | str | None, *frames: tuple[IntoFrame | None, Unit]) -> Chain:
+    """Return the chain of the first of the *frames* that has times; it must be *chain*, if given.
+
+    Each frame has the unit that its ``time`` is the start of. Without times: *chain*, or mainnet.
+    """
+    given = None if chain is None else get_chain(chain)
+    for frame, unit in frames:
+        if frame is not None and (starts := read_starts(frame, unit)):
+            if given is None:
+                return find_chain(unit, starts)
+            check_starts(given, unit, starts)
+            return given
+    return given or MAINNET
 
 
 def move_to_engine(rows: pl.DataFrame, like: Lazy) -> Lazy:

@@ -14,6 +14,7 @@ from beaconframes.analysis.engines import (
     add_date,
     collect_sums,
     list_columns,
+    resolve_chain,
     return_lazy,
     return_table,
     sort_rows,
@@ -26,7 +27,6 @@ from beaconframes.analysis.income_columns import (
     group_parts,
     sum_gwei,
 )
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, map_rows
 from beaconframes.progress import show_elapsed
@@ -58,7 +58,7 @@ def income(
     tz: str = "UTC",
     day: Day = "utc",
     coverage: bool = False,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
 ) -> IntoFrameT:
     """Add up an income history, exactly. One row per epoch, day, week, month or year, and group.
 
@@ -91,7 +91,8 @@ def income(
         chain began, or which has not ended, is not complete. This computes at once, also for lazy
         frames.
     chain
-        Chain of the epochs; it sets the number of epochs in a beacon day.
+        Chain of the epochs; it sets the number of epochs in a beacon day. Default: that of *frame*,
+        from ``time``. For beacon days, this looks up a row or two at once.
 
     Returns
     -------
@@ -119,7 +120,8 @@ def income(
     groups = list_columns(by)
     check_groups(groups)
     lazy = open_income(frame, [*_COLUMNS, *groups], blocks)
-    clock = get_chain(chain)
+    # Only beacon days depend on the chain.
+    clock = resolve_chain(chain, (frame if day == "beacon" else None, "epoch"))
     unit = {"all": [], "epoch": ["epoch"]}.get(every, ["date" if day == "utc" else every])
     keys = [*unit, *groups]
     others: dict[str, tuple[Aggregate, str]] = {

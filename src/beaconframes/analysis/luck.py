@@ -16,10 +16,10 @@ from beaconframes.analysis.engines import (
     move_to_engine,
     open_frame,
     open_frame_like,
+    resolve_chain,
     return_table,
 )
 from beaconframes.analysis.sync_committees import SEAT_COLUMNS, select_one_per_slot
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
 from beaconframes.progress import show_elapsed
@@ -48,7 +48,7 @@ def proposal_luck(
     validators: IntoFrame | None = None,
     by: str | Sequence[str] = "validator_index",
     level: float = 0.95,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
 ) -> IntoFrameT:
     """Compare the number of proposals with the expected number. One row per validator or group.
 
@@ -74,7 +74,8 @@ def proposal_luck(
     level
         Confidence level of the interval.
     chain
-        Chain of the slots.
+        Chain of the slots. Default: that of *balances* or *epochs*, from ``time``; mainnet if
+        neither has times.
 
     Returns
     -------
@@ -88,8 +89,9 @@ def proposal_luck(
         the next proposal at the balances of the last epoch. Null where no proposal is expected.
     """
     _check_level(level)
-    clock, groups = get_chain(chain), list_columns(by)
+    groups = list_columns(by)
     rows, source = _open_shares(balances, epochs, validators, groups)
+    clock = resolve_chain(chain, (balances, "epoch"), (epochs, "epoch"))
     rows = rows.join(move_to_engine(_count_proposals(proposals), rows), on=_KEYS, how="left")
     last, slots_per_epoch = find_range(rows, "epoch")[1], clock.slots_per_epoch
     rows = map_rows(rows, lambda part: _add_expected(part, last, slots_per_epoch))
@@ -122,7 +124,7 @@ def sync_luck(
     validators: IntoFrame | None = None,
     by: str | Sequence[str] = "validator_index",
     level: float = 0.95,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
 ) -> IntoFrameT:
     """Compare seats in sync committees with the expected number. One row per validator or group.
 
@@ -150,11 +152,13 @@ def sync_luck(
         the true intervals are a little narrower. Null where no seat is expected.
     """
     _check_level(level)
-    clock, groups = get_chain(chain), list_columns(by)
+    groups = list_columns(by)
     columns = list(SEAT_COLUMNS[:4])
     held = collect(
         drop_missing(select_columns(committees, columns, loader="load_sync_committees"), columns)
     ).unique(["period", "seat"])
+    rows, source = _open_shares(balances, epochs, validators, groups)
+    clock = resolve_chain(chain, (balances, "epoch"), (epochs, "epoch"))
     # Simulated chains begin with a committee, mainnet got its first one later.
     first = pl.when(pl.col("start_epoch") >= clock.first_sync_epoch).then(clock.first_sync_epoch)
     selected = pl.col("start_epoch") - clock.epochs_per_sync_period
@@ -162,7 +166,6 @@ def sync_luck(
     drawn = held.group_by(_KEYS).agg(drawn=pl.len().cast(pl.Int64))
     # Both committees of the first epoch are drawn at once.
     drawn_at_once = held.group_by("epoch").agg(periods=pl.col("period").n_unique().cast(pl.Int64))
-    rows, source = _open_shares(balances, epochs, validators, groups)
     rows = rows.join(move_to_engine(drawn_at_once, rows), on="epoch", how="inner")
     # A row per validator and committee: few enough for polars.
     shares = (

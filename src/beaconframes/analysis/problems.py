@@ -8,17 +8,16 @@ import polars as pl
 
 from beaconframes.analysis.attestation_losses import attestation_losses, attestation_rates
 from beaconframes.analysis.daily_income import daily_losses
-from beaconframes.analysis.engines import open_frame, return_table
+from beaconframes.analysis.engines import open_frame, resolve_chain, return_table
 from beaconframes.analysis.proposals import missed_proposals
 from beaconframes.analysis.sync_income import sync_income
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.frames import collect, to_polars
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-    from beaconframes.calendar import Chain
+    from beaconframes.calendar import Chain, Unit
 
 _VALIDATORS = [
     "validator_index",
@@ -67,7 +66,7 @@ def problems(
     blocks: IntoFrame | None = None,
     network: IntoFrame | None = None,
     epoch: int | None = None,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
 ) -> IntoFrameT:
     """List what validators lost and what needs attention. One row per problem, most costly first.
 
@@ -93,7 +92,7 @@ def problems(
     epoch
         The current epoch. Default: the latest of *income*. An exit in a later epoch is pending.
     chain
-        Chain of the epochs.
+        Chain of the epochs. Default: that of the frames, from ``time``; mainnet without times.
 
     Returns
     -------
@@ -108,9 +107,10 @@ def problems(
         it; null if that is unknown. ``rows`` is the condition that selects the rows of ``table``
         that say so. This computes at once.
     """
-    clock = get_chain(chain)
     source = open_frame(validators, _VALIDATORS, loader="load_validators")
     table = collect(source)
+    tables: list[tuple[IntoFrame | None, Unit]] = [(income, "epoch"), (balances, "epoch")]
+    clock = resolve_chain(chain, *tables, (proposals, "slot"), (stats, "day"))
     parts = [pl.DataFrame(schema=SCHEMA)]
     if income is not None and balances is not None:
         losses = to_polars(attestation_losses(income, balances, validators=table))

@@ -21,6 +21,7 @@ from beaconframes.analysis.engines import (
     find_range,
     open_frame,
     open_frame_like,
+    resolve_chain,
     return_table,
     stack_tables,
 )
@@ -32,7 +33,6 @@ from beaconframes.analysis.first_blocks import (
 )
 from beaconframes.analysis.income_columns import AMOUNTS, PENALTIES, REWARDS
 from beaconframes.analysis.unexplained_amounts import add_possible_causes
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import drop_missing, map_rows
 from beaconframes.progress import show_elapsed
@@ -77,7 +77,7 @@ def reconcile(
     since: int | None = None,
     until: int | None = None,
     attestations_settle: int | None = None,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
 ) -> IntoFrameT:
     """Explain every change of balance, to the gwei. One row per validator and epoch.
 
@@ -134,7 +134,8 @@ def reconcile(
         2023: -1 explains 97 of 97. In June 2023 its rows were reported to be those of the duty;
         no later recording has both tables. Simulated chains have 0.
     chain
-        Chain of the slots; it sets the number of slots in an epoch.
+        Chain of the slots; it sets the number of slots in an epoch. Default: that of *balances* or
+        *income*, from ``time``; mainnet if neither has times.
 
     Returns
     -------
@@ -146,7 +147,6 @@ def reconcile(
         null where it is; ``ends_gwei`` is the amount that these blocks explain within the limits of
         the income. Epochs without both balances are left out. Sorted by validator and epoch.
     """
-    clock = get_chain(chain)
     if attestations_settle is not None and type(attestations_settle) is not int:
         raise UsageError(
             f"attestations_settle={attestations_settle!r} is not a number of epochs",
@@ -159,6 +159,7 @@ def reconcile(
     amounts = [*_KEYS, *AMOUNTS[:-1]]
     income_rows = open_frame_like(income, amounts, loader="load_income_history", like=balance_rows)
     income_rows = check_row_sums(drop_missing(income_rows, amounts), AMOUNTS[:-1])
+    clock = resolve_chain(chain, (balances, "epoch"), (income, "epoch"))
     offsets = _OFFSETS if attestations_settle is None else (attestations_settle,)
     first, last = find_range(income_rows, "epoch")
     paid = None if slot_income is None else read_first_slot_income(slot_income, clock)

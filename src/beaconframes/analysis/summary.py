@@ -28,6 +28,7 @@ from beaconframes.analysis.engines import (
     list_columns,
     open_frame,
     open_frame_like,
+    resolve_chain,
     return_table,
 )
 from beaconframes.analysis.execution_income import build_basis, open_income
@@ -37,7 +38,6 @@ from beaconframes.analysis.income_columns import AMOUNTS
 from beaconframes.analysis.luck import proposal_luck
 from beaconframes.analysis.proposals import missed_proposals
 from beaconframes.analysis.sync_duties import sync_against_committee
-from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import as_lazy, collect, map_rows, to_polars
 from beaconframes.progress import show_elapsed
@@ -80,7 +80,7 @@ def performance(
     index: IntoFrame | None = None,
     by: str | Sequence[str] = _VALIDATOR,
     until: int | None = None,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
 ) -> IntoFrameT:
     """Summarize income, rates, attestations, proposals and luck. One row per validator or group.
 
@@ -107,7 +107,7 @@ def performance(
     until
         Last epoch whose attestations count; see `attestation_effectiveness`.
     chain
-        Chain of the epochs.
+        Chain of the epochs. Default: that of *income*, from ``time``.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def performance(
         income is unknown. Columns of attestations, proposals and signatures begin with
         ``attestations_``, ``proposals_`` and ``sync_``.
     """
-    clock, groups = get_chain(chain), list_columns(by)
+    groups = list_columns(by)
     if not groups:
         raise UsageError("by is empty", hint='Use by="validator_index" or a label.')
     check_groups(groups)
@@ -147,6 +147,7 @@ def performance(
     def add_labels(rows: Lazy) -> Any:
         return rows.join(labels, on=_VALIDATOR, how="inner").to_native()
 
+    clock = resolve_chain(chain, (income, "epoch"))
     length = clock.epochs_per_day
     peer_income = open_income(income_rows.to_native(), [*_KEYS, "time", *AMOUNTS], blocks)
     peers = compute_once(_join_balances(peer_income, balance_rows))

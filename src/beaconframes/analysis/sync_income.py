@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.engines import collect_sums, open_frame, return_table
-from beaconframes.calendar import MAINNET, get_chain
+from beaconframes.analysis.engines import (
+    collect_sums,
+    open_frame,
+    resolve_chain,
+    return_table,
+)
 from beaconframes.frames import check_choice, drop_missing
 from beaconframes.progress import show_elapsed
 
@@ -24,7 +28,7 @@ _REWARD, _PENALTY = "sync_committee_reward_gwei", "sync_committee_penalty_gwei"
 
 @show_elapsed
 def sync_income(
-    income: IntoFrameT, *, every: Every = "period", chain: Chain | str = MAINNET
+    income: IntoFrameT, *, every: Every = "period", chain: Chain | str | None = None
 ) -> IntoFrameT:
     """Compute what members of sync committees signed. One row per validator and period or epoch.
 
@@ -39,7 +43,8 @@ def sync_income(
     every
         ``"period"`` or ``"epoch"``.
     chain
-        Chain of the epochs; it sets the number of epochs in a period.
+        Chain of the epochs; it sets the number of epochs in a period. Default: that of *income*,
+        from ``time``.
 
     Returns
     -------
@@ -49,9 +54,9 @@ def sync_income(
         ``lost_gwei``: the rewards not earned, plus the penalties. Sorted. This computes at once.
     """
     check_choice("every", every, get_args(Every))
-    length = get_chain(chain).epochs_per_sync_period
     columns = ["validator_index", "epoch", "time", _REWARD, _PENALTY]
     source = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)
+    length = resolve_chain(chain, (income, "epoch")).epochs_per_sync_period
     duties = collect_sums(source.filter((nw.col(_REWARD) > 0) | (nw.col(_PENALTY) > 0)))
     rows = duties.with_columns(period=pl.col("epoch") // length)
     epochs = {"first_epoch": pl.min("epoch"), "last_epoch": pl.max("epoch")}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes import colours
+from beaconframes.analysis.engines import resolve_chain
 from beaconframes.charts import series
 from beaconframes.charts.model import Line
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from beaconframes.charts.series import Unit
 
 _DEFAULT_STAKE = 32_000_000_000  # In gwei: the effective balance of most validators.
-_EPOCHS_PER_YEAR = 365 * 225
 
 
 def build_expected_income(
@@ -44,7 +44,8 @@ def build_expected_income(
     expected = _add_stake(by_epoch, balances).join_asof(
         days, on="time", check_sortedness=False, coalesce=True
     )
-    gwei = pl.col("count") * pl.col("stake") * pl.col(rate) / _EPOCHS_PER_YEAR
+    a_year = 365 * resolve_chain(None, (by_epoch, "epoch")).epochs_per_day
+    gwei = pl.col("count") * pl.col("stake") * pl.col(rate) / a_year
     expected = expected.with_columns(
         gwei=pl.when(pl.col("time") < pl.col("day_end")).then(gwei),
         period=pl.col("time")

@@ -11,7 +11,6 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis.engines import list_columns
 from beaconframes.analysis.luck import proposal_luck, sync_luck
-from beaconframes.calendar import MAINNET
 from beaconframes.charts import series
 from beaconframes.charts.caption import captioned, format_range
 from beaconframes.charts.model import Area, Axis, Bars, Chart, Points, ReferenceLine
@@ -43,7 +42,7 @@ def luck(
     by: str | Sequence[str] = (),
     validators: IntoFrame | None = None,
     level: float = 0.95,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
     escape: Callable[[object, int], str] = lambda name, _: str(name),
 ) -> Chart:
     """Build the actual numbers, in percent of the expected ones, with the range of chance.

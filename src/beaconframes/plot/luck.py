@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import charts
-from beaconframes.calendar import MAINNET
 from beaconframes.plot import canvas
 from beaconframes.text import for_matplotlib
 
@@ -27,7 +26,7 @@ def luck(
     by: str | Sequence[str] = (),
     validators: IntoFrame | None = None,
     level: float = 0.95,
-    chain: Chain | str = MAINNET,
+    chain: Chain | str | None = None,
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
     caption: str | None = None,
