@@ -193,6 +193,16 @@ def test_colours_are_readable_on_dark_backgrounds(paper):
     assert len(set(theme.cycle)) == len(colours.CYCLE)
 
 
+def test_labels_of_the_panels_of_a_small_chart_are_not_cut():
+    """Step 12, 9: two panels, six lines in the legend and a caption in 360 by 300 pixels."""
+    figure = plot.yield_index(yields(), split=True, figsize=(3.6, 3)).figure
+    figure.draw_without_rendering()
+
+    upper, lower = (ax.yaxis.label.get_window_extent() for ax in figure.axes)
+    assert upper.y1 <= figure.bbox.y1 + 1
+    assert lower.y1 <= upper.y0 + 1
+
+
 def test_a_dark_theme_of_matplotlib_is_respected():
     """Background and text are those of the theme; lines, hatches and grid are readable on it."""
     with plt.style.context("dark_background"):

@@ -70,6 +70,11 @@ def measure_height(ax: Axes, lower: Axes) -> float:
     return height
 
 
+def measure_width(text: str) -> float:
+    """Return about how wide the longest line of *text* is, in units of the font size."""
+    return _CHARACTER * max(map(len, text.split("\n")), default=0) or _CHARACTER
+
+
 def wrap_text(text: str, width: float, size: float) -> str:
     """Wrap the lines of *text* at *width*, both in points, for this font size."""
     most = max(9, int(width / (_CHARACTER * size)))

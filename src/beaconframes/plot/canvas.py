@@ -23,6 +23,7 @@ from beaconframes.plot.annotations import (
     is_narrow,
     measure_height,
     measure_room,
+    measure_width,
     wrap_text,
     write_note,
 )
@@ -232,9 +233,17 @@ def _measure_sides(ax: Axes) -> float:
     return 6 * max(0, longest - 5) + 80 * has_bar
 
 
+def _set_y_label(ax: Axes, text: str, height: float) -> None:
+    """Set the label of the vertical axis, which has room for *height* points."""
+    ax.set_ylabel(label := wrap_text(text, height, 10))
+    # A panel of a small chart may have less room than the longest word, which would be cut.
+    if (fitting := height / measure_width(label)) < 10:
+        ax.yaxis.label.set_fontsize(max(6, fitting))
+
+
 def _set_y_axis(ax: Axes, axis: Axis, height: float) -> None:
     """Set label and ticks of the vertical axis, whose label has room for *height* points."""
-    ax.set_ylabel(wrap_text(axis.label, height, 10))
+    _set_y_label(ax, axis.label, height)
     if axis.tick_labels:
         ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels)
         ax.set_ylim(-0.6, len(axis.tick_labels) - 0.4)
