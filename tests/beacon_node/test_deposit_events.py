@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 import beaconframes as bf
+from beaconframes.beacon_node import execution_tables
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.deposit_events import DEPOSIT_EVENT, FIRST_BLOCKS, read_deposits
 from beaconframes.beacon_node.deposit_tables import build_deposits, find_validity
@@ -292,6 +293,14 @@ def test_signatures_that_the_registry_proves():
 
     # keys[2] has two equal deposits; the second deposit of keys[3] is not processed.
     assert [True, None, None, True, True, False, None] == validity
+    # Pending deposits are not dropped. Those before as many as there were validators at genesis
+    # may never have been processed.
+    for genesis_count, pending in ((0, ["0x" + keys[3]]), (6, [])):
+        found = find_validity(
+            deposits, validators, MAINNET,
+            genesis_count=genesis_count, processed_count=6, pending=pending,
+        )  # fmt: skip
+        assert False not in found
     assert [None] * 4 == find_validity(deposits[1:5], validators, MAINNET, genesis_count=0)
     earlier = ["0x" + keys[1]]
     assert [None, None, True, True] == find_validity(
@@ -305,9 +314,16 @@ def test_signatures_that_the_registry_proves():
 
 
 @pytest.mark.more
-def test_index_adds_the_deposits_of_new_final_blocks(tmp_path):
+def test_index_adds_the_deposits_of_new_final_blocks(tmp_path, monkeypatch):
     """Each range is requested once; the numbers continue, and what is stored counts as earlier."""
     folder = tmp_path / "chain"
+    processed = []
+
+    def find_noted(*deposits, processed_count, **known):
+        processed.append(processed_count)
+        return find_validity(*deposits, processed_count=processed_count, **known)
+
+    monkeypatch.setattr(execution_tables, "find_validity", find_noted)
     with BeaconNodeStub("capella", head=100) as stub:
         rows = stub.recording.validators(0)
         keys = [row["validator"]["pubkey"][2:] for row in json.loads(rows)["data"]]
@@ -332,6 +348,7 @@ def test_index_adds_the_deposits_of_new_final_blocks(tmp_path):
     ranges = [call[1][0] for call in node.calls if call[0] == "eth_getLogs"]
     ranges = [(int(chosen["fromBlock"], 16), int(chosen["toBlock"], 16)) for chosen in ranges]
     assert 2 == len(ranges)
+    assert [16, 16] == processed  # The deposits of genesis, in the state of the last epoch.
     assert (0, ranges[0][1] + 1) == (ranges[0][0], ranges[1][0])
     with bf.local(folder):
         deposits = bf.load_deposits([3, 4])

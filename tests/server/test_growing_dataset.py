@@ -71,9 +71,10 @@ def test_new_epochs_are_served(server, dataset):
     assert banner.endswith("it moves as epochs are added to the dataset")
 
 
-def test_a_local_explorer_has_the_new_head(dataset):
+@pytest.mark.parametrize("connect", [bf.local, bf.open])
+def test_a_local_explorer_has_the_new_head(dataset, connect):
     """The next load reads it; during a load, the head does not move."""
-    with bf.local(dataset):
+    with connect(dataset.path):
         before = bf.load_balance_history(1, since=-2)["epoch"].sort().to_list()
         extend(dataset.path, range(10, 12), last=11)
         after = bf.load_balance_history(1, since=-2)["epoch"].sort().to_list()

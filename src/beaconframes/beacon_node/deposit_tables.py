@@ -47,6 +47,7 @@ def find_validity(
     genesis_count: int,
     earlier: Collection[str] | None = None,
     processed_count: int = 0,
+    pending: Collection[str] = (),
 ) -> list[bool | None]:
     """Return whether the signature of each deposit is valid, as far as the registry proves it.
 
@@ -54,8 +55,12 @@ def find_validity(
     are not checked by the chain, so theirs is None. *earlier* has the public keys of all earlier
     deposits; without them, only deposits from number 0 on can be proven. *validators* has the
     index of each validator by its public key; *processed_count* is the number of deposits that the
-    beacon chain has processed. The first *genesis_count* validators were in the genesis state: on
-    test networks without a deposit, so that only a deposit before genesis can have created one.
+    beacon chain has processed, from blocks that contain deposits, and *pending* has the public keys
+    that wait in its queue. It has dropped the others that are in no validator.
+
+    The first *genesis_count* validators were in the genesis state: on test networks without a
+    deposit, so that only a deposit before genesis can have created one, and that as many deposits
+    may never have been processed.
     """
     is_complete = earlier is not None or (bool(deposits) and deposits[0].number == 0)
     known = set(earlier or ())
@@ -68,7 +73,9 @@ def find_validity(
     for deposit in deposits:
         index = validators.get(deposit.pubkey)
         if index is None:
-            found.append(False if deposit.number < processed_count else None)
+            is_dropped = genesis_count <= deposit.number < processed_count
+            is_dropped &= deposit.pubkey not in pending
+            found.append(False if is_dropped else None)
             continue
         is_early = deposit.time < chain.genesis.timestamp()
         is_candidate = is_complete and (is_early or index >= genesis_count)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.chain_index import ChainIndex
     from beaconframes.beacon_node.connection import NodeConnection
+    from beaconframes.consensus.state import BeaconState
 
 READINGS = frozenset({"gas_fees", "address_balances"})
 """Tables that describe the present, and are read for each load."""
@@ -42,10 +43,13 @@ def write_readings(
     chain_index.dataset.replace_tables(found)
 
 
-def write_deposits(chain_index: ChainIndex, node: NodeConnection) -> None:
+def write_deposits(
+    chain_index: ChainIndex, node: NodeConnection, state: BeaconState | None = None
+) -> None:
     """Add the deposits that the execution chain has received since the last call.
 
-    Deposits of the last blocks may still be reorganized: they are read when they are final.
+    Deposits of the last blocks may still be reorganized: they are read when they are final. The
+    *state* of the stored validators, if they are all, shows which deposits the chain has dropped.
     """
     assert node.execution is not None
     dataset = chain_index.dataset
@@ -71,6 +75,10 @@ def write_deposits(chain_index: ChainIndex, node: NodeConnection) -> None:
         chain,
         genesis_count=max(initial, default=-1) + 1,
         earlier=() if stored is None else stored.unique().collect()["pubkey"].to_list(),
+        processed_count=0 if state is None else state.eth1_deposit_index,
+        pending=()
+        if state is None
+        else {f"0x{key.tobytes().hex()}" for key in state.pending_deposits["pubkey"]},
     )
     rows = build_deposits(deposits, chain, validity)
     number = deposits[-1].number + 1 if deposits else count

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.index import Executor
     from beaconframes.beacon_node.reader import ChainReader
     from beaconframes.calendar import Chain, Moment
+    from beaconframes.consensus.state import BeaconState
 
 log = logging.getLogger("beaconframes.index")
 
@@ -252,9 +253,10 @@ class Indexer:
 
     def write_head(self) -> None:
         """Write the tables of the last indexed epoch, and the tables that follow from others."""
-        write_head(self.chain_index, self.connection, self.reader, self.connection.chain)
+        state = write_head(self.chain_index, self.connection, self.reader, self.connection.chain)
         if self.has_deposits:
-            write_deposits(self.chain_index, self.connection)
+            is_whole = self.chain_index.validators is None
+            write_deposits(self.chain_index, self.connection, state if is_whole else None)
 
 
 def open_connection(
@@ -318,14 +320,18 @@ def has_deposits(connection: NodeConnection, tables: Collection[str] | None) -> 
 
 def write_head(
     chain_index: ChainIndex, connection: NodeConnection, reader: ChainReader, chain: Chain
-) -> None:
-    """Write the tables of the last indexed epoch, and the tables that follow from others."""
+) -> BeaconState | None:
+    """Write the tables of the last indexed epoch, and the tables that follow from others.
+
+    Returns the state of that epoch, if the node has states.
+    """
     covered = chain_index.get_coverage().epochs
     if not covered:
-        return
+        return None
     last = covered[-1][1]
     slot = (last + 1) * chain.slots_per_epoch - 1
     pending: Any = None
+    state = None
     if reader.has_states:
         state = reader.state(last)
         validators, pending = read_state_validators(state), state.pending_deposits
@@ -349,6 +355,7 @@ def write_head(
         pending_deposits=pending,
     )
     chain_index.derive()
+    return state
 
 
 def find_epochs(
