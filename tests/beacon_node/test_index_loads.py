@@ -265,3 +265,25 @@ def test_pixels_of_an_index_are_those_of_its_blocks(electra):
     expected = bf.wall.from_blocks(blocks).select(columns).sort(columns)
     assert expected.height > 0
     assert expected.equals(pixels.select(columns).sort(columns))
+
+
+@pytest.mark.more
+def test_an_open_index_shows_the_epochs_that_are_added(tmp_path):
+    """All kinds of tables are those of the last commit, without opening the index again."""
+    folder = tmp_path / "index"
+    rows = {
+        "income": lambda: bf.load_income_history([1], since=0),
+        "latest": lambda: bf.load_balance_history([1], since=-1),
+        "derived": bf.load_epochs,
+        "blocks": lambda: bf.load_epoch_slots(since=0),
+        "v2": lambda: bf.v2.load_balances([1]),
+    }
+    with BeaconNodeStub("capella", head=47) as stub:
+        bf.index(stub.url, folder, until=0)
+        with bf.open(folder):
+            before = {name: load()["epoch"].max() for name, load in rows.items()}
+            bf.index(stub.url, folder, until=1)
+            after = {name: load()["epoch"].max() for name, load in rows.items()}
+
+    assert before == dict.fromkeys(rows, 0)
+    assert after == dict.fromkeys(rows, 1)
