@@ -229,3 +229,9 @@ def test_values_in_each_engine(kind):
 
     columns = ["date", "eur", "price_time", "income_value", "withdrawals_value"]
     assert expected.select(columns).rows() == to_polars(found).select(columns).rows()
+
+
+def test_a_column_of_prices_needs_prices():
+    """Step 12: a ledger without the amounts in euro would be a surprise in the tax return."""
+    with pytest.raises(UsageError, match=r"^price='eur' is a column of prices, and there are no"):
+        analysis.ledger(EARNED, price="eur")

@@ -100,7 +100,7 @@ def test_arguments_of_the_layout():
     assert (900, 500) == (layout.width, layout.height)
     with pytest.raises(UsageError, match=r"figsize=9 is not a width and a height"):
         interactive.income(rows, figsize=9)
-    with pytest.raises(UsageError, match=r"^plotly refuses template: .*$"):
+    with pytest.raises(UsageError, match=r"^plotly refuses template='plotly_drak'\. Pass.*$"):
         interactive.income(rows, template="plotly_drak")
     with pytest.raises(UsageError, match=r"^plotly refuses bye: Invalid property.*$"):
         interactive.income(rows, bye=1)

@@ -93,6 +93,11 @@ def ledger(
     basis, sums = build_basis(blocks, FEES), aggregate(stack_tables(tables), _KEYS, _SUMS)
     result = map_rows(sums, lambda part: _add_totals(part, basis))
     if prices is None:
+        if price != "price":
+            raise UsageError(
+                f"price={price!r} is a column of prices, and there are no prices",
+                hint=f"Pass prices=, a frame with the columns time and {price}.",
+            )
         return return_lazy(sort_rows(result, _KEYS), income)
     if price in {*_KEYS, *_SUMS, *_TOTALS}:
         raise UsageError(

@@ -192,9 +192,10 @@ def report_export(done: Export, *, as_json: bool) -> None:
         print_json({"complete": state.is_complete, "rows": done.rows, **facts})
         return
     end = f", up to {done.unit} {done.until:,}" if done.unit and done.until is not None else ""
+    count = done.added + done.kept
     click.echo(
         f"{click.format_filename(done.path)}: {done.rows:,} rows, "
-        f"{done.added + done.kept:,} files ({done.added:,} new), {done.bytes:,} bytes{end}"
+        f"{count:,} file{'' if count == 1 else 's'} ({done.added:,} new), {done.bytes:,} bytes{end}"
     )
     if not done.complete:
         print_message(describe_gaps(done))

@@ -52,7 +52,8 @@ class Export:
 
     def __repr__(self) -> str:
         """Return the path, the size and the number of gaps."""
-        files = f"{self.added + self.kept:,} files ({self.added:,} new)"
+        count = self.added + self.kept
+        files = f"{count:,} file{'' if count == 1 else 's'} ({self.added:,} new)"
         gaps = "" if self.complete else f", {len(self.gaps):,} gaps"
         if any(gap.get("reason") == NOT_FINAL for gap in self.gaps):
             gaps += " (rows not final yet)"

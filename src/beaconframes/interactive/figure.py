@@ -17,6 +17,7 @@ from beaconframes.errors import UsageError
 from beaconframes.frames import first_line
 from beaconframes.interactive.style import choose_template, read_theme
 from beaconframes.interactive.traces import build_traces, shorten_times
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -88,11 +89,14 @@ def open_figure(kwargs: dict[str, Any]) -> tuple[Figure, Theme]:
     """Return a new figure in our style, or with the *template* of the user, and its theme."""
     from beaconframes.interactive.accessible_figure import AccessibleFigure
 
+    wanted = kwargs.pop("template", None)
     try:
-        template = choose_template(kwargs.pop("template", None))
+        template = choose_template(wanted)
     except ValueError as error:
+        # For an unknown name, plotly gives no reason.
+        reason = ": ".join(filter(None, (shorten(wanted), first_line(error))))
         raise UsageError(
-            f"plotly refuses template: {first_line(error)}",
+            f"plotly refuses template={reason}",
             hint='Pass the name of a template, such as template="plotly_dark".',
         ) from None
     return AccessibleFigure(layout={"template": template}), read_theme(template)
