@@ -129,6 +129,19 @@ def test_many_problems_are_summed_by_kind(made, no_charts):
     assert ["slashed", "1", "1", "unknown", "1", "missed votes", "30", "1"] == cells[:8]
 
 
+def test_a_possible_cause_of_an_unexplained_balance_is_stated(made, no_charts):
+    frames = dict(made.report.frames)
+    changes = pl.col("changes")
+    frames["reconciliation"] = frames["reconciliation"].with_columns(
+        explained=changes - 2, unexplained=2, unexplained_gwei=395619428, with_possible_cause=1
+    )
+
+    text = Elements(Report(frames, {}).to_html()).text
+
+    assert "changes of balance are not explained (0.39562 ETH). 1 of them has a possible" in text
+    assert 0 == made.report.frames["reconciliation"]["with_possible_cause"][0]
+
+
 def hostile(frame, column, texts):
     """Repeat the rows of a frame until each text is in one of them."""
     rows = pl.concat([frame] * (len(texts) // frame.height + 1)).head(len(texts))

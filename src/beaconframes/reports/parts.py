@@ -551,6 +551,10 @@ def _build_reconciliation(inputs: Inputs, frames: Frames) -> Frames:
             explained=(pl.col("unexplained_gwei") == 0).sum().cast(pl.Int64),
             unexplained=(pl.col("unexplained_gwei") != 0).sum().cast(pl.Int64),
             unexplained_gwei=pl.sum("unexplained_gwei"),
+            with_possible_cause=pl.col("possible_cause")
+            .filter(pl.col("unexplained_gwei") != 0)
+            .count()
+            .cast(pl.Int64),
         ),
         "unexplained": unexplained,
     }
