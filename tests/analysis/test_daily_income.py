@@ -61,6 +61,24 @@ def test_income_by_hand():
     assert [None, None] == unknown["net_income_wei"].to_list()
 
 
+def test_the_day_of_the_deposit_of_a_new_validator_counts():
+    """Its balance begins with 0; its income counts, and its rate begins with the next day."""
+    new = {"start_balance_gwei": 0, "start_effective_balance_gwei": 0}
+    end = {"end_balance_gwei": 32 * ETH + 700}
+    table = stats(
+        (1, new | end | {"deposits_amount_gwei": 32 * ETH}),
+        (2, new | end),
+        (3, {"end_balance_gwei": 32 * ETH + 1000}),
+    )
+
+    rows = analysis.daily_income(table)
+    rates = analysis.daily_rates(rows.with_columns(execution_income_wei=pl.lit(Decimal(0))))
+
+    expected = [(1, 700), (3, 1000)]
+    assert expected == rows.select("validator_index", "consensus_income_gwei").rows()
+    assert 365 * 1000 / (32 * ETH) == pytest.approx(rates["apr_on_effective"][0])
+
+
 def test_sums_are_those_of_the_income_history(chain):
     """Of whole days, both sources have the same income, except at the two ends of the range."""
     days = pl.col("validator_index") < 50

@@ -83,7 +83,9 @@ def daily_income(
     rows = _credit_deposits(rows).with_columns(
         consensus_income_gwei=pl.col("change") - pl.col("deposits_gwei")
     )
-    income, balance = pl.col("consensus_income_gwei"), pl.col("start_balance_gwei")
+    # The balance of a new validator begins with 0 on the day of its deposit.
+    income = pl.col("consensus_income_gwei")
+    balance = pl.col("start_balance_gwei") + pl.col("deposits_gwei")
     is_moved = (income > balance * _LARGEST_RISE) | (income < -balance * _LARGEST_FALL)
     rows = rows.filter(~is_moved)
     received = fees = pl.lit(None, pl.Int128)
@@ -200,6 +202,8 @@ def daily_rates(
     )
     rows = (
         collect(source)
+        # On the day of the first deposit, the stake at the start of the day is 0.
+        .filter(pl.col("effective_balance_gwei") > 0)
         .group_by("day")
         .agg(
             validator_days=pl.len().cast(pl.Int64),

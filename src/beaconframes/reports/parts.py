@@ -420,6 +420,7 @@ def _compute_rates_of_days(days: pl.DataFrame) -> pl.DataFrame:
     """Return the yearly rate of each validator on its effective balance."""
     net = _sum_known("net_income_wei").cast(pl.Float64) / _WEI_PER_GWEI
     stake = pl.sum("effective_balance_gwei")
+    days = days.filter(pl.col("effective_balance_gwei") > 0)
     return days.group_by(_VALIDATOR).agg(
         apr_on_effective=pl.when(stake > 0).then(365 * net / stake)
     )
