@@ -228,7 +228,9 @@ def test_values_in_each_engine(kind):
     found = analysis.ledger(make(kind, EARNED), PAID, PRICES, tz="Europe/Berlin", price="eur")
 
     columns = ["date", "eur", "price_time", "income_value", "withdrawals_value"]
-    assert expected.select(columns).rows() == to_polars(found).select(columns).rows()
+    # A day of pandas is a time.
+    rows = to_polars(found).with_columns(pl.col("date").cast(pl.Date)).select(columns).rows()
+    assert expected.select(columns).rows() == rows
 
 
 def test_a_column_of_prices_needs_prices():

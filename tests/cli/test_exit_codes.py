@@ -395,7 +395,8 @@ def test_signals_end_a_load_without_a_response(tmp_path, number, status, out):
 def whole(chain, tmp_path_factory):
     """A command that exports, without its target, and the folder of an undisturbed export."""
     words = ["export", "income-history", "--validators", "0-19", "--since", "0", "--until", "449"]
-    command = [*COMMAND, *words, "--dataset", str(chain.path)]
+    # A local explorer answers slowly enough for a signal in between.
+    command = ["env", f"BEACONFRAMES_SAMPLE={chain.path}", *COMMAND, *words, "--local"]
     folder = tmp_path_factory.mktemp("export")
     subprocess.run([*command, "--out", "whole"], check=True, cwd=folder)
     return command, folder / "whole"

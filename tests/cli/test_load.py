@@ -608,13 +608,13 @@ def test_no_connection(run):
 
 
 @pytest.mark.more
-def test_progress_is_on_standard_error(run, monkeypatch):
+def test_progress_is_on_standard_error(run, small_sample, monkeypatch):
     """Only with --progress, or on a terminal."""
     monkeypatch.setattr("beaconframes.progress.DELAY", 0)
     monkeypatch.setattr("beaconframes.progress.REFRESH_INTERVAL", 0.005)
     options = ["load", "income-history", "--validators", "1-100", "--since", "-200"]
-    silent = run(*options)
-    shown = run(*options, "--progress")
+    silent = run(*options, "--local", served=False)
+    shown = run(*options, "--local", "--progress", served=False)
 
     assert "" == silent.stderr
     assert "income_history: " in shown.stderr

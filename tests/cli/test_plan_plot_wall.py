@@ -210,8 +210,10 @@ def test_future_duties_are_not_drawn(run, source, tmp_path, chain):
         rows,
     )
 
-    result = run("plot", "attestations", *validators, "--out", drawn[0], "--json")
-    of_file = run("plot", "attestations", rows, "--out", drawn[1])
+    # A file does not say that its rows are simulated, as the caption does otherwise.
+    same = ["--caption", ""]
+    result = run("plot", "attestations", *validators, "--out", drawn[0], "--json", *same)
+    of_file = run("plot", "attestations", rows, "--out", drawn[1], *same)
     chosen = run(
         "plot", "attestations", *validators, "--since", "-3", "--out", tmp_path / "c.png", "--json"
     )
