@@ -94,6 +94,10 @@ def wall(
         parts = list_caption_parts(frame, rows, corners)
         add_caption(axes, parts if caption is None else [caption], legend)
         add_alt_text(axes, describe_wall(parts, show, title))
+        figure = axes.get_figure(root=True)
+        if legend is not None and ax is None and figure is not None:
+            # Beside a legend, a wall with square pixels needs two rounds of the layout.
+            figure.draw_without_rendering()
     return axes
 
 
