@@ -11,17 +11,15 @@ import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import DuplicateError
 
-from beaconframes.calendar import Chain, find_known_chain
+from beaconframes.calendar import HOODI, MAINNET, Chain
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.table_descriptions import TableDescription, describe_rows
-from beaconframes.frames import first_line, read_starts, to_polars_as_is
+from beaconframes.frames import first_line, to_polars_as_is
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
-    from beaconframes.calendar import Unit
 
 BATCH_ROWS = 65_536
 """Rows that are written at a time."""
@@ -227,14 +225,31 @@ def cast_exactly(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
 
 
 def detect_chain(rows: pl.LazyFrame) -> Chain | None:
-    """Return the known chain of the rows, from the time of a slot or epoch; None for any other.
+    """Return the chain of the rows, from the time of the lowest slot or epoch; None if unknown.
 
     Errors in the rows are ignored here: reading the rows raises them.
     """
-    units: tuple[Unit, ...] = ("slot", "epoch")
     try:
-        unit = next((unit for unit in units if unit in rows.collect_schema()), None)
-        starts = [] if unit is None else read_starts(rows, unit)
+        schema = rows.collect_schema()
+        units = (u for u in ("slot", "epoch") if u in schema and schema[u].is_integer())
+        unit, time = next(units, None), schema.get("time")
+        if unit is None or not isinstance(time, pl.Datetime) or time.time_zone is None:
+            return None
+        lowest = pl.col(unit).filter(pl.col("time").is_not_null()).min()
+        first = rows.select(
+            lowest.cast(pl.Int64, strict=False).alias("number"),
+            time=pl.col("time").filter(pl.col(unit) == lowest).min().dt.timestamp("us"),
+        ).collect()
     except (OSError, *POLARS_ERRORS):
         return None
-    return find_known_chain(unit, starts) if unit is not None and starts else None
+    number, timestamp = first.row(0)
+    if number is None or number < 0:
+        return None
+    return next((c for c in (MAINNET, HOODI) if number == find_number(c, unit, timestamp)), None)
+
+
+def find_number(chain: Chain, unit: str, timestamp: int) -> int:
+    """Return the slot or epoch of *chain* at a *timestamp*, in microseconds since 1970."""
+    seconds = (timestamp // 1_000_000) - int(chain.genesis.timestamp())
+    slot = seconds // chain.seconds_per_slot
+    return slot if unit == "slot" else slot // chain.slots_per_epoch
