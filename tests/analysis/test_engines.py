@@ -93,6 +93,8 @@ SEATS = history(
     (2, 5, {}),
 )
 
+BOOK = analysis.ledger(ledger.EARNED, ledger.PAID, ledger.PRICES, tz="Europe/Berlin", price="eur")
+
 # Each function: the frame that determines the result, all frames, and arguments.
 CASES = {
     "apr": ("income", {**RATES, "index": rates.INDEX}, SHORT),
@@ -149,6 +151,8 @@ CASES = {
         {"income": ledger.EARNED, "withdrawals": ledger.PAID, "prices": ledger.PRICES},
         {"tz": "Europe/Berlin", "price": "eur"},
     ),
+    "yearly_totals": ("ledger", {"ledger": BOOK}, {"starts": "12-02"}),
+    "tax_rows": ("ledger", {"ledger": BOOK}, {"tool": "koinly", "price": "eur"}),
     "missed_proposals": (
         "proposals",
         {"proposals": proposals.BLOCKS, "income": proposals.EARNED},

@@ -117,7 +117,8 @@ def yearly_totals(ledger: IntoFrameT, *, starts: str = "01-01") -> IntoFrameT:
     amounts = [name for name in names if name.endswith(("_gwei", "_wei"))]
     values = [name for name in VALUES if name in names]
     source = open_frame(ledger, ["date", *amounts, *values], loader="analysis.ledger")
-    rows = collect(source)
+    # A day of pandas is a time.
+    rows = collect(source).with_columns(pl.col("date").cast(pl.Date))
     month_day = pl.col("date").dt.month().cast(pl.Int32) * 100 + pl.col("date").dt.day()
     has_begun = month_day >= month * 100 + day
     year = pl.col("date").dt.year() - (~has_begun).cast(pl.Int32)
