@@ -176,6 +176,7 @@ def test_a_closed_terminal_loses_no_rows(connect_slowly, short_delay, monkeypatc
     assert 4_680 == bf.load_income_history(range(10), since=0).height
 
 
+@pytest.mark.more
 def test_loads_in_threads_count_separately(connect_slowly, short_delay, capsys):
     """Each of three concurrent loads counts its own requests."""
     connect_slowly(progress=True)
@@ -287,6 +288,7 @@ def test_analysis_charts_animations_and_exports_show_their_time(monkeypatch):
     assert {*bf.plot.__all__} - {*shown} <= {"style", "wall", "alt_text"}
 
 
+@pytest.mark.more
 def test_an_export_shows_one_bar(connect_slowly, short_delay, capsys, monkeypatch, tmp_path):
     """Step 12, 6: it counts its loads, which show no bars of their own."""
     monkeypatch.setattr("beaconframes.exports.chunked_load.CHUNK_ROWS", 1_000)

@@ -29,6 +29,7 @@ def stub(monkeypatch):
         yield stub
 
 
+@pytest.mark.more
 def test_the_largest_table_is_left_out_until_it_is_requested(stub, tmp_path, caplog):
     """The log, the report and the error name it; once it is there, later calls extend it."""
     folder = tmp_path / "index"

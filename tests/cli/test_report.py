@@ -67,6 +67,7 @@ def test_frames_as_json_of_groups_with_prices(run, tmp_path):
     assert "2500.00000000" == frames["value"][0]["eur"]
 
 
+@pytest.mark.more
 def test_a_folder_is_filled_and_resumed(run, tmp_path):
     """--every writes one page for each whole day, and only the missing ones later."""
     folder = tmp_path / "reports"

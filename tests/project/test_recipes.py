@@ -6,6 +6,8 @@ import importlib.util
 import re
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "recipes.md").read_text(encoding="utf-8")
 
@@ -18,6 +20,7 @@ def recipes():
     return module
 
 
+@pytest.mark.more
 def test_every_recipe_gives_what_stands_under_it(explorer):
     """Run in order, against the chain that the page names. When it differs: `make docs`."""
     assert PAGE == recipes().fill_page(PAGE)

@@ -38,6 +38,7 @@ def test_other_periods_are_an_error(every):
         list_periods(every, FIRST, FIRST)
 
 
+@pytest.mark.more
 def test_an_interrupted_run_is_resumed(made, no_charts, tmp_path):
     """Files that exist are not made again; an interrupted one leaves no file."""
     days = [(date(2026, 1, day), date(2026, 1, day)) for day in (1, 2, 3)]
@@ -58,6 +59,7 @@ def test_an_interrupted_run_is_resumed(made, no_charts, tmp_path):
     assert paths == sorted((tmp_path / "reports").iterdir())
 
 
+@pytest.mark.more
 def test_the_notebook_makes_the_same_frames(made, running, tmp_path):
     """Its cells, run in order, load and compute what the report has."""
     path = made.report.to_notebook(tmp_path / "report.ipynb")

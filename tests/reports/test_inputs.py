@@ -56,6 +56,7 @@ def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
         assert {"income", "rates", "balances", "proposals", "reconciliation"} <= set(left_out)
 
 
+@pytest.mark.more
 def test_errors_of_a_loader_are_the_reason(client, monkeypatch):
     """A loader that the service does not have is tried once, and the report is made without it."""
     from beaconframes.reports import inputs as module

@@ -18,6 +18,7 @@ def folder(tmp_path_factory):
     return open_index(tmp_path_factory, "electra", 11)
 
 
+@pytest.mark.more
 def test_a_report_of_an_index(folder, no_charts):
     """Its income is that of the index; execution income is unknown, and the report says so."""
     with bf.open(folder) as source:
@@ -38,6 +39,7 @@ def test_a_report_of_an_index(folder, no_charts):
     assert "unknown, because priority fees are missing" in page
 
 
+@pytest.mark.more
 def test_a_report_of_a_node(no_charts):
     """A node answers the same numbers as an index of its chain."""
     with BeaconNodeStub("capella", head=95) as stub, bf.node(stub.url, store=False) as node:
