@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     duties = bf.load_attestations(range(60), since=-100, until=-3)
 
 ax = bf.plot.attestations(duties)

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     duties = bf.load_attestations(range(1000), since=-100)
 
 ax = bf.plot.attestations(duties)

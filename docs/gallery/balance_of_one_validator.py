@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     balances = bf.load_balance_history(3, since=-450)
 
 ax = bf.plot.balances(balances, show="balance")

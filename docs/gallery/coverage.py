@@ -4,7 +4,7 @@ import polars as pl
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     balances = bf.load_balance_history(range(40), since=-450)
     validators = bf.load_validators(range(40))
 

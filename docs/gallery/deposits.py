@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     deposits = bf.load_deposits(range(1000))
 
 ax = bf.plot.deposits(deposits, every="month")

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     fees = bf.load_gas_fees()
 
 ax = bf.plot.gas_fees(fees)

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     income = bf.load_income_history(range(30), since="2026-10-01", until="2026-10-05")
     blocks = bf.load_produced_blocks(range(30))
 

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     income = bf.load_income_history(range(50), since="2026-10-02")
     blocks = bf.load_produced_blocks(range(50))
     balances = bf.load_balance_history(range(50), since="2026-10-02")

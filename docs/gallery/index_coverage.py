@@ -4,7 +4,7 @@ import polars as pl
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     epochs = bf.load_epochs(since=-450).select("epoch", "time")
 
 # The columns of bf.index(...); these statuses are made up.

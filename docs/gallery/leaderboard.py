@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     leaders = bf.load_leaderboard()
 
 ax = bf.plot.leaderboard(leaders, top=15)

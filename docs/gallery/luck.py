@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     balances = bf.load_balance_history(range(250), since=-1575)
     epochs = bf.load_epochs(since=-1575)
     blocks = bf.load_proposals(range(250), since=-1575)

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     index = bf.load_yield_index(since=-30)
     income = bf.load_income_history(range(30), since="2026-10-01", until="2026-10-05")
     balances = bf.load_balance_history(range(30), since="2026-10-01", until="2026-10-05")

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     blocks = bf.load_proposals(range(100), since=-700)
     produced = bf.load_produced_blocks(range(100))
 

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     blocks = bf.load_proposals(range(450, 466), since=-700)
 
 ax = bf.plot.proposals(blocks)

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     blocks = bf.load_proposals(range(1000), since=-450)
 
 ax = bf.plot.proposals(blocks)

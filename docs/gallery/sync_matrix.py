@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     blocks = bf.load_epoch_slots(since=-6)
     committee = bf.load_sync_committees(blocks["epoch"].max() // 256).head(40)
 

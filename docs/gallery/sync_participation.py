@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     blocks = bf.load_epoch_slots(since=-40)
 
 ax = bf.plot.sync_participation(blocks)

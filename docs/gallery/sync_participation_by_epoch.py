@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     blocks = bf.load_epoch_slots(since=-80)
     period = blocks["epoch"].max() // 256
     seats = bf.load_sync_committees(period).head(20)

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     blocks = bf.load_epoch_slots(since=-450)
 
 pixels = bf.wall.from_blocks(blocks)

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     pixels = bf.load_graffiti_wall(since=0)
 
 image = bf.wall.render(pixels, region=(400, 440, 599, 559), scale=4, background="white")

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     pixels = bf.load_graffiti_wall(since=0)
 
 contested = bf.wall.overwrites(pixels).filter(recolours=2)

@@ -5,7 +5,7 @@ from PIL import Image, ImageDraw
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     pixels = bf.load_graffiti_wall(since=0)
 
 badge = Image.new("RGBA", (24, 13))

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     pixels = bf.load_graffiti_wall(since=0)
 
 groups = {"ours": range(250), "theirs": range(250, 500)}

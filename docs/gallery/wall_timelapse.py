@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     pixels = bf.load_graffiti_wall(since=0)
 
 animation = bf.wall.timelapse(

@@ -2,7 +2,7 @@
 
 import beaconframes as bf
 
-with bf.local():
+with bf.open():
     index = bf.load_yield_index(since=0)
 
 ax = bf.plot.yield_index(index)

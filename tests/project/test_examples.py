@@ -27,6 +27,8 @@ def load_runner():
 
 runner = load_runner()
 RUN = runner.find_pages()
+LONG = {"operator", "solo-staker"}
+"""Pages whose examples take more than five seconds."""
 CHECKED = [*RUN, ROOT / "docs" / "command-line.md", ROOT / "docs" / "own-node.md"]
 
 
@@ -104,8 +106,14 @@ def test_commands_of_examples_exist(page, tmp_path, monkeypatch):
             assert line.split()[0] in {"export", "git", "make", "pip", ".", "cd", "python"}, line
 
 
-@pytest.mark.more
-@each_page(RUN)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.long if page.stem in LONG else pytest.mark.more)
+        for page in RUN
+    ],
+    ids=lambda page: page.relative_to(ROOT).as_posix(),
+)
 def test_examples_print_what_the_page_shows(page, machine_cache):
     """Step 12, 1: each block runs as it stands; when its output differs: `make docs`."""
     text = page.read_text(encoding="utf-8")

@@ -47,7 +47,6 @@ class Replay:
     balances: Ints
     """After the block of the first slot."""
     effective_balances: Ints
-    proposals_missed: Counter[int]
     unexplained: Change
 
 
@@ -63,7 +62,7 @@ class StateAmounts:
 
         Balances are compared up to two epochs later, as far as the node has states.
         """
-        replay = self.replay(epoch)
+        replay, proposals_missed = self.replay(epoch), self.count_missed(epoch)
         later, transition = self.state(epoch + 1), self.transition(epoch)
         # From here on, the states up to this epoch are not needed.
         changes, verified_until = self.compare(epoch)
@@ -102,7 +101,7 @@ class StateAmounts:
             missed={
                 vote: _extend(missed, count)[chosen] for vote, missed in rewards.missed.items()
             },
-            proposals_missed=replay.proposals_missed,
+            proposals_missed=proposals_missed,
             unexplained=_select(changes, indices),
             verified_until=verified_until,
         )
@@ -185,12 +184,14 @@ class StateAmounts:
         unexplained = Change(
             epoch, differs, after.balances[differs] - known, expected[differs] - known
         )
+        if self.reader.has_states:
+            # Cached while the state is in memory; without states they are requested when needed.
+            self.reader.proposers(epoch)
         return Replay(
             rows,
             registry.deposits,
             balances,
             after.effective_balances,
-            self.count_missed(epoch),
             unexplained,
         )
 
