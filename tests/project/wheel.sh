@@ -60,8 +60,8 @@ assert used <= float(sys.argv[1]), f"more than {sys.argv[1]} s"
 PYTHON
 
 # CPU seconds of the first `bf.local()`, which do not depend on what else the machine does; and seconds from the
-# installation, without downloads, to the first chart: 90 are promised, twice as many are permitted on a busy machine.
-most_to_local=3 most_to_chart=180
+# installation, without downloads, to the first chart: 11 on an idle machine.
+most_to_local=3 most_to_chart=90
 run_as_new_user() {
     "$1" -I -W error "$work/first.py" "$most_to_local"
     "$1" -I -W error "$work/readme.py" >/dev/null
