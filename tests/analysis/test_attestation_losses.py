@@ -18,7 +18,7 @@ INCOME = history(
     (1, 9, {HEAD: 140, SOURCE: 150, TARGET: 280}),
     (2, 9, {SOURCE: 150, TARGET: 280}),  # late: only the head is missing
     (3, 9, {HEAD: 280, SOURCE: 300, NO_TARGET: 520}),  # twice the balance, wrong target
-    (1, 10, {NO_SOURCE: 160, NO_TARGET: 300}),  # nobody voted: the rewards of epoch 9 count
+    (1, 10, {NO_SOURCE: 160, NO_TARGET: 300}),  # no validator voted: the rewards of epoch 9 count
     (2, 10, {NO_SOURCE: 160, NO_TARGET: 300}),
     (3, 10, {}),  # no duty
     (1, 11, {HEAD: 70, NO_SOURCE: 160, TARGET: 140}),
