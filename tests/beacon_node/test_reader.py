@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -12,7 +13,7 @@ from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.epoch import build_epoch
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
 from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.reader import ChainReader, RequestCache
 from beaconframes.beacon_node.state_amounts import StateAmounts
 from beaconframes.errors import ConnectionFailed, NotFound
 
@@ -122,3 +123,33 @@ def test_states_are_freed_once_no_epoch_needs_them():
         assert [] == list(reader._objects["attestation rewards"]._values)
         requested.append(stub.counts["/eth/v2/debug/beacon/states/{state_id}"])
     assert [4, 5, 6] == requested
+
+
+def test_threads_that_wait_for_one_request_raise_an_error_each():
+    """An error that one thread has completed with its epoch would name it in the others as well."""
+    cache = RequestCache(1)
+    is_requested, may_fail = threading.Event(), threading.Event()
+
+    def request():
+        is_requested.set()
+        assert may_fail.wait(10)
+        raise NotFound("state not found")
+
+    def read(epoch):
+        try:
+            cache.get("state", request)
+        except NotFound as error:
+            error.message = f"epoch {epoch}: {error.message}"
+            return error.message
+
+    with ThreadPoolExecutor(3) as threads:
+        futures = [threads.submit(read, 10)]
+        assert is_requested.wait(10)
+        futures += [threads.submit(read, epoch) for epoch in (9, 11)]
+        while sum(future.running() for future in futures) < 3:
+            time.sleep(0.001)
+        # The threads run, but may not have arrived at the cache: both orders have to pass.
+        time.sleep(0.01)
+        may_fail.set()
+        found = [future.result() for future in futures]
+    assert [f"epoch {epoch}: state not found" for epoch in (10, 9, 11)] == found

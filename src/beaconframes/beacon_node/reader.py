@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +28,7 @@ from beaconframes.consensus.shuffling import Committees, compute_committees, com
 from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import (
     BadRequest,
+    BeaconframesError,
     ConnectionFailed,
     NotFound,
     ResponseError,
@@ -78,7 +80,10 @@ class RequestCache:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the value of *key*; an error is raised to all who wait, and is not cached."""
+        """Return the value of *key*; an error is raised in each thread that waits, and not cached.
+
+        Each thread raises an object of its own: callers add their epoch to the message.
+        """
         with self._lock:
             future = self._values.get(key)
             is_new = future is None
@@ -93,9 +98,13 @@ class RequestCache:
             except BaseException as error:
                 with self._lock:
                     self._values.pop(key, None)
-                future.set_exception(error)
+                is_ours = isinstance(error, BeaconframesError)
+                future.set_exception(copy(error) if is_ours else error)
                 raise
-        value: T = future.result()
+        try:
+            value: T = future.result()
+        except BeaconframesError as error:
+            raise copy(error) from error
         return value
 
     def forget_from(self, first: int) -> None:
