@@ -84,7 +84,7 @@ class Node(Explorer):
         self.source = NodeSource(self.index.service, self.index)
         self.rate_limiter = self.connection.api.session.rate_limiter
         self.about = {"service": self.connection.url, "simulated": False}
-        self._previous_explorer = set_explorer(self)
+        set_explorer(self)
 
     def _open_index(self, store: Path | bool | None) -> ChainIndex:
         """Open the index of the chain, and write its head."""
@@ -169,15 +169,7 @@ class Node(Explorer):
 
     def close(self) -> None:
         """Close all connections; loaders use the previous explorer again."""
-        if self.is_closed:
-            return
         self.is_closed = True
-        previous = self._previous_explorer
-        while isinstance(previous, Node) and previous.is_closed:
-            previous = previous._previous_explorer  # noqa: SLF001 - of the same class
-        current = set_explorer(previous)
-        if current is not self:
-            set_explorer(current)
         super().close()
         self._close_connections()
 

@@ -142,11 +142,8 @@ def _open_chosen(chosen: dict[str, Any], *, sends_requests: bool) -> Iterator[Ex
         store=False if chosen["no_store"] else chosen["store"],
         offline=chosen["offline"] or None,
     ) as explorer:
-        before = set_explorer(explorer)
-        try:
-            yield explorer
-        finally:
-            set_explorer(before)
+        set_explorer(explorer)
+        yield explorer
 
 
 def is_simulated(values: dict[str, Any]) -> bool | None:

@@ -1,10 +1,11 @@
-"""The explorer that loaders use by default."""
+"""The explorer that loaders use by default: the last one that was opened and is not closed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakSet
 
-from beaconframes.client.explorer import Explorer, RequestlessExplorer
+from beaconframes.client.explorer import Explorer, RequestlessExplorer, default_explorers
 from beaconframes.config import configure
 
 if TYPE_CHECKING:
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.client.quota import Quota
 
-_explorer: Explorer | None = None
+_connected: WeakSet[Explorer] = WeakSet()
+"""The explorers that `connect` returned."""
 
 
 def connect(
@@ -32,7 +34,7 @@ def connect(
     progress: bool | None = None,
     state: bool | str | os.PathLike[str] | None = None,
 ) -> Explorer:
-    """Create an explorer, make it the default of all loaders, and return it.
+    """Create an explorer, make it the default of all loaders until it is closed, and return it.
 
     Takes the arguments of `Explorer`. Defaults come from the environment; but a key from the
     environment is not sent to an address given here.
@@ -55,27 +57,30 @@ def connect(
         "progress": progress,
     }
     configure(**{name: value for name, value in options.items() if value is not None})
+    # A later connect replaces the earlier one, so that repeated calls hold no connections.
+    if default_explorers and default_explorers[-1] in _connected:
+        default_explorers.pop()
+    _connected.add(explorer)
     set_explorer(explorer)
     return explorer
 
 
-def set_explorer(explorer: Explorer | None) -> Explorer | None:
-    """Make *explorer* the default of all loaders; return the previous one."""
-    global _explorer
-    previous, _explorer = _explorer, explorer
-    return previous
+def set_explorer(explorer: Explorer | None) -> None:
+    """Let loaders use *explorer* until it is closed, then the previous one; None removes all."""
+    if explorer is None:
+        default_explorers.clear()
+    else:
+        default_explorers.append(explorer)
 
 
 def get_explorer() -> Explorer:
-    """Return the default explorer: the connected one, or a new one from the environment."""
-    explorer = Explorer() if _explorer is None else _explorer
-    set_explorer(explorer)
-    return explorer
+    """Return the default explorer: the last open one, or a new one from the environment."""
+    return default_explorers[-1] if default_explorers else connect()
 
 
 def get_explorer_without_key() -> Explorer:
     """Return the default explorer, or one for calls that send no request and need no key."""
-    return RequestlessExplorer() if _explorer is None else _explorer
+    return default_explorers[-1] if default_explorers else RequestlessExplorer()
 
 
 def quota(explorer: Explorer | None = None) -> Quota:

@@ -70,6 +70,10 @@ class Clock(Protocol):
         """Wait for *seconds* of this clock."""
 
 
+default_explorers: list[Explorer] = []
+"""The explorers that loaders use by default: the last one. `Explorer.close` removes it."""
+
+
 class Explorer:
     """A connection to one service: thread-safe, kept open, usable in a ``with`` block.
 
@@ -293,7 +297,12 @@ class Explorer:
         self.close()
 
     def close(self) -> None:
-        """Close the connections; a later call opens them again."""
+        """Close the connections; loaders use the previous explorer again.
+
+        A later load with ``explorer=`` opens the connections again.
+        """
+        while self in default_explorers:
+            default_explorers.remove(self)
         for session in self.source.sessions:
             session.close()
 

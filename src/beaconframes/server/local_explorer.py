@@ -292,7 +292,7 @@ class Local(Server):
             )
         meta = dataset.meta
         self.explorer.about = {name: meta.get(name) for name in ("service", "simulated")}
-        self._previous_explorer = set_explorer(self.explorer)
+        set_explorer(self.explorer)
 
     def __repr__(self) -> str:
         """Return the address and the name of the dataset."""
@@ -316,9 +316,6 @@ class Local(Server):
 
     def close(self) -> None:
         """Stop the server; loaders use the previous explorer again."""
-        current = set_explorer(self._previous_explorer)
-        if current is not self.explorer:
-            set_explorer(current)
         self.explorer.close()
         super().close()
 

@@ -53,7 +53,7 @@ class OpenedDataset(Explorer):
             )
         self.source = DatasetSource(self.service)
         self.about = {name: dataset.meta.get(name) for name in ("service", "simulated")}
-        self._previous_explorer = set_explorer(self)
+        set_explorer(self)
 
     def __repr__(self) -> str:
         """Return the folder of the dataset."""
@@ -89,15 +89,7 @@ class OpenedDataset(Explorer):
 
     def close(self) -> None:
         """Let loaders use the previous explorer again."""
-        if self.is_closed:
-            return
         self.is_closed = True
-        previous = self._previous_explorer
-        while isinstance(previous, OpenedDataset) and previous.is_closed:
-            previous = previous._previous_explorer  # noqa: SLF001 - of the same class
-        current = set_explorer(previous)
-        if current is not self:
-            set_explorer(current)
         super().close()
 
 

@@ -1,0 +1,84 @@
+"""Which source loaders use, whatever the order in which sources are opened and closed."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import weakref
+from contextlib import ExitStack
+
+import pytest
+
+import beaconframes as bf
+from beaconframes.client.connection import get_explorer
+
+from ..support.beacon_node_stub import BeaconNodeStub
+
+KINDS = ("connect", "local", "node", "open")
+
+
+@pytest.fixture(scope="module")
+def stub():
+    with BeaconNodeStub("capella", head=95) as stub:
+        yield stub
+
+
+@pytest.fixture
+def open_source(chain, running, stub):
+    """Return a function that opens a source, and returns it with the explorer of its loads."""
+
+    def open_source(kind):
+        if kind == "local":
+            local = bf.local(chain)
+            return local, local.explorer
+        if kind == "node":
+            source = bf.node(stub.url, store=False)
+        else:
+            source = bf.open(chain) if kind == "open" else bf.connect(running.url)
+        return source, source
+
+    return open_source
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, running):
+    """A new explorer from the environment belongs to the shared server."""
+    monkeypatch.setenv("BEACONFRAMES_URL", running.url)
+
+
+@pytest.mark.parametrize("kinds", [*itertools.permutations(KINDS, 2)], ids="-".join)
+def test_the_first_source_closes_before_the_second(kinds, open_source):
+    """Loaders use the second; then the source before both, never one that is closed."""
+    base, _ = open_source("open")
+    (first, _), (second, explorer) = map(open_source, kinds)
+    first.close()
+    assert get_explorer() is explorer
+    second.close()
+    second.close()
+    assert get_explorer() is base
+    base.close()
+    assert get_explorer() is not base
+
+
+def test_blocks_of_sources(open_source):
+    """At the end of each block, loaders use the source of the block around it."""
+    before = []
+    with ExitStack() as blocks:
+        for kind in KINDS:
+            source, explorer = open_source(kind)
+            if before:
+                blocks.callback(lambda: used.append(get_explorer()))
+            blocks.enter_context(source)
+            before.append(explorer)
+        used = [get_explorer()]
+    assert before[::-1] == used
+
+
+def test_a_later_connect_replaces_the_earlier_one(running):
+    """A program that connects each hour has one open connection, not all of them."""
+    with bf.open(running.service.dataset) as opened:
+        earlier = weakref.ref(bf.connect(running.url))
+        with bf.connect(running.url):
+            gc.collect()
+            assert earlier() is None
+        assert get_explorer() is opened
