@@ -56,12 +56,12 @@ def test_demo(run, chain, small_sample, tmp_path):
         "income.png", "yield_index.png", "sync_participation.png", "wall.png", "income.parquet"
     } == {file.name for file in out.iterdir()}  # fmt: skip
     income = pl.read_parquet(out / "income.parquet")
-    # 64 validators, and five windows of up to 100 epochs.
+    # 32 validators, and five windows of up to 100 epochs.
     assert re.search(rf"income_history +{income.height:,} +5 ", result.output)
-    first_64 = chain.scan("income_history").filter(
-        pl.col("validator_index") < 64, pl.col("epoch") <= chain.meta["finalized_epoch"]
+    first_32 = chain.scan("income_history").filter(
+        pl.col("validator_index") < 32, pl.col("epoch") <= chain.meta["finalized_epoch"]
     )
-    assert first_64.collect().height == income.height
+    assert first_32.collect().height == income.height
     wall = paint_pixel_by_pixel(chain.scan("graffiti_wall").collect())
     rows, columns = (np.flatnonzero(wall[..., 3].any(axis=axis)) for axis in (1, 0))
     wall = wall[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
