@@ -31,7 +31,7 @@ from beaconframes.http.rate_limiter import RateLimiter
 from beaconframes.http.session import Session
 from beaconframes.http.transport import Timeouts
 
-from ..support.faults import ROWS, FastClock, FaultServer, v1_body
+from ..support.faults import ROWS, FastClock, FaultServer, QuickClock, v1_body
 
 V1 = Request("GET", "/api/v1/epoch/7", endpoint="GET /api/v1/epoch/{epoch}")
 V2 = Request("POST", "/api/v2/ethereum/x", body=b'{"a":1}', envelope=Envelope.V2)
@@ -195,7 +195,7 @@ def test_a_connection_opened_while_the_session_closes_is_closed(server):
     session = Session(server.url, transport=Late())
     with suppress(ConnectionFailed):  # unless the response came first
         session.fetch(V1)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while not (streams and streams[0].get_extra_info("socket").fileno() == -1):
         assert time.monotonic() < end, "the connection stays open"
         time.sleep(0.01)
@@ -203,22 +203,23 @@ def test_a_connection_opened_while_the_session_closes_is_closed(server):
 
 def test_sessions_may_share_a_rate_limiter(server):
     """Two sessions with one rate limiter send at its rate together."""
-    rate_limiter = RateLimiter(4)
+    rate_limiter = RateLimiter(4, clock=QuickClock())
     first, second = (Session(server.url, rate_limiter=rate_limiter) for _ in range(2))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda n: (first, second)[n % 2].fetch(V1), range(8)))
     times = sorted(request.arrived for request in server.seen)
 
-    assert times[4] - times[0] >= 1
+    assert times[4] - times[0] >= 1 / QuickClock.SPEED
 
 
 def test_nothing_is_opened_before_the_first_call():
     """Creating a session opens no connection and starts no thread."""
-    threads = threading.active_count()
+    # Threads of earlier tests may end meanwhile.
+    before = set(threading.enumerate())
     session = Session("https://explorer.invalid", Secret("a-key"))
     session.close()
 
-    assert threads == threading.active_count()
+    assert set() == set(threading.enumerate()) - before
     assert 0 == session.request_count
 
 
@@ -346,9 +347,10 @@ def test_unusable_environment_is_a_configuration_error(name, value, monkeypatch)
     assert 1 == caught.value.attempts
 
 
-def test_unreachable_host_fails_within_the_deadline():
+def test_unreachable_host_is_named():
     """T30: the error names the host and the port."""
-    session = Session("http://192.0.2.1:81", timeouts=Timeouts(total=1, connect=0.2))
+    # Whether it refuses the connection or stays silent depends on the network.
+    session = Session("http://192.0.2.1:81", timeouts=Timeouts(connect=0.2), clock=FastClock())
     with pytest.raises(ConnectionFailed, match=r"192\.0\.2\.1:81"):
         session.fetch(V1)
 

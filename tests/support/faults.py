@@ -41,6 +41,70 @@ ABSURD = (
 )  # fmt: skip
 
 
+class StillClock(Clock):
+    """A clock that only waiting moves."""
+
+    def __init__(self, start: float = 1000.0) -> None:
+        self.time = start
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, condition: threading.Condition, seconds: float) -> None:
+        self.time += seconds
+
+
+class QuickClock(Clock):
+    """A clock that runs five times as fast, for tests that have to wait for real."""
+
+    SPEED = 5
+
+    def now(self) -> float:
+        return time.monotonic() * self.SPEED
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds / self.SPEED)
+
+    def wait(self, condition: threading.Condition, seconds: float) -> None:
+        condition.wait(seconds / self.SPEED)
+
+
+class SteppedClock(Clock):
+    """A clock that only `move` moves; waiting threads wait for it."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+        self._read: dict[int, float] = {}
+        self._waits: dict[int, float] = {}
+        """By thread, the time at which it last found that it has to wait."""
+
+    def now(self) -> float:
+        self._read[threading.get_ident()] = self.time
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        self._note_wait()
+        time.sleep(0.001)
+
+    def wait(self, condition: threading.Condition, seconds: float) -> None:
+        self._note_wait()
+        condition.wait(0.001)
+
+    def _note_wait(self) -> None:
+        thread = threading.get_ident()
+        self._waits[thread] = self._read[thread]
+
+    def await_waiting(self, threads: int) -> None:
+        """Return when this number of threads wait for the clock to move."""
+        end = time.monotonic() + 60
+        while list(self._waits.values()).count(self.time) < threads:
+            assert time.monotonic() < end, "too few threads wait"
+            time.sleep(0.001)
+
+    def move(self, seconds: float) -> None:
+        self.time += seconds
+
+
 class FastClock(Clock):
     """A clock on which waiting takes no time; it sums up the waits."""
 
@@ -128,6 +192,8 @@ class FaultServer:
         self.upstream = upstream
         self.seen: list[Seen] = []
         self.latency = latency
+        self.hold: threading.Event | None = None
+        """If given, requests are answered once it is set."""
         self._tls = tls
         self.most_open = 0
         self._open = 0
@@ -177,6 +243,8 @@ class FaultServer:
                     self._left -= is_faulty
                 if self.latency:
                     time.sleep(self.latency)
+                if self.hold is not None:
+                    self.hold.wait(60)
                 connection = Connection(sock, seen, self._stopping)
                 status, good = self._good(seen)
                 if is_faulty and status == 200:
@@ -227,22 +295,6 @@ def max_requests_in_window(seen: list[Seen], seconds: float = 1.0) -> int:
     """Return the most requests that arrived in any window of this length."""
     moments = sorted(s.arrived for s in seen)
     return max(sum(t <= other < t + seconds for other in moments) for t in moments)
-
-
-UNDER_WAY = 1.2
-"""Seconds within which sent requests arrive, also if a dozen threads share a core."""
-
-
-def count_requests_during_wait(seen: list[Seen], grace: float = UNDER_WAY) -> int:
-    """Return how many requests arrived between a 429 and the end of its Retry-After."""
-    return sum(
-        one.answered + grace
-        < other.arrived
-        < one.answered + float(one.response_headers["retry-after"])
-        for one in seen
-        if "retry-after" in one.response_headers
-        for other in seen
-    )
 
 
 # --- bodies ------------------------------------------------------------------------------------
