@@ -112,6 +112,10 @@ def open(  # noqa: A001 - public as bf.open
     are read from the files instead of JSON. `local` is for trying the API itself, and for other
     clients.
 
+    A load has all its rows in memory, also with ``lazy=True``, because it checks every row. For
+    more rows than that, ``bf.Dataset.open("mychain").scan("income_history")`` is a LazyFrame over
+    the files.
+
     Parameters
     ----------
     dataset
