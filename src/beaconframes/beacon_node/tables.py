@@ -24,6 +24,9 @@ def build_frame(table: type[Table], columns: Mapping[str, Any], chain: Chain) ->
     """
     if unknown := columns.keys() - table.schema().keys():
         raise KeyError(f"{table.table_name} has no column {min(unknown)}")
+    if columns and not any(map(len, columns.values())):
+        # Most epochs of small chains have no rows of most tables.
+        return table.empty()
     frame = pl.DataFrame(
         [
             build_column(column, columns[column.name])
