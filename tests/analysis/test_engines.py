@@ -93,6 +93,33 @@ SEATS = history(
     (2, 5, {}),
 )
 
+AT_NIGHT = rates.HELD_AT.with_columns(
+    balance_gwei=pl.col("effective_balance_gwei") + pl.col("validator_index")
+)
+UPCOMING = LIVES.with_columns(withdrawable_epoch=pl.col("exit_epoch") + 256)
+NETWORK = pl.DataFrame(
+    {
+        "attestations_assigned": [1000],
+        "attestations_included": [990],
+        "valuable_correct_source": [985],
+        "valuable_correct_target": [970],
+        "valuable_correct_head": [950],
+    }
+)
+FOUND = analysis.problems(
+    problems.validators({}, {"slashed": True}), MISSES, problems.stakes(MISSES)
+)
+TOTALS = pl.DataFrame(
+    {"day": [3, 4], "effective_balances_sum_wei": [10**24, 10**24]},
+    schema_overrides={"effective_balances_sum_wei": pl.Decimal(28, 0)},
+)
+MADE = proposals.BLOCKS.with_columns(graffiti_text=pl.lit("a"))
+PAID = PRODUCED.with_columns(
+    slot=pl.Series([proposals.BLOCKS["slot"][0], 70_000]),
+    time=pl.lit(proposals.BLOCKS["time"][0]),
+    relay_tag=pl.Series(["one", None]),
+)
+
 BOOK = analysis.ledger(ledger.EARNED, ledger.PAID, ledger.PRICES, tz="Europe/Berlin", price="eur")
 
 # Each function: the frame that determines the result, all frames, and arguments.
@@ -116,7 +143,30 @@ CASES = {
         {"frame": GROUPED},
         {"by": "pool", "values": "apr_on_effective", "shares": {"luck": ("proposed", "drawn")}},
     ),
+    "compare_with_network": (
+        "rates",
+        {"rates": analysis.attestation_rates(losses.INCOME), "network": NETWORK},
+        {},
+    ),
+    "daily_balances": ("balances", {"balances": AT_NIGHT}, {"tz": "Europe/Berlin"}),
     "daily_income": ("stats", {"stats": STATS, "blocks": PRODUCED}, {}),
+    "daily_luck": (
+        "stats",
+        {"stats": STATS, "proposals": proposals.BLOCKS, "index": TOTALS, "validators": LIVES},
+        {},
+    ),
+    "daily_sync": ("stats", {"stats": STATS}, {}),
+    "total_balances": ("index", {"index": TOTALS}, {}),
+    "ledger_totals": ("ledger", {"ledger": BOOK}, {"by": "validator_index"}),
+    "problem_totals": ("problems", {"problems": FOUND}, {}),
+    "proposal_outcomes": ("proposals", {"proposals": MADE, "blocks": PAID}, {}),
+    "relay_payments": ("blocks", {"blocks": PAID}, {}),
+    "reconciliation_totals": (
+        "changes",
+        {"changes": analysis.reconcile(reconcile.HELD, reconcile.EARNED)},
+        {},
+    ),
+    "upcoming_duties": ("validators", {"validators": UPCOMING}, {"epoch": 50}),
     "daily_losses": ("stats", {"stats": STATS}, {}),
     "daily_rates": ("daily", {"daily": analysis.daily_income(STATS, PRODUCED)}, {}),
     "daily_votes": ("stats", {"stats": STATS, "validators": LIVES}, {}),
@@ -228,12 +278,23 @@ SLOW_IN_DASK = {
 MOVED = {
     "attestation_losses",
     "compare_groups",
+    "compare_with_network",
+    "daily_balances",
     "daily_income",
     "daily_losses",
+    "daily_luck",
     "daily_rates",
+    "daily_sync",
     "daily_votes",
+    "ledger_totals",
+    "problem_totals",
     "problems",
+    "proposal_outcomes",
+    "reconciliation_totals",
+    "relay_payments",
     "sync_income",
+    "total_balances",
+    "upcoming_duties",
 }
 IN_MEMORY = {
     "pandas-numpy": {"apr", "daily_votes"},

@@ -37,9 +37,9 @@ _HEAD, _SOURCE, _TARGET = _REWARDS = REWARDS["attestation_reward_gwei"]
 _NO_SOURCE, _NO_TARGET = _PENALTIES = PENALTIES["attestation_penalty_gwei"]
 _VOTES = [*_REWARDS, *_PENALTIES]
 _BALANCE = "effective_balance_gwei"
-_WEIGHTS = {"source": 14, "target": 26, "head": 14}
+WEIGHTS = {"source": 14, "target": 26, "head": 14}
 """Weights of the votes in rewards, of the consensus specification since Altair."""
-_COUNTS = ["votes", "missed", *_WEIGHTS]
+_COUNTS = ["votes", "missed", *WEIGHTS]
 
 
 @show_elapsed
@@ -159,12 +159,12 @@ def _add_counts(rows: Lazy, keys: list[str]) -> Lazy:
 
 def _add_rates(sums: Lazy, keys: list[str]) -> Lazy:
     votes = nw.when(nw.col("votes") > 0).then(nw.col("votes"))
-    weighted = nw.sum_horizontal(*(nw.col(name) * weight for name, weight in _WEIGHTS.items()))
+    weighted = nw.sum_horizontal(*(nw.col(name) * weight for name, weight in WEIGHTS.items()))
     return sums.select(
         *keys,
         *_COUNTS,
         (1 - nw.col("missed") / votes).alias("included_rate"),
-        (weighted / (votes * sum(_WEIGHTS.values()))).alias("effectiveness"),
+        (weighted / (votes * sum(WEIGHTS.values()))).alias("effectiveness"),
     )
 
 

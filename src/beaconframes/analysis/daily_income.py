@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
-from beaconframes.analysis.engines import open_frame, resolve_chain, return_table
+from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
 from beaconframes.analysis.execution_income import BASIS, RECEIVED, UNKNOWN
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
     from beaconframes.calendar import Chain
@@ -29,8 +31,6 @@ _CREDITED = 0.9
 """A balance that rose by this share of a deposit contains it: penalties are smaller."""
 _LARGEST_RISE, _LARGEST_FALL = 0.01, 0.5
 """Shares of a balance that no validator earns or loses in a day."""
-_VOTE_REWARD, _VOTE_PENALTY = 54, 40
-"""Weights of the three votes in rewards, and of source and target votes in penalties."""
 
 
 @show_elapsed
@@ -124,55 +124,14 @@ def daily_income(
 
 
 @show_elapsed
-def daily_losses(stats: IntoFrameT, *, chain: Chain | str | None = None) -> IntoFrameT:
-    """Estimate what missed votes cost, from daily statistics. One row per validator and day.
-
-    The reward of a vote is the median of the validators that missed nothing on the day: their
-    income without proposals and sync committees, by effective balance. A missed vote costs this
-    reward and a penalty of 40/54 of it, the proportion of the protocol.
-
-    Parameters
-    ----------
-    stats
-        Frame of `load_validator_stats`; more validators give a better estimate.
-    chain
-        Chain of the days; it sets the number of epochs, and so of votes, in a day. Default: that of
-        the frame, from ``time``; an unknown chain has the epochs of mainnet.
-
-    Returns
-    -------
-    The same kind of frame
-        ``validator_index``, ``day``, ``missed_attestations``, ``missed_sync``, and
-        ``attestation_lost_gwei``, null on days without a validator to compare. Days on which
-        nothing was missed have no row. Sorted. This computes at once.
-    """
-    counts = ["missed_attestations", "missed_sync"]
-    duties = ["proposed_blocks", "participated_sync"]
-    columns = [*_KEYS, _STAKE, *_BALANCES, *_MOVES, *counts, *duties]
-    source = open_frame(stats, columns, loader="load_validator_stats")
-    rows = collect(drop_missing(source, [*_KEYS, _STAKE, *_BALANCES]))
-    rows = rows.filter(pl.col(_STAKE) > 0)
-    income = pl.col("end_balance_gwei") - pl.col("start_balance_gwei")
-    income += pl.col(_MOVES[1]).fill_null(0) - pl.col(_MOVES[0]).fill_null(0)
-    others = pl.sum_horizontal(*(pl.col(name).fill_null(0) for name in [*counts, *duties]))
-    rate = pl.when((others == 0) & (income > 0)).then(income / pl.col(_STAKE))
-    rows = rows.with_columns(rate=rate.median().over("day"))
-    votes = resolve_chain(chain, (stats, "day")).epochs_per_day
-    lost = pl.col("missed_attestations") * pl.col(_STAKE) * pl.col("rate") / votes
-    lost *= (_VOTE_REWARD + _VOTE_PENALTY) / _VOTE_REWARD
-    result = rows.select(
-        *_KEYS,
-        *(pl.col(name).fill_null(0) for name in counts),
-        attestation_lost_gwei=lost.round().cast(pl.Int64),
-    ).filter(pl.sum_horizontal(counts) > 0)
-    return return_table(result.sort(_KEYS), source, stats)
-
-
-@show_elapsed
 def daily_rates(
-    daily: IntoFrameT, index: IntoFrame | None = None, *, every: Every = "day"
+    daily: IntoFrameT,
+    index: IntoFrame | None = None,
+    *,
+    every: Every = "day",
+    by: str | Sequence[str] = (),
 ) -> IntoFrameT:
-    """Compute the yearly rates of daily income in three ways. One row per beacon day.
+    """Compute the yearly rates of daily income in three ways. One row per beacon day and group.
 
     The rates are those of `apr`, for validators with daily statistics: all of their days are whole.
 
@@ -184,17 +143,21 @@ def daily_rates(
         Frame of `load_yield_index`. It adds ``index_apr`` and ``difference_bp``, as in `apr`.
     every
         ``"day"``, or ``"all"`` for one row.
+    by
+        Group columns, such as ``"validator_index"``. Default: all validators together.
 
     Returns
     -------
     The same kind of frame
-        ``day``, ``validator_days``, ``consensus_income_gwei``, ``execution_income_wei``,
-        ``apr_on_32_eth``, ``apr_on_effective`` and ``apr_as_index``. Rates are null if execution
-        income is unknown. Sorted. This computes at once.
+        The columns of *by*, ``day``, ``validator_days``, ``consensus_income_gwei``,
+        ``execution_income_wei``, ``apr_on_32_eth``, ``apr_on_effective`` and ``apr_as_index``.
+        Rates are null if execution income is unknown. Sorted. This computes at once.
     """
     check_choice("every", every, get_args(Every))
     amounts = ["consensus_income_gwei", "execution_income_wei", "priority_fees_wei"]
-    source = open_frame(daily, ["day", "effective_balance_gwei", *amounts], loader="daily_income")
+    groups = list_columns(by)
+    columns = ["day", *groups, "effective_balance_gwei", *amounts]
+    source = open_frame(daily, columns, loader="daily_income")
     cl, stake = (pl.sum(n) for n in ("consensus_income_gwei", "effective_balance_gwei"))
     el, fees = (
         pl.when(~pl.col(n).is_null().any()).then(pl.col(n).cast(pl.Int128).sum())
@@ -204,7 +167,7 @@ def daily_rates(
         collect(source)
         # On the day of the first deposit, the stake at the start of the day is 0.
         .filter(pl.col("effective_balance_gwei") > 0)
-        .group_by("day")
+        .group_by(*groups, "day")
         .agg(
             validator_days=pl.len().cast(pl.Int64),
             consensus_income_gwei=cl,
@@ -228,7 +191,8 @@ def daily_rates(
         indexed_cl = pl.col("consensus_income_gwei").filter(known).sum().alias("indexed_cl")
         indexed_fees = pl.col("fees").filter(known).sum().alias("indexed_fees")
         indexed_stake = pl.col("stake").filter(known).sum().alias("indexed_stake")
-        rows = rows.select(*sums, indexed_cl, indexed_fees, indexed_stake)
+        sums += [indexed_cl, indexed_fees, indexed_stake]
+        rows = rows.group_by(groups).agg(sums) if groups else rows.select(sums)
     else:
         rows = rows.with_columns(
             indexed_cl="consensus_income_gwei", indexed_fees="fees", indexed_stake="stake"
@@ -250,7 +214,8 @@ def daily_rates(
         apr_on_effective=365 * gwei / stake,
         apr_as_index=365 * like_index / indexed_stake,
     )
-    columns = [*(["day"] if every == "day" else []), "validator_days", *amounts[:2], *_RATES]
+    keys = [*groups, *(["day"] if every == "day" else [])]
+    columns = [*keys, "validator_days", *amounts[:2], *_RATES]
     if index is not None:
         rows = rows.with_columns(
             index_apr=pl.when(pl.col("indexed").is_not_null()).then(
@@ -259,54 +224,7 @@ def daily_rates(
         ).with_columns(difference_bp=(pl.col("apr_as_index") - pl.col("index_apr")) * 1e4)
         columns += ["index_apr", "difference_bp"]
     result = rows.select(columns)
-    return return_table(result.sort("day") if every == "day" else result, source, daily)
-
-
-@show_elapsed
-def daily_votes(
-    stats: IntoFrameT, validators: IntoFrame, *, chain: Chain | str | None = None
-) -> IntoFrameT:
-    """Count votes and missed ones from daily statistics. One row per beacon day.
-
-    Parameters
-    ----------
-    stats, validators
-        Frames of `load_validator_stats` and `load_validators`: a validator votes in each epoch from
-        its activation to its exit.
-    chain
-        Chain of the days; it sets the number of epochs in a day. Default: that of the frames, from
-        ``time``; an unknown chain has the epochs of mainnet if only days are known.
-
-    Returns
-    -------
-    The same kind of frame
-        ``day``, ``date`` (UTC, of its start), ``votes``, ``missed`` and ``included_rate``. Days
-        whose missed votes are unknown are left out. Sorted. This computes at once.
-    """
-    source = open_frame(
-        stats, [*_KEYS, "time", "missed_attestations"], loader="load_validator_stats"
-    )
-    length = resolve_chain(chain, (stats, "day")).epochs_per_day
-    period = ["validator_index", "activation_epoch", "exit_epoch"]
-    active = collect(select_columns(validators, period, loader="load_validators"))
-    rows = collect(drop_missing(source, [*_KEYS, "missed_attestations"]))
-    rows = rows.filter(pl.col("day") >= 0).join(active, on="validator_index")
-    start = pl.col("day") * length
-    first = pl.max_horizontal(start, "activation_epoch")
-    stop = pl.min_horizontal(start + length, pl.col("exit_epoch"))
-    votes = pl.when(pl.col("activation_epoch").is_not_null()).then(stop - first).otherwise(0)
-    result = (
-        # Epochs with a null are floats in pandas.
-        rows.with_columns(votes=pl.max_horizontal(votes, 0).cast(pl.Int64))
-        .group_by("day")
-        .agg(
-            date=pl.col("time").first().dt.date(),
-            votes=pl.sum("votes"),
-            missed=pl.sum("missed_attestations"),
-        )
-        .with_columns(included_rate=1 - pl.col("missed") / pl.col("votes"))
-    )
-    return return_table(result.sort("day"), source, stats)
+    return return_table(result.sort(keys) if keys else result, source, daily)
 
 
 def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The cost of missed proposals."""
+"""Proposals: what blocks earned, what relays paid, and the cost of missed ones."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.aggregation import check_row_sums
-from beaconframes.analysis.engines import collect_sums, open_frame, return_table
+from beaconframes.analysis.engines import collect_sums, list_columns, open_frame, return_table
 from beaconframes.analysis.execution_income import FEES, open_income
 from beaconframes.analysis.income_columns import REWARDS
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing, map_rows
+from beaconframes.frames import collect, drop_missing, map_rows, to_polars
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 _BLOCK = ["slot", "epoch", "time", "status", "proposer_index"]
+_KNOWN = ["slot", "epoch", "status", "proposer_index"]
 _REWARDS = REWARDS["proposal_reward_gwei"]
 
 
@@ -62,9 +65,7 @@ def missed_proposals(
             f"window={window!r} is not a number of epochs", hint="Pass an integer of 0 or more."
         )
     source = open_frame(proposals, _BLOCK, loader="load_proposals")
-    missed = select_one_per_slot(
-        collect(drop_missing(source, ["slot", "epoch", "status", "proposer_index"]))
-    )
+    missed = select_one_per_slot(collect(drop_missing(source, _KNOWN)))
     missed = missed.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
     columns = ["epoch", *_REWARDS, FEES]
     income_rows = drop_missing(open_income(income, columns, blocks), columns[:-1])
@@ -104,3 +105,93 @@ def _find_median_reward(blocks: pl.DataFrame) -> tuple[object, ...]:
         return 0, None, None
     middle = (blocks.height - 1) // 2
     return blocks.height, *(blocks[name].sort()[middle] for name in names)
+
+
+@show_elapsed
+def proposal_outcomes(
+    proposals: IntoFrameT, *, blocks: IntoFrame | None = None, income: IntoFrame | None = None
+) -> IntoFrameT:
+    """List proposals with what each earned, or what missing it cost. One row per slot.
+
+    Parameters
+    ----------
+    proposals
+        Frame of `load_proposals` or `load_epoch_slots`.
+    blocks
+        Frame of `load_produced_blocks`: it adds ``reward_wei`` and ``relay_tag``. Its blocks that
+        are not in *proposals* are added, so that *proposals* may have the missed ones alone.
+    income
+        Frame of `load_income_history`: it adds ``cost_consensus_gwei`` and ``cost_execution_wei``
+        of missed and orphaned proposals, as in `missed_proposals`.
+
+    Returns
+    -------
+    The same kind of frame as *proposals*
+        ``slot``, ``epoch``, ``time``, ``status``, ``proposer_index``, ``graffiti_text``, and the
+        columns of the other frames. ``reward_wei`` is null for a slot without a block in the
+        chain. Sorted. This computes at once.
+    """
+    columns = [*_BLOCK, "graffiti_text"]
+    source = open_frame(proposals, columns, loader="load_proposals")
+    rows = select_one_per_slot(collect(drop_missing(source, _KNOWN))).select(columns)
+    if blocks is not None:
+        paid = _read_paid_blocks(blocks)
+        rows = pl.concat([rows, _list_other_blocks(paid, rows)], how="vertical_relaxed")
+        rewards = paid.unique("slot").select("slot", "reward_wei", "relay_tag")
+        rows = rows.join(rewards, on="slot", how="left", maintain_order="left")
+        is_proposed = pl.col("status") == "proposed"
+        rows = rows.with_columns(pl.when(is_proposed).then("reward_wei").alias("reward_wei"))
+    if income is not None:
+        costs = to_polars(missed_proposals(proposals, income, blocks=blocks))
+        costs = costs.select("slot", "cost_consensus_gwei", "cost_execution_wei")
+        rows = rows.join(costs, on="slot", how="left", maintain_order="left")
+    return return_table(rows.sort("slot"), source, proposals)
+
+
+def _read_paid_blocks(blocks: IntoFrame) -> pl.DataFrame:
+    columns = ["slot", "epoch", "time", "proposer_index", "producer_reward_wei", "relay_tag"]
+    rows = open_frame(blocks, columns, loader="load_produced_blocks")
+    return collect(drop_missing(rows, ["slot"])).rename({"producer_reward_wei": "reward_wei"})
+
+
+def _list_other_blocks(paid: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the blocks that are not in *rows*; execution blocks have no graffiti."""
+    others = (
+        paid.unique("slot")
+        .join(rows, on="slot", how="anti")
+        .with_columns(status=pl.lit("proposed"), graffiti_text=pl.lit(None, pl.String))
+    )
+    return others.select(rows.columns).cast(rows.schema)
+
+
+@show_elapsed
+def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoFrameT:
+    """Add up what relays paid to proposers. One row per group.
+
+    Parameters
+    ----------
+    blocks
+        Frame of `load_produced_blocks`.
+    by
+        Group columns of *blocks*, such as ``"relay_tag"`` or ``"proposer_index"``. Default: all
+        blocks together.
+
+    Returns
+    -------
+    The same kind of frame
+        The columns of *by*, the number of ``blocks``, that of ``relay_blocks`` among them, and
+        ``relay_payments_wei``. Sorted. This computes at once.
+    """
+    groups = list_columns(by)
+    columns = [*groups, "producer_reward_wei", "relay_tag"]
+    source = open_frame(blocks, columns, loader="load_produced_blocks")
+    is_relayed = pl.col("relay_tag").is_not_null()
+    paid = pl.col("producer_reward_wei").filter(is_relayed).sum()
+    totals = {
+        "blocks": pl.len().cast(pl.Int64),
+        "relay_blocks": is_relayed.sum().cast(pl.Int64),
+        "relay_payments_wei": paid.cast(pl.Decimal(28, 0)),
+    }
+    rows = collect(source)
+    result = rows.group_by(groups).agg(**totals).sort(groups) if groups else rows.select(**totals)
+    return return_table(result, source, blocks)

@@ -34,7 +34,7 @@ from beaconframes.analysis.first_blocks import (
 from beaconframes.analysis.income_columns import AMOUNTS, PENALTIES, REWARDS
 from beaconframes.analysis.unexplained_amounts import add_possible_causes
 from beaconframes.errors import UsageError
-from beaconframes.frames import drop_missing, map_rows
+from beaconframes.frames import collect, drop_missing, map_rows
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -189,6 +189,35 @@ def reconcile(
         balance_rows,
         balances,
     )
+
+
+@show_elapsed
+def reconciliation_totals(changes: IntoFrameT) -> IntoFrameT:
+    """Count the changes of balances that are explained. One row.
+
+    Parameters
+    ----------
+    changes
+        Frame of `reconcile`.
+
+    Returns
+    -------
+    The same kind of frame
+        ``changes``, of which ``explained`` and ``unexplained``; ``unexplained_gwei``, their sum;
+        ``with_possible_cause``, the number of unexplained ones with a possible cause. This computes
+        at once.
+    """
+    columns = ["unexplained_gwei", "possible_cause"]
+    source = open_frame(changes, columns, loader="analysis.reconcile")
+    is_open = pl.col("unexplained_gwei") != 0
+    result = collect(source).select(
+        changes=pl.len().cast(pl.Int64),
+        explained=(~is_open).sum().cast(pl.Int64),
+        unexplained=is_open.sum().cast(pl.Int64),
+        unexplained_gwei=pl.sum("unexplained_gwei"),
+        with_possible_cause=pl.col("possible_cause").filter(is_open).count().cast(pl.Int64),
+    )
+    return return_table(result, source, changes)
 
 
 def _sum_by_epoch(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
 
-Every = Literal["epoch", "period"]
+Every = Literal["epoch", "period", "all"]
 
 _REWARD, _PENALTY = "sync_committee_reward_gwei", "sync_committee_penalty_gwei"
 
@@ -41,7 +41,7 @@ def sync_income(
     income
         Frame of `load_income_history`.
     every
-        ``"period"`` or ``"epoch"``.
+        ``"period"``, ``"epoch"``, or ``"all"`` for one row per validator.
     chain
         Chain of the epochs; it sets the number of epochs in a period. Default: that of *income*,
         from ``time``.
@@ -62,7 +62,8 @@ def sync_income(
     epochs = {"first_epoch": pl.min("epoch"), "last_epoch": pl.max("epoch")}
     if every == "epoch":
         epochs = {}
-    keys = ["validator_index", "period", *(["epoch"] if every == "epoch" else [])]
+    units = {"epoch": ["period", "epoch"], "period": ["period"], "all": []}
+    keys = ["validator_index", *units[every]]
     sums = rows.group_by(keys).agg(
         **epochs,
         time=pl.min("time"),

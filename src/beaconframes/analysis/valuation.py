@@ -1,8 +1,7 @@
-"""The value of a ledger at receipt: daily prices, totals of tax years, and files of tax tools."""
+"""The value of a ledger at receipt: daily prices, and files of tax tools."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals.stable.v2 as nw
@@ -14,7 +13,6 @@ from beaconframes.frames import (
     check_choice,
     collect,
     drop_missing,
-    list_column_names,
     select_columns,
 )
 from beaconframes.progress import show_elapsed
@@ -31,12 +29,10 @@ VALUES = {
 """The value columns of a ledger, each with its amount and the units of 1 ETH."""
 PRICE_TIME = "price_time"
 _PLACES = 8
-_PRICE = pl.Decimal(38, _PLACES)
-_STEP = pl.lit("0.00000001").cast(_PRICE)
+PRICE = pl.Decimal(38, _PLACES)
+_STEP = pl.lit("0.00000001").cast(PRICE)
 _WHOLE = pl.Decimal(38, 0)
 _LARGEST = 10**38
-_NO_PRICE = "days_without_price"
-_WEI = pl.Decimal(28, 0)
 
 
 def find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
@@ -54,7 +50,7 @@ def find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
             f"the column {price} of prices is not numeric",
             hint="Pass the price of 1 ETH as a number.",
         )
-    table = collect(rows).with_columns(pl.col(price).cast(_PRICE)).sort("time").lazy()
+    table = collect(rows).with_columns(pl.col(price).cast(PRICE)).sort("time").lazy()
     days = collect(add_date(nw.from_native(table), "day", tz))
     last = pl.col(price).last(), pl.col("time").last().alias(PRICE_TIME)
     return days.group_by("date", maintain_order=True).agg(*last)
@@ -89,68 +85,7 @@ def _multiply(amount: pl.Expr, price: pl.Expr, unit: int) -> pl.Expr:
     product = amount.cast(_WHOLE).cast(pl.Int128) * steps
     half = pl.lit(unit // 2, pl.Int128)
     rounded = (product.abs() + half) // pl.lit(unit, pl.Int128) * product.sign()
-    return (rounded.cast(_WHOLE) * _STEP).cast(_PRICE)
-
-
-@show_elapsed
-def yearly_totals(ledger: IntoFrameT, *, starts: str = "01-01") -> IntoFrameT:
-    """Add up a ledger by tax year. One row per year.
-
-    Parameters
-    ----------
-    ledger
-        Frame of `ledger`; its time zone is that of the year.
-    starts
-        First day of the year, as month and day: ``"04-06"`` in the United Kingdom, ``"07-01"`` in
-        Australia.
-
-    Returns
-    -------
-    The same kind of frame
-        ``year`` (the one in which it begins), ``first_date`` and ``last_date`` of the rows, the
-        sums of all amounts, and with prices those of the values. ``days_without_price`` is the
-        number of days whose values are unknown, and not in the sums. A sum in wei is null if an
-        amount is unknown. Sorted. This computes at once.
-    """
-    month, day = _parse_start(starts)
-    names = list_column_names(ledger)
-    amounts = [name for name in names if name.endswith(("_gwei", "_wei"))]
-    values = [name for name in VALUES if name in names]
-    source = open_frame(ledger, ["date", *amounts, *values], loader="analysis.ledger")
-    # A day of pandas is a time.
-    rows = collect(source).with_columns(pl.col("date").cast(pl.Date))
-    month_day = pl.col("date").dt.month().cast(pl.Int32) * 100 + pl.col("date").dt.day()
-    has_begun = month_day >= month * 100 + day
-    year = pl.col("date").dt.year() - (~has_begun).cast(pl.Int32)
-    sums = [_sum_amount(name) for name in amounts] + [pl.sum(name) for name in values]
-    if values:
-        unknown = pl.col("date").filter(pl.col(values[0]).is_null()).n_unique()
-        sums.append(unknown.cast(pl.Int64).alias(_NO_PRICE))
-    result = (
-        rows.group_by(year.cast(pl.Int64).alias("year"))
-        .agg(pl.min("date").alias("first_date"), pl.max("date").alias("last_date"), *sums)
-        .sort("year")
-    )
-    return return_table(result.cast(dict.fromkeys(values, _PRICE)), source, ledger)
-
-
-def _sum_amount(name: str) -> pl.Expr:
-    """Return a sum; null if an amount in wei is unknown."""
-    if not name.endswith("_wei"):
-        return pl.sum(name)
-    total = pl.when(~pl.col(name).is_null().any()).then(pl.col(name).sum())
-    return total.cast(_WEI).alias(name)
-
-
-def _parse_start(text: str) -> tuple[int, int]:
-    """Return month and day of the first day of a year; February 29 is not one of every year."""
-    try:
-        first = datetime.strptime(f"2001-{text}", "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
-        raise UsageError(
-            f"starts={text!r} is not a month and a day", hint='Such as "01-01" or "04-06".'
-        ) from None
-    return first.month, first.day
+    return (rounded.cast(_WHOLE) * _STEP).cast(PRICE)
 
 
 @show_elapsed
@@ -187,7 +122,7 @@ def tax_rows(
     needed = [*columns, "income_value", price] if price is not None and has_values else columns
     source = open_frame(ledger, needed, loader="analysis.ledger")
     rows = collect(drop_missing(source, columns))
-    value = pl.sum("income_value") if has_values else pl.lit(None, _PRICE).alias("income_value")
+    value = pl.sum("income_value") if has_values else pl.lit(None, PRICE).alias("income_value")
     is_unknown = pl.col("income_value").is_null().any() if has_values else pl.lit(value=False)
     days = (
         rows.group_by("date")
@@ -209,7 +144,7 @@ def _show_eth(amount: pl.Expr) -> pl.Expr:
 
 def _build_koinly(days: pl.DataFrame, price: str | None) -> pl.DataFrame:
     amount = pl.col("net_income_wei")
-    value = pl.when(~pl.col("unknown")).then(pl.col("income_value").cast(_PRICE).abs())
+    value = pl.when(~pl.col("unknown")).then(pl.col("income_value").cast(PRICE).abs())
     currency = pl.lit(price.upper() if price else None, pl.String)
     columns: dict[str, Any] = {
         "Koinly Date": pl.col("time").dt.strftime("%Y-%m-%d %H:%M UTC"),

@@ -36,6 +36,10 @@ _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
 """Windows of V2, in days."""
 
 
+class PartMissing(Exception):
+    """A part cannot be made; the message is the reason."""
+
+
 @dataclass
 class Input:
     """The rows of one loader, or the reason why there are none."""
@@ -78,6 +82,18 @@ class Inputs:
         """Return a frame; None if it is missing."""
         item = self.items.get(name)
         return None if item is None else item.rows
+
+    def require(self, *names: str) -> list[pl.DataFrame]:
+        """Return frames; raise `PartMissing` with the reason if one is missing."""
+        found = []
+        for name in names:
+            rows = self.get(name)
+            if rows is None:
+                item = self.items.get(name)
+                reason = f"{item.loader}: {item.reason}" if item else f"{name} is not loaded"
+                raise PartMissing(reason)
+            found.append(rows)
+        return found
 
     def drop(self, name: str, reason: str) -> None:
         """Leave out a frame that cannot be used, for a *reason*."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.analysis.problem_totals import problem_totals
 from beaconframes.reports.figures import build_pictures, render_plotly, render_svg
 from beaconframes.text import visible
 
@@ -194,7 +195,7 @@ _KINDS = (
     Column("kind", "Problem", show_text, is_number=False),
     Column("problems", "Rows", show_count),
     Column("validators", "Validators", show_count),
-    Column("cost_gwei", "Cost (ETH)", show_eth),
+    Column("lost_gwei", "Cost (ETH)", show_eth),
     Column("cost_unknown", "Rows of unknown cost", show_count),
 )
 _YEARS = (
@@ -351,22 +352,8 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
 
 def _sum_kinds(problems: pl.DataFrame) -> list[dict[str, Any]]:
     """Return the problems by kind: of many, the list shows those of the highest known cost."""
-    cost = pl.col("cost_gwei")
-    sums = problems.group_by("kind").agg(
-        problems=pl.len(),
-        validators=pl.col("validator_index").n_unique(),
-        cost_gwei=pl.when(cost.is_not_null().any()).then(cost.sum()),
-        cost_unknown=cost.is_null().sum(),
-        counted=pl.max("validators"),
-    )
-    # A row about many validators names none.
-    count = pl.max_horizontal("validators", "counted")
-    order = pl.col("kind") != "slashed"
-    return (
-        sums.with_columns(validators=count)
-        .sort(order, "cost_gwei", "kind", descending=[False, True, False], nulls_last=True)
-        .rows(named=True)
-    )
+    is_other = pl.col("kind") != "slashed"
+    return problem_totals(problems).sort(is_other, maintain_order=True).rows(named=True)
 
 
 def _list_validators(frames: Frames) -> dict[str, Any]:

@@ -1,0 +1,158 @@
+"""Duties in daily statistics: votes and sync committees, and what missed votes cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import polars as pl
+
+from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
+from beaconframes.frames import check_choice, collect, drop_missing, select_columns
+from beaconframes.progress import show_elapsed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.calendar import Chain
+
+Every = Literal["day", "all"]
+
+_KEYS = ["validator_index", "day"]
+_STAKE = "start_effective_balance_gwei"
+_BALANCES = ["start_balance_gwei", "end_balance_gwei"]
+_MOVES = ["deposits_amount_gwei", "withdrawals_amount_gwei"]
+_VOTE_REWARD, _VOTE_PENALTY = 54, 40
+"""Weights of the three votes in rewards, and of source and target votes in penalties."""
+
+
+@show_elapsed
+def daily_losses(stats: IntoFrameT, *, chain: Chain | str | None = None) -> IntoFrameT:
+    """Estimate what missed votes cost, from daily statistics. One row per validator and day.
+
+    The reward of a vote is the median of the validators that missed nothing on the day: their
+    income without proposals and sync committees, by effective balance. A missed vote costs this
+    reward and a penalty of 40/54 of it, the proportion of the protocol.
+
+    Parameters
+    ----------
+    stats
+        Frame of `load_validator_stats`; more validators give a better estimate.
+    chain
+        Chain of the days; it sets the number of epochs, and so of votes, in a day. Default: that of
+        the frame, from ``time``; an unknown chain has the epochs of mainnet.
+
+    Returns
+    -------
+    The same kind of frame
+        ``validator_index``, ``day``, ``missed_attestations``, ``missed_sync``, and
+        ``attestation_lost_gwei``, null on days without a validator to compare. Days on which
+        nothing was missed have no row. Sorted. This computes at once.
+    """
+    counts = ["missed_attestations", "missed_sync"]
+    duties = ["proposed_blocks", "participated_sync"]
+    columns = [*_KEYS, _STAKE, *_BALANCES, *_MOVES, *counts, *duties]
+    source = open_frame(stats, columns, loader="load_validator_stats")
+    rows = collect(drop_missing(source, [*_KEYS, _STAKE, *_BALANCES]))
+    rows = rows.filter(pl.col(_STAKE) > 0)
+    income = pl.col("end_balance_gwei") - pl.col("start_balance_gwei")
+    income += pl.col(_MOVES[1]).fill_null(0) - pl.col(_MOVES[0]).fill_null(0)
+    others = pl.sum_horizontal(*(pl.col(name).fill_null(0) for name in [*counts, *duties]))
+    rate = pl.when((others == 0) & (income > 0)).then(income / pl.col(_STAKE))
+    rows = rows.with_columns(rate=rate.median().over("day"))
+    votes = resolve_chain(chain, (stats, "day")).epochs_per_day
+    lost = pl.col("missed_attestations") * pl.col(_STAKE) * pl.col("rate") / votes
+    lost *= (_VOTE_REWARD + _VOTE_PENALTY) / _VOTE_REWARD
+    result = rows.select(
+        *_KEYS,
+        *(pl.col(name).fill_null(0) for name in counts),
+        attestation_lost_gwei=lost.round().cast(pl.Int64),
+    ).filter(pl.sum_horizontal(counts) > 0)
+    return return_table(result.sort(_KEYS), source, stats)
+
+
+@show_elapsed
+def daily_votes(
+    stats: IntoFrameT,
+    validators: IntoFrame,
+    *,
+    every: Every = "day",
+    by: str | Sequence[str] = (),
+    chain: Chain | str | None = None,
+) -> IntoFrameT:
+    """Count votes and missed ones from daily statistics. One row per beacon day and group.
+
+    Parameters
+    ----------
+    stats, validators
+        Frames of `load_validator_stats` and `load_validators`: a validator votes in each epoch from
+        its activation to its exit.
+    every
+        ``"day"``, or ``"all"`` for one row.
+    by
+        Group columns of *stats*, such as ``"validator_index"``. Default: all validators together.
+    chain
+        Chain of the days; it sets the number of epochs in a day. Default: that of the frames, from
+        ``time``; an unknown chain has the epochs of mainnet if only days are known.
+
+    Returns
+    -------
+    The same kind of frame
+        The columns of *by*, ``day``, ``date`` (UTC, of its start), ``votes``, ``missed`` and
+        ``included_rate``. Days whose missed votes are unknown are left out. Sorted. This computes
+        at once.
+    """
+    check_choice("every", every, get_args(Every))
+    groups = list_columns(by)
+    columns = [*_KEYS, "time", "missed_attestations", *groups]
+    source = open_frame(stats, columns, loader="load_validator_stats")
+    length = resolve_chain(chain, (stats, "day")).epochs_per_day
+    period = ["validator_index", "activation_epoch", "exit_epoch"]
+    active = collect(select_columns(validators, period, loader="load_validators"))
+    rows = collect(drop_missing(source, [*_KEYS, "missed_attestations"]))
+    rows = rows.filter(pl.col("day") >= 0).join(active, on="validator_index")
+    start = pl.col("day") * length
+    first = pl.max_horizontal(start, "activation_epoch")
+    stop = pl.min_horizontal(start + length, pl.col("exit_epoch"))
+    votes = pl.when(pl.col("activation_epoch").is_not_null()).then(stop - first).otherwise(0)
+    # Epochs with a null are floats in pandas.
+    rows = rows.with_columns(votes=pl.max_horizontal(votes, 0).cast(pl.Int64))
+    counts = {"votes": pl.sum("votes"), "missed": pl.sum("missed_attestations")}
+    if every == "day":
+        keys = [*groups, "day"]
+        sums = rows.group_by(keys).agg(date=pl.col("time").first().dt.date(), **counts)
+    else:
+        keys = groups
+        sums = rows.group_by(keys).agg(**counts) if keys else rows.select(**counts)
+    all_votes = pl.when(pl.col("votes") > 0).then("votes")
+    result = sums.with_columns(included_rate=1 - pl.col("missed") / all_votes)
+    return return_table(result.sort(keys) if keys else result, source, stats)
+
+
+@show_elapsed
+def daily_sync(stats: IntoFrameT, *, by: str | Sequence[str] = "validator_index") -> IntoFrameT:
+    """Count duties in sync committees from daily statistics. One row per validator or group.
+
+    Parameters
+    ----------
+    stats
+        Frame of `load_validator_stats`.
+    by
+        Group columns of *stats*; ``()`` is all validators together.
+
+    Returns
+    -------
+    The same kind of frame
+        The columns of *by*, ``signed`` and ``missed`` slots, and ``signed_rate``. Validators
+        without a duty have no row. Sorted. This computes at once.
+    """
+    groups = list_columns(by)
+    names = {"signed": "participated_sync", "missed": "missed_sync"}
+    columns = ["validator_index", *groups, *names.values()]
+    source = open_frame(stats, columns, loader="load_validator_stats")
+    rows, sums = collect(source), {name: pl.sum(count) for name, count in names.items()}
+    table = rows.group_by(groups).agg(**sums) if groups else rows.select(**sums)
+    duties = pl.sum_horizontal(*names)
+    result = table.filter(duties > 0).with_columns(signed_rate=pl.col("signed") / duties)
+    return return_table(result.sort(groups) if groups else result, source, stats)

@@ -1,0 +1,123 @@
+"""Luck without a row per epoch: from the daily yield index, and from daily statistics."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import polars as pl
+
+from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
+from beaconframes.analysis.luck import proposal_luck
+from beaconframes.frames import check_choice, collect, drop_missing, select_columns, to_polars
+from beaconframes.progress import show_elapsed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.calendar import Chain
+
+Every = Literal["epoch", "day"]
+
+_WEI_PER_GWEI = 10**9
+_TOTAL = "effective_balances_sum_wei"
+_BLOCK = ["slot", "epoch", "status", "proposer_index"]
+_ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
+_STAKE = "start_effective_balance_gwei"
+
+
+@show_elapsed
+def total_balances(
+    index: IntoFrameT, *, every: Every = "epoch", chain: Chain | str | None = None
+) -> IntoFrameT:
+    """Return the effective balance of all validators. One row per epoch, or per beacon day.
+
+    It takes the place of `load_epochs` in `proposal_luck` and `sync_luck`: one row per day is
+    loaded instead of 225. The balance of all validators changes little in a day.
+
+    Parameters
+    ----------
+    index
+        Frame of `load_yield_index`.
+    every
+        ``"epoch"``, or ``"day"``.
+    chain
+        Chain of the days; it sets the number of epochs in a day. Default: that of *index*, from
+        ``time``; mainnet without times.
+
+    Returns
+    -------
+    The same kind of frame
+        ``epoch`` or ``day``, and ``eligible_ether_gwei``. Sorted. This computes at once.
+    """
+    check_choice("every", every, get_args(Every))
+    columns = ["day", _TOTAL]
+    source = open_frame(index, columns, loader="load_yield_index")
+    length = resolve_chain(chain, (index, "day")).epochs_per_day
+    gwei = (pl.col(_TOTAL).cast(pl.Int128) // _WEI_PER_GWEI).cast(pl.Int64)
+    days = collect(drop_missing(source, columns)).select("day", eligible_ether_gwei=gwei)
+    if every == "epoch":
+        steps = pl.DataFrame({"step": range(length)}, schema={"step": pl.Int64})
+        epoch = pl.col("day") * length + pl.col("step")
+        days = days.join(steps, how="cross").select("eligible_ether_gwei", epoch=epoch)
+    result = days.select(every, "eligible_ether_gwei").sort(every)
+    return return_table(result, source, index)
+
+
+@show_elapsed
+def daily_luck(
+    proposals: IntoFrame,
+    stats: IntoFrameT,
+    index: IntoFrame,
+    *,
+    validators: IntoFrame | None = None,
+    by: str | Sequence[str] = "validator_index",
+    level: float = 0.95,
+    chain: Chain | str | None = None,
+) -> IntoFrameT:
+    """Compare the number of proposals with the expected number, from daily statistics.
+
+    As `proposal_luck`, for many validators: a day takes the place of an epoch. One row per
+    validator or group.
+
+    Parameters
+    ----------
+    proposals
+        Frame of `load_proposals` or `proposal_outcomes`, of all the days.
+    stats
+        Frame of `load_validator_stats`: effective balances at the start of each day. Its days are
+        the ones examined.
+    index
+        Frame of `load_yield_index`, of the same days: the balance of all validators.
+    validators, level
+        As in `proposal_luck`.
+    by
+        Group columns of *stats*; ``()`` is all validators together.
+    chain
+        Chain of the days. Default: that of the frames, from ``time``; mainnet without times.
+
+    Returns
+    -------
+    The same kind of frame as *stats*
+        The columns of `proposal_luck`. This computes at once.
+    """
+    groups = list_columns(by)
+    columns = list(dict.fromkeys(["validator_index", "day", _STAKE, *groups]))
+    source = open_frame(stats, columns, loader="load_validator_stats")
+    clock = resolve_chain(chain, (stats, "day"), (index, "day"), (proposals, "slot"))
+    length = clock.epochs_per_day
+    days = dataclasses.replace(clock, slots_per_epoch=clock.slots_per_epoch * length)
+    rows = drop_missing(source, ["validator_index", "day", _STAKE])
+    balances = collect(rows).rename({"day": "epoch", _STAKE: "effective_balance_gwei"})
+    totals = to_polars(total_balances(index, every="day", chain=clock)).rename({"day": "epoch"})
+    blocks = collect(select_columns(proposals, _BLOCK, loader="load_proposals"))
+    blocks = blocks.with_columns(pl.col("epoch") // length)
+    periods = None
+    if validators is not None:
+        periods = collect(select_columns(validators, _ACTIVE_PERIOD, loader="load_validators"))
+        periods = periods.with_columns(pl.col(_ACTIVE_PERIOD[1:]) // length)
+    options: dict[str, Any] = {"validators": periods, "by": groups, "level": level, "chain": days}
+    table = proposal_luck(blocks, balances, totals, **options)
+    return return_table(table, source, stats)

@@ -1,0 +1,198 @@
+"""Problems with duties: votes, sync committees and proposals that were missed or late."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.analysis.attestation_losses import attestation_rates
+from beaconframes.analysis.daily_duties import daily_losses
+from beaconframes.analysis.proposals import missed_proposals
+from beaconframes.analysis.sync_income import sync_income
+from beaconframes.frames import to_polars
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.calendar import Chain
+
+_OFFLINE = 3
+"""Missed votes in this many consecutive epochs are a time offline."""
+_MANY = 3.0
+"""A validator that fails this many standard errors more often than usual has a fault of its own."""
+_ENOUGH = 20
+"""Number of validators whose median shows what is usual."""
+_GWEI_PER_WEI = 10**9
+
+
+def _add_runs(losses: pl.DataFrame) -> pl.DataFrame:
+    """Select missed votes, and add the run of consecutive epochs and its length."""
+    missed = losses.filter(pl.col("fault") == "missed")
+    run = pl.col("epoch") - pl.int_range(pl.len()).over("validator_index", order_by="epoch")
+    return missed.with_columns(run=run).with_columns(length=pl.len().over("validator_index", "run"))
+
+
+def find_offline_periods(losses: pl.DataFrame) -> pl.DataFrame:
+    """Return runs of consecutive missed votes. One row per validator and run."""
+    runs = _add_runs(losses).filter(pl.col("length") >= _OFFLINE)
+    return _sum_losses(runs, ["validator_index", "run"], "offline", avoidable=True)
+
+
+def find_missed_votes(losses: pl.DataFrame) -> pl.DataFrame:
+    """Return the other missed votes. One row per validator."""
+    single = _add_runs(losses).filter(pl.col("length") < _OFFLINE)
+    return _sum_losses(single, ["validator_index"], "missed votes", avoidable=True)
+
+
+def _sum_losses(
+    rows: pl.DataFrame, keys: list[str], kind: str, *, avoidable: bool | None = None
+) -> pl.DataFrame:
+    return rows.group_by(keys).agg(
+        kind=pl.lit(kind),
+        first_epoch=pl.min("epoch"),
+        last_epoch=pl.max("epoch"),
+        count=pl.len().cast(pl.Int64),
+        cost_gwei=pl.sum("lost_gwei"),
+        avoidable=pl.lit(avoidable, pl.Boolean),
+        table=pl.lit("income_history"),
+    )
+
+
+def find_late_votes(
+    losses: pl.DataFrame, income: IntoFrame, network: IntoFrame | None
+) -> pl.DataFrame:
+    """Sum votes that were included, but not fully rewarded. One row per validator.
+
+    Some head votes of every validator are late, because a block was late. More than usual are a
+    fault of the validator.
+    """
+    late = _sum_losses(
+        losses.filter(pl.col("fault") != "missed"), ["validator_index"], "late votes"
+    )
+    rates = to_polars(attestation_rates(income, every="all", by="validator_index"))
+    included = pl.col("votes") - pl.col("missed")
+    rates = rates.with_columns(included=included).filter(pl.col("included") > 0)
+    share = 1 - pl.col("head") / pl.col("included")
+    if network is not None:
+        correct = _divide(network, "valuable_correct_head", "attestations_included")
+        usual = None if correct is None else 1 - correct
+    else:
+        usual = rates.select(share.median()).item() if rates.height >= _ENOUGH else None
+    rates = rates.with_columns(late=share, usual=pl.lit(usual, pl.Float64))
+    error = (pl.col("usual") * (1 - pl.col("usual")) / pl.col("included")).sqrt()
+    detail = pl.format(
+        "{} % of votes late, usual are {} %",
+        (100 * pl.col("late")).round(1),
+        (100 * pl.col("usual")).round(1),
+    )
+    return late.drop("avoidable").join(
+        rates.select(
+            "validator_index",
+            avoidable=pl.col("late") > pl.col("usual") + _MANY * error,
+            detail=detail.fill_null(""),
+        ),
+        on="validator_index",
+        how="left",
+    )
+
+
+def find_sync_losses(income: IntoFrame, network: IntoFrame | None, clock: Chain) -> pl.DataFrame:
+    """Return duties in sync committees that were not signed. One row per validator and period."""
+    duties = to_polars(sync_income(income, chain=clock))
+    usual = None
+    if duties.is_empty():
+        return duties
+    if network is not None:
+        usual = _divide(network, "sync_committee_successful", "sync_committee_assigned")
+    elif duties["validator_index"].n_unique() >= _ENOUGH:
+        usual = duties.select(pl.col("signed_rate").median()).item()
+    expected = pl.lit(usual, pl.Float64)
+    slots = (pl.col("last_epoch") - pl.col("first_epoch") + 1) * clock.slots_per_epoch
+    error = (expected * (1 - expected) / slots).sqrt()
+    signed, others = (100 * rate for rate in (pl.col("signed_rate"), expected))
+    detail = pl.format("signed {} % in period {}", signed.round(1), "period")
+    return duties.filter(pl.col("lost_gwei") > 0).select(
+        "validator_index",
+        "first_epoch",
+        "last_epoch",
+        kind=pl.lit("sync committee"),
+        cost_gwei=pl.col("lost_gwei"),
+        avoidable=pl.col("signed_rate") < expected - _MANY * error,
+        table=pl.lit("income_history"),
+        detail=pl.concat_str(
+            detail, pl.format("usual are {} %", others.round(1)), separator=", ", ignore_nulls=True
+        ),
+    )
+
+
+def _divide(frame: IntoFrame, part: str, whole: str) -> float | None:
+    """Return the ratio of two counts of a frame of one row; None if there was nothing to count."""
+    row = to_polars(frame).row(0, named=True)
+    return row[part] / row[whole] if row[whole] else None
+
+
+def find_daily_losses(stats: IntoFrame, clock: Chain) -> list[pl.DataFrame]:
+    """Return missed votes, and missed duties in sync committees, from daily statistics."""
+    losses = to_polars(daily_losses(stats, chain=clock))
+    length = clock.epochs_per_day
+    found = []
+    for kind, count, cost in (
+        ("missed votes", "missed_attestations", "attestation_lost_gwei"),
+        ("sync committee", "missed_sync", None),
+    ):
+        total = pl.lit(None, pl.Int64)
+        if cost is not None:
+            total = pl.when(~pl.col(cost).is_null().any()).then(pl.sum(cost))
+        found.append(
+            losses.filter(pl.col(count) > 0)
+            .group_by("validator_index")
+            .agg(
+                kind=pl.lit(kind),
+                first_epoch=pl.min("day") * length,
+                last_epoch=(pl.max("day") + 1) * length - 1,
+                count=pl.sum(count),
+                cost_gwei=total,
+                avoidable=pl.lit(value=True) if cost else pl.lit(None, pl.Boolean),
+                table=pl.lit("validator_stats"),
+                rows=pl.format(
+                    f"validator_index == {{}}, {count} > 0", pl.col("validator_index").first()
+                ),
+                detail=pl.format(
+                    "on {} day{}",
+                    pl.len(),
+                    pl.when(pl.len() > 1).then(pl.lit("s")).otherwise(pl.lit("")),
+                ),
+            )
+        )
+    return found
+
+
+def find_missed_proposals(
+    proposals: IntoFrame, income: IntoFrame | None, blocks: IntoFrame | None
+) -> pl.DataFrame:
+    """Return missed and orphaned proposals with their estimated cost. One row per slot."""
+    columns = ["slot", "epoch", "time", "status", "proposer_index"]
+    rows = (
+        to_polars(proposals).select(columns).filter(pl.col("status").is_in(["missed", "orphaned"]))
+    )
+    cost = pl.lit(None, pl.Int64)
+    if income is not None and rows.height:
+        costs = to_polars(missed_proposals(proposals, income, blocks=blocks))
+        rows = rows.select("slot").unique().join(costs, on="slot")
+        execution = pl.col("cost_execution_wei").cast(pl.Int128) // _GWEI_PER_WEI
+        cost = pl.col("cost_consensus_gwei") + execution.fill_null(0).cast(pl.Int64)
+    return rows.select(
+        pl.format("{} proposal", "status").alias("kind"),
+        pl.col("proposer_index").alias("validator_index"),
+        since=pl.col("time"),
+        until=pl.col("time"),
+        first_epoch=pl.col("epoch"),
+        last_epoch=pl.col("epoch"),
+        count=pl.lit(1),
+        cost_gwei=cost,
+        # An orphaned block may be a late one, or the next proposer ignored it.
+        avoidable=pl.when(pl.col("status") == "missed").then(pl.lit(value=True)),
+        table=pl.lit("proposals"),
+        rows=pl.format("slot == {}", "slot"),
+    )

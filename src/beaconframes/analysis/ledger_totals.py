@@ -1,0 +1,141 @@
+"""Totals of a ledger: by day, validator or tax year."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.analysis.engines import list_columns, open_frame, return_table
+from beaconframes.analysis.execution_income import BASIS
+from beaconframes.analysis.valuation import PRICE, VALUES
+from beaconframes.errors import UsageError
+from beaconframes.frames import collect, list_column_names
+from beaconframes.progress import show_elapsed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrameT
+
+    from beaconframes.analysis.engines import Lazy
+
+_NO_PRICE = "days_without_price"
+_WEI = pl.Decimal(28, 0)
+_BALANCE = "effective_balance_gwei"
+
+
+@show_elapsed
+def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> IntoFrameT:
+    """Add up a ledger. One row per day, or per group.
+
+    Parameters
+    ----------
+    ledger
+        Frame of `ledger` or `daily_income`.
+    by
+        Group columns: ``"date"``, ``"validator_index"`` or columns of your own; ``()`` for one row.
+
+    Returns
+    -------
+    The same kind of frame
+        The columns of *by*, the number of ``validators``, and the sums of all amounts. A sum is
+        null if an amount is unknown. ``execution_income_basis`` is that of the rows; if they
+        differ, the last one in the alphabet, which is ``unknown`` where there is one. With prices:
+        the sums of the values, null if no day has a price, and ``days_without_price``. Sorted. This
+        computes at once.
+    """
+    groups = list_columns(by)
+    source, amounts, values = _open(ledger, ["validator_index", *groups])
+    totals = [_sum_known(name) for name in amounts if name != _BALANCE]
+    totals += [pl.col(BASIS).max()] if BASIS in list_column_names(ledger) else []
+    totals += [_sum_values(name) for name in values] + _count_days_without_price(values)
+    count = pl.col("validator_index").n_unique().cast(pl.Int64).alias("validators")
+    rows = _collect(source)
+    if groups:
+        result = rows.group_by(groups).agg(count, *totals).sort(groups)
+    else:
+        result = rows.select(count, *totals)
+    return return_table(result.cast(dict.fromkeys(values, PRICE)), source, ledger)
+
+
+@show_elapsed
+def yearly_totals(ledger: IntoFrameT, *, starts: str = "01-01") -> IntoFrameT:
+    """Add up a ledger by tax year. One row per year.
+
+    Parameters
+    ----------
+    ledger
+        Frame of `ledger`; its time zone is that of the year.
+    starts
+        First day of the year, as month and day: ``"04-06"`` in the United Kingdom, ``"07-01"`` in
+        Australia.
+
+    Returns
+    -------
+    The same kind of frame
+        ``year`` (the one in which it begins), ``first_date`` and ``last_date`` of the rows, the
+        sums of all amounts, and with prices those of the values. ``days_without_price`` is the
+        number of days whose values are unknown, and not in the sums. A sum in wei is null if an
+        amount is unknown. Sorted. This computes at once.
+    """
+    month, day = _parse_start(starts)
+    source, amounts, values = _open(ledger, [])
+    rows = _collect(source)
+    month_day = pl.col("date").dt.month().cast(pl.Int32) * 100 + pl.col("date").dt.day()
+    has_begun = month_day >= month * 100 + day
+    year = pl.col("date").dt.year() - (~has_begun).cast(pl.Int32)
+    sums = [_sum_known(n) if n.endswith("_wei") else pl.sum(n) for n in amounts]
+    sums += [pl.sum(name) for name in values] + _count_days_without_price(values)
+    result = (
+        rows.group_by(year.cast(pl.Int64).alias("year"))
+        .agg(pl.min("date").alias("first_date"), pl.max("date").alias("last_date"), *sums)
+        .sort("year")
+    )
+    return return_table(result.cast(dict.fromkeys(values, PRICE)), source, ledger)
+
+
+def _open(ledger: IntoFrameT, columns: list[str]) -> tuple[Lazy, list[str], list[str]]:
+    """Open a ledger with *columns*; also return the names of its amounts and of its values."""
+    names = list_column_names(ledger)
+    amounts = [name for name in names if name.endswith(("_gwei", "_wei"))]
+    values = [name for name in VALUES if name in names]
+    texts = [BASIS] if BASIS in names else []
+    needed = ["date", *columns, *amounts, *values, *texts]
+    return open_frame(ledger, needed, loader="analysis.ledger"), amounts, values
+
+
+def _collect(source: Lazy) -> pl.DataFrame:
+    # A day of pandas is a time.
+    return collect(source).with_columns(pl.col("date").cast(pl.Date))
+
+
+def _sum_known(name: str) -> pl.Expr:
+    """Return a sum; null if an amount is unknown."""
+    total = pl.when(~pl.col(name).is_null().any()).then(pl.col(name).sum())
+    return (total.cast(_WEI) if name.endswith("_wei") else total).alias(name)
+
+
+def _sum_values(name: str) -> pl.Expr:
+    """Return the sum of the known values; null if there is none, because 0 would be a value."""
+    total = pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum())
+    return total.alias(name)
+
+
+def _count_days_without_price(values: list[str]) -> list[pl.Expr]:
+    if not values:
+        return []
+    unknown = pl.col("date").filter(pl.col(values[0]).is_null()).n_unique()
+    return [unknown.cast(pl.Int64).alias(_NO_PRICE)]
+
+
+def _parse_start(text: str) -> tuple[int, int]:
+    """Return month and day of the first day of a year; February 29 is not one of every year."""
+    try:
+        first = datetime.strptime(f"2001-{text}", "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise UsageError(
+            f"starts={text!r} is not a month and a day", hint='Such as "01-01" or "04-06".'
+        ) from None
+    return first.month, first.day

@@ -1,0 +1,71 @@
+"""Totals of problems: what was lost, and whether it could have been avoided."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.analysis.engines import list_columns, open_frame, return_table
+from beaconframes.frames import collect
+from beaconframes.progress import show_elapsed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from narwhals.stable.v2.typing import IntoFrameT
+
+_COLUMNS = ["kind", "validator_index", "validators", "cost_gwei", "avoidable"]
+
+
+@show_elapsed
+def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") -> IntoFrameT:
+    """Add up problems by kind or validator. One row per group, most costly first.
+
+    Parameters
+    ----------
+    problems
+        Frame of `problems`.
+    by
+        Group columns, such as ``"kind"`` or ``"validator_index"``; ``()`` for one row.
+
+    Returns
+    -------
+    The same kind of frame
+        The columns of *by*, the number of ``problems``, and the number of ``validators``: those
+        that are named, or more if one row is about more. Then
+        ``lost_gwei``, of which ``avoidable_gwei``, ``unavoidable_gwei`` and ``unknown_gwei``, where
+        it is unknown which; null if no cost is known. ``cost_unknown`` is the
+        number of problems without a cost. By validator, rows about several validators are left
+        out. This computes at once.
+    """
+    groups = list_columns(by)
+    source = open_frame(problems, list(dict.fromkeys([*_COLUMNS, *groups])), loader="problems")
+    rows = collect(source)
+    if "validator_index" in groups:
+        rows = rows.drop_nulls("validator_index")
+    cost, avoidable = pl.col("cost_gwei"), pl.col("avoidable")
+    # A row about several validators names none.
+    several = pl.col("validators").filter(pl.col("validator_index").is_null()).max().fill_null(0)
+    named = pl.col("validator_index").drop_nulls().n_unique()
+    is_known = cost.is_not_null().any() | (pl.len() == 0)
+    parts = {
+        "lost_gwei": pl.lit(value=True),
+        "avoidable_gwei": avoidable,
+        "unavoidable_gwei": ~avoidable,
+        "unknown_gwei": avoidable.is_null(),
+    }
+    totals = {
+        "problems": pl.len().cast(pl.Int64),
+        "validators": pl.max_horizontal(named, several).cast(pl.Int64),
+        **{n: pl.when(is_known).then(cost.filter(part).sum()) for n, part in parts.items()},
+        "cost_unknown": cost.is_null().sum().cast(pl.Int64),
+    }
+    if groups:
+        order = ["lost_gwei", *groups]
+        descending = [True, *[False] * len(groups)]
+        result = rows.group_by(groups).agg(**totals)
+        result = result.sort(order, descending=descending, nulls_last=True)
+    else:
+        result = rows.select(**totals)
+    return return_table(result, source, problems)

@@ -1,0 +1,110 @@
+"""Problems with the state of validators: slashings, exits, credentials and balances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes.analysis.engines import open_frame
+from beaconframes.frames import collect
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+
+_WORKING_BALANCE = 31_000_000_000
+_COMPOUNDING, _ADDRESS, _BLS = "0x02", "0x01", "0x00"
+
+
+def find_states(
+    table: pl.DataFrame, income: IntoFrame | None, epoch: int | None
+) -> list[pl.DataFrame]:
+    """Return slashings, pending exits, and credentials and balances that could be better."""
+    credentials = pl.col("withdrawal_credentials")
+    has_exited = pl.col("exit_epoch").is_not_null()
+    if epoch is not None:
+        has_exited = (pl.col("exit_epoch") <= epoch).fill_null(value=False)
+    is_pending = pl.col("exit_epoch").is_not_null() & ~has_exited
+    is_active = ~pl.col("status").is_in(["pending", "deposited", "exited"]) & ~has_exited
+    evidence = {"table": pl.lit("validators"), "cost_gwei": pl.lit(0)}
+    slashed = table.filter("slashed").select(
+        "validator_index",
+        kind=pl.lit("slashed"),
+        first_epoch=None,
+        table=pl.lit("validators"),
+        detail=pl.format("withdrawable from epoch {}", pl.col("withdrawable_epoch")).fill_null(""),
+        avoidable=pl.lit(value=True),
+    )
+    if income is not None:
+        slashed = slashed.drop("first_epoch", "table").join(
+            _sum_slashing_penalties(income), on="validator_index", how="left"
+        )
+        slashed = slashed.with_columns(table=pl.lit("income_history"))
+    exiting = table.filter(is_pending & ~pl.col("slashed")).select(
+        "validator_index",
+        kind=pl.lit("exiting"),
+        first_epoch="exit_epoch",
+        last_epoch="exit_epoch",
+        rows=pl.format("validator_index == {}", "validator_index"),
+        detail=pl.format("exits in epoch {}", "exit_epoch"),
+        **evidence,
+    )
+    is_low = pl.col("effective_balance_gwei") < _WORKING_BALANCE
+    low = table.filter(is_active & is_low).select(
+        "validator_index",
+        kind=pl.lit("low balance"),
+        detail=pl.format("{} ETH effective", pl.col("effective_balance_gwei") // 10**9),
+        **evidence,
+    )
+    return [
+        slashed,
+        exiting,
+        low,
+        _sum_states(
+            table.filter(credentials.str.starts_with(_BLS) & ~pl.col("status").eq("exited")),
+            "BLS credentials",
+            f'withdrawal_credentials starts with "{_BLS}"',
+            "withdrawals need a change to an address",
+        ),
+        _sum_states(
+            table.filter(credentials.str.starts_with(_ADDRESS) & is_active),
+            "not compounding",
+            f'withdrawal_credentials starts with "{_ADDRESS}"',
+            "since Electra, balances can compound and be consolidated",
+        ),
+    ]
+
+
+def _sum_states(rows: pl.DataFrame, kind: str, condition: str, detail: str) -> pl.DataFrame:
+    """Return one row for all validators of a state; none if there is none."""
+    if rows.is_empty():
+        return pl.DataFrame()
+    index = rows["validator_index"][0] if rows.height == 1 else None
+    return pl.DataFrame(
+        {
+            "kind": [kind],
+            "validator_index": [index],
+            "validators": [rows.height],
+            "count": [rows.height],
+            "cost_gwei": [0],
+            "table": ["validators"],
+            "rows": [condition],
+            "detail": [detail],
+        },
+        schema_overrides={"validator_index": pl.Int64},
+    )
+
+
+def _sum_slashing_penalties(income: IntoFrame) -> pl.DataFrame:
+    columns = ["validator_index", "epoch", "slashing_penalty_gwei"]
+    rows = collect(open_frame(income, columns, loader="load_income_history"))
+    return (
+        rows.filter(pl.col("slashing_penalty_gwei") > 0)
+        .group_by("validator_index")
+        .agg(
+            first_epoch=pl.min("epoch"),
+            last_epoch=pl.max("epoch"),
+            count=pl.len().cast(pl.Int64),
+            cost_gwei=pl.sum("slashing_penalty_gwei"),
+        )
+    )

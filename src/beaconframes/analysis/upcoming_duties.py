@@ -1,0 +1,126 @@
+"""What is known of the future of validators: duties, activations, exits and withdrawals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.analysis.engines import open_frame, resolve_chain, return_table
+from beaconframes.frames import collect, drop_missing, list_column_names, select_columns
+from beaconframes.progress import show_elapsed
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.calendar import Chain
+
+_VALIDATOR = "validator_index"
+_SEATS = [_VALIDATOR, "start_epoch", "end_epoch"]
+_DUTIES = ["duty", "slot", _VALIDATOR]
+_STATES = {
+    "activation_epoch": "activation",
+    "exit_epoch": "exit",
+    "withdrawable_epoch": "full withdrawal",
+}
+_SCHEMA: dict[str, Any] = {
+    "kind": pl.String,
+    _VALIDATOR: pl.Int64,
+    "since": pl.Datetime("us", "UTC"),
+    "until": pl.Datetime("us", "UTC"),
+    "slot": pl.Int64,
+    "first_epoch": pl.Int64,
+    "last_epoch": pl.Int64,
+}
+_NEVER = 2**40
+"""Services that do not use null have an epoch above this for "never"."""
+
+
+@show_elapsed
+def upcoming_duties(
+    validators: IntoFrameT,
+    committees: IntoFrame | None = None,
+    duties: IntoFrame | None = None,
+    *,
+    epoch: int | None = None,
+    chain: Chain | str | None = None,
+) -> IntoFrameT:
+    """List what is known of the future of validators. One row per duty or event.
+
+    Parameters
+    ----------
+    validators
+        Frame of `load_validators`: activations, exits and full withdrawals after *epoch*.
+    committees
+        Frame of `load_sync_committees`, such as of the current and the next period.
+    duties
+        Frame of `v2.load_upcoming_duty_slots`: proposals. Frames without the columns ``duty``,
+        ``slot`` and ``validator_index`` have none.
+    epoch
+        The current epoch. Default: the one before the first; every known event is then listed.
+    chain
+        Chain of the epochs. Default: that of *committees*, from ``time``; mainnet without times.
+
+    Returns
+    -------
+    The same kind of frame as *validators*
+        ``kind``: ``in sync committee`` (it has begun), ``sync committee`` (it will), ``proposal``,
+        ``activation``, ``exit`` or ``full withdrawal``. ``validator_index``, ``since`` and
+        ``until`` (UTC), ``slot`` of a proposal, ``first_epoch`` and ``last_epoch``, inclusive.
+        Sorted by epoch. This computes at once.
+    """
+    source = open_frame(validators, [_VALIDATOR, *_STATES], loader="load_validators")
+    table = collect(source)
+    clock = resolve_chain(chain, (duties, "slot"))
+    now = -1 if epoch is None else epoch
+    parts = [pl.DataFrame(schema=_SCHEMA)]
+    if committees is not None:
+        parts.append(_list_seats(committees, table, now))
+    if duties is not None and set(_DUTIES) <= set(list_column_names(duties)):
+        parts.append(_list_proposals(duties, table, clock))
+    for column, kind in _STATES.items():
+        later = table.filter(pl.col(column) > now, pl.col(column) < _NEVER)
+        event = pl.col(column).cast(pl.Int64)
+        parts.append(
+            later.select(_VALIDATOR, kind=pl.lit(kind), first_epoch=event, last_epoch=event)
+        )
+    rows = pl.concat(parts, how="diagonal_relaxed")
+    first, last = pl.col("first_epoch"), pl.col("last_epoch")
+    rows = rows.with_columns(
+        since=pl.coalesce("since", clock.time_expr("epoch", first)),
+        until=pl.coalesce("until", clock.time_expr("epoch", last + 1)),
+    )
+    result = rows.select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
+    return return_table(result.sort("first_epoch", "kind", _VALIDATOR), source, validators)
+
+
+def _list_seats(committees: IntoFrame, table: pl.DataFrame, now: int) -> pl.DataFrame:
+    """Return one row per member and period that has not ended, also for several seats."""
+    selected = select_columns(committees, _SEATS, loader="load_sync_committees")
+    seats = collect(drop_missing(selected, _SEATS)).unique(maintain_order=True)
+    has_begun = pl.col("start_epoch") <= now
+    own = seats.join(table, on=_VALIDATOR, how="semi").filter(pl.col("end_epoch") > now)
+    return own.select(
+        _VALIDATOR,
+        kind=pl.when(has_begun)
+        .then(pl.lit("in sync committee"))
+        .otherwise(pl.lit("sync committee")),
+        first_epoch="start_epoch",
+        last_epoch="end_epoch",
+    )
+
+
+def _list_proposals(duties: IntoFrame, table: pl.DataFrame, clock: Chain) -> pl.DataFrame:
+    selected = select_columns(duties, _DUTIES, loader="v2.load_upcoming_duty_slots")
+    rows = collect(drop_missing(selected, _DUTIES)).join(table, on=_VALIDATOR, how="semi")
+    slot = pl.col("slot").cast(pl.Int64)
+    epoch = slot // clock.slots_per_epoch
+    return rows.filter(pl.col("duty").str.contains("propos")).select(
+        _VALIDATOR,
+        kind=pl.lit("proposal"),
+        slot=slot,
+        since=clock.time_expr("slot", slot),
+        until=clock.time_expr("slot", slot + 1),
+        first_epoch=epoch,
+        last_epoch=epoch,
+    )

@@ -1,0 +1,55 @@
+"""The frames of a report, one module per part: arranged results of `beaconframes.analysis`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from beaconframes.errors import UsageError
+from beaconframes.reports.inputs import PartMissing
+from beaconframes.reports.parts import answer, groups, over_time, problems, trust, upcoming
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from beaconframes.reports.inputs import Inputs
+
+    Frames = dict[str, pl.DataFrame]
+
+_PARTS: dict[str, Callable[[Inputs, Frames], Frames]] = {
+    "income": over_time.build_income,
+    "value": over_time.build_value,
+    "rates": over_time.build_rates,
+    "effectiveness": over_time.build_effectiveness,
+    "balances": over_time.build_balances,
+    "proposals": over_time.build_proposals,
+    "luck": over_time.build_luck,
+    "sync": over_time.build_sync,
+    "withdrawals": over_time.build_withdrawals,
+    "problems": problems.build_problems,
+    "validators": groups.build_validators,
+    "groups": groups.build_groups,
+    "upcoming": upcoming.build_upcoming,
+    "missed rewards": problems.build_missed_rewards,
+    "reconciliation": trust.build_reconciliation,
+    "inputs": trust.build_inputs,
+    "facts": trust.build_facts,
+    "summary": answer.build_summary,
+}
+"""The parts in the order in which they are made: later ones use the frames of earlier ones."""
+
+
+def build_frames(inputs: Inputs) -> tuple[Frames, dict[str, str]]:
+    """Return the frames of all parts, and the reason of each part that is left out."""
+    frames: Frames = {}
+    left_out: dict[str, str] = {}
+    for name, build in _PARTS.items():
+        try:
+            frames.update(build(inputs, frames))
+        except PartMissing as error:
+            left_out[name] = str(error)
+        except UsageError as error:
+            # A check of the analysis found that the rows of a source do not fit together.
+            left_out[name] = error.message
+    return frames, left_out

@@ -1,0 +1,110 @@
+"""The answer: one row with what was earned, at which rate, how well, and what was lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes import analysis
+
+if TYPE_CHECKING:
+    from beaconframes.reports.inputs import Inputs
+
+    Frames = dict[str, pl.DataFrame]
+
+_RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
+_RATES += ["cl_apr_on_effective"]
+
+
+def build_summary(inputs: Inputs, frames: Frames) -> Frames:
+    """Return the answer in one row."""
+    parts = [_describe_range(inputs), *_count_income_epochs(inputs)]
+    parts += _list_income(inputs, frames)
+    if "rate" in frames:
+        known = [name for name in _RATES if name in frames["rate"].columns]
+        parts.append(frames["rate"].select(known))
+    parts += _list_votes(inputs, frames)
+    if "problems" in frames:
+        parts.append(_list_losses(inputs, frames["problems"]))
+    parts += _list_values(inputs, frames)
+    return {"summary": pl.concat([part.head(1) for part in parts], how="horizontal")}
+
+
+def _describe_range(inputs: Inputs) -> pl.DataFrame:
+    """Return the number of validators, and the range of the report."""
+    (validators,) = inputs.require("validators")
+    chain = inputs.chain
+    active = validators.filter(
+        pl.col("activation_epoch") <= inputs.last,
+        pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > inputs.last),
+    )
+    return pl.DataFrame(
+        {
+            "validators": [validators.height],
+            "active": [active.height],
+            "since": [chain.time_of("epoch", inputs.first)],
+            "until": [chain.time_of("epoch", inputs.last + 1)],
+            "first_epoch": [inputs.first],
+            "last_epoch": [inputs.last],
+        }
+    )
+
+
+def _count_income_epochs(inputs: Inputs) -> list[pl.DataFrame]:
+    """Return how many epochs the income covers: the source can miss others."""
+    income, stats = inputs.get("income"), inputs.get("stats")
+    if income is not None:
+        return [income.select(income_epochs=pl.col("epoch").n_unique().cast(pl.Int64))]
+    if stats is None:
+        return []
+    length = inputs.chain.epochs_per_day
+    days = stats.filter(pl.col("day").is_between(inputs.first // length, inputs.last // length))
+    return [days.select(income_epochs=pl.col("day").n_unique().cast(pl.Int64) * length)]
+
+
+def _list_income(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
+    found = []
+    if "days" in frames:
+        names = ["consensus_income_gwei", "execution_income_wei", "net_income_wei"]
+        names += ["withdrawals_gwei", "execution_income_basis"]
+        found.append(analysis.ledger_totals(frames["days"], by=()).select(names))
+    blocks = inputs.get("blocks")
+    if blocks is not None:
+        found.append(analysis.relay_payments(blocks).select("relay_payments_wei", "blocks"))
+    return found
+
+
+def _list_votes(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
+    """Return the effectiveness of all votes, and that of the network."""
+    found = []
+    if "network" in frames:
+        measures = frames["network"].filter(pl.col("measure") == "effectiveness")
+        found.append(measures.select(network_effectiveness="network"))
+    income, stats = inputs.get("income"), inputs.get("stats")
+    if "effectiveness" not in frames:
+        return found
+    if income is not None:
+        rates = analysis.attestation_rates(income, every="all")
+        found.append(rates.select("effectiveness", "included_rate"))
+    elif stats is not None:
+        (validators,) = inputs.require("validators")
+        votes = analysis.daily_votes(stats, validators, every="all", chain=inputs.chain)
+        found.append(votes.select("included_rate"))
+    return found
+
+
+def _list_losses(inputs: Inputs, problems: pl.DataFrame) -> pl.DataFrame:
+    """Return what was lost, and whether it could have been avoided; null without income."""
+    if inputs.get("income") is None and inputs.get("stats") is None:
+        problems = problems.with_columns(cost_gwei=pl.lit(None, pl.Int64))
+    return analysis.problem_totals(problems, by=()).drop("problems", "validators")
+
+
+def _list_values(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
+    """Return the value at receipt of all days; nothing if no prices are given."""
+    if "value" not in frames:
+        return []
+    totals = analysis.ledger_totals(frames["days"], by=())
+    columns = ["income_value", "currency", "days_without_price"]
+    return [totals.with_columns(currency=pl.lit(inputs.price)).select(columns)]

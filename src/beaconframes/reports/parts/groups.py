@@ -1,0 +1,120 @@
+"""Validators and groups: all figures of each validator, and groups compared with the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes import analysis
+from beaconframes.reports.inputs import PartMissing
+
+if TYPE_CHECKING:
+    from beaconframes.reports.inputs import Inputs
+
+    Frames = dict[str, pl.DataFrame]
+
+_VALIDATOR = "validator_index"
+_CREDENTIALS = {"0x00": "BLS", "0x01": "address", "0x02": "compounding"}
+_OUTCOMES = ["proposed", "missed", "orphaned"]
+_MEASURES = ("apr_on_effective", "effectiveness", "sync_rate", "votes_missed", "lost_gwei")
+
+
+def build_validators(inputs: Inputs, frames: Frames) -> Frames:
+    """Return one row per validator, with all of its figures."""
+    (validators,) = inputs.require("validators")
+    prefix = pl.col("withdrawal_credentials").str.slice(0, 4)
+    table = validators.select(
+        _VALIDATOR,
+        "name",
+        "status",
+        "slashed",
+        "balance_gwei",
+        "effective_balance_gwei",
+        credentials=prefix.replace_strict(_CREDENTIALS, default=None),
+    )
+    if inputs.groups is not None:
+        table = table.join(inputs.groups, on=_VALIDATOR, how="left")
+    for part in _list_figures(inputs, frames):
+        table = table.join(part, on=_VALIDATOR, how="left")
+    counts = [name for name in _OUTCOMES if name in table.columns]
+    table = table.with_columns(pl.col(*counts).fill_null(0)) if counts else table
+    return {"validators": table.sort(_VALIDATOR)}
+
+
+def _list_figures(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
+    """Return the columns that each part adds to the table of validators."""
+    found = []
+    if "days" in frames:
+        totals = analysis.ledger_totals(frames["days"], by=_VALIDATOR)
+        names = ["consensus_income_gwei", "execution_income_wei", "net_income_wei"]
+        found.append(totals.select(_VALIDATOR, *names))
+    found += _list_rates(inputs, frames)
+    found += _list_votes(inputs)
+    if "proposals" in frames:
+        status = frames["proposals"].select(validator_index="proposer_index", status="status")
+        found.append(_count_outcomes(status))
+    if "sync" in frames:
+        found.append(_compute_sync_rates(inputs, frames["sync"]))
+    if "problems" in frames:
+        totals = analysis.problem_totals(frames["problems"], by=_VALIDATOR)
+        found.append(totals.select(_VALIDATOR, "lost_gwei"))
+    return found
+
+
+def _list_rates(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
+    income, balances = inputs.get("income"), inputs.get("balances")
+    if income is not None and balances is not None:
+        blocks, chain = inputs.get("blocks"), inputs.chain
+        rates = analysis.apr(
+            income, balances, blocks=blocks, every="all", by=_VALIDATOR, chain=chain
+        )
+    elif "days" in frames and not inputs.has_epochs:
+        rates = analysis.daily_rates(frames["days"], every="all", by=_VALIDATOR)
+    else:
+        return []
+    return [rates.select(_VALIDATOR, "apr_on_effective")]
+
+
+def _list_votes(inputs: Inputs) -> list[pl.DataFrame]:
+    income, stats = inputs.get("income"), inputs.get("stats")
+    if income is not None:
+        votes = analysis.attestation_rates(income, every="all", by=_VALIDATOR)
+        columns = [_VALIDATOR, "votes", "effectiveness"]
+        return [votes.select(*columns, votes_missed="missed")]
+    if stats is None:
+        return []
+    (validators,) = inputs.require("validators")
+    votes = analysis.daily_votes(stats, validators, every="all", by=_VALIDATOR, chain=inputs.chain)
+    return [votes.select(_VALIDATOR, votes_missed="missed")]
+
+
+def _count_outcomes(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return proposals by outcome, one row per validator."""
+    status = pl.col("status")
+    counts = ((status == name).sum().cast(pl.Int64).alias(name) for name in _OUTCOMES)
+    return rows.group_by(_VALIDATOR).agg(counts)
+
+
+def _compute_sync_rates(inputs: Inputs, sync: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of sync committee duties that each validator signed."""
+    if inputs.has_epochs:
+        (income,) = inputs.require("income")
+        sync = analysis.sync_income(income, every="all", chain=inputs.chain)
+    return sync.select(_VALIDATOR, sync_rate="signed_rate")
+
+
+def build_groups(inputs: Inputs, frames: Frames) -> Frames:
+    """Return groups compared with all others; nothing if no groups are given."""
+    if inputs.groups is None:
+        return {}
+    if "validators" not in frames:
+        raise PartMissing("there are no figures of validators")
+    table = frames["validators"]
+    known = {name for name in table.columns if table[name].null_count() < table.height}
+    values = [name for name in _MEASURES if name in known]
+    shares = {}
+    if set(_OUTCOMES) <= set(table.columns):
+        table = table.with_columns(drawn=pl.sum_horizontal(_OUTCOMES))
+        shares = {"proposed": ("proposed", "drawn")}
+    return {"groups": analysis.compare_groups(table, by="group", values=values, shares=shares)}

@@ -1,0 +1,182 @@
+"""What happened over time: income, rates, votes, balances, proposals, sync duties, withdrawals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes import analysis
+from beaconframes.analysis.valuation import add_values, find_daily_prices
+from beaconframes.errors import UsageError
+from beaconframes.reports.inputs import PartMissing
+
+if TYPE_CHECKING:
+    from beaconframes.reports.inputs import Inputs
+
+    Frames = dict[str, pl.DataFrame]
+
+_VALUES = ["income_value", "withdrawals_value"]
+
+
+def build_income(inputs: Inputs, frames: Frames) -> Frames:
+    """Return income and withdrawals by day and validator, and by day."""
+    if inputs.has_epochs:
+        (income,) = inputs.require("income")
+        _check_blocks(inputs)
+        days = analysis.ledger(
+            income,
+            inputs.get("withdrawals"),
+            inputs.prices,
+            blocks=inputs.get("blocks"),
+            tz=inputs.tz,
+            price=inputs.price,
+        )
+    else:
+        (stats,) = inputs.require("stats")
+        days = analysis.daily_income(stats, inputs.get("blocks"), chain=inputs.chain)
+        if inputs.prices is not None:
+            daily = find_daily_prices(inputs.prices, inputs.price, "UTC")
+            days = add_values(days, daily, inputs.price)
+    if days.is_empty():
+        raise PartMissing("no validator has income in this range")
+    totals = analysis.ledger_totals(days)
+    return {"days": days, "income": totals.drop(*_VALUES, "days_without_price", strict=False)}
+
+
+def _check_blocks(inputs: Inputs) -> None:
+    """Leave out the blocks if they are not those of the income; the report states priority fees."""
+    income, blocks = inputs.get("income"), inputs.get("blocks")
+    if income is None or blocks is None:
+        return
+    try:
+        analysis.income(income, blocks=blocks, every="all")
+    except UsageError as error:
+        inputs.drop("blocks", error.message)
+
+
+def build_value(inputs: Inputs, frames: Frames) -> Frames:
+    """Return the value at receipt by day and by tax year; nothing if no prices are given."""
+    if inputs.prices is None:
+        return {}
+    if "days" not in frames:
+        raise PartMissing("there is no daily income")
+    days = frames["days"]
+    prices = days.select("date", inputs.price, "price_time").unique("date")
+    totals = analysis.ledger_totals(days).join(prices, on="date", maintain_order="left")
+    value = totals.select("date", inputs.price, "price_time", "net_income_wei", *_VALUES)
+    return {"value": value, "years": analysis.yearly_totals(days)}
+
+
+def build_rates(inputs: Inputs, frames: Frames) -> Frames:
+    """Return yearly rates by day, beside the yield index."""
+    index = inputs.get("index")
+    if inputs.has_epochs:
+        income, balances, validators = inputs.require("income", "balances", "validators")
+        options: dict[str, Any] = {
+            "blocks": inputs.get("blocks"),
+            "validators": validators,
+            "chain": inputs.chain,
+        }
+        return {
+            "rates": analysis.apr(income, balances, index, every="day", **options),
+            "rate": analysis.apr(income, balances, index, every="all", **options),
+        }
+    if "days" not in frames:
+        raise PartMissing("there is no daily income")
+    return {
+        "rates": analysis.daily_rates(frames["days"], index),
+        "rate": analysis.daily_rates(frames["days"], index, every="all"),
+    }
+
+
+def build_effectiveness(inputs: Inputs, frames: Frames) -> Frames:
+    """Return the effectiveness of votes by day, and beside the network."""
+    if not inputs.has_epochs:
+        stats, validators = inputs.require("stats", "validators")
+        return {"effectiveness": analysis.daily_votes(stats, validators, chain=inputs.chain)}
+    (income,) = inputs.require("income")
+    rates = analysis.attestation_rates(income, tz=inputs.tz)
+    network = inputs.get("network")
+    found = {"effectiveness": rates}
+    if network is not None:
+        found["network"] = analysis.compare_with_network(rates, network)
+    return found
+
+
+def build_balances(inputs: Inputs, frames: Frames) -> Frames:
+    """Return balances at the end of each day, with their spread."""
+    if inputs.has_epochs:
+        (balances,) = inputs.require("balances")
+        return {"balances": analysis.daily_balances(balances, tz=inputs.tz)}
+    (stats,) = inputs.require("stats")
+    ends = stats.select(
+        "validator_index",
+        "time",
+        epoch="day",
+        balance_gwei="end_balance_gwei",
+        effective_balance_gwei="end_effective_balance_gwei",
+    )
+    return {"balances": analysis.daily_balances(ends)}
+
+
+def build_proposals(inputs: Inputs, frames: Frames) -> Frames:
+    """Return proposals with their rewards or costs."""
+    (proposals,) = inputs.require("proposals")
+    options = {"blocks": inputs.get("blocks"), "income": inputs.get("income")}
+    return {"proposals": analysis.proposal_outcomes(proposals, **options)}
+
+
+def build_luck(inputs: Inputs, frames: Frames) -> Frames:
+    """Return whether the number of proposals is chance, from the balances of the yield index."""
+    if "proposals" not in frames:
+        return {}
+    index, validators = inputs.get("index"), inputs.get("validators")
+    if index is None or index.is_empty() or validators is None:
+        return {}
+    if inputs.get("balances" if inputs.has_epochs else "stats") is None:
+        return {}
+    found = {"luck": _compare_with_chance(inputs, frames["proposals"], ())}
+    if inputs.groups is not None:
+        found["group_luck"] = _compare_with_chance(inputs, frames["proposals"], "group")
+    return found
+
+
+def _compare_with_chance(
+    inputs: Inputs, proposals: pl.DataFrame, by: str | tuple[()]
+) -> pl.DataFrame:
+    """Return the luck of all validators together, or of each group."""
+    index, validators = inputs.require("index", "validators")
+    (rows,) = inputs.require("balances" if inputs.has_epochs else "stats")
+    if by and inputs.groups is not None:
+        rows = rows.join(inputs.groups, on="validator_index")
+    options: dict[str, Any] = {"validators": validators, "by": by, "chain": inputs.chain}
+    if not inputs.has_epochs:
+        return analysis.daily_luck(proposals, rows, index, **options)
+    # The balances after the last epoch are for the check of the balances alone.
+    rows = rows.filter(pl.col("epoch") <= inputs.last)
+    totals = analysis.total_balances(index, chain=inputs.chain)
+    return analysis.proposal_luck(proposals, rows, totals, **options)
+
+
+def build_sync(inputs: Inputs, frames: Frames) -> Frames:
+    """Return duties in sync committees, by period and by epoch."""
+    if not inputs.has_epochs:
+        (stats,) = inputs.require("stats")
+        return {"sync": analysis.daily_sync(stats)}
+    (income,) = inputs.require("income")
+    return {
+        "sync": analysis.sync_income(income, chain=inputs.chain),
+        "sync_epochs": analysis.sync_income(income, every="epoch", chain=inputs.chain),
+    }
+
+
+def build_withdrawals(inputs: Inputs, frames: Frames) -> Frames:
+    """Return withdrawals by day."""
+    if "days" not in frames:
+        raise PartMissing("there is no daily income")
+    if inputs.has_epochs:
+        inputs.require("withdrawals")
+    days = frames["days"].filter(pl.col("withdrawals_gwei") > 0)
+    totals = analysis.ledger_totals(days)
+    return {"withdrawals": totals.select("date", "validators", "withdrawals_gwei")}

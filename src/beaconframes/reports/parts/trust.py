@@ -1,0 +1,104 @@
+"""How far to trust the report: whether balances reconcile, what was loaded, and from where."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes import analysis
+from beaconframes.reports.inputs import PartMissing
+
+if TYPE_CHECKING:
+    from beaconframes.client import Explorer
+    from beaconframes.reports.inputs import Inputs
+
+    Frames = dict[str, pl.DataFrame]
+
+
+def build_reconciliation(inputs: Inputs, frames: Frames) -> Frames:
+    """Return whether the balances reconcile with income, deposits and withdrawals."""
+    if not inputs.has_epochs:
+        raise PartMissing("daily statistics have no income to compare with balances")
+    income, balances, withdrawals = inputs.require("income", "balances", "withdrawals")
+    changes = analysis.reconcile(
+        balances,
+        income,
+        withdrawals=withdrawals,
+        deposits=inputs.get("deposits"),
+        validators=inputs.get("validators"),
+        chain=inputs.chain,
+    )
+    unexplained = changes.filter(pl.col("unexplained_gwei") != 0)
+    totals = analysis.reconciliation_totals(changes)
+    return {"reconciliation": totals, "unexplained": unexplained}
+
+
+def build_inputs(inputs: Inputs, frames: Frames) -> Frames:
+    """Return the frames that were loaded or not, and their missing rows."""
+    rows = [
+        (
+            item.name,
+            item.loader,
+            "missing"
+            if item.rows is None
+            else "incomplete"
+            if item.missing is not None
+            else "complete",
+            None if item.rows is None else item.rows.height,
+            0 if item.missing is None else item.missing.height,
+            item.requests,
+            item.reason,
+        )
+        for item in inputs.items.values()
+    ]
+    schema = {
+        "input": pl.String,
+        "loader": pl.String,
+        "state": pl.String,
+        "rows": pl.Int64,
+        "gaps": pl.Int64,
+        "requests": pl.Int64,
+        "reason": pl.String,
+    }
+    gaps = [
+        item.missing.with_columns(input=pl.lit(item.name))
+        for item in inputs.items.values()
+        if item.missing is not None
+    ]
+    empty = pl.DataFrame(schema={"input": pl.String, "reason": pl.String})
+    missing = pl.concat([empty, *gaps], how="diagonal_relaxed")
+    return {"inputs": pl.DataFrame(rows, schema, orient="row"), "missing": missing}
+
+
+def build_facts(inputs: Inputs, frames: Frames) -> Frames:
+    """Return where the rows come from."""
+    explorer, chain = inputs.explorer, inputs.chain
+    head = explorer.chain_head
+    simulated = explorer.about.get("simulated")
+    facts = {
+        "source": _name_source(explorer),
+        "service": explorer.about.get("service"),
+        "chain": chain.name,
+        "simulated": None if simulated is None else ("yes" if simulated else "no"),
+        "detail": "every epoch" if inputs.has_epochs else "daily statistics",
+        "days": inputs.tz if inputs.has_epochs else "of the chain, from the hour of genesis",
+        "first epoch": inputs.first,
+        "last epoch": inputs.last,
+        "head epoch": head.latest("epoch"),
+        "finalized epoch": head.latest("epoch", finalized=True),
+        "requests": sum(item.requests for item in inputs.items.values()),
+        "made at": inputs.made_at.isoformat(timespec="seconds"),
+        "beaconframes": version("beaconframes"),
+        "polars": pl.__version__,
+    }
+    known = [(name, str(value)) for name, value in facts.items() if value is not None]
+    return {"facts": pl.DataFrame(known, ["fact", "value"], orient="row")}
+
+
+def _name_source(explorer: Explorer) -> str:
+    """Return the address of a service, or the name of a dataset's folder, without its path."""
+    host = explorer.read_quota().host
+    return Path(host).name if Path(host).is_absolute() else host

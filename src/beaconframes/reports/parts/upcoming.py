@@ -1,0 +1,30 @@
+"""What is coming up: duties, activations and exits of the validators, and the queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from beaconframes import analysis
+
+if TYPE_CHECKING:
+    from beaconframes.reports.inputs import Inputs
+
+    Frames = dict[str, pl.DataFrame]
+
+
+def build_upcoming(inputs: Inputs, frames: Frames) -> Frames:
+    """Return what is known of the future of the validators, and the queues of the network."""
+    (validators,) = inputs.require("validators")
+    seats = [inputs.get(name) for name in ("committees", "next_committees")]
+    known = [rows for rows in seats if rows is not None]
+    found = analysis.upcoming_duties(
+        validators,
+        pl.concat(known) if known else None,
+        inputs.get("duties"),
+        epoch=inputs.last,
+        chain=inputs.chain,
+    )
+    queue = inputs.get("queue")
+    return {"upcoming": found} | ({} if queue is None else {"queue": queue})

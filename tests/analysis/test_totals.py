@@ -1,0 +1,280 @@
+"""Totals of days, validators and problems: small frames, added up by hand."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from beaconframes import analysis
+from beaconframes.calendar import MAINNET
+
+from .test_attestation_losses import HEAD
+from .test_daily_income import stats
+from .test_income import history
+from .test_problems import MISSED, VOTED, stakes, validators
+from .test_proposals import BLOCKS, EARNED
+
+ETH = 10**9
+WEI = pl.Decimal(28, 0)
+DAYS = pl.DataFrame(
+    {
+        "date": [date(2026, 10, 1)] * 2 + [date(2026, 10, 2)] * 2,
+        "validator_index": [1, 2, 1, 2],
+        "consensus_income_gwei": [5, 7, 11, 13],
+        "net_income_wei": [50, 70, None, 130],
+        "execution_income_basis": ["received", "received", "unknown", "received"],
+        "income_value": ["0.5", None, None, None],
+        "withdrawals_value": ["1", None, None, None],
+    },
+    schema_overrides={
+        "net_income_wei": WEI,
+        "income_value": pl.Decimal(38, 8),
+        "withdrawals_value": pl.Decimal(38, 8),
+    },
+)
+
+
+def test_a_ledger_is_added_up_by_day_and_by_validator():
+    """An unknown amount makes its sum unknown; a day without a price has no value, not 0."""
+    days = analysis.ledger_totals(DAYS)
+
+    assert [
+        (date(2026, 10, 1), 2, 12, Decimal(120), "received", Decimal("0.5"), 1),
+        (date(2026, 10, 2), 2, 24, None, "unknown", None, 1),
+    ] == days.drop("withdrawals_value").rows()
+    each = analysis.ledger_totals(DAYS, by="validator_index")
+    assert [(1, 1, 16, None), (2, 1, 20, Decimal(200))] == each.select(each.columns[:4]).rows()
+    (everything,) = analysis.ledger_totals(DAYS, by=()).rows(named=True)
+    assert (2, 36, 2) == tuple(
+        everything[name] for name in ("validators", "consensus_income_gwei", "days_without_price")
+    )
+
+
+def test_votes_beside_the_network():
+    """Shares of votes, weighted 14, 26 and 14 of 54."""
+    income = history(*((0, e, VOTED | ({HEAD: 0} if e < 25 else {})) for e in range(100)))
+    network = pl.DataFrame(
+        {
+            "attestations_assigned": [200],
+            "attestations_included": [190],
+            "valuable_correct_source": [190],
+            "valuable_correct_target": [180],
+            "valuable_correct_head": [160],
+        }
+    )
+
+    rows = analysis.compare_with_network(analysis.attestation_rates(income), network)
+
+    by_measure = {row["measure"]: row for row in rows.rows(named=True)}
+    assert (1, 0.95) == tuple(by_measure["included_rate"][s] for s in ("own", "network"))
+    assert (0.75, 0.8) == tuple(by_measure["head_rate"][s] for s in ("own", "network"))
+    total = by_measure["effectiveness"]
+    assert (14 + 26 + 14 * 0.75) / 54 == pytest.approx(total["own"])
+    assert (14 * 0.95 + 26 * 0.9 + 14 * 0.8) / 54 == pytest.approx(total["network"])
+    assert total["own"] - total["network"] == total["difference"]
+
+
+def test_balances_at_the_end_of_local_days():
+    """The last epoch of each day in Berlin, with quantiles that are balances."""
+    times = [datetime(2026, 10, 1, hour, 10, tzinfo=UTC) for hour in (20, 21, 22)]
+    rows = pl.DataFrame(
+        [
+            {"validator_index": v, "epoch": e, "time": time, "balance_gwei": 100 * e + v}
+            for e, time in enumerate(times)
+            for v in range(11)
+        ],
+        schema_overrides={"time": pl.Datetime("us", "UTC")},
+    ).with_columns(effective_balance_gwei=pl.lit(32))
+
+    days = analysis.daily_balances(rows, tz="Europe/Berlin")
+
+    assert [
+        (date(2026, 10, 1), 11, 11 * 100 + 55, 352, 101, 105, 109),
+        (date(2026, 10, 2), 11, 11 * 200 + 55, 352, 201, 205, 209),
+    ] == days.rows()
+
+
+def test_daily_luck_is_that_of_constant_balances():
+    """A day of equal balances expects what its 225 epochs expect together."""
+    index = pl.DataFrame(
+        {"day": [3], "effective_balances_sum_wei": [Decimal(64 * 10**20)]},
+        schema_overrides={"effective_balances_sum_wei": WEI},
+    )
+    blocks = pl.DataFrame(
+        {"slot": [21_600, 28_799], "epoch": [675, 899], "status": "proposed", "proposer_index": 1}
+    )
+    epochs = pl.DataFrame({"epoch": range(675, 900)}).with_columns(
+        validator_index=1, effective_balance_gwei=32 * ETH
+    )
+
+    (by_day,) = analysis.daily_luck(blocks, stats((1, {})), index).rows(named=True)
+    totals = analysis.total_balances(index)
+    (by_epoch,) = analysis.proposal_luck(blocks, epochs, totals).rows(named=True)
+
+    assert (675, 899, 225) == (totals["epoch"].min(), totals["epoch"].max(), totals.height)
+    assert 7200 * 32 / 6400 == pytest.approx(by_day.pop("expected"))
+    assert by_epoch.pop("expected") == pytest.approx(36)
+    assert by_epoch == pytest.approx(by_day)
+    assert (2, 7200) == (by_day["drawn"], by_day["slots"])
+
+
+def test_daily_duties_by_validator():
+    """Votes and sync duties of each validator; without a duty there is no share."""
+    table = stats(
+        (1, {"missed_attestations": 5, "participated_sync": 30, "missed_sync": 10}),
+        (2, {"missed_attestations": 0}),
+    )
+    periods = pl.DataFrame(
+        {"validator_index": [1, 2], "activation_epoch": [0, 800], "exit_epoch": [None, None]},
+        schema_overrides={"exit_epoch": pl.Int64},
+    )
+
+    votes = analysis.daily_votes(table, periods, every="all", by="validator_index")
+
+    assert [(1, 225, 5, 1 - 5 / 225), (2, 100, 0, 1.0)] == votes.rows()
+    (total,) = analysis.daily_votes(table, periods, every="all").rows()
+    assert (325, 5, 1 - 5 / 325) == total
+    assert [(1, 30, 10, 0.75)] == analysis.daily_sync(table).rows()
+
+
+def test_daily_rates_of_each_validator():
+    """Each validator's income over its own stake."""
+    table = stats((1, {"end_balance_gwei": 32 * ETH + 320}), (2, {}))
+    blocks = pl.DataFrame(
+        schema={
+            "proposer_index": pl.Int64,
+            "epoch": pl.Int64,
+            "producer_reward_wei": WEI,
+            "block_reward_wei": WEI,
+        }
+    )
+    days = analysis.daily_income(table, blocks)
+
+    rates = analysis.daily_rates(days, every="all", by="validator_index")
+
+    assert [(1, 365e-8), (2, 0)] == [
+        (index, pytest.approx(rate))
+        for index, rate in rates.select("validator_index", "apr_on_effective").rows()
+    ]
+    assert [1, 2] == analysis.daily_rates(days, by="validator_index")["validator_index"].to_list()
+
+
+def test_sync_income_of_each_validator():
+    duties = history(
+        (1, 5, {"sync_committee_reward_gwei": 900, "sync_committee_penalty_gwei": 100}),
+        (1, 300, {"sync_committee_reward_gwei": 1000}),
+    )
+
+    (row,) = analysis.sync_income(duties, every="all").rows(named=True)
+
+    assert (1, 5, 300, 1900, 100, 0.95, 200) == tuple(
+        row[name]
+        for name in (
+            *("validator_index", "first_epoch", "last_epoch", "reward_gwei", "penalty_gwei"),
+            *("signed_rate", "lost_gwei"),
+        )
+    )
+
+
+def test_problems_are_added_up():
+    """Offline 3 epochs and 1 single miss of one validator; the slashing has no known cost."""
+    income = history(*((1, e, MISSED if e in (3, 4, 5, 9) else VOTED) for e in range(12)))
+    table = validators({"slashed": True}, {}, *[{"withdrawal_credentials": "0x01"}] * 3)
+    found = analysis.problems(table, income, stakes(income))
+    lost = 1000
+
+    kinds = analysis.problem_totals(found)
+
+    assert [
+        ("offline", 1, 1, 3 * lost, 3 * lost, 0, 0, 0),
+        ("missed votes", 1, 1, lost, lost, 0, 0, 0),
+        ("not compounding", 1, 3, 0, 0, 0, 0, 0),
+        ("slashed", 1, 1, None, None, None, None, 1),
+    ] == kinds.rows()
+    each = analysis.problem_totals(found, by="validator_index")
+    assert [(1, 4 * lost), (0, None)] == each.select("validator_index", "lost_gwei").rows()
+    (total,) = analysis.problem_totals(found, by=()).rows(named=True)
+    assert (4, 3, 4 * lost, 1) == tuple(
+        total[name] for name in ("problems", "validators", "lost_gwei", "cost_unknown")
+    )
+    assert 0 == analysis.problem_totals(found.clear(), by=())["lost_gwei"][0]
+
+
+def test_proposals_with_rewards_and_costs():
+    """Blocks that are not in the proposals are added; a missed slot has a cost and no reward."""
+    slots = BLOCKS.with_columns(graffiti_text=pl.lit("a"))
+    first = slots.filter(pl.col("status") == "proposed").row(0, named=True)
+    paid = pl.DataFrame(
+        {
+            "slot": [first["slot"], 70_000, None],
+            "epoch": [first["epoch"], 2187, None],
+            "time": [first["time"], MAINNET.time_of("slot", 70_000), None],
+            "proposer_index": [first["proposer_index"], 9, None],
+            "producer_reward_wei": [40, 50, 60],
+            "relay_tag": ["one", None, "two"],
+        },
+        schema_overrides={"producer_reward_wei": WEI, "time": pl.Datetime("us", "UTC")},
+    )
+
+    rows = analysis.proposal_outcomes(slots, blocks=paid)
+
+    assert sorted({*slots["slot"], 70_000}) == rows["slot"].to_list()
+    by_slot = {row["slot"]: row for row in rows.rows(named=True)}
+    assert (40, "one") == tuple(by_slot[first["slot"]][n] for n in ("reward_wei", "relay_tag"))
+    assert ("proposed", 9, None, 50) == tuple(
+        by_slot[70_000][n] for n in ("status", "proposer_index", "graffiti_text", "reward_wei")
+    )
+    costs = analysis.missed_proposals(slots, EARNED)
+    assert costs["cost_consensus_gwei"].to_list() == (
+        analysis.proposal_outcomes(slots, income=EARNED)
+        .filter(pl.col("status").is_in(["missed", "orphaned"]))["cost_consensus_gwei"]
+        .to_list()
+    )
+    assert (3, 2, 100) == analysis.relay_payments(paid).row(0)
+
+
+def test_what_is_coming_up():
+    """Seats of own members once each, proposals, exits after the epoch; "never" is no event."""
+    table = pl.DataFrame(
+        {
+            "validator_index": [1, 2],
+            "activation_epoch": [0, 700],
+            "exit_epoch": [600, 2**64 - 1],
+            "withdrawable_epoch": [856, None],
+        },
+        schema_overrides={"exit_epoch": pl.UInt64},
+    )
+    seats = pl.DataFrame(
+        {
+            "validator_index": [1, 1, 5, 2, 1],
+            "start_epoch": [512, 512, 512, 768, 256],
+            "end_epoch": [767, 767, 767, 1023, 511],
+        }
+    )
+    duties = pl.DataFrame(
+        {
+            "duty": ["proposal", "proposal", "attestation"],
+            "slot": [19_300, 19_301, 19_302],
+            "validator_index": [2, 5, 2],
+        }
+    )
+
+    rows = analysis.upcoming_duties(table, seats, duties, epoch=600, chain=MAINNET)
+
+    assert [
+        ("in sync committee", 1, None, 512, 767),
+        ("proposal", 2, 19_300, 603, 603),
+        ("activation", 2, None, 700, 700),
+        ("sync committee", 2, None, 768, 1023),
+        ("full withdrawal", 1, None, 856, 856),
+    ] == rows.select("kind", "validator_index", "slot", "first_epoch", "last_epoch").rows()
+    assert MAINNET.time_of("epoch", 1024) == rows["until"][3]
+    assert "exit" in analysis.upcoming_duties(table, epoch=599)["kind"].to_list()
+
+
+def test_explained_changes_are_counted():
+    changes = pl.DataFrame(
+        {"unexplained_gwei": [0, 5, -7, 0], "possible_cause": [None, "a deposit", None, "nothing"]}
+    )
+    assert (4, 2, 2, -2, 1) == analysis.reconciliation_totals(changes).row(0)
