@@ -106,18 +106,15 @@ NETWORK = pl.DataFrame(
         "valuable_correct_head": [950],
     }
 )
-FOUND = analysis.problems(
-    problems.validators({}, {"slashed": True}), MISSES, problems.stakes(MISSES)
-)
+FOUND = analysis.problems(problems.validators({}, {}), MISSES, problems.stakes(MISSES))
 TOTALS = pl.DataFrame(
     {"day": [3, 4], "effective_balances_sum_wei": [10**24, 10**24]},
     schema_overrides={"effective_balances_sum_wei": pl.Decimal(28, 0)},
 )
-MADE = proposals.BLOCKS.with_columns(graffiti_text=pl.lit("a"))
-PAID = PRODUCED.with_columns(
-    slot=pl.Series([proposals.BLOCKS["slot"][0], 70_000]),
-    time=pl.lit(proposals.BLOCKS["time"][0]),
-    relay_tag=pl.Series(["one", None]),
+MADE = proposals.BLOCKS.drop_nulls().filter(pl.col("status") == "proposed").unique("slot")
+MADE = MADE.with_columns(graffiti_text=pl.lit("a")).sort("slot")
+PAID = MADE.with_columns(
+    producer_reward_wei=pl.col("slot").cast(pl.Decimal(28, 0)), relay_tag=pl.lit("one")
 )
 
 BOOK = analysis.ledger(ledger.EARNED, ledger.PAID, ledger.PRICES, tz="Europe/Berlin", price="eur")

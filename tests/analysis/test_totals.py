@@ -202,7 +202,7 @@ def test_problems_are_added_up():
 
 
 def test_proposals_with_rewards_and_costs():
-    """Blocks that are not in the proposals are added; a missed slot has a cost and no reward."""
+    """Blocks outside of the proposals do not count; a missed slot has a cost and no reward."""
     slots = BLOCKS.with_columns(graffiti_text=pl.lit("a"))
     first = slots.filter(pl.col("status") == "proposed").row(0, named=True)
     paid = pl.DataFrame(
@@ -219,12 +219,9 @@ def test_proposals_with_rewards_and_costs():
 
     rows = analysis.proposal_outcomes(slots, blocks=paid)
 
-    assert sorted({*slots["slot"], 70_000}) == rows["slot"].to_list()
+    assert slots["slot"].unique().sort().to_list() == rows["slot"].to_list()
     by_slot = {row["slot"]: row for row in rows.rows(named=True)}
     assert (40, "one") == tuple(by_slot[first["slot"]][n] for n in ("reward_wei", "relay_tag"))
-    assert ("proposed", 9, None, 50) == tuple(
-        by_slot[70_000][n] for n in ("status", "proposer_index", "graffiti_text", "reward_wei")
-    )
     costs = analysis.missed_proposals(slots, EARNED)
     assert costs["cost_consensus_gwei"].to_list() == (
         analysis.proposal_outcomes(slots, income=EARNED)

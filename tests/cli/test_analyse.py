@@ -144,6 +144,28 @@ def test_loaded_balances_reconcile_with_loaded_income(run, chain):
     assert {0} == {row["unexplained_gwei"] for row in rows}
 
 
+def test_frames_of_days_and_of_states_set_the_range(run, chain):
+    """Proposals are loaded for the days of the statistics, committees of the current period."""
+    luck = run(
+        *("daily-luck", "--validators", "3,5", "--since", "1", "--until", "1", "--json"),
+        *("--dataset", chain.path),
+    )
+    coming = run(
+        *("upcoming-duties", "--validators", "0-40", "--with", "committees", "--json"),
+        *("--dataset", chain.path),
+    )
+
+    assert luck.exit_code == 0, luck.stderr
+    proposer = pl.col("proposer_index").is_in([3, 5])
+    blocks = chain.scan("blocks").filter(proposer, pl.col("epoch").is_between(225, 449)).collect()
+    rows = json.loads(luck.stdout)["data"]
+    assert blocks["slot"].n_unique() == sum(row["drawn"] for row in rows)
+    assert {7200} == {row["slots"] for row in rows}
+    assert coming.exit_code == 0, coming.stderr
+    kinds = {row["kind"] for row in json.loads(coming.stdout)["data"]}
+    assert "in sync committee" in kinds
+
+
 @pytest.mark.more
 def test_missing_rows_have_their_exit_code(run, chain):
     """The other rows are analysed, and printed; validators of a file are those to load."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BLOCK = ["slot", "epoch", "time", "status", "proposer_index"]
 _KNOWN = ["slot", "epoch", "status", "proposer_index"]
+_WEI = pl.Decimal(28, 0)
 _REWARDS = REWARDS["proposal_reward_gwei"]
 
 
@@ -86,7 +87,7 @@ def missed_proposals(
     schema: dict[str, Any] = {
         "blocks_compared": pl.Int64,
         "cost_consensus_gwei": pl.Int64,
-        "cost_execution_wei": pl.Decimal(28, 0),
+        "cost_execution_wei": _WEI,
     }
     result = missed.hstack(pl.DataFrame(costs, schema=schema, orient="row"))
     return return_table(result.sort("slot"), source, proposals)
@@ -118,8 +119,7 @@ def proposal_outcomes(
     proposals
         Frame of `load_proposals` or `load_epoch_slots`.
     blocks
-        Frame of `load_produced_blocks`: it adds ``reward_wei`` and ``relay_tag``. Its blocks that
-        are not in *proposals* are added, so that *proposals* may have the missed ones alone.
+        Frame of `load_produced_blocks`: it adds ``reward_wei`` and ``relay_tag``.
     income
         Frame of `load_income_history`: it adds ``cost_consensus_gwei`` and ``cost_execution_wei``
         of missed and orphaned proposals, as in `missed_proposals`.
@@ -135,33 +135,21 @@ def proposal_outcomes(
     source = open_frame(proposals, columns, loader="load_proposals")
     rows = select_one_per_slot(collect(drop_missing(source, _KNOWN))).select(columns)
     if blocks is not None:
-        paid = _read_paid_blocks(blocks)
-        rows = pl.concat([rows, _list_other_blocks(paid, rows)], how="vertical_relaxed")
-        rewards = paid.unique("slot").select("slot", "reward_wei", "relay_tag")
-        rows = rows.join(rewards, on="slot", how="left", maintain_order="left")
+        columns = ["slot", "producer_reward_wei", "relay_tag"]
+        paid = collect(
+            drop_missing(open_frame(blocks, columns, loader="load_produced_blocks"), ["slot"])
+        )
+        paid = paid.unique("slot").rename({"producer_reward_wei": "reward_wei"})
+        rows = rows.join(paid, on="slot", how="left", maintain_order="left")
         is_proposed = pl.col("status") == "proposed"
-        rows = rows.with_columns(pl.when(is_proposed).then("reward_wei").alias("reward_wei"))
+        rows = rows.with_columns(
+            pl.when(is_proposed).then(pl.col("reward_wei").cast(_WEI)).alias("reward_wei")
+        )
     if income is not None:
         costs = to_polars(missed_proposals(proposals, income, blocks=blocks))
         costs = costs.select("slot", "cost_consensus_gwei", "cost_execution_wei")
         rows = rows.join(costs, on="slot", how="left", maintain_order="left")
     return return_table(rows.sort("slot"), source, proposals)
-
-
-def _read_paid_blocks(blocks: IntoFrame) -> pl.DataFrame:
-    columns = ["slot", "epoch", "time", "proposer_index", "producer_reward_wei", "relay_tag"]
-    rows = open_frame(blocks, columns, loader="load_produced_blocks")
-    return collect(drop_missing(rows, ["slot"])).rename({"producer_reward_wei": "reward_wei"})
-
-
-def _list_other_blocks(paid: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the blocks that are not in *rows*; execution blocks have no graffiti."""
-    others = (
-        paid.unique("slot")
-        .join(rows, on="slot", how="anti")
-        .with_columns(status=pl.lit("proposed"), graffiti_text=pl.lit(None, pl.String))
-    )
-    return others.select(rows.columns).cast(rows.schema)
 
 
 @show_elapsed
@@ -190,7 +178,7 @@ def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoF
     totals = {
         "blocks": pl.len().cast(pl.Int64),
         "relay_blocks": is_relayed.sum().cast(pl.Int64),
-        "relay_payments_wei": paid.cast(pl.Decimal(28, 0)),
+        "relay_payments_wei": paid.cast(_WEI),
     }
     rows = collect(source)
     result = rows.group_by(groups).agg(**totals).sort(groups) if groups else rows.select(**totals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -57,9 +58,9 @@ def upcoming_duties(
         Frame of `v2.load_upcoming_duty_slots`: proposals. Frames without the columns ``duty``,
         ``slot`` and ``validator_index`` have none.
     epoch
-        The current epoch. Default: the one before the first; every known event is then listed.
+        The current epoch. Default: that of the clock of this machine.
     chain
-        Chain of the epochs. Default: that of *committees*, from ``time``; mainnet without times.
+        Chain of the epochs. Default: that of *duties*, from ``time``; mainnet without times.
 
     Returns
     -------
@@ -72,7 +73,7 @@ def upcoming_duties(
     source = open_frame(validators, [_VALIDATOR, *_STATES], loader="load_validators")
     table = collect(source)
     clock = resolve_chain(chain, (duties, "slot"))
-    now = -1 if epoch is None else epoch
+    now = clock.at("epoch", datetime.now(UTC)) if epoch is None else epoch
     parts = [pl.DataFrame(schema=_SCHEMA)]
     if committees is not None:
         parts.append(_list_seats(committees, table, now))

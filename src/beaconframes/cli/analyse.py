@@ -287,6 +287,8 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
                 call = build_call(analysis, frame, given, frames, explorer)
                 loader = chart_input.require_loader(analysis.loaders[frame])
                 frames[frame] = loader(**call, **strict, explorer=explorer)
+            if "epoch" in arguments and arguments["epoch"] is None and name == "upcoming-duties":
+                arguments["epoch"] = explorer.chain_head.latest("epoch")
             chain: Any = explorer.chain
             facts["requests"] = explorer.requests
     else:
@@ -366,18 +368,39 @@ def build_call(
             epochs = chart_input.finished_epochs(explorer)
     elif loader == "yield-index":
         epochs = find_days(first, explorer)
-    elif not epochs:
-        epochs = {"since": first["epoch"].min(), "until": first["epoch"].max()}
+    elif not epochs or "day" in first.columns:
+        epochs = find_epochs(first, explorer)
     if "periods" in names and first is not None:
-        length = explorer.chain.epochs_per_sync_period
-        call["periods"] = (first["epoch"] // length).unique().sort().to_list()
+        call["periods"] = find_periods(first, explorer)
     return call | {key: value for key, value in epochs.items() if key in names}
+
+
+def find_epochs(rows: pl.DataFrame, explorer: Explorer) -> dict[str, Any]:
+    """Return the range of epochs of *rows*, or of their days; nothing if they have neither."""
+    if "epoch" in rows.columns:
+        return {"since": rows["epoch"].min(), "until": rows["epoch"].max()}
+    if "day" not in rows.columns:
+        return {}
+    length, days = explorer.chain.epochs_per_day, rows["day"].sort()
+    return {"since": max(0, days[0]) * length, "until": (days[-1] + 1) * length - 1}
+
+
+def find_periods(rows: pl.DataFrame, explorer: Explorer) -> list[int]:
+    """Return the periods of the epochs of *rows*; without epochs, the current and the next one."""
+    if "epoch" not in rows.columns:
+        current = explorer.chain.at("period", explorer.now())
+        return [current, current + 1]
+    periods = rows["epoch"] // explorer.chain.epochs_per_sync_period
+    return periods.unique().sort().to_list()
 
 
 def find_days(rows: pl.DataFrame, explorer: Explorer) -> dict[str, int]:
     """Return the range of complete days of the epochs of *rows*."""
     latest = explorer.chain_head.latest("day")
-    days = (rows["epoch"] // explorer.chain.epochs_per_day).unique().sort()
+    numbers = (
+        rows["epoch"] // explorer.chain.epochs_per_day if "epoch" in rows.columns else rows["day"]
+    )
+    days = numbers.unique().sort()
     first, last = days[0], days[-1]
     if first > latest:
         raise UsageError(

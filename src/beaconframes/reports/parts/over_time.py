@@ -123,8 +123,19 @@ def build_balances(inputs: Inputs, frames: Frames) -> Frames:
 def build_proposals(inputs: Inputs, frames: Frames) -> Frames:
     """Return proposals with their rewards or costs."""
     (proposals,) = inputs.require("proposals")
+    if not inputs.has_epochs:
+        proposals = _add_blocks(proposals, inputs.get("blocks"))
     options = {"blocks": inputs.get("blocks"), "income": inputs.get("income")}
     return {"proposals": analysis.proposal_outcomes(proposals, **options)}
+
+
+def _add_blocks(proposals: pl.DataFrame, blocks: pl.DataFrame | None) -> pl.DataFrame:
+    """Add proposed blocks: with daily statistics, only missed proposals are loaded as such."""
+    if blocks is None:
+        return proposals
+    columns = ["slot", "epoch", "time", "proposer_index"]
+    others = blocks.drop_nulls("slot").join(proposals, on="slot", how="anti").select(columns)
+    return pl.concat([proposals, others.with_columns(status=pl.lit("proposed"))], how="diagonal")
 
 
 def build_luck(inputs: Inputs, frames: Frames) -> Frames:
