@@ -12,5 +12,6 @@ statuses = {83_300: "unexplained", 83_301: "unexplained"}
 status = pl.col("epoch").replace_strict(statuses, default="explained")
 coverage = epochs.with_columns(status=status).filter(~pl.col("epoch").is_between(83_400, 83_460))
 
-ax = bf.plot.index_coverage(coverage)
-figure = bf.interactive.index_coverage(coverage)
+caption = "Statuses made up · simulated data"
+ax = bf.plot.index_coverage(coverage, caption=caption)
+figure = bf.interactive.index_coverage(coverage, caption=caption)

@@ -3,6 +3,7 @@
 import json
 
 import matplotlib as mpl
+import narwhals.stable.v2 as nw
 
 mpl.use("Agg")
 
@@ -13,6 +14,7 @@ from matplotlib.colors import to_hex
 from plotly import io
 
 from beaconframes import colours, interactive, plot
+from beaconframes.charts.caption import _count_validators
 from beaconframes.errors import UsageError
 from beaconframes.units import to_pandas
 
@@ -27,6 +29,7 @@ from ..support.chart_frames import (
     proposals,
     yields,
 )
+from ..support.engines import each_engine, make
 
 
 @pytest.fixture(autouse=True)
@@ -107,6 +110,16 @@ def test_a_caption_can_be_replaced_or_left_out():
     assert "Our validators" == caption(plot.income(income(), caption="Our validators"))
     assert "" == caption(plot.income(income(), caption=""))
     assert "Day (UTC)" == interactive.income(income(), caption="").layout.xaxis.title.text
+
+
+@each_engine
+def test_the_caption_counts_the_validators_of_any_frame(kind):
+    """Of a DuckDB relation or a Dask frame as of a polars frame; a null is no validator."""
+    rows = leaderboard(5, 3, 4)
+    unknown = rows.tail(1).with_columns(validator_index=pl.lit(None, pl.Int64))
+
+    assert 3 == _count_validators(nw.from_native(make(kind, pl.concat([rows, unknown]))))
+    assert "3 validators" == caption(plot.leaderboard(make(kind, rows)))
 
 
 def test_pandas_frames_stay_simulated():

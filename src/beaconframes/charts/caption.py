@@ -50,7 +50,9 @@ def _count_validators(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> int | Non
     """Return the number of validators in a frame; None if it does not name validators."""
     if "validator_index" not in frame.collect_schema().names():
         return None
-    rows = frame.lazy().select(nw.col("validator_index").drop_nulls().n_unique())
+    index = nw.col("validator_index")
+    # DuckDB has no drop_nulls, and n_unique counts a null.
+    rows = frame.lazy().filter(~index.is_null()).select(index.n_unique())
     count: int = rows.collect("polars").item()
     return count
 
