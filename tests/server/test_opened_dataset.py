@@ -8,6 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
+from beaconframes.dataset import ledger
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.v1 import ENDPOINTS
 
@@ -154,3 +155,20 @@ def test_a_folder_that_is_not_a_dataset(tmp_path):
     """The error names the folder."""
     with pytest.raises(DatasetError, match=str(tmp_path)):
         bf.open(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["income", "days"])
+def test_requests_do_not_read_the_ledger_again(opened, monkeypatch, kind):
+    """A report of 10,000 validators has 12,000 requests, and reading the ledger takes 1 ms."""
+    loads = {
+        "income": lambda: bf.load_income_history([1, 2], since=250, until=251, explorer=opened),
+        "days": lambda: bf.load_validator_stats(range(4), since=0, until=1, explorer=opened),
+    }
+    expected, read = loads[kind](), []
+    real = ledger.get_meta
+    monkeypatch.setattr(
+        ledger, "get_meta", lambda *args, **more: read.append(1) or real(*args, **more)
+    )
+
+    assert_frame_equal(expected, loads[kind]())
+    assert [] == read

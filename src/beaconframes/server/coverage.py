@@ -34,8 +34,7 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
         return encode_uncovered(find_export_gaps(endpoint, fields, view.dataset, view))
     policy = CachePolicy.of(endpoint)
     if view.is_simulated:
-        first = view.dataset.meta.get("first_epoch", 0)
-        unit = "" if policy is None else policy.unit_name
+        first, unit = view.first_epoch, "" if policy is None else policy.unit_name
         # Days have a longer history, and nothing was painted before.
         if not first or unit not in ("epoch", "slot") or endpoint is GRAFFITI_WALL:
             return ""

@@ -45,8 +45,12 @@ class DatasetView:
         self.dataset = dataset
         self.drops_old_units = drops_old_units
         is_export = isinstance(dataset, PublishedDataset)
-        self.is_simulated = bool(dataset.meta.get("simulated")) and not is_export
-        metadata = ChainMetadata.parse(dataset.meta)
+        # To read the metadata takes a millisecond: once for all requests.
+        meta = dataset.meta
+        self.is_simulated = bool(meta.get("simulated")) and not is_export
+        self.first_epoch: int = meta.get("first_epoch", 0) if self.is_simulated else 0
+        """First epoch that a simulated chain has rows of."""
+        metadata = ChainMetadata.parse(meta)
         self.chain, self.head = metadata.chain, metadata.head
         self.version = 0
         """Changes of the dataset before this view."""
