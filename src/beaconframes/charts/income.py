@@ -29,6 +29,7 @@ Every = Literal["epoch", "day", "week", "month"]
 By = Literal["total", "component", "validator"]
 
 _PARTS = {
+    "consensus_income_gwei": ("Consensus layer", colours.BLUE),
     "attestation_reward_gwei": ("Attestations", colours.BLUE),
     "proposal_reward_gwei": ("Block proposals", colours.AMBER),
     "sync_committee_reward_gwei": ("Sync committee", colours.CYAN),
@@ -93,6 +94,8 @@ def income(
     if cumulative:
         rows = _accumulate(rows)
     if by == "component":
+        # Its parts add up to the consensus income.
+        rows = rows.drop("consensus_income_gwei")
         return _add_components(chart, rows, every, unit, bars=bars)
     rows = rows.with_columns(y=pl.Series(series.convert_amounts(rows["net_income_wei"], unit)))
     if by == "validator":
@@ -117,6 +120,19 @@ def income(
         else validator_lines.build_line(rows, quantity, marked=every != "epoch")
     )
     return replace(chart, layers=(net, *expected))
+
+
+def build_daily_income_chart(totals: pl.DataFrame) -> Chart:
+    """Build the stack of components by day, from the rows of `analysis.ledger_totals`.
+
+    Daily statistics have no components: the two layers are then drawn.
+    """
+    if "attestation_reward_gwei" in totals.columns:
+        totals = totals.drop("consensus_income_gwei")
+    midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+    rows = totals.with_columns(time=midnight, complete=True)
+    x = Axis("Day", "day", series.to_datetime64(rows["time"]))
+    return _add_components(Chart(x, Axis("ETH")), rows, "day", "eth", bars=True)
 
 
 def _check_arguments(
@@ -159,6 +175,8 @@ def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
     top, bottom = np.zeros(rows.height), np.zeros(rows.height)
     stack = []
     for part in _PARTS:
+        if part not in rows.columns or rows[part].null_count():
+            continue
         height = series.convert_amounts(rows[part], unit) * (-1 if part in PENALTIES else 1)
         if height.any():
             base = bottom if part in PENALTIES else top

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
-
-from beaconframes.calendar import MAINNET
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from beaconframes.calendar import Chain
     from beaconframes.reports.inputs import Inputs
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -58,8 +54,6 @@ def _connect(inputs: Inputs) -> str:
     lines += ["# bf.connect()  # or bf.node(url), bf.open(folder)", ""]
     lines.append(f"validators = {_show_indices(inputs.indices)}")
     lines.append(f'span = {{"since": {inputs.first}, "until": {inputs.last}}}')
-    if inputs.chain != MAINNET:
-        lines.append(_show_chain(inputs.chain))
     if inputs.groups is not None:
         lines.append(f"groups = pl.DataFrame({inputs.groups.to_dict(as_series=False)!r})")
     return "\n".join(lines)
@@ -72,21 +66,6 @@ def _show_indices(indices: list[int]) -> str:
     return repr(indices)
 
 
-def _show_chain(chain: Chain) -> str:
-    """Return the code of a chain other than mainnet: it has its own times."""
-    fields = dataclasses.asdict(chain)
-    genesis = fields.pop("genesis")
-    others = ", ".join(f"{name}={value!r}" for name, value in fields.items())
-    return (
-        "from datetime import datetime\n\nchain = bf.Chain(\n"
-        f'    genesis=datetime.fromisoformat("{genesis.isoformat()}"),\n    {others},\n)'
-    )
-
-
-def _show_chain_option(inputs: Inputs) -> str:
-    return "" if inputs.chain == MAINNET else ", chain=chain"
-
-
 def _show_options(inputs: Inputs, *names: str) -> str:
     """Return keyword arguments for the frames that were loaded."""
     return "".join(f", {name}={name}" for name in names if inputs.get(name) is not None)
@@ -95,7 +74,6 @@ def _show_options(inputs: Inputs, *names: str) -> str:
 def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[str, str]]:
     """Return text and code of each part, for a report with a row per epoch."""
     blocks = _show_options(inputs, "blocks")
-    chain = _show_chain_option(inputs)
     loads = {
         "validators": "table = bf.load_validators(validators)",
         "income": "income = bf.load_income_history(validators, **span)",
@@ -119,27 +97,27 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
         ]
     if "rates" in frames:
         index = ", index" if inputs.get("index") is not None else ""
-        code = f"bf.analysis.apr(\n    income, balances{index}{blocks}, validators=table{chain}\n)"
+        code = f"bf.analysis.apr(\n    income, balances{index}{blocks}, validators=table\n)"
         steps.append(("## Yearly rates, beside the yield index", code))
     if "effectiveness" in frames:
         steps.append(("## Effectiveness of votes", "bf.analysis.attestation_rates(income)"))
     if "problems" in frames:
         more = _show_options(inputs, "proposals", "blocks", "network")
-        code = f"bf.analysis.problems(\n    table, income, balances{more}{chain}\n)"
+        code = f"bf.analysis.problems(\n    table, income, balances{more}\n)"
         steps.append(("## What to look at", code))
     if "proposals" in frames:
         steps.append(("## Proposals", "bf.plot.proposals(proposals);"))
     if "sync" in frames:
-        steps.append(("## Sync committees", f"bf.analysis.sync_income(income{chain})"))
+        steps.append(("## Sync committees", "bf.analysis.sync_income(income)"))
     if "groups" in frames:
         code = (
-            f"rates = bf.analysis.apr(\n    income, balances{blocks}{chain}, "
+            f"rates = bf.analysis.apr(\n    income, balances{blocks}, "
             'every="all", by="validator_index"\n)\nbf.analysis.compare_groups(\n    '
             'rates.join(groups, on="validator_index"), by="group", values="apr_on_effective"\n)'
         )
         steps.append(("## Groups", code))
     if "reconciliation" in frames:
-        arguments = f"balances, income, withdrawals=withdrawals{chain}"
+        arguments = "balances, income, withdrawals=withdrawals"
         code = f"changes = bf.analysis.reconcile(\n    {arguments}\n)\n"
         code += 'changes.filter(pl.col("unexplained_gwei") != 0)'
         steps.append(("## Do the balances reconcile?", code))
@@ -148,7 +126,6 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
 
 def _list_days(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[str, str]]:
     """Return text and code of each part, for a report of daily statistics."""
-    chain = _show_chain_option(inputs)
     first, last = (n // inputs.chain.epochs_per_day for n in (inputs.first, inputs.last))
     blocks = ", blocks" if inputs.get("blocks") is not None else ""
     loads = [
@@ -165,14 +142,14 @@ def _list_days(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[st
         steps += [
             (
                 "## Income by day and validator",
-                f"daily = bf.analysis.daily_income(stats{blocks}{chain})\ndaily",
+                f"daily = bf.analysis.daily_income(stats{blocks})\ndaily",
             ),
             ("## Yearly rates", f"bf.analysis.daily_rates(daily{index})"),
         ]
     if "effectiveness" in frames:
-        steps.append(("## Votes", f"bf.analysis.daily_votes(stats, table{chain})"))
+        steps.append(("## Votes", "bf.analysis.daily_votes(stats, table)"))
     if "problems" in frames:
-        steps.append(("## What to look at", f"bf.analysis.problems(table, stats=stats{chain})"))
+        steps.append(("## What to look at", "bf.analysis.problems(table, stats=stats)"))
     return steps
 
 

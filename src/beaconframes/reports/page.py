@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.analysis.problem_totals import problem_totals
-from beaconframes.reports.figures import build_pictures, render_plotly, render_svg
+from beaconframes.reports.pictures import build_pictures
+from beaconframes.reports.renderers import render_plotly, render_svg
 from beaconframes.text import visible
 
 if TYPE_CHECKING:

@@ -1,0 +1,34 @@
+"""Chart of the number of proposals by day and outcome."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from beaconframes import colours
+from beaconframes.charts import series
+from beaconframes.charts.model import Axis, Bars, Chart
+
+_OUTCOMES = {"proposed": colours.BLUE, "missed": colours.RED, "orphaned": colours.AMBER}
+_BAR = np.timedelta64(19, "h")
+
+
+def build_outcomes_chart(proposals: pl.DataFrame) -> Chart:
+    """Build stacked bars of the number of proposals, from rows with ``time`` and ``status``."""
+    status = pl.col("status")
+    counts = (
+        proposals.group_by(date=pl.col("time").dt.date())
+        .agg((status == name).sum().alias(name) for name in _OUTCOMES)
+        .sort("date")
+    )
+    times = counts["date"].to_numpy().astype("datetime64[us]")
+    base, layers = np.zeros(counts.height), []
+    for name, colour in _OUTCOMES.items():
+        height = series.to_floats(counts[name])
+        if height.any():
+            width = np.full(len(times), _BAR)
+            layers.append(Bars(times, height, name.capitalize(), colour, base, width))
+            base = base + height
+    legend = tuple(str(layer.name) for layer in layers)
+    axes = Axis("Day", "day", times), Axis("Proposals", integers=True)
+    return Chart(*axes, tuple(layers), legend=legend)
