@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 
-from beaconframes.reports.page import render_page, show_eth, show_eth_wei
+from beaconframes.reports.formats import show_eth, show_eth_wei
+from beaconframes.reports.page import render_page
 from beaconframes.reports.report import Report
 
 from ..support.untrusted_texts import GRAFFITI, NAMES

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from beaconframes.errors import UsageError
-from beaconframes.reports.page import show_value
+from beaconframes.reports.formats import show_value
 from beaconframes.reports.prices import find_bounds, read_prices
 
 

@@ -1,11 +1,9 @@
-"""What a report is made from: frames of loaders, and the reason of each that is missing."""
+"""Loading of what a report is made from, with as few requests as possible."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlsplit
 
 import polars as pl
@@ -13,131 +11,24 @@ import polars as pl
 from beaconframes import v1, v2
 from beaconframes.beacon_node import Node
 from beaconframes.config import is_loopback
-from beaconframes.errors import BeaconframesError, MissingRows, UsageError
+from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
+from beaconframes.reports.input_frames import Detail, Input, Inputs
 from beaconframes.v1.proposals import PROPOSALS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from beaconframes.calendar import Chain, Moment
+    from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
-
-Detail = Literal["auto", "epochs", "days"]
 
 _MOST_ROWS = 2_000_000
 """Validators times epochs up to which every epoch is loaded: above it, the daily statistics."""
 _MOST_VOTES = 5_000_000
-_EPOCHS_PER_LOAD = 1_500
-"""A node answers 2,000 epochs per load; a multiple of the window of a request."""
 _LARGEST_SET = 100
 """Validators in a set of V2."""
 _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
 """Windows of V2, in days."""
-
-
-class PartMissing(Exception):
-    """A part cannot be made; the message is the reason."""
-
-
-@dataclass
-class Input:
-    """The rows of one loader, or the reason why there are none."""
-
-    name: str
-    loader: str
-    rows: pl.DataFrame | None = None
-    reason: str = ""
-    missing: pl.DataFrame | None = None
-    requests: int = 0
-
-
-@dataclass
-class Inputs:
-    """The frames of a report, by name, and the validators and epochs that they are about."""
-
-    explorer: Explorer
-    indices: list[int]
-    groups: pl.DataFrame | None
-    first: int
-    last: int
-    detail: Detail
-    tz: str = "UTC"
-    prices: pl.DataFrame | None = None
-    price: str = "price"
-    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    items: dict[str, Input] = field(default_factory=dict)
-
-    @property
-    def chain(self) -> Chain:
-        """Return the chain."""
-        return self.explorer.chain
-
-    @property
-    def has_epochs(self) -> bool:
-        """Return whether there is a row per epoch, not per day."""
-        return self.detail == "epochs"
-
-    def get(self, name: str) -> pl.DataFrame | None:
-        """Return a frame; None if it is missing."""
-        item = self.items.get(name)
-        return None if item is None else item.rows
-
-    def require(self, *names: str) -> list[pl.DataFrame]:
-        """Return frames; raise `PartMissing` with the reason if one is missing."""
-        found = []
-        for name in names:
-            rows = self.get(name)
-            if rows is None:
-                item = self.items.get(name)
-                reason = f"{item.loader}: {item.reason}" if item else f"{name} is not loaded"
-                raise PartMissing(reason)
-            found.append(rows)
-        return found
-
-    def drop(self, name: str, reason: str) -> None:
-        """Leave out a frame that cannot be used, for a *reason*."""
-        self.items[name].rows, self.items[name].reason = None, reason
-
-    def load(
-        self, name: str, load: Callable[..., Any], *arguments: Any, **options: Any
-    ) -> pl.DataFrame | None:
-        """Load a frame with *load*; keep missing rows and the reason of a failure."""
-        item = self.items.setdefault(name, Input(name, _get_name(load)))
-        before = self.explorer.requests
-        try:
-            rows = load(*arguments, explorer=self.explorer, strict=True, frame="polars", **options)
-        except MissingRows as error:
-            rows = error.rows
-            if error.missing is not None:
-                known = [] if item.missing is None else [item.missing]
-                item.missing = pl.concat([*known, error.missing], how="diagonal_relaxed")
-        except BeaconframesError as error:
-            rows, item.reason = None, error.message
-        item.requests += self.explorer.requests - before
-        if rows is not None:
-            item.rows = rows if item.rows is None else pl.concat([item.rows, rows])
-        return item.rows
-
-    def load_epochs(self, name: str, load: Callable[..., Any], *, until: int | None = None) -> None:
-        """Load a frame of all validators and epochs, some epochs at a time."""
-        last = self.last if until is None else until
-        for since in range(self.first, last + 1, _EPOCHS_PER_LOAD):
-            end = min(since + _EPOCHS_PER_LOAD - 1, last)
-            self.load(name, load, self.indices, since=since, until=end)
-            if self.items[name].reason:
-                # A part of a frame would look like a loss of income.
-                self.items[name].rows = None
-                return
-
-    def skip(self, name: str, load: Callable[..., Any], reason: str) -> None:
-        """State why a frame is not loaded."""
-        self.items[name] = Input(name, _get_name(load), reason=reason)
-
-
-def _get_name(load: Callable[..., Any]) -> str:
-    name = load.__name__
-    return f"v2.{name}" if ".v2" in load.__module__ else name
 
 
 def load_inputs(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
-    from beaconframes.reports.inputs import Inputs
+    from beaconframes.reports.input_frames import Inputs
 
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 

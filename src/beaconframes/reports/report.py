@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
-    from beaconframes.reports.inputs import Detail, Inputs
+    from beaconframes.reports.input_frames import Detail, Inputs
 
 
 class Report:

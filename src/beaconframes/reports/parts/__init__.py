@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.errors import UsageError
-from beaconframes.reports.inputs import PartMissing
+from beaconframes.reports.input_frames import PartMissing
 from beaconframes.reports.parts import answer, groups, over_time, problems, trust, upcoming
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.reports.inputs import Inputs
+    from beaconframes.reports.input_frames import Inputs
 
     Frames = dict[str, pl.DataFrame]
 

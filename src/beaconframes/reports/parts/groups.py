@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes import analysis
-from beaconframes.reports.inputs import PartMissing
+from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
-    from beaconframes.reports.inputs import Inputs
+    from beaconframes.reports.input_frames import Inputs
 
     Frames = dict[str, pl.DataFrame]
 

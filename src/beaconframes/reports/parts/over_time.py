@@ -9,10 +9,10 @@ import polars as pl
 from beaconframes import analysis
 from beaconframes.analysis.valuation import add_values, find_daily_prices
 from beaconframes.errors import UsageError
-from beaconframes.reports.inputs import PartMissing
+from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
-    from beaconframes.reports.inputs import Inputs
+    from beaconframes.reports.input_frames import Inputs
 
     Frames = dict[str, pl.DataFrame]
 

@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes import analysis
 
 if TYPE_CHECKING:
-    from beaconframes.reports.inputs import Inputs
+    from beaconframes.reports.input_frames import Inputs
 
     Frames = dict[str, pl.DataFrame]
 

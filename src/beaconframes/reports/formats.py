@@ -1,0 +1,110 @@
+"""How the values of a report are shown: amounts, shares, times and texts."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from beaconframes.text import visible
+
+_LONGEST_TEXT = 120
+
+
+def show_count(value: Any) -> str:
+    """Return a whole number with separators."""
+    return "" if value is None else f"{value:,}"
+
+
+def show_index(value: Any) -> str:
+    """Return a number that identifies: without separators."""
+    return "" if value is None else str(value)
+
+
+def show_eth(gwei: Any) -> str:
+    """Return an amount of gwei in ETH, with five decimals."""
+    return "unknown" if gwei is None else _show_ratio(int(gwei), 10**9)
+
+
+def show_cost(gwei: Any) -> str:
+    """Return a cost in ETH; nothing for what needs attention but cost nothing."""
+    return "" if gwei == 0 else show_eth(gwei)
+
+
+def show_eth_wei(wei: Any) -> str:
+    """Return an amount of wei in ETH, with five decimals."""
+    return "unknown" if wei is None else _show_ratio(int(wei), 10**18)
+
+
+def _show_ratio(amount: int, unit: int) -> str:
+    """Return *amount* in *unit*, rounded exactly: a float has too few digits for large sums."""
+    steps = (2 * abs(amount) * 10**5 + unit) // (2 * unit)
+    if amount and not steps:
+        return "<0.00001" if amount > 0 else "\u2212<0.00001"
+    sign = "\u2212" if amount < 0 and steps else ""
+    return f"{sign}{steps // 10**5:,}.{steps % 10**5:05d}"
+
+
+def show_percent(share: Any) -> str:
+    """Return a share in percent."""
+    return "unknown" if share is None else f"{100 * share:.2f} %"
+
+
+def show_decimal(value: Any, places: int = 1) -> str:
+    """Return a number with some decimals."""
+    return "unknown" if value is None else f"{value:,.{places}f}"
+
+
+def show_signed(value: Any) -> str:
+    """Return a difference, with its sign."""
+    return "unknown" if value is None else f"{value:+,.1f}".replace("-", "\u2212")
+
+
+def show_value(amount: Any) -> str:
+    """Return an amount of a currency, with two decimals, rounded half up."""
+    if amount is None:
+        return "unknown"
+    rounded = amount.quantize(Decimal("0.01"), ROUND_HALF_UP)
+    return f"{rounded:,.2f}".replace("-", "\u2212")
+
+
+def show_points(share: Any) -> str:
+    """Return a difference of shares in percentage points, with its sign."""
+    return f"{100 * share:+,.2f} points".replace("-", "\u2212")
+
+
+def show_moment(value: Any) -> str:
+    """Return a time to the minute, in UTC."""
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M}"
+    return value.isoformat() if isinstance(value, date) else ""
+
+
+def show_text(value: Any) -> str:
+    """Return text of any origin: control and invisible characters are shown escaped."""
+    return "" if value is None else visible(value, _LONGEST_TEXT)
+
+
+def show_name(value: Any) -> str:
+    """Return the name of a column as words."""
+    return show_text(value).replace("_", " ")
+
+
+def show_yes(value: Any) -> str:
+    """Return yes, no, or nothing."""
+    return {True: "yes", False: "no"}.get(value, "")
+
+
+FILTERS = {
+    "count": show_count,
+    "eth": show_eth,
+    "eth_wei": show_eth_wei,
+    "percent": show_percent,
+    "decimal": show_decimal,
+    "signed": show_signed,
+    "points": show_points,
+    "moment": show_moment,
+    "value": show_value,
+    "text": show_text,
+}
+"""The filters of the template, by name."""

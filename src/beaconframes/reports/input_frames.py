@@ -1,0 +1,126 @@
+"""The frames that a report is made from, and the reason of each that is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from beaconframes.errors import BeaconframesError, MissingRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from beaconframes.calendar import Chain
+    from beaconframes.client import Explorer
+
+Detail = Literal["auto", "epochs", "days"]
+
+_EPOCHS_PER_LOAD = 1_500
+"""A node answers 2,000 epochs per load; a multiple of the window of a request."""
+
+
+class PartMissing(Exception):
+    """A part cannot be made; the message is the reason."""
+
+
+@dataclass
+class Input:
+    """The rows of one loader, or the reason why there are none."""
+
+    name: str
+    loader: str
+    rows: pl.DataFrame | None = None
+    reason: str = ""
+    missing: pl.DataFrame | None = None
+    requests: int = 0
+
+
+@dataclass
+class Inputs:
+    """The frames of a report, by name, and the validators and epochs that they are about."""
+
+    explorer: Explorer
+    indices: list[int]
+    groups: pl.DataFrame | None
+    first: int
+    last: int
+    detail: Detail
+    tz: str = "UTC"
+    prices: pl.DataFrame | None = None
+    price: str = "price"
+    made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    items: dict[str, Input] = field(default_factory=dict)
+
+    @property
+    def chain(self) -> Chain:
+        """Return the chain."""
+        return self.explorer.chain
+
+    @property
+    def has_epochs(self) -> bool:
+        """Return whether there is a row per epoch, not per day."""
+        return self.detail == "epochs"
+
+    def get(self, name: str) -> pl.DataFrame | None:
+        """Return a frame; None if it is missing."""
+        item = self.items.get(name)
+        return None if item is None else item.rows
+
+    def require(self, *names: str) -> list[pl.DataFrame]:
+        """Return frames; raise `PartMissing` with the reason if one is missing."""
+        found = []
+        for name in names:
+            rows = self.get(name)
+            if rows is None:
+                item = self.items.get(name)
+                reason = f"{item.loader}: {item.reason}" if item else f"{name} is not loaded"
+                raise PartMissing(reason)
+            found.append(rows)
+        return found
+
+    def drop(self, name: str, reason: str) -> None:
+        """Leave out a frame that cannot be used, for a *reason*."""
+        self.items[name].rows, self.items[name].reason = None, reason
+
+    def load(
+        self, name: str, load: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> pl.DataFrame | None:
+        """Load a frame with *load*; keep missing rows and the reason of a failure."""
+        item = self.items.setdefault(name, Input(name, _get_name(load)))
+        before = self.explorer.requests
+        try:
+            rows = load(*arguments, explorer=self.explorer, strict=True, frame="polars", **options)
+        except MissingRows as error:
+            rows = error.rows
+            if error.missing is not None:
+                known = [] if item.missing is None else [item.missing]
+                item.missing = pl.concat([*known, error.missing], how="diagonal_relaxed")
+        except BeaconframesError as error:
+            rows, item.reason = None, error.message
+        item.requests += self.explorer.requests - before
+        if rows is not None:
+            item.rows = rows if item.rows is None else pl.concat([item.rows, rows])
+        return item.rows
+
+    def load_epochs(self, name: str, load: Callable[..., Any], *, until: int | None = None) -> None:
+        """Load a frame of all validators and epochs, some epochs at a time."""
+        last = self.last if until is None else until
+        for since in range(self.first, last + 1, _EPOCHS_PER_LOAD):
+            end = min(since + _EPOCHS_PER_LOAD - 1, last)
+            self.load(name, load, self.indices, since=since, until=end)
+            if self.items[name].reason:
+                # A part of a frame would look like a loss of income.
+                self.items[name].rows = None
+                return
+
+    def skip(self, name: str, load: Callable[..., Any], reason: str) -> None:
+        """State why a frame is not loaded."""
+        self.items[name] = Input(name, _get_name(load), reason=reason)
+
+
+def _get_name(load: Callable[..., Any]) -> str:
+    name = load.__name__
+    return f"v2.{name}" if ".v2" in load.__module__ else name
