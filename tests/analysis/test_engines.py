@@ -163,6 +163,11 @@ CASES = {
         {"changes": analysis.reconcile(reconcile.HELD, reconcile.EARNED)},
         {},
     ),
+    "upcoming_totals": (
+        "upcoming",
+        {"upcoming": analysis.upcoming_duties(UPCOMING, epoch=50)},
+        {"tz": "Europe/Berlin"},
+    ),
     "upcoming_duties": ("validators", {"validators": UPCOMING}, {"epoch": 50}),
     "daily_losses": ("stats", {"stats": STATS}, {}),
     "daily_rates": ("daily", {"daily": analysis.daily_income(STATS, PRODUCED)}, {}),
@@ -292,6 +297,7 @@ MOVED = {
     "sync_income",
     "total_balances",
     "upcoming_duties",
+    "upcoming_totals",
 }
 IN_MEMORY = {
     "pandas-numpy": {"apr", "daily_votes"},

@@ -6,6 +6,7 @@ from beaconframes import analysis
 from beaconframes.calendar import MAINNET
 
 from .test_attestation_losses import HEAD, NO_SOURCE, NO_TARGET, SOURCE, TARGET
+from .test_daily_income import stats
 from .test_income import history
 
 ETH = 10**9
@@ -25,6 +26,7 @@ def validators(*changes):
             "exit_epoch": None,
             "withdrawable_epoch": None,
             "withdrawal_credentials": "0x02" + "0" * 62,
+            "activation_epoch": 0,
             **change,
         }
         for index, change in enumerate(changes)
@@ -93,11 +95,84 @@ def test_states_of_validators():
 
     assert [
         ("slashed", 0, 1, 7 * ETH),
-        ("BLS credentials", 3, 1, 0),
         ("exiting", 1, 1, 0),
         ("low balance", 2, 1, 0),
-        ("not compounding", None, 2, 0),
+        ("BLS credentials", 3, 1, None),
+        ("not compounding", None, 2, None),
     ] == rows.select("kind", "validator_index", "validators", "cost_gwei").rows()
+
+
+def test_consolidation_needs_one_address_and_256_active_epochs():
+    """Issue 19, 2: validators of one withdrawal address, active long enough, that do not exit."""
+    one, other = ("0x01" + "0" * 22 + digit * 40 for digit in "ab")
+    compounding = "0x02" + one[4:]
+    table = validators(
+        *[{"withdrawal_credentials": one, "activation_epoch": epoch} for epoch in (0, 744, 745)],
+        {"withdrawal_credentials": compounding, "effective_balance_gwei": 1000 * ETH},
+        {"withdrawal_credentials": other},
+        {"withdrawal_credentials": one, "exit_epoch": 2000},
+    )
+    table = table.with_columns(pl.col("activation_epoch").fill_null(0))
+
+    rows = analysis.problems(table, epoch=1000).filter(pl.col("kind") == "consolidation possible")
+
+    (row,) = rows.rows(named=True)
+    assert (None, 3, 3, None) == tuple(
+        row[name] for name in ("validator_index", "validators", "count", "cost_gwei")
+    )
+    assert "0x" + "a" * 40 in row["detail"]
+    assert "3 validators with 1,064 ETH fit into 1" in row["detail"]
+    assert "no cost" in row["detail"]
+    assert "validators" == row["table"]
+    assert 'withdrawal_credentials ends with "' + "a" * 40 in row["rows"]
+    assert "activation_epoch <= 744" in row["rows"]
+
+
+def signed(rate):
+    """A member of a sync committee that signed this share of 1000 slots."""
+    part = {"sync_committee_reward_gwei": round(1000 * rate)}
+    return part | {"sync_committee_penalty_gwei": round(1000 * (1 - rate))}
+
+
+def test_sync_members_as_good_as_usual_are_no_problem():
+    """Without a network to compare, 98 % signed is usual, and below it the fault is unknown."""
+    income = history((0, 5, signed(0.996)), (1, 5, signed(0.97)))
+    network = pl.DataFrame(
+        {
+            "valuable_correct_head": [95],
+            "attestations_included": [100],
+            "sync_committee_successful": [999],
+            "sync_committee_assigned": [1000],
+        }
+    )
+
+    alone = analysis.problems(validators({}, {}), income, stakes(income))
+    compared = analysis.problems(validators({}, {}), income, stakes(income), network=network)
+
+    duty = pl.col("kind") == "sync committee"
+    assert [(0, False), (1, None)] == (
+        alone.filter(duty).sort("validator_index").select("validator_index", "avoidable").rows()
+    )
+    assert "signed 99.6 % in period 0" in alone["detail"].to_list()
+    # 32 slots are too few to tell 99.6 % from 99.9 %, but not 97 %.
+    assert [(0, False), (1, True)] == (
+        compared.filter(duty).sort("validator_index").select("validator_index", "avoidable").rows()
+    )
+
+
+def test_sync_duties_of_daily_statistics_have_their_share():
+    table = stats(
+        (0, {"participated_sync": 996, "missed_sync": 4}),
+        (1, {"participated_sync": 900, "missed_sync": 100}),
+    )
+
+    rows = analysis.problems(validators({}, {}), stats=table)
+
+    rows = rows.filter(pl.col("kind") == "sync committee").sort("validator_index")
+    assert [(0, False, 4), (1, None, 100)] == (
+        rows.select("validator_index", "avoidable", "count").rows()
+    )
+    assert "signed 90.0 %, on 1 day" == rows["detail"][1]
 
 
 def test_missed_proposals_have_the_cost_of_other_blocks():

@@ -189,7 +189,7 @@ def test_problems_are_added_up():
     assert [
         ("offline", 1, 1, 3 * lost, 3 * lost, 0, 0, 0),
         ("missed votes", 1, 1, lost, lost, 0, 0, 0),
-        ("not compounding", 1, 3, 0, 0, 0, 0, 0),
+        ("not compounding", 1, 3, None, None, None, None, 0),
         ("slashed", 1, 1, None, None, None, None, 1),
     ] == kinds.rows()
     each = analysis.problem_totals(found, by="validator_index")
@@ -268,6 +268,33 @@ def test_what_is_coming_up():
     ] == rows.select("kind", "validator_index", "slot", "first_epoch", "last_epoch").rows()
     assert MAINNET.time_of("epoch", 1024) == rows["until"][3]
     assert "exit" in analysis.upcoming_duties(table, epoch=599)["kind"].to_list()
+
+
+def test_what_is_coming_up_is_counted_by_kind_and_day():
+    """200 seats of one committee are one row; proposals of two days are two."""
+    times = [datetime(2026, 10, 1, hour, tzinfo=UTC) for hour in (3, 5)]
+    times += [datetime(2026, 10, 2, 1, tzinfo=UTC)]
+    rows = pl.DataFrame(
+        [
+            *(
+                {"kind": "sync committee", "validator_index": v, "since": times[0], "slot": None}
+                for v in range(200)
+            ),
+            *(
+                {"kind": "proposal", "validator_index": 7, "since": time, "slot": slot}
+                for slot, time in enumerate(times)
+            ),
+        ],
+        schema_overrides={"since": pl.Datetime("us", "UTC"), "slot": pl.Int64},
+    ).with_columns(until=pl.col("since") + pl.duration(hours=1), first_epoch=9, last_epoch=9)
+
+    totals = analysis.upcoming_totals(rows)
+
+    assert [
+        ("proposal", date(2026, 10, 1), 2, 1, times[0], times[1]),
+        ("sync committee", date(2026, 10, 1), 200, 200, times[0], times[0]),
+        ("proposal", date(2026, 10, 2), 1, 1, times[2], times[2]),
+    ] == totals.select("kind", "date", "count", "validators", "since", "last_since").rows()
 
 
 def test_explained_changes_are_counted():

@@ -130,6 +130,30 @@ def test_many_problems_are_summed_by_kind(made, no_charts):
     assert ["slashed", "1", "1", "unknown", "1", "missed votes", "30", "1"] == cells[:8]
 
 
+def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):
+    """Issue 19, 4: 200 seats of one committee are one row, and the first few are listed."""
+    rows = made.report.frames["upcoming"].head(1)
+    assert rows.height == 1
+    many = pl.concat(rows.with_columns(validator_index=pl.lit(index)) for index in range(200))
+    many = many.with_columns(kind=pl.lit("sync committee"))
+
+    page = Report(made.report.frames | {"upcoming": many}, {}).to_html()
+    few = Report(made.report.frames | {"upcoming": many.head(3)}, {}).to_html()
+
+    section = page[page.index('<section id="upcoming">') : page.index('<section id="validators">')]
+    totals, first = section.split("The first")
+    assert ["sync committee", "200", "200"] == re.findall("<td[^>]*>([^<]*)</td>", totals)[:3]
+    assert 5 == first.count("<td>sync committee</td>")
+    assert '5 of 200 rows; all are in <code>report.frames["upcoming"]' in first
+    section = few[few.index('<section id="upcoming">') : few.index('<section id="validators">')]
+    assert 3 == section.count("<td>sync committee</td>")
+
+
+def test_simulated_data_are_stated_once(page):
+    """Prominently, beside the range; the facts do not repeat it."""
+    assert 1 == Elements(page).text.lower().count("simulated")
+
+
 def test_a_possible_cause_of_an_unexplained_balance_is_stated(made, no_charts):
     frames = dict(made.report.frames)
     changes = pl.col("changes")

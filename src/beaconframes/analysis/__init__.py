@@ -25,7 +25,7 @@ from beaconframes.analysis.summary import performance
 from beaconframes.analysis.sync_committees import sync_members, sync_participation
 from beaconframes.analysis.sync_duties import sync_against_committee, sync_duties
 from beaconframes.analysis.sync_income import sync_income
-from beaconframes.analysis.upcoming_duties import upcoming_duties
+from beaconframes.analysis.upcoming_duties import upcoming_duties, upcoming_totals
 from beaconframes.analysis.validator_yield import own_yield
 from beaconframes.analysis.valuation import tax_rows
 from beaconframes.misspelled_names import missing_name
@@ -70,6 +70,7 @@ __all__ = [
     "tax_rows",
     "total_balances",
     "upcoming_duties",
+    "upcoming_totals",
     "yearly_totals",
 ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.analysis.attestation_losses import attestation_rates
-from beaconframes.analysis.daily_duties import daily_losses
+from beaconframes.analysis.daily_duties import daily_losses, daily_sync
 from beaconframes.analysis.proposals import missed_proposals
 from beaconframes.analysis.sync_income import sync_income
 from beaconframes.frames import to_polars
@@ -23,6 +23,8 @@ _MANY = 3.0
 """A validator that fails this many standard errors more often than usual has a fault of its own."""
 _ENOUGH = 20
 """Number of validators whose median shows what is usual."""
+_USUALLY_SIGNED = 0.98
+"""Members of sync committees that sign this share are as good as usual, if nothing shows more."""
 _GWEI_PER_WEI = 10**9
 
 
@@ -118,12 +120,18 @@ def find_sync_losses(income: IntoFrame, network: IntoFrame | None, clock: Chain)
         "last_epoch",
         kind=pl.lit("sync committee"),
         cost_gwei=pl.col("lost_gwei"),
-        avoidable=pl.col("signed_rate") < expected - _MANY * error,
+        avoidable=_is_avoidable(pl.col("signed_rate"), expected - _MANY * error),
         table=pl.lit("income_history"),
         detail=pl.concat_str(
             detail, pl.format("usual are {} %", others.round(1)), separator=", ", ignore_nulls=True
         ),
     )
+
+
+def _is_avoidable(signed_rate: pl.Expr, least: pl.Expr) -> pl.Expr:
+    """Return whether less was signed than the *least* that is usual; null if both are unknown."""
+    is_usual = pl.when(signed_rate >= _USUALLY_SIGNED).then(pl.lit(value=False))
+    return pl.when(least.is_null()).then(is_usual).otherwise(signed_rate < least)
 
 
 def _divide(frame: IntoFrame, part: str, whole: str) -> float | None:
@@ -135,37 +143,42 @@ def _divide(frame: IntoFrame, part: str, whole: str) -> float | None:
 def find_daily_losses(stats: IntoFrame, clock: Chain) -> list[pl.DataFrame]:
     """Return missed votes, and missed duties in sync committees, from daily statistics."""
     losses = to_polars(daily_losses(stats, chain=clock))
+    cost = pl.col("attestation_lost_gwei")
+    votes = _sum_days(losses, "missed votes", "missed_attestations", clock).with_columns(
+        avoidable=pl.lit(value=True)
+    )
+    costs = losses.filter(pl.col("missed_attestations") > 0).group_by("validator_index")
+    votes = votes.join(
+        costs.agg(cost_gwei=pl.when(~cost.is_null().any()).then(cost.sum())), on="validator_index"
+    )
+    sync = _sum_days(losses, "sync committee", "missed_sync", clock)
+    rates = to_polars(daily_sync(stats)).select("validator_index", "signed_rate")
+    rate, unknown = pl.col("signed_rate"), pl.lit(None, pl.Float64)
+    signed = pl.format("signed {} %, {}", (100 * rate).round(1), "detail")
+    sync = sync.join(rates, on="validator_index").with_columns(
+        detail=signed, avoidable=_is_avoidable(rate, unknown)
+    )
+    return [votes, sync.drop("signed_rate")]
+
+
+def _sum_days(losses: pl.DataFrame, kind: str, count: str, clock: Chain) -> pl.DataFrame:
+    """Return the days on which something was missed. One row per validator."""
     length = clock.epochs_per_day
-    found = []
-    for kind, count, cost in (
-        ("missed votes", "missed_attestations", "attestation_lost_gwei"),
-        ("sync committee", "missed_sync", None),
-    ):
-        total = pl.lit(None, pl.Int64)
-        if cost is not None:
-            total = pl.when(~pl.col(cost).is_null().any()).then(pl.sum(cost))
-        found.append(
-            losses.filter(pl.col(count) > 0)
-            .group_by("validator_index")
-            .agg(
-                kind=pl.lit(kind),
-                first_epoch=pl.min("day") * length,
-                last_epoch=(pl.max("day") + 1) * length - 1,
-                count=pl.sum(count),
-                cost_gwei=total,
-                avoidable=pl.lit(value=True) if cost else pl.lit(None, pl.Boolean),
-                table=pl.lit("validator_stats"),
-                rows=pl.format(
-                    f"validator_index == {{}}, {count} > 0", pl.col("validator_index").first()
-                ),
-                detail=pl.format(
-                    "on {} day{}",
-                    pl.len(),
-                    pl.when(pl.len() > 1).then(pl.lit("s")).otherwise(pl.lit("")),
-                ),
-            )
+    plural = pl.when(pl.len() > 1).then(pl.lit("s")).otherwise(pl.lit(""))
+    subject = pl.col("validator_index").first()
+    return (
+        losses.filter(pl.col(count) > 0)
+        .group_by("validator_index")
+        .agg(
+            kind=pl.lit(kind),
+            first_epoch=pl.min("day") * length,
+            last_epoch=(pl.max("day") + 1) * length - 1,
+            count=pl.sum(count),
+            table=pl.lit("validator_stats"),
+            rows=pl.format(f"validator_index == {{}}, {count} > 0", subject),
+            detail=pl.format("on {} day{}", pl.len(), plural),
         )
-    return found
+    )
 
 
 def find_missed_proposals(

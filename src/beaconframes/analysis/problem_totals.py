@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.analysis.engines import list_columns, open_frame, return_table
+from beaconframes.analysis.state_problems import ADVICE
 from beaconframes.frames import collect
 from beaconframes.progress import show_elapsed
 
@@ -33,11 +34,11 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
     -------
     The same kind of frame
         The columns of *by*, the number of ``problems``, and the number of ``validators``: those
-        that are named, or more if one row is about more. Then
-        ``lost_gwei``, of which ``avoidable_gwei``, ``unavoidable_gwei`` and ``unknown_gwei``, where
-        it is unknown which; null if no cost is known. ``cost_unknown`` is the
-        number of problems without a cost. By validator, rows about several validators are left
-        out. This computes at once.
+        that are named, or more if one row is about more. Then ``lost_gwei``, of which
+        ``avoidable_gwei``, ``unavoidable_gwei`` and ``unknown_gwei``, where it is unknown which;
+        null if no cost is known. ``cost_unknown`` is the number of problems without a cost; advice
+        never has one. By validator, rows about several validators are left out. This computes at
+        once.
     """
     groups = list_columns(by)
     source = open_frame(problems, list(dict.fromkeys([*_COLUMNS, *groups])), loader="problems")
@@ -48,6 +49,7 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
     # A row about several validators names none.
     several = pl.col("validators").filter(pl.col("validator_index").is_null()).max().fill_null(0)
     named = pl.col("validator_index").drop_nulls().n_unique()
+    is_advice = pl.col("kind").is_in(ADVICE)
     is_known = cost.is_not_null().any() | (pl.len() == 0)
     parts = {
         "lost_gwei": pl.lit(value=True),
@@ -59,7 +61,7 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
         "problems": pl.len().cast(pl.Int64),
         "validators": pl.max_horizontal(named, several).cast(pl.Int64),
         **{n: pl.when(is_known).then(cost.filter(part).sum()) for n, part in parts.items()},
-        "cost_unknown": cost.is_null().sum().cast(pl.Int64),
+        "cost_unknown": (cost.is_null() & ~is_advice).sum().cast(pl.Int64),
     }
     if groups:
         order = ["lost_gwei", *groups]

@@ -31,6 +31,7 @@ _VALIDATORS = [
     "slashed",
     "balance_gwei",
     "effective_balance_gwei",
+    "activation_epoch",
     "exit_epoch",
     "withdrawable_epoch",
     "withdrawal_credentials",
@@ -85,7 +86,7 @@ def problems(
     network
         Frame of `v2.load_network_performance`. It shows which share of head votes is usually late,
         and which share of the sync committee usually signs. Default: the median of the validators
-        in *income*, if they are at least 20.
+        in *income*, if they are at least 20. Otherwise, to sign 98 % is usual.
     epoch
         The current epoch. Default: the latest of *income*. An exit in a later epoch is pending.
     chain
@@ -97,12 +98,14 @@ def problems(
         ``kind``: ``offline`` (votes missed in 3 or more consecutive epochs), ``missed votes``
         (all others of a validator together), ``late votes``, ``missed proposal``, ``orphaned
         proposal``, ``sync committee``, ``slashed``, ``exiting``, ``low balance``, ``BLS
-        credentials`` and ``not compounding``. ``validator_index`` is null for a row of several
+        credentials``, ``consolidation possible`` (one row per withdrawal address) and ``not
+        compounding``. ``validator_index`` is null for a row of several
         ``validators``. ``since`` to ``until`` and ``first_epoch`` to ``last_epoch`` are inclusive;
-        ``count`` is the number of votes, slots or validators. ``cost_gwei`` is null if it is
-        unknown, 0 if nothing was lost. ``avoidable`` is whether the operator could have avoided
-        it; null if that is unknown. ``rows`` is the condition that selects the rows of ``table``
-        that say so. This computes at once.
+        ``count`` is the number of votes, slots or validators.
+        ``cost_gwei`` is null if it is unknown, 0 if nothing was lost; advice about credentials and
+        consolidation has none. ``avoidable`` is whether the operator could have avoided it; null if
+        that is unknown. ``rows`` is the condition that selects the rows of ``table`` that say so.
+        This computes at once.
     """
     source = open_frame(validators, _VALIDATORS, loader="load_validators")
     table = collect(source)

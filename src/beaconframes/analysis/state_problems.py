@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
 _WORKING_BALANCE = 31_000_000_000
 _COMPOUNDING, _ADDRESS, _BLS = "0x02", "0x01", "0x00"
+_ADDRESS_DIGITS = 40
+_LARGEST_BALANCE = 2048 * 10**9
+"""The largest effective balance of a compounding validator, of the specification since Electra."""
+_SHARD_COMMITTEE_PERIOD = 256
+"""Epochs of activity after which a validator may exit or be consolidated."""
+ADVICE = ["BLS credentials", "consolidation possible", "not compounding"]
+"""Kinds of rows that state what is possible, not what was lost."""
+_NO_COST = "no cost is estimated"
 
 
 def find_states(
@@ -64,13 +72,14 @@ def find_states(
             table.filter(credentials.str.starts_with(_BLS) & ~pl.col("status").eq("exited")),
             "BLS credentials",
             f'withdrawal_credentials starts with "{_BLS}"',
-            "withdrawals need a change to an address",
+            f"withdrawals need a change to an address; {_NO_COST}",
         ),
+        _find_consolidations(table.filter(is_active & pl.col("exit_epoch").is_null()), epoch),
         _sum_states(
             table.filter(credentials.str.starts_with(_ADDRESS) & is_active),
             "not compounding",
             f'withdrawal_credentials starts with "{_ADDRESS}"',
-            "since Electra, balances can compound and be consolidated",
+            f"rewards can compound since Electra; {_NO_COST}",
         ),
     ]
 
@@ -86,12 +95,47 @@ def _sum_states(rows: pl.DataFrame, kind: str, condition: str, detail: str) -> p
             "validator_index": [index],
             "validators": [rows.height],
             "count": [rows.height],
-            "cost_gwei": [0],
+            "cost_gwei": [None],
             "table": ["validators"],
             "rows": [condition],
             "detail": [detail],
         },
-        schema_overrides={"validator_index": pl.Int64},
+        schema_overrides={"validator_index": pl.Int64, "cost_gwei": pl.Int64},
+    )
+
+
+def _find_consolidations(active: pl.DataFrame, epoch: int | None) -> pl.DataFrame:
+    """Return the withdrawal addresses whose validators fit into fewer. One row per address.
+
+    The protocol only requires a compounding target. Of another address, it would be a gift.
+    """
+    credentials = pl.col("withdrawal_credentials")
+    is_old = pl.lit(value=True)
+    if epoch is not None:
+        is_old = pl.col("activation_epoch") <= epoch - _SHARD_COMMITTEE_PERIOD
+    prefix = credentials.str.slice(0, len(_ADDRESS))
+    own = active.filter(prefix.is_in([_ADDRESS, _COMPOUNDING]), is_old.fill_null(value=False))
+    by_address = own.group_by(address=credentials.str.slice(-_ADDRESS_DIGITS)).agg(
+        validators=pl.len(), stake=pl.sum("effective_balance_gwei")
+    )
+    age = f", activation_epoch <= {epoch - _SHARD_COMMITTEE_PERIOD}" if epoch is not None else ""
+    found = []
+    for address, count, stake in by_address.sort("address").iter_rows():
+        targets = -(-stake // _LARGEST_BALANCE)
+        if targets < count:
+            text = f"{count:,} validators with {stake // 10**9:,} ETH fit into {targets:,}"
+            found.append(
+                {
+                    "kind": "consolidation possible",
+                    "validators": count,
+                    "count": count,
+                    "table": "validators",
+                    "rows": f'withdrawal_credentials ends with "{address}"{age}',
+                    "detail": f"{text}, withdrawal address 0x{address}; {_NO_COST}",
+                }
+            )
+    return pl.DataFrame(found).with_columns(
+        validator_index=pl.lit(None, pl.Int64), cost_gwei=pl.lit(None, pl.Int64)
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.engines import open_frame, resolve_chain, return_table
+from beaconframes.analysis.engines import add_date, open_frame, resolve_chain, return_table
 from beaconframes.frames import collect, drop_missing, list_column_names, select_columns
 from beaconframes.progress import show_elapsed
 
@@ -93,6 +94,39 @@ def upcoming_duties(
     )
     result = rows.select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
     return return_table(result.sort("first_epoch", "kind", _VALIDATOR), source, validators)
+
+
+@show_elapsed
+def upcoming_totals(upcoming: IntoFrameT, *, tz: str = "UTC") -> IntoFrameT:
+    """Count what is coming up. One row per kind and day.
+
+    Parameters
+    ----------
+    upcoming
+        Frame of `upcoming_duties`.
+    tz
+        Time zone of the days.
+
+    Returns
+    -------
+    The same kind of frame
+        ``kind``, ``date`` on which it begins, ``count``, the number of ``validators``, ``since``
+        and ``last_since`` (the first and the last begin), ``until`` (the last end), ``first_epoch``
+        and ``last_epoch``. Sorted by time. This computes at once.
+    """
+    columns = ["kind", _VALIDATOR, "since", "until", "first_epoch", "last_epoch"]
+    source = open_frame(upcoming, columns, loader="analysis.upcoming_duties")
+    rows = collect(add_date(source.with_columns(time=nw.col("since")), "day", tz))
+    totals = rows.group_by("kind", pl.col("date").cast(pl.Date)).agg(
+        pl.len().cast(pl.Int64).alias("count"),
+        pl.col(_VALIDATOR).n_unique().cast(pl.Int64).alias("validators"),
+        pl.min("since"),
+        pl.max("since").alias("last_since"),
+        pl.max("until"),
+        pl.min("first_epoch"),
+        pl.max("last_epoch"),
+    )
+    return return_table(totals.sort("since", "kind"), source, upcoming)
 
 
 def _list_seats(committees: IntoFrame, table: pl.DataFrame, now: int) -> pl.DataFrame:

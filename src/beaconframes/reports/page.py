@@ -24,7 +24,6 @@ from beaconframes.reports.renderers import render_plotly, render_svg
 from beaconframes.reports.tables import list_tables
 
 if TYPE_CHECKING:
-
     from jinja2 import Environment
 
 Frames = dict[str, pl.DataFrame]
@@ -45,7 +44,8 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "facts": facts,
         "facts_listed": [
             (show_text(name).capitalize(), show_text(value))
-            for name, value in frames["facts"].iter_rows()
+            for name, value in facts.items()
+            if not _is_stated_above(name, value, facts)
         ],
         "pictures": pictures,
         "drawn": {name: draw(picture) for name, picture in pictures.items()},
@@ -93,6 +93,12 @@ def list_answer(frames: Frames) -> list[str]:
                 note = f", {answer['days_without_price']} days without a price"
             lines.append(f"  {title:17} {text}{'' if text == 'unknown' else unit}{note}")
     return lines
+
+
+def _is_stated_above(name: str, value: str, facts: dict[str, str]) -> bool:
+    """Return whether a fact repeats the mark of simulated data beside the title."""
+    is_simulated = facts.get("simulated") == "yes"
+    return is_simulated and (name == "simulated" or value == "simulated")
 
 
 def _get_row(frames: Frames, name: str) -> dict[str, Any] | None:

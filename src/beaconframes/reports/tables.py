@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.analysis.problem_totals import problem_totals
+from beaconframes.analysis.upcoming_duties import upcoming_totals
 from beaconframes.reports.formats import (
     show_cost,
     show_count,
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 Frames = dict[str, pl.DataFrame]
 
 _MOST_PROBLEMS = 25
-_MOST_UPCOMING = 25
+_MOST_UPCOMING, _FIRST_UPCOMING = 25, 5
+"""Up to this many rows are listed; of more, the first few, below their number by kind and day."""
 _MOST_VALIDATORS = 100
 _WIDE = ("rows", "reason")
 
@@ -74,6 +76,14 @@ _UPCOMING = (
     Column("since", "From (UTC)", show_moment, is_number=False),
     Column("until", "To (UTC)", show_moment, is_number=False),
     Column("slot", "Slot", show_index),
+)
+_UPCOMING_TOTALS = (
+    Column("kind", "What", show_text, is_number=False),
+    Column("count", "Rows", show_count),
+    Column("validators", "Validators", show_count),
+    Column("since", "From (UTC)", show_moment, is_number=False),
+    Column("last_since", "Last from (UTC)", show_moment, is_number=False),
+    Column("until", "To (UTC)", show_moment, is_number=False),
 )
 _VALIDATORS = (
     Column("validator_index", "Validator", show_index),
@@ -145,7 +155,7 @@ def list_tables(frames: Frames) -> dict[str, Any]:
     """Return the rows and columns of all tables, for the template."""
     return {
         **_list_problems(frames.get("problems", pl.DataFrame())),
-        **_list_rows(frames, "upcoming", _UPCOMING, "upcoming", _MOST_UPCOMING),
+        **_list_upcoming(frames),
         **_list_groups(frames),
         **_list_rows(frames, "inputs", _INPUTS, "input"),
         **_list_validators(frames),
@@ -162,6 +172,20 @@ def _list_rows(
         name: frame.head(most).rows(named=True) if most else frame.rows(named=True),
         f"{prefix}_count": frame.height,
         f"{prefix}_columns": [column for column in columns if column.name in frame.columns],
+    }
+
+
+def _list_upcoming(frames: Frames) -> dict[str, Any]:
+    """Return what is coming up; of many rows, their number by kind and day, and the first few."""
+    rows = frames.get("upcoming", pl.DataFrame())
+    if rows.height <= _MOST_UPCOMING:
+        totals, most = [], _MOST_UPCOMING
+    else:
+        totals, most = upcoming_totals(rows).rows(named=True), _FIRST_UPCOMING
+    return {
+        **_list_rows(frames, "upcoming", _UPCOMING, "upcoming", most),
+        "upcoming_totals": totals,
+        "upcoming_total_columns": _UPCOMING_TOTALS,
     }
 
 
