@@ -118,7 +118,8 @@ def test_losses(answer, made, tables):
     assert 2 * penalties == kinds.get("sync committee", 0)
     parts = [answer[f"{part}_gwei"] for part in ("avoidable", "unavoidable", "unknown")]
     assert problems["cost_gwei"].sum() == answer["lost_gwei"] == sum(parts)
-    assert problems["cost_gwei"].to_list() == problems["cost_gwei"].sort(descending=True).to_list()
+    costs = problems["cost_gwei"]
+    assert costs.to_list() == costs.sort(descending=True, nulls_last=True).to_list()
 
 
 def test_balances(made, tables):
