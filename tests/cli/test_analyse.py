@@ -153,7 +153,7 @@ def test_frames_of_days_and_of_states_set_the_range(run, chain):
     )
     coming = run(
         *("upcoming-duties", "--validators", "0-40", "--with", "committees", "--json"),
-        *("--dataset", chain.path),
+        *("--with", "duties", "--dataset", chain.path),
     )
 
     assert luck.exit_code == 0, luck.stderr

@@ -20,6 +20,7 @@ import beaconframes as bf
 from beaconframes.cli import (
     commands,
     connection_options,
+    help_texts,
     list_argument,
     loader_options,
     rendering,
@@ -72,7 +73,7 @@ def test_every_loader_has_a_command_with_its_arguments():
             assert list(loader_options.list_arguments(loader)) == [
                 option.name for option in options
             ]
-            assert loader_options.parse_summary(loader)
+            assert help_texts.parse_summary(loader)
 
 
 def test_table_output(run, income):

@@ -12,12 +12,11 @@ import click
 from beaconframes.cli import chart_input, output
 from beaconframes.cli import connection_options as connection
 from beaconframes.cli.common_options import SuggestingGroup, add_common_options, typed_options
+from beaconframes.cli.help_texts import parse_argument_help, parse_summary
 from beaconframes.cli.loader_options import (
     list_arguments,
     loader_options,
-    parse_argument_help,
     pop_arguments,
-    remove_markup,
 )
 from beaconframes.errors import DatasetError, UsageError
 
@@ -115,7 +114,7 @@ ANALYSES = {
     "missed-proposals": Analysis(PROPOSALS | INCOME, PRODUCED),
     "proposal-outcomes": Analysis(PROPOSALS, INCOME | PRODUCED),
     "relay-payments": Analysis(PRODUCED, {}),
-    "upcoming-duties": Analysis(VALIDATORS, COMMITTEES | {"duties": "upcoming-duty-slots"}),
+    "upcoming-duties": Analysis(VALIDATORS, COMMITTEES | {"duties": "v2.upcoming-duty-slots"}),
     "sync-income": Analysis(INCOME, {}),
     "sync-participation": Analysis(SLOTS, COMMITTEES),
     "sync-members": Analysis(SLOTS | COMMITTEES, {}),
@@ -171,12 +170,11 @@ def list_options(name: str) -> dict[str, inspect.Parameter]:
     return {key: value for key, value in parameters.items() if key not in excluded}
 
 
-def build_option(
-    function: Callable[..., Any], name: str, argument: inspect.Parameter
-) -> click.Option:
+def build_option(analysis: str, name: str, argument: inspect.Parameter) -> click.Option:
     """Return the option for one argument of an analysis."""
+    function = get_function(analysis)
     names = [f"--{name.replace('_', '-')}", name]
-    text = HELP.get(name) or parse_argument_help(function).get(name, "")
+    text = HELP.get(name) or parse_argument_help(function, list_options(analysis)).get(name, "")
     if isinstance(argument.default, bool):
         return click.Option(names, is_flag=True, help=text)
     choices = list_choices(function, argument)
@@ -190,7 +188,7 @@ def build_option(
 
 def build_command(name: str) -> click.Command:
     """Return the command of an analysis."""
-    analysis, function = ANALYSES[name], get_function(name)
+    analysis = ANALYSES[name]
     others = analysis.frames[1:]
     return click.Command(
         name,
@@ -207,7 +205,7 @@ def build_command(name: str) -> click.Command:
             *build_with_option(analysis),
             *build_loading_options(name),
             *(
-                build_option(function, key, value)
+                build_option(name, key, value)
                 for key, value in list_options(name).items()
                 if key not in RANGE
             ),
@@ -250,8 +248,7 @@ def build_with_option(analysis: Analysis) -> list[click.Option]:
 
 def describe_analysis(name: str) -> str:
     """Return the help text: the beginning of the docstring, and the frames."""
-    text, _, _ = (inspect.getdoc(get_function(name)) or "").partition("\nParameters\n")
-    text = remove_markup(text, paragraphs=True)
+    text = parse_summary(get_function(name), list_options(name))
     rows = [f"{frame} (load {loader})" for frame, loader in ANALYSES[name].loaders.items()]
     rows += [f"{frame} (a file)" for frame in ANALYSES[name].files]
     return f"{text}\n\nFrames: {', '.join(rows)}."

@@ -48,8 +48,8 @@ def input_options(name: str, shared: Sequence[str] = ()) -> list[click.Parameter
 
 
 def require_loader(name: str) -> Loader:
-    """Return the V1 loader with this name."""
-    loader = find_loader(name)
+    """Return the loader with this name, such as ``income-history`` or ``v2.rewards``."""
+    loader = find_loader(name.removeprefix("v2."), 2 if name.startswith("v2.") else 1)
     assert loader is not None
     return loader
 

@@ -14,11 +14,11 @@ from beaconframes import errors
 from beaconframes.cli import output, signals
 from beaconframes.cli.common_options import FILE, json_option, overwrite_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.help_texts import parse_summary
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import (
     list_arguments,
     loader_options,
-    parse_summary,
     pop_arguments,
     table_name_of,
 )

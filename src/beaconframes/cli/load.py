@@ -8,11 +8,11 @@ import click
 
 from beaconframes.cli import output
 from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.help_texts import parse_summary
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import (
     loader_options,
     loads_image,
-    parse_summary,
     pop_arguments,
 )
 from beaconframes.cli.rendering import print_json

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from beaconframes.cli.help_texts import parse_argument_help
 from beaconframes.cli.list_argument import check_number, check_word, parse_list
 from beaconframes.cli.validators_argument import parse_id, parse_validators
 from beaconframes.errors import UsageError
@@ -22,8 +23,6 @@ NOT_OPTIONS = ("explorer", "strict", "lazy", "frame", "max_requests")
 """Arguments of loaders that no command has, or that it has for every loader."""
 _REGION = re.compile(r"-?[0-9]{1,9}(?:,-?[0-9]{1,9}){3}", re.ASCII)
 _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_ROWS = re.compile(r", (?:one|a) row|[.;:(]")
-_PART = re.compile(r"^(?P<names>[a-z_]+(?:, [a-z_]+)*)\n(?P<text>(?:    .*\n?)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -169,37 +168,6 @@ def pop_arguments(loader: Loader, values: dict[str, Any]) -> dict[str, Any]:
             option = f"--{name.replace('_', '-')}"
             arguments[name] = KINDS[argument.annotation].parse(option, text)
     return arguments
-
-
-def parse_argument_help(loader: Loader) -> dict[str, str]:
-    """Return the description of each argument in the docstring."""
-    text = inspect.getdoc(loader) or ""
-    _, _, rest = text.partition("Parameters\n----------\n")
-    help_texts: dict[str, str] = {}
-    for part in _PART.finditer(rest.partition("\n\n")[0] + "\n"):
-        for name in part["names"].split(", "):
-            help_texts[name] = remove_markup(part["text"])
-    return help_texts
-
-
-def parse_summary(loader: Loader) -> str:
-    """Return the text of the docstring before the arguments."""
-    text = inspect.getdoc(loader) or ""
-    return remove_markup(text.partition("Parameters\n----------\n")[0], paragraphs=True)
-
-
-def parse_title(loader: Loader) -> str:
-    """Return the contents of the rows in a few words, for a list of loaders."""
-    return _ROWS.split(parse_summary(loader), maxsplit=1)[0].removeprefix("Load ")
-
-
-def remove_markup(text: str, *, paragraphs: bool = False) -> str:
-    """Return text of a docstring without backticks and asterisks."""
-    separator = "\n\n" if paragraphs else " "
-    parts = [" ".join(part.split()) for part in text.split("\n\n" if paragraphs else "\n")]
-    return re.sub(
-        r"`{1,2}([^`]*)`{1,2}|\*([a-z_]+)\*", r"\1\2", separator.join(filter(None, parts))
-    )
 
 
 def loads_image(loader: Loader) -> bool:

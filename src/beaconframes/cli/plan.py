@@ -9,8 +9,9 @@ import click
 
 from beaconframes.cli.common_options import json_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.help_texts import parse_summary
 from beaconframes.cli.loader_group import LoaderGroup
-from beaconframes.cli.loader_options import loader_options, parse_summary, pop_arguments
+from beaconframes.cli.loader_options import loader_options, pop_arguments
 from beaconframes.cli.rendering import print_json
 from beaconframes.text import visible
 

@@ -18,7 +18,7 @@ from beaconframes.cli.common_options import (
     overwrite_option,
     pop_options,
 )
-from beaconframes.cli.loader_options import remove_markup
+from beaconframes.cli.help_texts import translate_docstring
 from beaconframes.cli.wall import REGION_HELP, parse_image_region
 from beaconframes.errors import UsageError
 
@@ -164,8 +164,8 @@ def build_command(chart: str) -> click.Command:
             *picture_options(),
             *chart_input.input_options(loader, [name for name, _ in arguments]),
         ],
-        help=f"{describe_chart(chart)}\n\nFILE is a file of load {loader}. "
-        f"Without FILE, rows are loaded{default_range}.",
+        help=f"{describe_chart(chart)}\n\nWithout FILE, the rows of load {loader} are loaded"
+        f"{default_range}.",
         callback=lambda **values: draw_chart(chart, values),
     )
 
@@ -185,8 +185,13 @@ def build_index_command() -> click.Command:
 
 def describe_chart(chart: str) -> str:
     """Return the help text of a chart: its docstring without the arguments of Python."""
-    text = remove_markup(inspect.getdoc(chart_function(chart)) or "", paragraphs=True)
-    return re.sub(r"\n\n(kwargs go to|title, figsize|coverage is|epochs, such as)[^\n]*", "", text)
+    function = chart_function(chart)
+    frame = next(iter(inspect.signature(function).parameters))
+    text = translate_docstring(inspect.getdoc(function) or "", function, file=frame)
+    # Arguments of Python only, and the dataset that FOLDER is.
+    skipped = r"--kwargs go to|--title, --figsize|FILE is the result of index|--epochs, such as"
+    text = re.sub(rf"\n\n({skipped})[^\n]*", "", text)
+    return text.replace("is the result of", "has the rows of")
 
 
 def picture_options() -> list[click.Parameter]:
