@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 import platformdirs
 import pytest
+from httpx import _config
 from httpx._transports import default
 
 from beaconframes import config
@@ -122,6 +123,18 @@ def shared_certificates():
             "create_ssl_context",
             lambda verify=True, **more: (shared if verify is True else create)(verify, **more),
         )
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def long_timeouts():
+    """Let plain HTTP clients of tests wait a minute instead of 5 s: the machine may be busy.
+
+    The package sets its timeouts itself, so that its clients are not affected.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "read", "write", "pool"):
+            patch.setattr(_config.DEFAULT_TIMEOUT_CONFIG, name, 60.0)
         yield
 
 

@@ -350,6 +350,7 @@ def test_no_rate_limit_headers_by_default(spec):
     assert not [name for name in headers if "ratelimit" in name]
 
 
+@pytest.mark.usefixtures("endless_second")
 @pytest.mark.parametrize("wire", ["spec", "public"])
 def test_too_many_requests(chain, wire):
     """The answer is 429 with the seconds to wait; only the public wire has plain text (E12)."""
@@ -373,6 +374,7 @@ def test_too_many_requests(chain, wire):
     assert 3 == server.requests
 
 
+@pytest.mark.usefixtures("endless_second")
 def test_requests_with_a_key_are_counted_separately(chain):
     """The headers state whether the key is valid; requests without a key use another bucket."""
     with Server(chain, wire="public", rate=1) as server:

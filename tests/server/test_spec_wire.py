@@ -264,14 +264,16 @@ def test_incomplete_requests_are_closed(explorer, monkeypatch, begun, body):
 
 def test_complete_requests_stay_connected(explorer, monkeypatch):
     """A connection may be idle between requests."""
-    monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.1)
     with httpx.Client(base_url=explorer.url) as client:
         opened = set()
         for _ in range(3):
             answer = client.get("/api/v1/validator/1")
             assert 200 == answer.status_code
             opened.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
-            time.sleep(0.3)
+            # Only now: on a busy machine the first request may come later than that. The next ones
+            # arrive as a whole.
+            monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.1)
+            time.sleep(0.2)
     assert 1 == len(opened)
 
 
