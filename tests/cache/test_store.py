@@ -27,7 +27,7 @@ from beaconframes.dataset import Dataset
 from beaconframes.fetch.head import HeadV2
 from beaconframes.server import Server
 
-from ..support.faults import FaultServer
+from ..support.faults import FastClock, FaultServer
 
 FINAL = 467
 """The last finalized epoch of the chain; two more were processed."""
@@ -340,9 +340,7 @@ class TestComplete:
         with FaultServer(f"{fault}&path=/epoch/" if "?" in fault else f"{fault}?path=/epoch/",
                          upstream=server.url) as bad:  # fmt: skip
             explorer = bf.Explorer(bad.url, chain=server.service.chain, store=store, rate=10_000)
-            explorer.source._session._timeouts = explorer.source._session._timeouts.__class__(
-                total=0.5
-            )
+            explorer.rate_limiter.clock = FastClock()
             with pytest.raises(errors.BeaconframesError):
                 call(explorer)
             bad.fault("")

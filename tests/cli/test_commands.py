@@ -135,7 +135,7 @@ def test_serve_with_keys_of_two_tiers(chain):
         ]
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()
 
     assert [401, 403, 200] == statuses
@@ -210,7 +210,7 @@ def test_serve(chain):
         assert chain.meta["latest_epoch"] == answer.json()["data"]["currentEpoch"]
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         process.stdout.close()
 
 

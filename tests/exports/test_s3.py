@@ -44,7 +44,7 @@ def endpoint():
 
 def await_server(address):
     """Return the *address* once a server responds there."""
-    for _ in range(300):
+    for _ in range(1_800):
         try:
             with urllib.request.urlopen(f"{address}/moto-api/", timeout=1):
                 return address

@@ -61,7 +61,7 @@ def test_ctrl_c_ends_a_load(wait):
     assert -signal.SIGINT == code
     assert errors.strip().endswith("KeyboardInterrupt")
     # Less than 1 s on an idle machine; without the fix, until the timeout of 30 s or longer.
-    assert 10 > seconds
+    assert 25 > seconds
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
@@ -73,4 +73,4 @@ def test_ctrl_c_ends_a_command():
 
     assert (130, 1) == (code, len(errors.strip().splitlines()))
     assert "Traceback" not in errors
-    assert 10 > seconds
+    assert 25 > seconds

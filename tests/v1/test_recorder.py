@@ -13,6 +13,7 @@ from beaconframes import errors
 from beaconframes.calendar import MAINNET
 from beaconframes.v1 import recorder
 
+from ..support import faults
 from ..support.faults import FaultServer
 
 VALIDATORS = [3, 4, 5]
@@ -164,7 +165,7 @@ def test_gap(server, store, clock):
 def test_outage(server, store, clock):
     """The recorder retries during an outage, and reports the result."""
     with connect(server, store) as explorer:
-        explorer.source._session._timeouts = explorer.source._session._timeouts.__class__(total=0.2)
+        explorer.rate_limiter.clock = faults.FastClock()
         clock.then = lambda: server.fault("5xx?code=503" if 198 < clock.epoch - BASE < 201 else "")
         report = record(explorer, until=300)
 
