@@ -159,9 +159,9 @@ def test_the_stream_is_opened_again_after_an_error(stub, monkeypatch, caplog):
     events = HeadEvents(api, on_finalized=finalized.release)
     monkeypatch.setattr(events._stop, "wait", lambda _seconds: False)
     with events:
-        assert finalized.acquire(timeout=10)
-        assert finalized.acquire(timeout=10)
-        events._thread.join(10)
+        assert finalized.acquire(timeout=60)
+        assert finalized.acquire(timeout=60)
+        events._thread.join(60)
         assert not events._thread.is_alive()
     assert ["an event head is invalid: KeyError('block')", "orphaned blocks are not recorded"] == [
         record.getMessage().partition(": no events")[0] for record in caplog.records

@@ -237,7 +237,9 @@ def test_any_number_of_threads_gives_the_same_bytes(tmp_path, one_worker, worker
     assert read_files(one_worker) == read_files(tmp_path / "index")
     # Epochs 7 to 13; besides, the check of what the node has, and the head of the index.
     assert {7, 8, 9, 10, 11, 12, 13} <= set(requested)
-    assert 11 >= len(requested)
+    # A thread that begins after its successor requests states again. Without shared states, each
+    # epoch would request four: 18 with the two others.
+    assert 14 >= len(requested)
 
 
 @pytest.mark.more

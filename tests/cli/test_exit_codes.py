@@ -23,6 +23,7 @@ from beaconframes.cache.local_store import LocalStore
 from beaconframes.calendar import MAINNET
 from beaconframes.cli import commands, exit_codes
 from beaconframes.cli.common_options import add_common_options
+from beaconframes.v1.income_history import IncomeHistory
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "beaconframes"]
@@ -397,11 +398,10 @@ def test_signals_end_a_load_without_a_response(tmp_path, number, status, out):
 
 
 @pytest.fixture(scope="module")
-def whole(chain, tmp_path_factory):
+def whole(running, tmp_path_factory):
     """A command that exports, without its target, and the folder of an undisturbed export."""
     words = ["export", "income-history", "--validators", "0-19", "--since", "0", "--until", "449"]
-    # A local explorer answers slowly enough for a signal in between.
-    command = ["env", f"BEACONFRAMES_SAMPLE={chain.path}", *COMMAND, *words, "--local"]
+    command = [*COMMAND, *words, "--url", running.url]
     folder = tmp_path_factory.mktemp("export")
     subprocess.run([*command, "--out", "whole"], check=True, cwd=folder)
     return command, folder / "whole"
@@ -409,19 +409,33 @@ def whole(chain, tmp_path_factory):
 
 @pytest.mark.more
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_signals_end_an_export_that_can_be_resumed(tmp_path, whole, number, status):
+def test_signals_end_an_export_that_can_be_resumed(
+    tmp_path, whole, running, monkeypatch, number, status
+):
     """K04: the message says how to resume; the resumed export has the same bytes."""
     command, undisturbed = whole
+    answer, stopped, held = running.service.answer, threading.Event(), []
+
+    def answer_later(endpoint, *arguments, **options):
+        """Send no rows before the command has ended."""
+        if endpoint.table is IncomeHistory:
+            held.append(endpoint)
+            stopped.wait(60)
+        return answer(endpoint, *arguments, **options)
+
+    monkeypatch.setattr(running.service, "answer", answer_later)
     process = subprocess.Popen(
         [*command, "--out", "out"], stderr=subprocess.PIPE, text=True, cwd=tmp_path
     )
-    while not (tmp_path / "out" / ".beaconframes" / "journal.jsonl").exists():
-        time.sleep(0.001)
+    while not held:
+        time.sleep(0.01)
         assert process.poll() is None
+    assert (tmp_path / "out" / ".beaconframes" / "journal.jsonl").exists()
     started = time.monotonic()
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)
     took = time.monotonic() - started
+    stopped.set()
 
     assert status == process.returncode
     assert took < AT_MOST

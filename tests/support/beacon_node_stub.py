@@ -794,13 +794,13 @@ class BeaconNodeStub:
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
         self._thread.start()
-        started.wait(10)
+        assert started.wait(60)
         return self
 
     def stop(self):
         """Stop serving."""
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(60)
 
     def __enter__(self):
         return self.start()
