@@ -23,6 +23,7 @@ import msgspec
 import pandas as pd
 
 from beaconframes.calendar import MAINNET
+from beaconframes.endpoint import Envelope, Request
 from beaconframes.http.response import HttpResponse, parse_page
 from beaconframes.schema import EnvelopeContext
 from beaconframes.v1.attestations import Attestations
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from beaconframes.schema import Table
 
 ROUNDS = 15
+V1 = Request("GET", "/api/v1/")
+V2 = Request("GET", "/api/v2/", envelope=Envelope.V2)
 VALIDATORS = 100
 EPOCHS = 100
 SMALL_PAGES = 5_000
@@ -81,7 +84,7 @@ def page() -> bytes:
 
 def decode_with_table(body: bytes) -> Any:
     """Check the envelope and decode."""
-    return IncomeHistory.decode([parse_page(HttpResponse(200, {}, body), "v1").data], MAINNET)
+    return IncomeHistory.decode([parse_page(HttpResponse(200, {}, body), V1).data], MAINNET)
 
 
 def decode_with_pandas(body: bytes) -> Any:
@@ -245,13 +248,13 @@ def enveloped(data: Any) -> bytes:
 
 def frame_of(table: type[Table], bodies: list[bytes]) -> Any:
     """Check each envelope and decode all responses into one frame."""
-    pages = (parse_page(HttpResponse(200, {}, body), "v1").data for body in bodies)
+    pages = (parse_page(HttpResponse(200, {}, body), V1).data for body in bodies)
     return table.decode(pages, MAINNET)
 
 
 def rewards_of(bodies: list[bytes]) -> Any:
     """Check each V2 envelope and decode all responses, with the epoch of the envelope."""
-    found = [parse_page(HttpResponse(200, {}, body), "v2") for body in bodies]
+    found = [parse_page(HttpResponse(200, {}, body), V2) for body in bodies]
     around = [EnvelopeContext(page.envelope_fields, {}) for page in found]
     return Rewards.decode((page.data for page in found), MAINNET, around)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +22,7 @@ from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.beacon_node.state_tables import build_sync_committees
 from beaconframes.consensus.spec import is_since
 from beaconframes.errors import BeaconframesError
+from beaconframes.memory import trim_heap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,12 +122,6 @@ def _build_tables(reader: ChainReader, task: EpochTask, names: set[str]) -> dict
         slots = reader.slots_with_orphans(task.epoch)
         frames |= build_block_tables(reader.spec, slots, votes=votes_by_root)
     return frames
-
-
-def trim_heap() -> None:
-    """Return freed memory to the system: glibc retains 150 MB of the arrays of an epoch."""
-    with suppress(AttributeError, OSError, TypeError):  # other C libraries do not have it
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def find_proposers(reader: ChainReader, epoch: int, missed: Mapping[int, int]) -> dict[int, None]:

@@ -27,6 +27,7 @@ from beaconframes.fetch.gap_reasons import (
 )
 from beaconframes.fetch.refetch import refetch_arguments
 from beaconframes.fetch.served_range import ServedRange
+from beaconframes.memory import trim_heap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 MAX_RESTARTS = 10
 """Attempts of a load before it fails because other processes keep removing stored rows."""
+
+MANY_ROWS = 200_000
+"""Rows whose responses have left so much freed memory that it is returned to the system."""
 
 
 @dataclass
@@ -313,6 +317,8 @@ class MemoryRows:
             rows = pl.concat(self._frames) if self._frames else self._endpoint.table.empty()
             # Released before the rows are sorted, which needs another copy.
             self._frames = []
+            if rows.height >= MANY_ROWS:
+                trim_heap()
             self._frames, self._is_merged = [drop_duplicates(self._endpoint, rows)], True
         return self._frames[0]
 

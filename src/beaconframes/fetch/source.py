@@ -222,8 +222,13 @@ class ApiSource:
                         size += len(page.data)
                     is_due = size >= FLUSH_BYTES or time.monotonic() - last_flush >= FLUSH_SECONDS
                     if may_flush and is_due:
-                        yield decode_pages(endpoint, pages, chain_head, warnings)
-                        has_rows, pages, size, last_flush = True, [], 0, time.monotonic()
+                        fetched = decode_pages(endpoint, pages, chain_head, warnings)
+                        # The responses are released before the rows are used; the paginator has
+                        # the list that it returned last.
+                        received.clear()
+                        has_rows, pages, size = True, [], 0
+                        yield fetched
+                        last_flush = time.monotonic()
             except (Exception, KeyboardInterrupt) as error:
                 if pages:
                     yield decode_pages(endpoint, pages, chain_head, warnings)

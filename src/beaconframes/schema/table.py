@@ -161,7 +161,9 @@ class Table:
         # A comparison with null is null, so rows with a null key are sorted: nulls come last.
         if frame.select(is_after.slice(1).all(ignore_nulls=False)).item():
             return frame
-        frame = frame.sort(key, nulls_last=True, maintain_order=True)
+        order = frame.select(pl.arg_sort_by(key, nulls_last=True, maintain_order=True)).to_series()
+        # One column at a time: `DataFrame.sort` first copies all rows, to join their chunks.
+        frame = pl.DataFrame([column.gather(order) for column in frame.get_columns()])
         repeated = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in key)
         at = frame.select((repeated & (pl.int_range(pl.len()) > 0)).arg_true()).to_series()
         if at.is_empty():
