@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import ChainHead, Endpoint, Request
 
+_LOADER_NAME = re.compile(r"(?:bf\.)?(v2\.|)(?:load_)?([a-z]\w*)")
 EPOCHS_TO_FINALITY = 2
 """Epochs between the finalized and the current epoch, if the chain finalizes."""
 
@@ -144,9 +146,12 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     """
     name = getattr(loader, "__name__", "")
     if not name.startswith("load_"):
+        example = "bf.load_epochs, since=-9"
+        if isinstance(loader, str) and (found := _LOADER_NAME.fullmatch(loader.replace("-", "_"))):
+            example = f"bf.{found[1]}load_{found[2]}, ..."
         raise UsageError(
             f"{shorten(loader)} is not a loader",
-            hint="Give the loader and then its arguments: bf.plan(bf.load_epochs, since=-9)",
+            hint=f"Give the function and then its arguments: bf.plan({example})",
         )
     explorer = options.pop("explorer", None)
     planned = PlanningExplorer(get_explorer_without_key() if explorer is None else explorer)
