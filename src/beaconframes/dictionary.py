@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import shutil
+import textwrap
 from difflib import SequenceMatcher, get_close_matches
 from typing import TYPE_CHECKING, Any, cast
 
@@ -76,6 +78,26 @@ LOADERS_SCHEMA = {
 """The columns of `loaders`."""
 
 
+class LoaderList(pl.DataFrame):
+    """The frame of `loaders`. It prints a line per loader, which fits a narrow terminal."""
+
+    def __str__(self) -> str:
+        """Return the name and the rows of each loader; the frame has the other columns."""
+        if not {"loader", "rows"} <= {*self.columns}:
+            return super().__str__()
+        width = shutil.get_terminal_size().columns
+        longest = max(map(len, self["loader"]), default=0)
+        lines = [
+            line if len(line) <= width else f"{line[: width - 1]}…"
+            for loader, rows in self.select("loader", "rows").iter_rows()
+            for line in [f"{loader:<{longest}}  {rows}"]
+        ]
+        columns = f"{self.height} loaders. Columns: {', '.join(self.columns)}"
+        return "\n".join([*lines, *textwrap.wrap(columns, width)])
+
+    __repr__ = __str__
+
+
 def loaders() -> pl.DataFrame:
     """List every loader of V1 and V2: its rows, its arguments, and what one request returns.
 
@@ -102,7 +124,7 @@ def loaders() -> pl.DataFrame:
         "final": Finality.NEVER.value,
     }
     rows.insert(len(v1.ENDPOINTS), chart)
-    return convert_to_setting(pl.DataFrame(rows, schema=LOADERS_SCHEMA))
+    return convert_to_setting(LoaderList(rows, schema=LOADERS_SCHEMA))
 
 
 def summarize_loader(name: str, endpoint: Endpoint) -> dict[str, Any]:

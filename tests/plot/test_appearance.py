@@ -29,7 +29,7 @@ from ..support.chart_frames import (
     proposals,
     yields,
 )
-from ..support.engines import each_engine, make
+from ..support.engines import make
 
 
 @pytest.fixture(autouse=True)
@@ -112,9 +112,9 @@ def test_a_caption_can_be_replaced_or_left_out():
     assert "Day (UTC)" == interactive.income(income(), caption="").layout.xaxis.title.text
 
 
-@each_engine
+@pytest.mark.parametrize("kind", ["polars", "duckdb"])
 def test_the_caption_counts_the_validators_of_any_frame(kind):
-    """Of a DuckDB relation or a Dask frame as of a polars frame; a null is no validator."""
+    """Of a DuckDB relation as of a polars frame; a null is no validator."""
     rows = leaderboard(5, 3, 4)
     unknown = rows.tail(1).with_columns(validator_index=pl.lit(None, pl.Int64))
 

@@ -266,6 +266,22 @@ def test_loaders_lists_every_loader_of_v1_and_v2_once():
     assert listed.null_count().select("rows", "arguments", "endpoint", "final").row(0) == (0,) * 4
 
 
+def test_loaders_prints_a_line_per_loader(monkeypatch):
+    """In a terminal of 80 columns; frames made of it print as any frame."""
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = bf.loaders()
+
+    lines = repr(listed).splitlines()
+    assert listed["loader"].to_list() == [line.split()[0] for line in lines[: listed.height]]
+    assert lines[0].endswith("  Validators. One row per validator.")
+    assert all(name in " ".join(lines[listed.height :]) for name in listed.columns)
+    assert max(map(len, lines)) == 80
+    assert str(listed.head(1)).count("load_") == 1
+    listed.drop_in_place("rows")
+    assert str(listed).startswith("shape: (")
+    assert repr(bf.loaders().select("loader", "rows")).startswith("shape: (")
+
+
 def test_loaders_states_what_one_request_returns():
     """Spec, sections 4 and 8: 100 validators and 100 epochs; on V2, 10 rows of one epoch."""
     figures = ["unit", "subjects_per_request", "units_per_request", "rows_per_page"]

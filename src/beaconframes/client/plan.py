@@ -146,8 +146,9 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
     """
     name = getattr(loader, "__name__", "")
     if not name.startswith("load_"):
+        given: object = loader
         example = "bf.load_epochs, since=-9"
-        if isinstance(loader, str) and (found := _LOADER_NAME.fullmatch(loader.replace("-", "_"))):
+        if isinstance(given, str) and (found := _LOADER_NAME.fullmatch(given.replace("-", "_"))):
             example = f"bf.{found[1]}load_{found[2]}, ..."
         raise UsageError(
             f"{shorten(loader)} is not a loader",
