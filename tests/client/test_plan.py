@@ -157,7 +157,7 @@ class TestBounds:
             with pytest.raises(errors.UsageError, match="is not a loader"):
                 bf.plan(print, 1)
             for name in ("income_history", "income-history", "load_income_history"):
-                with pytest.raises(errors.UsageError, match=r"plan\(bf\.load_income_history, \.\.\."):
+                with pytest.raises(errors.UsageError, match=r"bf\.load_income_history, \.\.\."):
                     bf.plan(name, [1])
             with pytest.raises(errors.UsageError, match=r"plan\(bf\.v2\.load_rewards, \.\.\."):
                 bf.plan("v2.rewards", [1])
