@@ -1,7 +1,9 @@
 """Comparison of groups: values of published tables, and no difference by chance."""
 
+import math
 import random
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -71,3 +73,20 @@ def test_one_validator_has_no_interval():
     ).rows()
     with pytest.raises(UsageError, match="nothing to compare"):
         analysis.compare_groups(rows, by="group")
+
+
+@pytest.mark.parametrize("freedom", [1, 1.3, 2, 3.7, 30, 201, 4999, 5001])
+@pytest.mark.parametrize("p", [0.6, 0.975, 0.9995])
+def test_quantiles_have_nine_digits(p, freedom):
+    """The integral of the density, over the angle, to the quantile is the probability."""
+    t = compute_t_quantile(p, freedom)
+    angle = math.atan(t / math.sqrt(freedom))
+    nodes, weights = np.polynomial.legendre.leggauss(100)
+    heights = np.cos((nodes + 1) * angle / 2) ** (freedom - 1)
+    scale = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2))
+
+    area = angle / 2 * float(weights @ heights) * scale / math.sqrt(math.pi)
+    density = scale / math.sqrt(math.pi * freedom) * (1 + t * t / freedom) ** (-(freedom + 1) / 2)
+
+    # The error of the quantile is the error of the probability over the density.
+    assert abs(0.5 + area - p) / density / t < 1e-9
