@@ -1,12 +1,19 @@
 """Every column of every frame of a report equals a polars query on the tables of the dataset."""
 
+import dataclasses
+import json
 import math
 import warnings
+from datetime import date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+from html.parser import HTMLParser
 
+import polars as pl
 import pytest
 
 import beaconframes as bf
 from beaconframes.dataset import Dataset
+from beaconframes.reports.parts.groups import build_validators
 
 from ..support.node_index import open_index
 from ..support.report_queries import QUERIES, Source
@@ -69,6 +76,111 @@ def test_every_number_of_the_simulated_chain(made, chain):
         groups={"A": MINE[:3], "B": MINE[3:]}, prices=PRICES,
     )  # fmt: skip
     compare(made.report.frames, source)
+
+
+def test_a_validator_without_a_problem_lost_nothing(made):
+    """It lost 0, which is not unknown: means of groups count it. Without income, it is unknown."""
+    frames = made.report.frames
+    problems = frames["problems"].filter(pl.col("validator_index").ne_missing(MINE[0]))
+    less = frames | {"problems": problems}
+
+    lost = build_validators(made.inputs, less)["validators"]["lost_gwei"]
+
+    assert [0, *frames["validators"]["lost_gwei"][1:]] == lost.to_list()
+    rest = {name: item for name, item in made.inputs.items.items() if name != "income"}
+    without = dataclasses.replace(made.inputs, items=rest)
+    unknown = build_validators(without, {"problems": problems})["validators"]["lost_gwei"]
+    assert len(MINE) == unknown.null_count()
+
+
+class Cards(HTMLParser):
+    """Collects the figures of the cards of a page by their heading or term."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found, self.place, self.title, self.is_card = {}, None, "", False
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        if tag == "section":
+            self.is_card = attributes.get("id") == "answer"
+        kind = attributes.get("class", "")
+        self.place = "big" if kind == "big" else "value" if kind == "value" else tag
+
+    def handle_endtag(self, tag):
+        self.place = None
+
+    def handle_data(self, data):
+        if not self.is_card or self.place is None or not data.strip():
+            return
+        if self.place in ("h2", "dt"):
+            self.title = data.strip()
+        elif self.place in ("big", "value", "dd"):
+            self.found[self.title if self.place != "value" else "Value"] = data.strip()
+
+
+def show(amount, unit, places="1e-5"):
+    """Show an amount in *unit*, rounded half up."""
+    rounded = (Decimal(amount) / unit).quantize(Decimal(places), ROUND_HALF_UP)
+    return f"{rounded:,}".replace("-", "\u2212")
+
+
+def test_the_summary_of_the_page(made, no_charts):
+    """The cards show the row of the frame, and nothing else."""
+    row = made.report.frames["summary"].row(0, named=True)
+    shares = {
+        "Yearly rate": "apr_on_effective",
+        "On 32 ETH": "apr_on_32_eth",
+        "As the yield index counts": "apr_as_index",
+        "Effectiveness": "effectiveness",
+        "Network": "network_effectiveness",
+        "Votes included": "included_rate",
+    }
+    gwei = {
+        "Consensus layer": "consensus_income_gwei",
+        "Lost": "lost_gwei",
+        "Could have been avoided": "avoidable_gwei",
+        "Could not": "unavoidable_gwei",
+        "Unknown which": "unknown_gwei",
+    }
+    wei = {
+        "Net income": "net_income_wei",
+        "Execution layer": "execution_income_wei",
+        "of it, relay payments": "relay_payments_wei",
+    }
+    # No day is whole, so there is no rate to compare with the index.
+    assert (None, None, None) == (row["apr_as_index"], row["index_apr"], row["difference_bp"])
+    known = {title: row[name] for title, name in shares.items() if name != "apr_as_index"}
+    expected = {
+        **{title: f"{100 * share:.2f} %" for title, share in known.items()},
+        "As the yield index counts": "unknown",
+        **{title: show(row[name], 10**9) for title, name in gwei.items()},
+        **{title: show(row[name], 10**18) for title, name in wei.items()},
+        "Value": f"{show(row['income_value'], 1, '0.01')} EUR at receipt; "
+        f"{row['days_without_price']} days without a price",
+        "Validators": f"{row['active']} of {row['validators']} active",
+    }
+    assert expected == Cards(made.report.to_html()).found
+
+
+def test_json_has_every_number(made):
+    """Whole numbers and floats are numbers, wei and currency are texts with all digits."""
+    written = json.loads(made.report.to_json())
+    assert {"frames", "left_out"} == set(written)
+    frames = made.report.frames
+    assert set(frames) == set(written["frames"])
+    for name, frame in frames.items():
+        rows = [{key: convert(cell) for key, cell in row.items()} for row in frame.rows(named=True)]
+        assert rows == written["frames"][name]
+
+
+def convert(cell):
+    return str(cell) if isinstance(cell, Decimal) else cell.isoformat() if is_time(cell) else cell
+
+
+def is_time(cell):
+    return isinstance(cell, date | datetime)
 
 
 @pytest.mark.more

@@ -591,7 +591,7 @@ def compute_clopper_pearson(k: int, n: int) -> tuple[float, float]:
         return low
 
     low = solve(lambda p: _sum_tails(k, n, p)[1] < tail, 1e-12, k / n) if k else 0.0
-    high = solve(lambda p: _sum_tails(k, n, p)[0] > tail, max(k / n, 1e-12), 20 * (k + 1) / n)
+    high = solve(lambda p: _sum_tails(k, n, p)[0] > tail, max(k / n, 1e-12), 1 - 1e-12)
     return low, high
 
 
@@ -918,6 +918,11 @@ def _list_states(source: Source) -> list[dict]:
     return rows
 
 
+def _sum_known_costs() -> pl.Expr:
+    cost = pl.col("cost_gwei")
+    return pl.when(cost.is_not_null().any()).then(cost.sum())
+
+
 @functools.cache
 def query_validators(source: Source) -> pl.DataFrame:
     """All figures of each validator."""
@@ -951,10 +956,17 @@ def query_validators(source: Source) -> pl.DataFrame:
         .group_by("validator_index")
         .agg(sync_rate=pl.sum("reward_gwei") / (pl.sum("reward_gwei") + pl.sum("penalty_gwei")))
     )
-    lost = query_problems(source).group_by("validator_index").agg(lost_gwei=pl.sum("cost_gwei"))
+    problems = query_problems(source).group_by("validator_index")
+    # Without a problem, nothing is lost; a problem of unknown cost leaves it unknown.
+    lost = problems.agg(lost_gwei=_sum_known_costs())
+    lost = source.validators.select("validator_index").join(lost, on="validator_index", how="left")
+    costly = query_problems(source)["validator_index"].implode()
+    lost = lost.with_columns(
+        pl.when(pl.col("validator_index").is_in(costly)).then("lost_gwei").otherwise(0)
+    )
     for part in (earned, stake, votes, outcomes, sync, lost):
         table = table.join(part, on="validator_index", how="left")
-    zeros = ("proposed", "missed", "orphaned", "lost_gwei")
+    zeros = ("proposed", "missed", "orphaned")
     return table.with_columns(pl.col(*zeros).fill_null(0)).sort("validator_index")
 
 
@@ -1079,7 +1091,8 @@ def query_upcoming(source: Source) -> pl.DataFrame:
             )
     head = source.scan("latest_state").select("current_slot").collect().item()
     coming = pl.col("slot") > head, pl.col("slot") < (source.latest + 1) * source.slots
-    own = pl.col("proposer_index").is_in(source.mine)
+    # A set of V2 has up to 100 validators.
+    own = pl.col("proposer_index").is_in(source.mine if len(source.mine) <= 100 else [])
     blocks = source.scan("blocks").filter(*coming, own).select("slot", "proposer_index").collect()
     for slot, index in blocks.iter_rows():
         start = source.genesis + timedelta(seconds=slot * chain.seconds_per_slot)
@@ -1208,8 +1221,10 @@ def _reconcile(source: Source) -> pl.DataFrame:
     for row in rows:
         rest = row["change_gwei"] - row["income_gwei"] + row["withdrawals_gwei"]
         (low, high), (next_low, next_high) = row.pop("start"), row.pop("end")
-        row["ends_gwei"] = min(max(rest, next_low - high), next_high - low)
+        least, most = next_low - high, next_high - low
+        row["ends_gwei"] = min(max(rest, least), most)
         row["unexplained_gwei"] = rest - row["ends_gwei"]
+        row["least"], row["most"] = rest - most, rest - least
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
@@ -1230,8 +1245,16 @@ def query_reconciliation(source: Source) -> pl.DataFrame:
 
 @functools.cache
 def query_unexplained(source: Source) -> pl.DataFrame:
-    """The changes that are not explained; opposite amounts may be one transfer."""
+    """The changes that are not explained, with deposits and consolidations that may explain them.
+
+    A deposit has the time of its transaction. Opposite amounts of two validators may be one move.
+    """
     rows = _reconcile(source).filter(pl.col("unexplained_gwei") != 0)
+    deposits = []
+    if source.has("deposits"):
+        keys = source.validators.select("pubkey", "validator_index").lazy()
+        found = source.scan("deposits").join(keys, on="pubkey").collect()
+        deposits = found.select("validator_index", "time", "amount_gwei").rows()
     causes = []
     for row in rows.iter_rows(named=True):
         others = rows.filter(
@@ -1240,9 +1263,16 @@ def query_unexplained(source: Source) -> pl.DataFrame:
             pl.col("until_epoch") >= row["epoch"],
         )
         way = "from" if row["unexplained_gwei"] > 0 else "into"
-        texts = sorted(f"consolidation {way} validator {i}" for i in others["validator_index"])
-        causes.append("; ".join(texts) or None)
-    return rows.with_columns(
+        texts = {f"consolidation {way} validator {i}" for i in others["validator_index"]}
+        texts |= {
+            f"deposit of {time:%Y-%m-%d %H:%M:%S}"
+            for index, time, gwei in deposits
+            if index == row["validator_index"]
+            and row["least"] <= gwei <= row["most"]
+            and time <= source.time(row["until_epoch"] + 1)
+        }
+        causes.append("; ".join(sorted(texts)) or None)
+    return rows.drop("least", "most").with_columns(
         deposits_gwei=pl.lit(0, pl.Int64),
         consolidations_gwei=pl.lit(0, pl.Int64),
         possible_cause=pl.Series(causes, dtype=pl.String),

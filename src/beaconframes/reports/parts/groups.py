@@ -57,9 +57,20 @@ def _list_figures(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
     if "sync" in frames:
         found.append(_compute_sync_rates(inputs, frames["sync"]))
     if "problems" in frames:
-        totals = analysis.problem_totals(frames["problems"], by=_VALIDATOR)
-        found.append(totals.select(_VALIDATOR, "lost_gwei"))
+        found.append(_sum_losses(inputs, frames["problems"]))
     return found
+
+
+def _sum_losses(inputs: Inputs, problems: pl.DataFrame) -> pl.DataFrame:
+    """Return what each validator lost: 0 without a problem, null if no cost is known."""
+    (validators,) = inputs.require("validators")
+    totals = analysis.problem_totals(problems, by=_VALIDATOR)
+    lost = pl.when(pl.col("problems").is_null()).then(0).otherwise("lost_gwei")
+    if inputs.get("income") is None and inputs.get("stats") is None:
+        # Missed votes are unknown.
+        lost = pl.lit(None, pl.Int64)
+    rows = validators.select(_VALIDATOR).join(totals, on=_VALIDATOR, how="left")
+    return rows.select(_VALIDATOR, lost_gwei=lost)
 
 
 def _list_rates(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
