@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.common_options import json_option
+from beaconframes.cli.common_options import json_option, pop_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.help_texts import parse_summary
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import loader_options, pop_arguments
 from beaconframes.cli.rendering import print_json
+from beaconframes.cli.report import SELECTION, read_arguments, selection_options
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from beaconframes.cli.loader_options import Loader
+    from beaconframes.client.plan import Plan
 
 
 def build_command(name: str, loader: Loader) -> click.Command:
@@ -36,7 +38,27 @@ def print_plan(loader: Loader, values: dict[str, Any]) -> None:
     as_json = values.pop("as_json")
     arguments = pop_arguments(loader, values)
     with open_explorer(values, sends_requests=False) as explorer:
-        load_plan = plan_load(loader, **arguments, explorer=explorer)
+        show_plan(plan_load(loader, **arguments, explorer=explorer), as_json=as_json)
+
+
+@click.command(
+    name="report",
+    params=[*selection_options(), json_option(), *connection_options()],
+    short_help="A report on validators.",
+)
+def plan_report(**values: Any) -> None:
+    """Estimate the requests of a report, as the command report makes it."""
+    from beaconframes.client import plan as plan_load
+    from beaconframes.reports import report
+
+    as_json = values.pop("as_json")
+    arguments = read_arguments(pop_options(values, SELECTION), SELECTION)
+    with open_explorer(values, sends_requests=False) as explorer:
+        show_plan(plan_load(report, **arguments, explorer=explorer), as_json=as_json)
+
+
+def show_plan(load_plan: Plan, *, as_json: bool) -> None:
+    """Print a plan."""
     if as_json:
         print_json(
             {
@@ -56,6 +78,8 @@ plan = LoaderGroup(
     images=False,
     help="""Estimate the number of requests and the duration of a load.
 
-    LOADER and its options are those of load. No rows are loaded.
+    LOADER and its options are those of load. No rows are loaded. `plan report` has the options of
+    report, and adds up what a report loads.
     """,
 )
+plan.add_command(plan_report)

@@ -13,6 +13,7 @@ from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
     from pathlib import Path
 
@@ -21,12 +22,13 @@ if TYPE_CHECKING:
 
 FORMATS = {".html": "save", ".json": "save_json", ".ipynb": "to_notebook"}
 """What writes a file with each ending."""
-ARGUMENTS = ("detail", "interactive", "price", "tz")
+SELECTION = ("validators", "since", "until", "year", "groups", "prices", "detail", "price", "tz")
 MOST_PROBLEMS = 10
 
 
-@click.command(
-    params=[
+def selection_options() -> list[click.Parameter]:
+    """Return the options that select what a report is about."""
+    return [
         click.Argument(["validators"], required=False),
         click.Option(["--since"], help="Start: an epoch, date, time or age. Default: 30d."),
         click.Option(["--until"], help="End, included. Default: the latest final epoch."),
@@ -45,6 +47,12 @@ MOST_PROBLEMS = 10
             ["--detail"], type=click.Choice(["auto", "epochs", "days"]), default="auto",
             help="Load every epoch, or daily statistics: one request per validator.",
         ),
+    ]  # fmt: skip
+
+
+@click.command(
+    params=[
+        *selection_options(),
         click.Option(["--interactive"], is_flag=True, help="Charts that can be zoomed, in plotly."),
         click.Option(
             ["--out"], type=FILE,
@@ -65,13 +73,10 @@ def report(**values: Any) -> None:
     VALIDATORS are indices or public keys, such as 1,2,100-199. Without VALIDATORS, they are those
     of --groups. Without --out, the answer is printed.
     """
-    names = ("validators", "since", "until", "year", "groups", "prices", *ARGUMENTS)
+    names = (*SELECTION, "interactive")
     chosen = pop_options(values, (*names, "out", "every", "overwrite", "as_json"))
     _check_output(chosen)
-    arguments = {name: chosen[name] for name in names}
-    arguments |= {name: _read_moment(chosen[name]) for name in ("since", "until")}
-    if chosen["groups"] is not None:
-        arguments["groups"] = _read_groups(chosen["groups"])
+    arguments = read_arguments(chosen, names)
     with open_explorer(values) as explorer:
         if chosen["every"] is not None:
             paths = _save_every(arguments, chosen, explorer)
@@ -80,6 +85,15 @@ def report(**values: Any) -> None:
         made = _make(arguments, explorer)
         requests = explorer.requests
     _write(made, chosen, requests)
+
+
+def read_arguments(chosen: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments of `beaconframes.report` from options."""
+    arguments = {name: chosen[name] for name in names}
+    arguments |= {name: _read_moment(chosen[name]) for name in ("since", "until")}
+    if chosen["groups"] is not None:
+        arguments["groups"] = _read_groups(chosen["groups"])
+    return arguments
 
 
 def _check_output(chosen: dict[str, Any]) -> None:

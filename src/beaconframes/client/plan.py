@@ -31,6 +31,9 @@ _LOADER_NAME = re.compile(r"(?:bf\.)?(v2\.|)(?:load_)?([a-z]\w*)")
 EPOCHS_TO_FINALITY = 2
 """Epochs between the finalized and the current epoch, if the chain finalizes."""
 
+_COMPOSED = ("report",)
+"""Functions of several loads, all of whose rows they need."""
+
 Number = TypeVar("Number", int, float)
 Bound = Literal["exactly", "at least", "at most", "about"]
 
@@ -139,13 +142,16 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
 
         bf.plan(bf.load_income_history, range(100), since="2025-01-01", until="2025-12-31")
 
+    *loader* may also be `report`: the plan then has the requests of the whole report. Those that
+    depend on what it loads first are not counted, and the plan says so.
+
     Sends no request and needs no key. If the range depends on the chain head, the plan assumes a
     head and says which one. Stored rows are taken into account. Invalid arguments raise the error
     that the loader would raise. With ``explorer=`` a `beaconframes.node`, the plan has the requests
     to the node, bytes, time, and what the node cannot answer.
     """
     name = getattr(loader, "__name__", "")
-    if not name.startswith("load_"):
+    if not name.startswith("load_") and name not in _COMPOSED:
         given: object = loader
         example = "bf.load_epochs, since=-9"
         if isinstance(given, str) and (found := _LOADER_NAME.fullmatch(given.replace("-", "_"))):
@@ -177,7 +183,7 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplor
         (False, False): "exactly", (True, False): "at least", (False, True): "at most",
     }  # fmt: skip
     # The last load returns the rows; those before it look something up.
-    last = estimates[-1] if estimates else Estimate(0, None)
+    returned = estimates if name in _COMPOSED else estimates[-1:]
     requests = sum(estimate.requests for estimate in estimates)
     more, less = more | explorer.assumptions, less | explorer.assumptions
     saved = sum(estimate.requests_without_store for estimate in estimates) - requests
@@ -189,8 +195,8 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplor
         requests + explorer.head_requests,
         bounds.get((bool(more), bool(less)), "about"),
         tuple(more | less),
-        last.rows,
-        last.stored_rows,
+        add_known(each.rows for each in returned) if returned else None,
+        add_known(each.stored_rows for each in returned),
         saved,
         explorer.rate,
         allowed.left,
@@ -210,7 +216,7 @@ def add_known(values: Iterable[Number | None]) -> Number | None:
 
 
 class PlanningEnded(Exception):
-    """The rest of the call cannot be estimated. Raised and caught in this module only."""
+    """The rest of the call cannot be estimated, or sends no request. Only `plan` catches it."""
 
 
 class PlanningExplorer(Explorer):
@@ -227,6 +233,10 @@ class PlanningExplorer(Explorer):
         self.assumptions: dict[str, None] = {}
         """What the plan assumes about the chain head, if the range depends on it."""
         self._head_v2 = self._head_v2.copy(self._assume_head)
+
+    def assume_more(self, reason: str) -> None:
+        """Add requests that cannot be counted, for a *reason*."""
+        self.estimates.append(Estimate(0, None, may_be_more=(reason,)))
 
     def load(
         self,

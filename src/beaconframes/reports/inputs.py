@@ -10,7 +10,9 @@ import polars as pl
 
 from beaconframes import v1, v2
 from beaconframes.beacon_node import Node
+from beaconframes.client.plan import PlanningEnded, PlanningExplorer
 from beaconframes.config import is_loopback
+from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
 from beaconframes.reports.input_frames import Detail, Input, Inputs
@@ -65,11 +67,7 @@ def load_inputs(
         validators = labels["validator_index"].to_list()
     inputs = Inputs(explorer, [], labels, first, last, detail, tz, prices, price)
     inputs.load("validators", v1.load_validators, validators)
-    table = inputs.get("validators")
-    if table is None or table.is_empty():
-        reason = inputs.items["validators"].reason or "no such validator"
-        raise UsageError(f"the validators cannot be loaded: {reason}", hint="Check the indices.")
-    inputs.indices = table["validator_index"].drop_nulls().sort().to_list()
+    inputs.indices = _list_indices(inputs, validators)
     if detail == "auto":
         rows = len(inputs.indices) * (last - first + 1)
         inputs.detail = "epochs" if rows <= _MOST_ROWS else "days"
@@ -79,7 +77,23 @@ def load_inputs(
         _load_days(inputs)
     _load_network(inputs)
     _load_future(inputs)
+    if isinstance(explorer, PlanningExplorer):
+        raise PlanningEnded
     return inputs
+
+
+def _list_indices(inputs: Inputs, validators: Any) -> list[int]:
+    """Return the indices of the validators that exist; in a plan, of all that are requested."""
+    table = inputs.get("validators")
+    if isinstance(inputs.explorer, PlanningExplorer):
+        resolved = [] if table is None else table["validator_index"].to_list()
+        given = [text for text in normalise_validators(validators) if not is_pubkey(text)]
+        return sorted({*map(int, given), *resolved})
+    if table is None or table.is_empty():
+        reason = inputs.items["validators"].reason or "no such validator"
+        raise UsageError(f"the validators cannot be loaded: {reason}", hint="Check the indices.")
+    indices: list[int] = table["validator_index"].drop_nulls().sort().to_list()
+    return indices
 
 
 def _read_groups(groups: Any) -> pl.DataFrame | None:
@@ -144,6 +158,8 @@ def _load_days(inputs: Inputs) -> None:
     inputs.load("stats", v1.load_validator_stats, inputs.indices, since=first, until=last)
     _load_blocks(inputs)
     stats = inputs.get("stats")
+    if isinstance(inputs.explorer, PlanningExplorer):
+        inputs.explorer.assume_more("missed proposals are loaded for the days that have some")
     lost = pl.col("missed_blocks").fill_null(0) + pl.col("orphaned_blocks").fill_null(0)
     if stats is None:
         inputs.skip("proposals", v1.load_proposals, "daily statistics are missing")
@@ -177,7 +193,7 @@ def _load_network(inputs: Inputs) -> None:
     first, last = _find_days(inputs)
     inputs.load("queue", v1.load_validator_queue)
     days = (inputs.last - inputs.first + 1) / inputs.chain.epochs_per_day
-    if isinstance(inputs.explorer, Node) and _is_too_large(inputs, days):
+    if _is_node(inputs.explorer) and _is_too_large(inputs, days):
         reason = "a node would have to read the income of all validators"
         inputs.skip("index", v1.load_yield_index, reason)
     else:
@@ -206,12 +222,19 @@ def _load_network(inputs: Inputs) -> None:
         )
 
 
+def _is_node(explorer: Explorer) -> bool:
+    """Return whether a node answers, also where its requests are only planned."""
+    return isinstance(explorer, Node) or explorer.source.known_head is not None
+
+
 def _is_too_large(inputs: Inputs, days: float) -> bool:
     """Return whether the source is a dataset on this machine with too many votes to add up."""
     if not is_loopback(urlsplit(inputs.explorer.url).hostname or ""):
         return False
     queue = inputs.get("queue")
-    count = 0 if queue is None else queue["validators_count"][0] or 0
+    if isinstance(inputs.explorer, PlanningExplorer) and _is_node(inputs.explorer):
+        return True
+    count = 0 if queue is None or queue.is_empty() else queue["validators_count"][0] or 0
     return bool(count * days * inputs.chain.epochs_per_day > _MOST_VOTES)
 
 
