@@ -58,6 +58,8 @@ def test_demo(run, chain, small_sample, tmp_path):
     income = pl.read_parquet(out / "income.parquet")
     # 32 validators, and five windows of up to 100 epochs.
     assert re.search(rf"income_history +{income.height:,} +5 ", result.output)
+    # Half a day of epochs, a request each.
+    assert re.search(r"epoch_slots +3,[0-9]{3} +112 ", result.output)
     first_32 = chain.scan("income_history").filter(
         pl.col("validator_index") < 32, pl.col("epoch") <= chain.meta["finalized_epoch"]
     )

@@ -47,16 +47,18 @@ def demo(out: Path, as_json: bool) -> None:
     with server.local() as local:
         chain, head = local.service.chain, local.service.head
         first = local.service.dataset.meta["first_epoch"]
-        day = max(head.epoch - chain.epochs_per_day + 1, first)
+        half_a_day = max(head.epoch - chain.epochs_per_day // 2 + 1, first)
         validators = range(32)
         log = LoadLog(local)
         income = log.load("income_history", lambda: v1.load_income_history(validators, since=first))
         produced = log.load("produced_blocks", lambda: v1.load_produced_blocks(validators))
-        # Each day is a request; half a year shows the trend.
+        # Each day is a request, and so is each epoch below: half a year shows the trend.
         half_a_year = max(head.latest("day", chain) - 179, 0)
         rates = log.load("yield_index", lambda: v1.load_yield_index(since=half_a_year))
-        blocks = log.load("epoch_slots", lambda: v1.load_epoch_slots(since=day))
-        periods = range(day // chain.epochs_per_sync_period, head.latest("period", chain) + 1)
+        blocks = log.load("epoch_slots", lambda: v1.load_epoch_slots(since=half_a_day))
+        periods = range(
+            half_a_day // chain.epochs_per_sync_period, head.latest("period", chain) + 1
+        )
         log.load("sync_committees", lambda: v1.load_sync_committees(periods))
         pixels = log.load("graffiti_wall", lambda: v1.load_graffiti_wall(since=0))
 
