@@ -67,6 +67,23 @@ def test_neighbours_are_answered_without_a_query(service, queries, endpoint, fir
     assert [] == queries
 
 
+def test_statistics_of_neighbours_are_found_without_a_query(chain, queries):
+    """A report of 10,000 validators requests the same days of each, one by one."""
+    days = {"start_day": "0", "end_day": "1"}
+    requests = [days | {"validator": str(index)} for index in (3, 4, 5, 10**7)]
+    expected = [Service(chain).answer(v1.VALIDATOR_STATS, fields).body for fields in requests]
+    service, answers = Service(chain), []
+    for fields in requests:
+        queries.clear()
+        answers.append(service.answer(v1.VALIDATOR_STATS, fields).body)
+
+    assert expected == answers
+    # The rows are found in the window of all validators, and then encoded.
+    assert len(queries) <= 1
+    refused = service.answer(v1.VALIDATOR_STATS, days | {"validator": "-1"})
+    assert 400 == refused.status_code
+
+
 def test_neighbours_are_encoded_together(chain, queries):
     """E1: a load of consecutive slots needs one query for many of them."""
     service = Service(chain)

@@ -219,6 +219,10 @@ class Values(Parameter):
         number = self.parse(fields, view)
         return None if number is None else (number,)
 
+    def resolve(self, fields: Fields, view: View) -> set[int]:
+        """Return the one number."""
+        return set(self.find_numbers(fields, view) or ())
+
     def parse(self, fields: Fields, view: View) -> int | None:
         """Return the number in *fields*, or None for the latest day."""
         return parse_number_or_tag(self.column, fields[self.wire], self.tags, view, self.error)

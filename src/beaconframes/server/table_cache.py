@@ -217,7 +217,8 @@ class TableCache:
         Returns None for a window that is too large, and for the first request of a window:
         reading all validators takes less time only if other requests follow.
         """
-        shared = {name: text for name, text in fields.items() if name not in subject.arguments()}
+        own = subject.field_schemas()
+        shared = {name: text for name, text in fields.items() if name not in own}
         name = (endpoint.name, *sorted(shared.items()))
 
         def read() -> tuple[int, Window | None]:
@@ -293,10 +294,10 @@ def find_kind(dataset: Dataset) -> DatasetKind:
 
 
 def find_windowed_subject(endpoint: Endpoint) -> Parameter | None:
-    """Return the validator parameter of an endpoint with windows of several epochs, or None."""
+    """Return the validator parameter of an endpoint with windows of epochs or days, or None."""
     epochs = endpoint.pagination
     if epochs is None or epochs.role is not Role.RANGE or epochs.window == 1:
         return None
     subject = endpoint.all_parameters[0]
-    by_index = subject.role is Role.SUBJECT and subject.resolves_pubkeys
-    return subject if by_index else None
+    by_index = subject.resolves_pubkeys or subject.selects_numbers
+    return subject if subject.role is Role.SUBJECT and by_index else None
