@@ -6,6 +6,7 @@ from beaconframes import analysis
 from beaconframes.calendar import MAINNET
 
 from .test_attestation_losses import HEAD, NO_SOURCE, NO_TARGET, SOURCE, TARGET
+from .test_attestations import chain_of, duties
 from .test_daily_income import stats
 from .test_income import history
 
@@ -73,9 +74,36 @@ def test_late_votes_compare_with_the_network():
     assert [(0, 50, 50 * 140, True), (1, 5, 5 * 140, False)] == rows.select(
         "validator_index", "count", "cost_gwei", "avoidable"
     ).rows()
-    assert "50.0 % of votes late, usual are 5.0 %" == rows["detail"][0]
+    assert "50 wrong or late head; 50.0 % of votes late, usual are 5.0 %" == rows["detail"][0]
     alone = analysis.problems(validators({}, {}), income, stakes(income))
     assert [None, None] == alone["avoidable"].to_list()
+
+
+def test_the_reasons_of_late_and_missed_votes_are_counted():
+    """Issue 19, 2: from rewards alone what was lost; with duties and blocks also why."""
+    no_head = VOTED | {HEAD: 0}
+    no_target = {HEAD: 0, SOURCE: 150, TARGET: 0, NO_TARGET: 280}
+    faults = {0: no_head, 1: no_head, 2: no_head, 3: no_target, 5: MISSED, 8: MISSED}
+    income = history(*((0, e, faults.get(e, VOTED)) for e in range(12)))
+    # Epoch 0: included in the next slot. 1: slot 33 has no block. 2: one block did not include it.
+    made = duties((0, 0, 1), (0, 32, 34), (0, 64, 66), (0, 160, None), (0, 256, None))
+    text = ["p"] * 400
+    text[33] = "m"
+    text[161:256] = "m" * 95
+
+    alone = analysis.problems(validators({}), income, stakes(income))
+    explained = analysis.problems(
+        validators({}), income, stakes(income), attestations=made, slots=chain_of(0, "".join(text))
+    )
+
+    details = {row["kind"]: row["detail"] for row in alone.rows(named=True)}
+    assert {"late votes": "3 wrong or late head, 1 wrong target", "missed votes": ""} == details
+    details = {row["kind"]: row["detail"] for row in explained.rows(named=True)}
+    assert {
+        "late votes": "1 included late, 1 included late after a missing block, 1 wrong head, "
+        "1 wrong target",
+        "missed votes": "1 though blocks followed, 1 without a block to include it",
+    } == details
 
 
 def test_states_of_validators():

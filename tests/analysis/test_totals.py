@@ -199,6 +199,8 @@ def test_problems_are_added_up():
         total[name] for name in ("problems", "validators", "lost_gwei", "cost_unknown")
     )
     assert 0 == analysis.problem_totals(found.clear(), by=())["lost_gwei"][0]
+    advice = found.filter(pl.col("kind") == "not compounding")
+    assert 0 == analysis.problem_totals(advice, by=())["lost_gwei"][0]
 
 
 def test_proposals_with_rewards_and_costs():

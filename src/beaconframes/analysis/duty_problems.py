@@ -10,6 +10,7 @@ from beaconframes.analysis.attestation_losses import attestation_rates
 from beaconframes.analysis.daily_duties import daily_losses, daily_sync
 from beaconframes.analysis.proposals import missed_proposals
 from beaconframes.analysis.sync_income import sync_income
+from beaconframes.analysis.vote_causes import describe_causes
 from beaconframes.frames import to_polars
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def find_missed_votes(losses: pl.DataFrame) -> pl.DataFrame:
 def _sum_losses(
     rows: pl.DataFrame, keys: list[str], kind: str, *, avoidable: bool | None = None
 ) -> pl.DataFrame:
-    return rows.group_by(keys).agg(
+    sums = rows.group_by(keys).agg(
         kind=pl.lit(kind),
         first_epoch=pl.min("epoch"),
         last_epoch=pl.max("epoch"),
@@ -59,6 +60,8 @@ def _sum_losses(
         avoidable=pl.lit(avoidable, pl.Boolean),
         table=pl.lit("income_history"),
     )
+    causes = sums.join(describe_causes(rows, keys), on=keys, how="left")
+    return causes.with_columns(pl.col("detail").fill_null(""))
 
 
 def find_late_votes(
@@ -83,20 +86,19 @@ def find_late_votes(
         usual = rates.select(share.median()).item() if rates.height >= _ENOUGH else None
     rates = rates.with_columns(late=share, usual=pl.lit(usual, pl.Float64))
     error = (pl.col("usual") * (1 - pl.col("usual")) / pl.col("included")).sqrt()
-    detail = pl.format(
-        "{} % of votes late, usual are {} %",
+    compared = pl.format(
+        "; {} % of votes late, usual are {} %",
         (100 * pl.col("late")).round(1),
         (100 * pl.col("usual")).round(1),
     )
-    return late.drop("avoidable").join(
-        rates.select(
-            "validator_index",
-            avoidable=pl.col("late") > pl.col("usual") + _MANY * error,
-            detail=detail.fill_null(""),
-        ),
-        on="validator_index",
-        how="left",
+    shares = rates.select(
+        "validator_index",
+        avoidable=pl.col("late") > pl.col("usual") + _MANY * error,
+        compared=compared.fill_null(""),
     )
+    rows = late.drop("avoidable").join(shares, on="validator_index", how="left")
+    detail = pl.concat_str("detail", "compared", ignore_nulls=True)
+    return rows.with_columns(detail=detail).drop("compared")
 
 
 def find_sync_losses(income: IntoFrame, network: IntoFrame | None, clock: Chain) -> pl.DataFrame:

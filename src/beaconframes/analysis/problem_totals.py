@@ -50,7 +50,9 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
     several = pl.col("validators").filter(pl.col("validator_index").is_null()).max().fill_null(0)
     named = pl.col("validator_index").drop_nulls().n_unique()
     is_advice = pl.col("kind").is_in(ADVICE)
-    is_known = cost.is_not_null().any() | (pl.len() == 0)
+    # Advice alone means that nothing was lost; its own kinds have no cost.
+    has_no_loss = pl.len() == 0 if "kind" in groups else is_advice.all()
+    is_known = cost.is_not_null().any() | has_no_loss
     parts = {
         "lost_gwei": pl.lit(value=True),
         "avoidable_gwei": avoidable,

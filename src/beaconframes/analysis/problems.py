@@ -17,6 +17,7 @@ from beaconframes.analysis.duty_problems import (
 )
 from beaconframes.analysis.engines import open_frame, resolve_chain, return_table
 from beaconframes.analysis.state_problems import find_states
+from beaconframes.analysis.vote_causes import add_causes
 from beaconframes.frames import collect, to_polars
 from beaconframes.progress import show_elapsed
 
@@ -63,6 +64,8 @@ def problems(
     proposals: IntoFrame | None = None,
     blocks: IntoFrame | None = None,
     network: IntoFrame | None = None,
+    attestations: IntoFrame | None = None,
+    slots: IntoFrame | None = None,
     epoch: int | None = None,
     chain: Chain | str | None = None,
 ) -> IntoFrameT:
@@ -87,6 +90,9 @@ def problems(
         Frame of `v2.load_network_performance`. It shows which share of head votes is usually late,
         and which share of the sync committee usually signs. Default: the median of the validators
         in *income*, if they are at least 20. Otherwise, to sign 98 % is usual.
+    attestations, slots
+        Frames of `load_attestations` and `load_epoch_slots`, of any of the epochs: they show which
+        votes were included late, and which had no block to include them.
     epoch
         The current epoch. Default: the latest of *income*. An exit in a later epoch is pending.
     chain
@@ -113,11 +119,12 @@ def problems(
     clock = resolve_chain(chain, *tables, (proposals, "slot"), (stats, "day"))
     parts = [pl.DataFrame(schema=SCHEMA)]
     if income is not None and balances is not None:
+        epoch = epoch if epoch is not None else _find_last_epoch(income)
         losses = to_polars(attestation_losses(income, balances, validators=table))
+        losses = add_causes(losses, attestations, slots, until=epoch, clock=clock)
         parts += [find_offline_periods(losses), find_missed_votes(losses)]
         parts.append(find_late_votes(losses, income, network))
         parts.append(find_sync_losses(income, network, clock))
-        epoch = epoch if epoch is not None else _find_last_epoch(income)
     elif stats is not None:
         parts += find_daily_losses(stats, clock)
     if proposals is not None:

@@ -95,7 +95,9 @@ ANALYSES = {
         files=("slot_income", "consolidations", "queue_events"),
     ),
     "problems": Analysis(
-        INCOME | BALANCES | VALIDATORS | PROPOSALS, PRODUCED, files=("stats", "network")
+        INCOME | BALANCES | VALIDATORS | PROPOSALS,
+        PRODUCED | {"attestations": "attestations", "slots": "epoch-slots"},
+        files=("stats", "network"),
     ),
     "daily-income": Analysis(STATS, PRODUCED),
     "daily-losses": Analysis(STATS, {}),

@@ -29,6 +29,8 @@ _MOST_ROWS = 2_000_000
 _MOST_VOTES = 5_000_000
 _LARGEST_SET = 100
 """Validators in a set of V2."""
+_DUTY_EPOCHS = 98
+"""Epochs whose duties are loaded: a service has 100, and the head moves while a report loads."""
 _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
 """Windows of V2, in days."""
 
@@ -144,6 +146,28 @@ def _load_epochs(inputs: Inputs) -> None:
     inputs.load_epochs("proposals", v1.load_proposals)
     _load_blocks(inputs)
     inputs.load("deposits", v1.load_deposits, inputs.indices)
+    _load_duties(inputs, head)
+
+
+def _load_duties(inputs: Inputs, head: int) -> None:
+    """Load why votes were late: duties of the last epochs, and their slots if they cost nothing."""
+    since = max(inputs.first, head - _DUTY_EPOCHS + 1)
+    reason = ""
+    if since > inputs.last:
+        reason = "services have the duties of the last 100 epochs, and the report ends earlier"
+    elif _is_node(inputs.explorer):
+        reason = "a node would have to read the blocks of these epochs"
+    if reason:
+        inputs.skip("attestations", v1.load_attestations, reason)
+        inputs.skip("slots", v1.load_epoch_slots, reason)
+        return
+    span = {"since": since, "until": inputs.last}
+    inputs.load("attestations", v1.load_attestations, inputs.indices, **span)
+    if _is_local(inputs.explorer):
+        inputs.load("slots", v1.load_epoch_slots, **span)
+    else:
+        reason = f"{_DUTY_EPOCHS} requests: a service answers one epoch per request"
+        inputs.skip("slots", v1.load_epoch_slots, reason)
 
 
 def _load_days(inputs: Inputs) -> None:
@@ -222,6 +246,11 @@ def _load_network(inputs: Inputs) -> None:
         )
 
 
+def _is_local(explorer: Explorer) -> bool:
+    """Return whether the source is on this machine."""
+    return is_loopback(urlsplit(explorer.url).hostname or "")
+
+
 def _is_node(explorer: Explorer) -> bool:
     """Return whether a node answers, also where its requests are only planned."""
     return isinstance(explorer, Node) or explorer.source.known_head is not None
@@ -229,7 +258,7 @@ def _is_node(explorer: Explorer) -> bool:
 
 def _is_too_large(inputs: Inputs, days: float) -> bool:
     """Return whether the source is a dataset on this machine with too many votes to add up."""
-    if not is_loopback(urlsplit(inputs.explorer.url).hostname or ""):
+    if not _is_local(inputs.explorer):
         return False
     queue = inputs.get("queue")
     if isinstance(inputs.explorer, PlanningExplorer) and _is_node(inputs.explorer):

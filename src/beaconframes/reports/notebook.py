@@ -84,6 +84,8 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
         '    pl.col("epoch").is_between(span["since"], span["until"])\n)',
         "index": _load_index(inputs),
         "network": _load_network(inputs),
+        "attestations": _load_duties(inputs, "attestations = bf.load_attestations(validators, {})"),
+        "slots": _load_duties(inputs, "slots = bf.load_epoch_slots({})"),
     }
     steps = [
         ("## Load", "\n".join(code for name, code in loads.items() if inputs.get(name) is not None))
@@ -102,7 +104,8 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
     if "effectiveness" in frames:
         steps.append(("## Effectiveness of votes", "bf.analysis.attestation_rates(income)"))
     if "problems" in frames:
-        more = _show_options(inputs, "proposals", "blocks", "network")
+        names = ("proposals", "blocks", "network", "attestations", "slots")
+        more = _show_options(inputs, *names)
         code = f"bf.analysis.problems(\n    table, income, balances{more}\n)"
         steps.append(("## What to look at", code))
     if "proposals" in frames:
@@ -158,6 +161,13 @@ def _load_index(inputs: Inputs) -> str:
     index = inputs.get("index")
     last = inputs.last // length if index is None or index.is_empty() else index["day"][-1]
     return f"index = bf.load_yield_index(since={min(inputs.first // length, last)}, until={last})"
+
+
+def _load_duties(inputs: Inputs, code: str) -> str:
+    """Return the code that loads the last epochs of the range, which have attestation duties."""
+    rows = inputs.get("attestations")
+    first = inputs.last if rows is None or rows.is_empty() else rows["epoch"].sort()[0]
+    return code.format(f"since={first}, until={inputs.last}")
 
 
 def _load_network(inputs: Inputs) -> str:

@@ -27,9 +27,8 @@ _MISSED = {
 def build_problems(inputs: Inputs, frames: Frames) -> Frames:
     """Return what was lost, and what to look at."""
     (validators,) = inputs.require("validators")
-    options: dict[str, Any] = {
-        name: inputs.get(name) for name in ("stats", "proposals", "blocks", "network")
-    }
+    names = ("stats", "proposals", "blocks", "network", "attestations", "slots")
+    options: dict[str, Any] = {name: inputs.get(name) for name in names}
     income, balances = inputs.get("income"), inputs.get("balances")
     found = analysis.problems(
         validators, income, balances, epoch=inputs.last, chain=inputs.chain, **options
