@@ -43,6 +43,7 @@ then shows the whole traceback.
 from __future__ import annotations
 
 import sys
+from copy import copy
 from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -51,6 +52,7 @@ from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from typing import Self
 
     import polars as pl
 
@@ -90,6 +92,15 @@ class BeaconframesError(Exception):
         end = " " if text.endswith("?") else ". "
         return visible(f"{text}{end}{self.hint}" if self.hint else text)
 
+    def __copy__(self) -> Self:
+        """Return another object with the same fields.
+
+        tblib, which Dask installs, makes copies of exceptions that share their fields.
+        """
+        twin = type(self).__new__(type(self), *self.args)
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     def _render_traceback_(self) -> list[str]:
         """Return what IPython shows: the user's frames, the error, and how to see all frames."""
         formatter = sys.modules["IPython"].get_ipython().InteractiveTB
@@ -100,9 +111,7 @@ class BeaconframesError(Exception):
             lines: list[str] = formatter.structured_traceback(kind, self, traceback, tb_offset=1)
             return lines
         # A copy without the errors that led to this one, whose frames would be shown as well.
-        shown = kind.__new__(kind)
-        shown.args, shown.__dict__ = self.args, self.__dict__
-        lines = formatter.structured_traceback(kind, shown, of_user, tb_offset=0)
+        lines = formatter.structured_traceback(kind, copy(self), of_user, tb_offset=0)
         return [*lines, f"\n{_FULL_TRACEBACK_HINT}"]
 
 
