@@ -69,6 +69,12 @@ class Inputs:
         item = self.items.get(name)
         return None if item is None else item.rows
 
+    def list_committees(self) -> pl.DataFrame | None:
+        """Return the current and the next sync committee; None if neither is known."""
+        seats = [self.get(name) for name in ("committees", "next_committees")]
+        known = [rows for rows in seats if rows is not None]
+        return pl.concat(known) if known else None
+
     def require(self, *names: str) -> list[pl.DataFrame]:
         """Return frames; raise `PartMissing` with the reason if one is missing."""
         found = []

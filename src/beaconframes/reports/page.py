@@ -56,6 +56,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "left_out": {name: show_text(reason) for name, reason in left_out.items()},
         "is_daily": facts.get("detail") == "daily statistics",
         "luck": _get_row(frames, "luck"),
+        "sync_luck": _get_row(frames, "sync_luck"),
         "queue": _get_row(frames, "queue"),
         "reconciliation": _get_row(frames, "reconciliation"),
         "gap_count": frames["missing"].height,

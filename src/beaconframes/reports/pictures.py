@@ -137,17 +137,22 @@ def _build_proposals(frames: Frames) -> Picture | None:
 
 
 def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
-    """Return the number of proposals beside what chance gives, of each group or of all."""
-    if not _has(frames, "luck", "income"):
-        return None
-    groups = ["group"] if "group_luck" in frames else []
-    table = frames["group_luck" if groups else "luck"].filter(pl.col("expected") > 0)
-    if table.is_empty():
+    """Return proposals and sync seats beside what chance gives, of each group or of all."""
+    groups = ["group"] if "group_luck" in frames or "group_sync_luck" in frames else []
+    prefix = "group_" if groups else ""
+    names = {"Proposals": f"{prefix}luck", "Sync seats": f"{prefix}sync_luck"}
+    tables = {
+        title: frames[name].filter(pl.col("expected") > 0)
+        for title, name in names.items()
+        if _has(frames, name)
+    }
+    rows = sum(table.height for table in tables.values())
+    if not rows or not _has(frames, "income"):
         return None
     times = by_day.read_dates(frames["income"])
-    chart = build_luck_chart({"Proposals": table}, groups, times, level=_LEVEL, escape=escape)
-    height = 1.6 + 0.32 * min(table.height, _MOST_LUCK)
-    return _frame("luck", "Proposals, compared with chance", chart, height)
+    chart = build_luck_chart(tables, groups, times, level=_LEVEL, escape=escape)
+    title = f"{' and '.join(tables)}, compared with chance".capitalize()
+    return _frame("luck", title, chart, 1.6 + 0.32 * min(rows, _MOST_LUCK))
 
 
 def _build_sync(frames: Frames) -> Picture | None:

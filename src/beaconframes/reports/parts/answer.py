@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
 _RATES += ["cl_apr_on_effective"]
 
+_LOSSES = ["lost_gwei", "avoidable_gwei", "unavoidable_gwei", "unknown_gwei"]
+
 
 def build_summary(inputs: Inputs, frames: Frames) -> Frames:
     """Return the answer in one row."""
@@ -96,9 +98,10 @@ def _list_votes(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
 
 def _list_losses(inputs: Inputs, problems: pl.DataFrame) -> pl.DataFrame:
     """Return what was lost, and whether it could have been avoided; null without income."""
+    totals = analysis.problem_totals(problems, by=()).drop("problems", "validators")
     if inputs.get("income") is None and inputs.get("stats") is None:
-        problems = problems.with_columns(cost_gwei=pl.lit(None, pl.Int64))
-    return analysis.problem_totals(problems, by=()).drop("problems", "validators")
+        return totals.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _LOSSES)
+    return totals
 
 
 def _list_values(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:

@@ -139,35 +139,43 @@ def _add_blocks(proposals: pl.DataFrame, blocks: pl.DataFrame | None) -> pl.Data
 
 
 def build_luck(inputs: Inputs, frames: Frames) -> Frames:
-    """Return whether the number of proposals is chance, from the balances of the yield index."""
-    if "proposals" not in frames:
-        return {}
+    """Return whether the numbers of proposals and of sync seats are chance, also by group."""
     index, validators = inputs.get("index"), inputs.get("validators")
-    if index is None or index.is_empty() or validators is None:
+    rows = inputs.get("balances" if inputs.has_epochs else "stats")
+    if index is None or index.is_empty() or validators is None or rows is None:
         return {}
-    if inputs.get("balances" if inputs.has_epochs else "stats") is None:
-        return {}
-    found = {"luck": _compare_with_chance(inputs, frames["proposals"], ())}
+    found = _compare_with_chance(inputs, frames, rows, ())
     if inputs.groups is not None:
-        found["group_luck"] = _compare_with_chance(inputs, frames["proposals"], "group")
+        labelled = rows.join(inputs.groups, on="validator_index")
+        tables = _compare_with_chance(inputs, frames, labelled, "group")
+        found |= {f"group_{name}": table for name, table in tables.items()}
     return found
 
 
 def _compare_with_chance(
-    inputs: Inputs, proposals: pl.DataFrame, by: str | tuple[()]
-) -> pl.DataFrame:
-    """Return the luck of all validators together, or of each group."""
+    inputs: Inputs, frames: Frames, rows: pl.DataFrame, by: str | tuple[()]
+) -> Frames:
+    """Return the luck of all validators together, or of each group, from the yield index."""
     index, validators = inputs.require("index", "validators")
-    (rows,) = inputs.require("balances" if inputs.has_epochs else "stats")
-    if by and inputs.groups is not None:
-        rows = rows.join(inputs.groups, on="validator_index")
+    proposals = frames.get("proposals")
     options: dict[str, Any] = {"validators": validators, "by": by, "chain": inputs.chain}
     if not inputs.has_epochs:
-        return analysis.daily_luck(proposals, rows, index, **options)
+        if proposals is None:
+            return {}
+        return {"luck": analysis.daily_luck(proposals, rows, index, **options)}
     # The balances after the last epoch are for the check of the balances alone.
     rows = rows.filter(pl.col("epoch") <= inputs.last)
     totals = analysis.total_balances(index, chain=inputs.chain)
-    return analysis.proposal_luck(proposals, rows, totals, **options)
+    found = {}
+    if proposals is not None:
+        found["luck"] = analysis.proposal_luck(proposals, rows, totals, **options)
+    committees = inputs.list_committees()
+    if committees is not None:
+        # A committee counts if the epoch in which it was selected is in the range.
+        seats = analysis.sync_luck(committees, rows, totals, **options)
+        if seats.filter(pl.col("expected") > 0).height:
+            found["sync_luck"] = seats
+    return found
 
 
 def build_sync(inputs: Inputs, frames: Frames) -> Frames:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from beaconframes import analysis
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from beaconframes.reports.input_frames import Inputs
 
     Frames = dict[str, pl.DataFrame]
@@ -17,11 +17,9 @@ if TYPE_CHECKING:
 def build_upcoming(inputs: Inputs, frames: Frames) -> Frames:
     """Return what is known of the future of the validators, and the queues of the network."""
     (validators,) = inputs.require("validators")
-    seats = [inputs.get(name) for name in ("committees", "next_committees")]
-    known = [rows for rows in seats if rows is not None]
     found = analysis.upcoming_duties(
         validators,
-        pl.concat(known) if known else None,
+        inputs.list_committees(),
         inputs.get("duties"),
         epoch=inputs.last,
         chain=inputs.chain,

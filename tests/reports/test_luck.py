@@ -1,0 +1,29 @@
+"""Luck in a report: proposals, and seats in sync committees."""
+
+import polars as pl
+import pytest
+
+from beaconframes.reports.page import render_page
+
+from .conftest import LAST, MINE
+
+
+def test_sync_seats_are_compared_with_chance(made, chain, no_charts):
+    """512 seats times the share of the stake, of committees selected in the range of the report."""
+    period = 256
+    selected = period
+    committees = chain.scan("sync_committees").filter(pl.col("period") == 2).collect()
+    drawn = committees.filter(pl.col("validator_index").is_in(MINE)).height
+    stakes = chain.scan("balance_history").filter(pl.col("epoch") == selected).collect()
+    own = stakes.filter(pl.col("validator_index").is_in(MINE))["effective_balance_gwei"].sum()
+    index = chain.scan("yield_index").filter(pl.col("day") == selected // 225).collect()
+    total = int(index["effective_balances_sum_wei"][0]) // 10**9
+
+    (row,) = made.report.frames["sync_luck"].rows(named=True)
+
+    assert LAST >= selected
+    assert (1, 512, drawn) == tuple(row[name] for name in ("periods", "seats", "drawn"))
+    assert 512 * own / total == pytest.approx(row["expected"])
+    assert ["A", "B"] == made.report.frames["group_sync_luck"]["group"].to_list()
+    page = render_page(made.report.frames, {}, interactive=False)
+    assert f"Sync committee seats: {drawn} drawn, {row['expected']:.1f} expected, in 1 comm" in page
