@@ -7,8 +7,10 @@ epoch. A query returns None where the report has to leave the frame out.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
@@ -52,6 +54,8 @@ HEAD, SOURCE, TARGET = (
 NO_SOURCE, NO_TARGET = (pl.col(f"attestation_{vote}_penalty_gwei") for vote in ("source", "target"))
 HAS_VOTE = (HEAD + SOURCE + TARGET + NO_SOURCE + NO_TARGET) > 0
 IS_MISSED = (NO_SOURCE > 0) & (NO_TARGET > 0) & (HEAD == 0)
+ADVICE = ("BLS credentials", "consolidation possible", "not compounding")
+"""Kinds of problems that cost nothing."""
 WEIGHTS = {"source": 14, "target": 26, "head": 14}
 LEVEL = 0.95
 
@@ -733,22 +737,86 @@ def _find_losses(source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
     found = (
         rows.filter(HAS_VOTE & ~is_full)
         .join(best, on=["epoch", stake])
-        .with_columns(lost=lost, missed=(NO_SOURCE > 0) & (NO_TARGET > 0))
+        .with_columns(
+            lost=lost,
+            missed=(NO_SOURCE > 0) & (NO_TARGET > 0),
+            fault=pl.when((NO_SOURCE > 0) & (NO_TARGET > 0))
+            .then(pl.lit("missed"))
+            .when(NO_SOURCE > 0)
+            .then(pl.lit("late"))
+            .when(NO_TARGET > 0)
+            .then(pl.lit("target"))
+            .otherwise(pl.lit("head")),
+        )
         .filter(pl.col("lost") > 0)
         .sort(KEYS)
     )
+    causes = _find_causes(source)
+    texts = [
+        causes.get((index, epoch), {}).get(fault, _REWARD_CAUSES.get(fault))
+        for index, epoch, fault in found.select(*KEYS, "fault").iter_rows()
+    ]
+    found = found.with_columns(cause=pl.Series(texts, dtype=pl.String))
     return found.filter(~pl.col("missed")), found.filter("missed")
+
+
+_REWARD_CAUSES = {
+    "head": "wrong or late head",
+    "target": "wrong target",
+    "late": "source too late",
+}
+"""What rewards alone show of a vote."""
+
+
+def _find_causes(source: Source) -> dict[tuple[int, int], dict[str, str]]:
+    """Return what duties and blocks of the last 98 epochs show, by validator, epoch and fault."""
+    since = max(source.first, source.latest - 97)
+    span = pl.col("epoch").is_between(since, source.last)
+    own = pl.col("validator_index").is_in(source.mine)
+    duties = source.scan("attestations").filter(own, span, pl.col("status") != "pending").collect()
+    slots = source.scan("blocks").filter(span).select("slot", "status").collect()
+    proposed = sorted(slots.filter(pl.col("status") == "proposed")["slot"])
+    end = max(slots["slot"], default=-1)
+    found = {}
+    columns = [*KEYS, "attester_slot", "inclusion_slot", "status"]
+    for index, epoch, slot, included, status in duties.select(columns).iter_rows():
+        # A slot that comes after all known ones has no known block.
+        place = bisect.bisect_right(proposed, slot)
+        first = proposed[place] if place < len(proposed) else None
+        is_known = since * source.slots <= slot + 1 <= end
+        text = None
+        if status != "included":
+            last = (epoch + 2) * source.slots
+            if is_known and first is not None and first < last:
+                text = "though blocks followed"
+            elif is_known and end >= last - 1:
+                text = "without a block to include it"
+        elif included > slot + 1:
+            missing = is_known and (first is None or first >= included) and end >= included - 1
+            text = "included late after a missing block" if missing else "included late"
+        else:
+            found[index, epoch] = {"head": "wrong head", "target": "wrong target"}
+        if text is not None:
+            found[index, epoch] = dict.fromkeys(("missed", "late", "target", "head"), text)
+    return found
+
+
+def _count_causes(causes: list[str | None]) -> str:
+    """Return the causes with their numbers, the most frequent first."""
+    counts = Counter(cause for cause in causes if cause is not None)
+    rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {cause}" for cause, count in rows)
 
 
 def _list_missed(missed: pl.DataFrame) -> list[dict]:
     """List three or more consecutive epochs as a time offline, all others together."""
     rows = []
     for (index,), part in missed.group_by("validator_index"):
-        runs: list[list[tuple[int, int]]] = []
-        for epoch, lost in part.sort("epoch").select("epoch", "lost").iter_rows():
-            if not runs or runs[-1][-1][0] + 1 != epoch:
+        runs: list[list[tuple[int, int, str | None]]] = []
+        for vote in part.sort("epoch").select("epoch", "lost", "cause").iter_rows():
+            if not runs or runs[-1][-1][0] + 1 != vote[0]:
                 runs.append([])
-            runs[-1].append((epoch, lost))
+            runs[-1].append(vote)
         singles = [vote for run in runs if len(run) < 3 for vote in run]
         found = [("offline", run) for run in runs if len(run) >= 3]
         found += [("missed votes", singles)] if singles else []
@@ -760,9 +828,10 @@ def _list_missed(missed: pl.DataFrame) -> list[dict]:
                     "first_epoch": votes[0][0],
                     "last_epoch": votes[-1][0],
                     "count": len(votes),
-                    "cost_gwei": sum(lost for _, lost in votes),
+                    "cost_gwei": sum(lost for _, lost, _ in votes),
                     "avoidable": True,
                     "table": "income_history",
+                    "detail": _count_causes([cause for *_, cause in votes]),
                 }
             )
     return rows
@@ -790,7 +859,8 @@ def _list_late(source: Source, late: pl.DataFrame) -> list[dict]:
                 "cost_gwei": votes["lost"].sum(),
                 "avoidable": share > usual + 3 * error,
                 "table": "income_history",
-                "detail": f"{_round(share)} % of votes late, usual are {_round(usual)} %",
+                "detail": f"{_count_causes(votes['cause'].to_list())}; "
+                f"{_round(share)} % of votes late, usual are {_round(usual)} %",
             }
         )
     return rows
@@ -899,20 +969,52 @@ def _list_states(source: Source) -> list[dict]:
             kinds["not compounding"].append(index)
     texts = {
         "BLS credentials": ("0x00", "withdrawals need a change to an address"),
-        "not compounding": ("0x01", "since Electra, balances can compound and be consolidated"),
+        "not compounding": ("0x01", "rewards can compound since Electra"),
     }
     for kind, members in kinds.items():
         prefix, detail = texts[kind]
         if members:
             rows.append(
-                state
-                | {
+                {
                     "kind": kind,
                     "validator_index": members[0] if len(members) == 1 else None,
                     "validators": len(members),
                     "count": len(members),
+                    "cost_gwei": None,
+                    "table": "validators",
                     "rows": f'withdrawal_credentials starts with "{prefix}"',
-                    "detail": detail,
+                    "detail": f"{detail}; no cost is estimated",
+                }
+            )
+    return rows + _list_consolidations(source)
+
+
+def _list_consolidations(source: Source) -> list[dict]:
+    """List addresses whose validators fit into fewer, of up to 2048 ETH each."""
+    old = source.last - 256
+    stakes: dict[str, list[int]] = {}
+    for row in source.validators.iter_rows(named=True):
+        address = row["withdrawal_credentials"][-40:]
+        is_active = row["status"] not in ("pending", "deposited", "exited")
+        is_old = row["activation_epoch"] is not None and row["activation_epoch"] <= old
+        has_address = row["withdrawal_credentials"][:4] in ("0x01", "0x02")
+        if has_address and is_active and is_old and row["exit_epoch"] is None:
+            stakes.setdefault(address, []).append(row["effective_balance_gwei"])
+    rows = []
+    for address, own in sorted(stakes.items()):
+        targets = math.ceil(sum(own) / (2048 * 10**9))
+        if targets < len(own):
+            text = f"{len(own)} validators with {sum(own) // 10**9:,} ETH fit into {targets}"
+            rows.append(
+                {
+                    "kind": "consolidation possible",
+                    "validators": len(own),
+                    "count": len(own),
+                    "cost_gwei": None,
+                    "table": "validators",
+                    "rows": f'withdrawal_credentials ends with "{address}", '
+                    f"activation_epoch <= {old}",
+                    "detail": f"{text}, withdrawal address 0x{address}; no cost is estimated",
                 }
             )
     return rows
@@ -956,11 +1058,12 @@ def query_validators(source: Source) -> pl.DataFrame:
         .group_by("validator_index")
         .agg(sync_rate=pl.sum("reward_gwei") / (pl.sum("reward_gwei") + pl.sum("penalty_gwei")))
     )
-    problems = query_problems(source).group_by("validator_index")
+    costs = query_problems(source).filter(~pl.col("kind").is_in(ADVICE))
+    problems = costs.group_by("validator_index")
     # Without a problem, nothing is lost; a problem of unknown cost leaves it unknown.
     lost = problems.agg(lost_gwei=_sum_known_costs())
     lost = source.validators.select("validator_index").join(lost, on="validator_index", how="left")
-    costly = query_problems(source)["validator_index"].implode()
+    costly = costs["validator_index"].implode()
     lost = lost.with_columns(
         pl.when(pl.col("validator_index").is_in(costly)).then("lost_gwei").otherwise(0)
     )
@@ -1293,15 +1396,22 @@ def query_inputs(source: Source) -> pl.DataFrame:
         deposits = source.scan("deposits").filter(pl.col("pubkey").is_in(keys)).collect().height
     head = source.scan("latest_state").select("current_slot").collect().item()
     coming = range(head + 1, (source.latest + 1) * source.slots)
+    since = max(source.first, source.latest - 97)
+    span = pl.col("epoch").is_between(since, source.last)
+    attests = slots = None
+    if since <= source.last:
+        mine = pl.col("validator_index").is_in(source.mine)
+        attests = source.scan("attestations").filter(mine, span).collect().height
+        slots = source.scan("blocks").filter(span).collect().height
     duties = 0
     if few and coming:
         own = pl.col("validator_index").is_in(source.mine)
-        attests = source.scan("attestations").filter(own, pl.col("attester_slot").is_in(coming))
+        attesting = source.scan("attestations").filter(own, pl.col("attester_slot").is_in(coming))
         own_seats = committees.filter(own, pl.col("period") == period).select("validator_index")
         proposes = source.scan("blocks").filter(
             pl.col("proposer_index").is_in(source.mine), pl.col("slot").is_in(coming)
         )
-        duties = attests.collect().height + proposes.collect().height
+        duties = attesting.collect().height + proposes.collect().height
         duties += own_seats.unique().collect().height * len(coming)
     return pl.DataFrame(
         [
@@ -1316,6 +1426,8 @@ def query_inputs(source: Source) -> pl.DataFrame:
                 None if source.received is None else source.received.height,
             ),
             ("deposits", "load_deposits", deposits),
+            ("attestations", "load_attestations", attests),
+            ("slots", "load_epoch_slots", slots),
             ("queue", "load_validator_queue", 1),
             ("index", "load_yield_index", None if source.index is None else source.index.height),
             ("network", "v2.load_network_performance", 1),
@@ -1348,7 +1460,7 @@ def query_summary(source: Source) -> pl.DataFrame:
     days = query_income(source)
     rate = query_rate(source)
     votes = _count_votes(source.income.with_columns(all=0), ["all"]).row(0, named=True)
-    costs = query_problems(source).select("cost_gwei", "avoidable")
+    costs = query_problems(source).filter(~pl.col("kind").is_in(ADVICE))
     own, network = query_network(source).row(-1)[1:3]
     row = {
         "validators": source.validators.height,
