@@ -803,6 +803,20 @@ def test_row_numbers_count_over_all_pages():
         raw("validators", page(*good), page(good[0], good[1], good[2] | {"balance": "much"}))
 
 
+@pytest.mark.parametrize(("records", "built"), [([], 1), ([3], 1), ([3, 2], 2), ([3, 0], 2)])
+def test_no_empty_frame_follows_a_full_one(monkeypatch, records, built):
+    """F11: a full page is one frame; each further frame costs a tenth of the page's time."""
+    monkeypatch.setattr(decode_module, "RECORDS_PER_FRAME", 3)
+    build_frame = Mock(wraps=decode_module.build_frame)
+    monkeypatch.setattr(decode_module, "build_frame", build_frame)
+    good = [whole(HERE["validators"], {"validator_index": n}) for n in range(5)]
+
+    frame = raw("validators", *(page(*good[:count]) for count in records))
+
+    assert sum(records) == frame.height
+    assert built == build_frame.call_count
+
+
 def test_nan_and_infinity_are_refused_as_text_too():
     """JSON has no NaN and no infinity, so frames have none either."""
     for text in ("nan", "NaN", "inf", "-inf", "Infinity", "1e999"):

@@ -100,7 +100,8 @@ def decode(
         if len(records) >= RECORDS_PER_FRAME:
             add_frame(collect_cells(node, records))
             records = []
-    add_frame(collect_cells(node, records))
+    if heights or not frames:
+        add_frame(collect_cells(node, records))
     return pl.concat(frames) if len(frames) > 1 else frames[0]
 
 

@@ -144,7 +144,7 @@ class Wei(Column):
             numbers = texts.cast(pl.Int128)
         except (TypeError, pl.exceptions.PolarsError):
             return None
-        return None if texts.str.starts_with("+").any() else numbers
+        return None if "+" in "".join(filter(None, values)) else numbers
 
     def encode(self) -> pl.Expr:
         """Return integers, or with ``text`` strings."""

@@ -66,8 +66,8 @@ class NumberCode(Column):
         codes = pl.Series(self.name, values, dtype=pl.Int64)
         # There are few codes and many rows, so each code is decoded once.
         few = codes.drop_nulls().unique()
-        words = few.cast(pl.String).replace(dict(self.words))
-        return codes.replace_strict(few, words, default=None, return_dtype=pl.String)
+        words = {code: self.words.get(str(code), str(code)) for code in few}
+        return codes.replace_strict(words, default=None, return_dtype=pl.String)
 
     def encode(self) -> pl.Expr:
         """Return the codes."""

@@ -161,7 +161,7 @@ class RewardColumns(Table):
         rows = super().decode(pages, chain, contexts)
         if not any(DATASET_MEMBER in context.members for context in contexts):
             for column in cls.columns:
-                is_null = rows[column.name].is_null()
-                if column.nullable and column.name.endswith("_wei") and is_null.any():
-                    raise build_absence_error(cls.spec, column, is_null.arg_max() or 0)
+                cells = rows[column.name]
+                if column.nullable and column.name.endswith("_wei") and cells.null_count():
+                    raise build_absence_error(cls.spec, column, cells.is_null().arg_max() or 0)
         return rows
