@@ -189,7 +189,7 @@ def test_every_number_of_the_sample(count):
     """Three groups of 200 validators, among them some that had not yet deposited."""
     mine = range(1000 - count, 1000) if count > 100 else range(count)
     groups = {"A": [*mine][:90], "B": [*mine][90:150], "C": [*mine][150:]} if count > 100 else {}
-    report, source, requests = load("data/sample", mine, since="3d", groups=groups or None)
+    report, source, requests = load("data/sample", mine, since="2d", groups=groups or None)
     compare(report.frames, source)
     assert requests == report.frames["inputs"]["requests"].sum()
 
