@@ -1093,10 +1093,15 @@ def query_validators(source: Source) -> pl.DataFrame:
     if source.groups:
         table = table.join(source.group_of, on="validator_index", how="left")
     gwei = pl.sum("cl") + pl.sum("el") / 1e9
-    earned = source.income.group_by("validator_index").agg(
-        consensus_income_gwei=pl.sum("cl"),
-        execution_income_wei=_known("el"),
-        net_income_wei=pl.sum("cl").cast(pl.Int128) * 10**9 + _known("el"),
+    # A validator with a withdrawal alone has an income of 0, one without any row has none.
+    earned = (
+        query_days(source)
+        .group_by("validator_index")
+        .agg(
+            _known("consensus_income_gwei").alias("consensus_income_gwei"),
+            _known("execution_income_wei").alias("execution_income_wei"),
+            _known("net_income_wei").alias("net_income_wei"),
+        )
     )
     stake = source.staked.group_by("validator_index").agg(
         apr_on_effective=pl.when(pl.col("el").is_not_null().all()).then(
