@@ -99,3 +99,21 @@ def test_the_page_prints(browser, file):
     printed = page.pdf(prefer_css_page_size=True)
     assert printed.startswith(b"%PDF")
     page.close()
+
+
+def test_interactive_charts_fit_their_column_and_paper(browser, made, tmp_path):
+    """A chart is drawn before the page is complete; on paper, all are as wide as the sheet."""
+    frames = {name: made.report.frames[name] for name in made.report.frames}
+    path = Report(frames, {}, interactive=True).save(tmp_path / "report.html")
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(path.as_uri())
+    drawn = "[...document.querySelectorAll('.js-plotly-plot')].map(e => [e._fullLayout.width,"
+    fits = f"{drawn} e.clientWidth]).every(([width, room]) => Math.abs(width - room) < 2)"
+
+    page.wait_for_function(fits)
+
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.wait_for_function(f"{drawn} 0]).every(([width]) => width === 640)")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.wait_for_function(fits)
+    page.close()

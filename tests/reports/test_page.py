@@ -21,11 +21,14 @@ class Elements(HTMLParser):
     def __init__(self, page):
         super().__init__()
         self.found = []
+        self.titles = []
         self.text = ""
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        self.found.append((tag, tuple(attrs)))
+        # A title has the whole text of a name that is shortened.
+        self.found.append((tag, tuple(pair for pair in attrs if pair[0] != "title")))
+        self.titles += [value for name, value in attrs if name == "title"]
 
     def handle_data(self, data):
         self.text += data
@@ -149,6 +152,42 @@ def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):
     assert 3 == section.count("<td>sync committee</td>")
 
 
+def test_long_names_of_groups_are_short_and_whole_in_the_title(made, no_charts):
+    """A name wider than a phone or a sheet of paper does not push other columns off it."""
+    name = "Operator " + "x" * 90
+    frames = dict(made.report.frames)
+    for table in ("groups", "validators"):
+        frames[table] = frames[table].with_columns(group=pl.lit(name))
+
+    found = Elements(Report(frames, {}).to_html())
+
+    assert name not in found.text
+    assert name[:20] in found.text
+    assert {name} == set(found.titles)
+
+
+def test_advice_has_a_table_of_its_own(made, no_charts):
+    """It has no cost, so it would be below the costs that are listed."""
+    problems = made.report.frames["problems"]
+    votes = problems.filter(pl.col("kind") == "missed votes").head(1)
+    advice = votes.with_columns(
+        kind=pl.lit("consolidation possible"),
+        cost_gwei=pl.lit(None, pl.Int64),
+        avoidable=pl.lit(None, pl.Boolean),
+        validators=pl.lit(7, pl.Int64),
+        detail=pl.lit("7 validators fit into 1"),
+    )
+    frames = made.report.frames | {"problems": pl.concat([*[votes] * 30, *[advice] * 12])}
+
+    page = Report(frames, {}).to_html()
+
+    section = page[page.index("What is possible") : page.index('<section id="time">')]
+    assert 10 == section.count("7 validators fit into 1")
+    assert "10 of 12 rows" in section
+    kinds = page[page.index("By kind") : page.index("Most costly")]
+    assert "consolidation possible" not in kinds
+
+
 def test_simulated_data_are_stated_once(page):
     """Prominently, beside the range; the facts do not repeat it."""
     assert 1 == Elements(page).text.lower().count("simulated")
@@ -195,6 +234,7 @@ def test_text_of_the_chain_cannot_run(made, no_charts):
 
     assert plain.found == found.found
     assert "<script>alert(1)</script>" in found.text
+    assert not any("\u202e" in title or "\x1b" in title for title in found.titles)
     assert "\u202e" not in found.text
     assert "\x1b" not in found.text
 

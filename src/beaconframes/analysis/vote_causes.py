@@ -25,8 +25,8 @@ _OF_INCLUSION = {
     ("late", "block missing"): "included late after a missing block",
     ("late", None): "included late",
     ("late", "own fault"): "included late",
-    ("missed", "block missing"): "without a block to include it",
-    ("missed", "own fault"): "though blocks followed",
+    ("missed", "block missing"): "missed without a block to include it",
+    ("missed", "own fault"): "missed although blocks followed",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from beaconframes.text import visible
 
-_LONGEST_TEXT = 120
+_LONGEST_TEXT, _LONGEST_NAME, _LONGEST_HINT = 160, 24, 300
 
 
 def show_count(value: Any) -> str:
@@ -83,6 +83,17 @@ def show_moment(value: Any) -> str:
 def show_text(value: Any) -> str:
     """Return text of any origin: control and invisible characters are shown escaped."""
     return "" if value is None else visible(value, _LONGEST_TEXT)
+
+
+def show_label(value: Any) -> str:
+    """Return the name of a validator or group, short enough for a narrow column."""
+    return "" if value is None else visible(value, _LONGEST_NAME)
+
+
+def show_hint(value: Any) -> str:
+    """Return the whole name if `show_label` shortens it."""
+    whole = "" if value is None else visible(value, _LONGEST_HINT)
+    return "" if whole == show_label(value) else whole
 
 
 def show_name(value: Any) -> str:

@@ -52,6 +52,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "library": _read_plotly() if interactive else "",
         "css": _read("report.css"),
         "script": script,
+        "resize": _read("resize_charts.js") if interactive else "",
         "policy": _build_policy(script, interactive=interactive),
         "left_out": {name: show_text(reason) for name, reason in left_out.items()},
         "is_daily": facts.get("detail") == "daily statistics",

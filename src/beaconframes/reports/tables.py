@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.analysis.problem_totals import problem_totals
+from beaconframes.analysis.state_problems import ADVICE
 from beaconframes.analysis.upcoming_duties import upcoming_totals
 from beaconframes.reports.formats import (
     show_cost,
@@ -15,7 +16,9 @@ from beaconframes.reports.formats import (
     show_decimal,
     show_eth,
     show_eth_wei,
+    show_hint,
     show_index,
+    show_label,
     show_moment,
     show_name,
     show_percent,
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 Frames = dict[str, pl.DataFrame]
 
-_MOST_PROBLEMS = 25
+_MOST_PROBLEMS, _MOST_ADVICE = 25, 10
 _MOST_UPCOMING, _FIRST_UPCOMING = 25, 5
 """Up to this many rows are listed; of more, the first few, below their number by kind and day."""
 _MOST_VALIDATORS = 100
@@ -52,7 +55,13 @@ class Column:
         """Return the class of its cells."""
         if self.is_number:
             return "n"
+        if self.form is show_label:
+            return "l"
         return "t" if self.form is show_moment else "w" if self.name in _WIDE else ""
+
+    def hint(self, row: dict[str, Any]) -> str:
+        """Return the whole text of a cell that is shortened."""
+        return show_hint(row[self.name]) if self.form is show_label else ""
 
     def show(self, row: dict[str, Any]) -> str:
         """Return the text of a cell."""
@@ -70,6 +79,12 @@ _PROBLEMS = (
     Column("detail", "Detail", show_text, is_number=False),
     Column("rows", "Rows", show_text, is_number=False),
 )
+_ADVICE = (
+    Column("kind", "What", show_text, is_number=False),
+    Column("validators", "Validators", show_count),
+    Column("detail", "Detail", show_text, is_number=False),
+    Column("rows", "Rows", show_text, is_number=False),
+)
 _UPCOMING = (
     Column("kind", "What", show_text, is_number=False),
     Column("validator_index", "Validator", show_index),
@@ -82,13 +97,12 @@ _UPCOMING_TOTALS = (
     Column("count", "Rows", show_count),
     Column("validators", "Validators", show_count),
     Column("since", "From (UTC)", show_moment, is_number=False),
-    Column("last_since", "Last from (UTC)", show_moment, is_number=False),
     Column("until", "To (UTC)", show_moment, is_number=False),
 )
 _VALIDATORS = (
     Column("validator_index", "Validator", show_index),
-    Column("name", "Name", show_text, is_number=False),
-    Column("group", "Group", show_text, is_number=False),
+    Column("name", "Name", show_label, is_number=False),
+    Column("group", "Group", show_label, is_number=False),
     Column("status", "Status", show_text, is_number=False),
     Column("balance_gwei", "Balance (ETH)", show_eth),
     Column("credentials", "Credentials", show_text, is_number=False),
@@ -103,7 +117,7 @@ _VALIDATORS = (
 )
 _GROUPS = (
     Column("measure", "Measure", show_name, is_number=False),
-    Column("group", "Group", show_text, is_number=False),
+    Column("group", "Group", show_label, is_number=False),
     Column("validators", "Validators", show_count),
     Column("value", "Value", show_text),
     Column("low", "from", show_text),
@@ -182,8 +196,11 @@ def _list_upcoming(frames: Frames) -> dict[str, Any]:
         totals, most = [], _MOST_UPCOMING
     else:
         totals, most = upcoming_totals(rows).rows(named=True), _FIRST_UPCOMING
+    listed = _list_rows(frames, "upcoming", _UPCOMING, "upcoming", most)
+    columns = [c for c in _UPCOMING if any(c.show(row) for row in listed["upcoming"])]
     return {
-        **_list_rows(frames, "upcoming", _UPCOMING, "upcoming", most),
+        **listed,
+        "upcoming_columns": columns,
         "upcoming_totals": totals,
         "upcoming_total_columns": _UPCOMING_TOTALS,
     }
@@ -206,10 +223,14 @@ def _list_groups(frames: Frames) -> dict[str, Any]:
 def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
     """Return the problems to look at; late votes that are usual are only counted."""
     if problems.is_empty():
-        return {"problems": [], "kinds": [], "usual": {"count": 0}}
+        return {"problems": [], "kinds": [], "usual": {"count": 0}, "advice": []}
     is_usual = pl.col("avoidable").eq_missing(other=False)
-    shown, usual = problems.filter(~is_usual), problems.filter(is_usual)
+    is_advice = pl.col("kind").is_in(ADVICE)
+    usual, advice = problems.filter(is_usual), problems.filter(is_advice)
+    shown = problems.filter(~is_usual, ~is_advice)
     rows = shown.head(_MOST_PROBLEMS).rows(named=True)
+    # The advice that is about most validators, not the one with the first name.
+    advice = advice.sort("validators", "kind", descending=[True, False], maintain_order=True)
     return {
         "problems": rows,
         "problem_count": shown.height,
@@ -217,6 +238,9 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
         "kinds": _sum_kinds(shown) if shown.height > _MOST_PROBLEMS else [],
         "kind_columns": _KINDS,
         "usual": {"count": usual.height, "cost_gwei": usual["cost_gwei"].sum()},
+        "advice": advice.head(_MOST_ADVICE).rows(named=True),
+        "advice_count": advice.height,
+        "advice_columns": _ADVICE,
     }
 
 
