@@ -1,7 +1,9 @@
 """CPU time, memory and size of a report: of 3, 200 and all validators of a simulated chain.
 
 The chain is simulated before; a month of 10,000 validators (``--validators 10000 --epochs 6830``)
-takes eight minutes. Each report is made in a process of its own.
+takes two to eight minutes. Each report is made in a process of its own. ``--http`` loads from
+a local explorer instead of the dataset; client and server then share the process. Afterwards, the
+main columns of daily statistics are compared with polars queries on the tables of the dataset.
 """
 
 from __future__ import annotations
@@ -13,23 +15,87 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from beaconframes.reports import Report
 
 
-def measure(folder: str, count: int) -> None:
-    """Make one report in this process, and print its figures."""
+def measure(folder: str, count: int, *, http: bool) -> None:
+    """Make one report in this process, print its figures, and check its main columns."""
     import beaconframes as bf
 
     start = time.process_time()
-    with bf.open(folder) as source, tempfile.TemporaryDirectory() as temporary:
-        report = bf.report(range(count), since="30d", explorer=source)
+    source = bf.local(folder) if http else bf.open(folder)
+    with source, tempfile.TemporaryDirectory() as temporary:
+        report = bf.report(range(count), since="30d")
         path = report.save(Path(temporary) / "report.html")
         size = path.stat().st_size
     used = resource.getrusage(resource.RUSAGE_SELF)
     detail = dict(report.frames["facts"].iter_rows())["detail"]
     print(
         f"{count:>9,}  {detail:<17} {time.process_time() - start:6.1f} s "
-        f"{used.ru_maxrss / 1024:8,.0f} MB {size / 1000:8,.0f} kB"
+        f"{used.ru_maxrss / 1024:8,.0f} MB {size / 1000:8,.0f} kB",
+        flush=True,
     )
+    if detail == "daily statistics":
+        check(report, folder, count)
+
+
+def check(report: Report, folder: str, count: int) -> None:
+    """Compare the main columns of a report of days with queries on the tables of the dataset."""
+    import polars as pl
+
+    from beaconframes.dataset import Dataset
+
+    dataset, answer = Dataset.open(folder), report.frames["summary"].row(0, named=True)
+    first, last = answer["first_epoch"], answer["last_epoch"]
+    proposers = pl.col("proposer_index").is_in(range(count))
+    in_range = pl.col("epoch").is_between(first, last)
+    blocks = dataset.scan("execution_blocks").filter(proposers, in_range)
+    wei = pl.col("producer_reward_wei").cast(pl.Int128)
+    relayed = wei.filter(pl.col("relay_tag").is_not_null())
+    relays, number = blocks.select(relayed.sum(), pl.len()).collect().row(0)
+    assert (relays, number) == (answer["relay_payments_wei"], answer["blocks"])
+    # Days with a consolidation have no row: their income is unknown.
+    key = ["validator_index", "day"]
+    on_days = blocks.with_columns(day=pl.col("epoch") // 225, validator_index="proposer_index")
+    counted = on_days.join(report.frames["days"].lazy().select(key), on=key).select(wei.sum())
+    assert counted.collect().item() == answer["execution_income_wei"]
+    validators = report.frames["validators"].sort("validator_index")
+    days = pl.col("day").is_between(first // 225, last // 225)
+    mine = pl.col("validator_index").is_in(range(count))
+    stats = dataset.scan("validator_stats").filter(mine, days)
+    missed = stats.group_by("validator_index").agg(pl.sum("missed_attestations")).collect()
+    votes = validators.join(missed, on="validator_index", maintain_order="left")
+    assert votes["missed_attestations"].to_list() == votes["votes_missed"].to_list()
+    stats = stats.join(report.frames["days"].lazy().select(key), on=key, how="semi")
+    moves = pl.col("withdrawals_amount_gwei").fill_null(0)
+    sums = (
+        stats.group_by("validator_index")
+        .agg(
+            pl.sum("deposits_amount_gwei"),
+            income=(pl.col("end_balance_gwei") - pl.col("start_balance_gwei") + moves).sum(),
+            withdrawals=moves.sum(),
+        )
+        .collect()
+    )
+    joined = validators.join(sums, on="validator_index")
+    assert sums["withdrawals"].sum() == answer["withdrawals_gwei"]
+    # A deposit reaches the balance later than its block, so validators with one are left out.
+    plain = joined.filter(pl.col("deposits_amount_gwei") == 0)
+    is_equal = plain["income"] == plain["consensus_income_gwei"]
+    # A deposit before the range may reach the balance in it.
+    assert is_equal.sum() >= 0.99 * plain.height, f"{is_equal.sum()} of {plain.height}"
+    # Of two blocks for one slot, the canonical one counts.
+    rows = dataset.scan("blocks").filter(proposers, in_range)
+    slots = rows.group_by("slot").agg(pl.col("status").sort().last())
+    counts = dict(slots.group_by("status").len().collect().iter_rows())
+    for name in ("missed", "orphaned"):
+        assert counts[name] == validators[name].sum(), name
+    net = answer["consensus_income_gwei"] * 10**9 + int(answer["execution_income_wei"])
+    assert net == answer["net_income_wei"]
+    print(f"           {len(plain):,} validators compared with queries")
 
 
 def main() -> None:
@@ -38,10 +104,11 @@ def main() -> None:
     parser.add_argument("--validators", type=int, default=2_000)
     parser.add_argument("--epochs", type=int, default=900)
     parser.add_argument("--chain", help="folder of a simulated chain, instead of a new one")
+    parser.add_argument("--http", action="store_true", help="load from a local explorer")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one is not None:
-        measure(arguments.chain, arguments.one)
+        measure(arguments.chain, arguments.one, http=arguments.http)
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.chain or str(Path(temporary) / "chain")
@@ -52,7 +119,7 @@ def main() -> None:
         print(f"{'validators':>10} {'detail':<18} {'CPU':>7} {'peak':>10} {'file':>11}")
         for count in (3, 200, arguments.validators):
             command = [sys.executable, __file__, "--chain", folder, "--one", str(count)]
-            subprocess.run(command, check=True)
+            subprocess.run(command + ["--http"] * arguments.http, check=True)
 
 
 if __name__ == "__main__":
