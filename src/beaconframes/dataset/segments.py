@@ -147,6 +147,7 @@ class Writer:
             # An empty table stores its columns in an empty segment.
             if buffer.rows or not self._segments(table, limit=1):
                 self._write(table, buffer.take_all())
+        self._buffers.clear()
 
     def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:
         if table not in self._schemas:
