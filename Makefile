@@ -73,7 +73,7 @@ test-long: setup ## run the tests that take minutes
 	$(PYTEST) -m long
 
 test-crash: setup ## kill processes and let disks fail at a random sample of the points of test-long
-	$(PYTEST) -m long --sample 8 tests/exports/test_kills.py tests/cache/test_store_kills.py \
+	$(PYTEST) -m long --sample 6 tests/exports/test_kills.py tests/cache/test_store_kills.py \
 		tests/cache/test_store_faults.py::TestDisk tests/dataset/test_coverage.py \
 		tests/beacon_node/test_index_runs.py
 
