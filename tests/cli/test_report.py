@@ -35,6 +35,8 @@ def test_the_answer_is_printed(run):
     assert "2 of 2 validators active, 2026-10-02 10:56 to 2026-10-02 11:34 UTC" in result.output
     assert "net income" in result.output
     assert "effectiveness" in result.output
+    # Advice and what is usual are in the frames, and on the page.
+    assert "compounding" not in result.output
 
 
 def test_a_page_is_written(run, tmp_path):

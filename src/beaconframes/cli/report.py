@@ -176,7 +176,9 @@ def _report_folder(folder: Path, paths: list[Path], *, as_json: bool) -> None:
 
 
 def _write(made: Report, chosen: dict[str, Any], requests: int) -> None:
-    """Write the report to its file, or print the answer."""
+    """Write the report to its file, or print the answer and the problems to look at."""
+    from beaconframes.reports.tables import select_problems
+
     out: Path | None = chosen["out"]
     if out is not None:
         getattr(made, FORMATS[out.suffix.lower()])(out)
@@ -186,8 +188,10 @@ def _write(made: Report, chosen: dict[str, Any], requests: int) -> None:
     else:
         for line in made.summarize():
             click.echo(line)
-        problems = made.frames.get("problems")
-        if problems is not None and problems.height:
+        if "problems" not in made.frames:
+            return
+        problems = select_problems(made.frames["problems"])
+        if problems.height:
             columns = (
                 "kind",
                 "validator_index",

@@ -38,6 +38,8 @@ _MOST_PROBLEMS, _MOST_ADVICE = 25, 10
 _MOST_UPCOMING, _FIRST_UPCOMING = 25, 5
 """Up to this many rows are listed; of more, the first few, below their number by kind and day."""
 _MOST_VALIDATORS = 100
+_IS_USUAL = pl.col("avoidable").eq_missing(other=False)
+_IS_ADVICE = pl.col("kind").is_in(ADVICE)
 _WIDE = ("rows", "reason")
 
 
@@ -220,14 +222,17 @@ def _list_groups(frames: Frames) -> dict[str, Any]:
     return {"groups": rows, "group_columns": _GROUPS}
 
 
+def select_problems(problems: pl.DataFrame) -> pl.DataFrame:
+    """Return the problems to look at: neither what is usual, nor advice."""
+    return problems.filter(~_IS_USUAL, ~_IS_ADVICE)
+
+
 def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
     """Return the problems to look at; late votes that are usual are only counted."""
     if problems.is_empty():
         return {"problems": [], "kinds": [], "usual": {"count": 0}, "advice": []}
-    is_usual = pl.col("avoidable").eq_missing(other=False)
-    is_advice = pl.col("kind").is_in(ADVICE)
-    usual, advice = problems.filter(is_usual), problems.filter(is_advice)
-    shown = problems.filter(~is_usual, ~is_advice)
+    usual, advice = problems.filter(_IS_USUAL), problems.filter(_IS_ADVICE)
+    shown = select_problems(problems)
     rows = shown.head(_MOST_PROBLEMS).rows(named=True)
     # The advice that is about most validators, not the one with the first name.
     advice = advice.sort("validators", "kind", descending=[True, False], maintain_order=True)
