@@ -30,6 +30,7 @@ import pytest
 
 import beaconframes as bf
 
+from ..support.faults import FastClock
 from ..support.replay import replaying
 
 MOST_FILES = {"no store": 25, "store": 34}
@@ -93,7 +94,7 @@ def crossed(tmp_path_factory):
             check=False,
             env=environment,
             text=True,
-            timeout=60,
+            timeout=300,
         )
     assert (0, "") == (done.returncode, done.stderr)
     return json.loads(done.stdout)
@@ -112,7 +113,8 @@ def test_a_load_crosses_no_more_files_and_functions_than_before(crossed, store):
 
 def test_a_server_that_cannot_be_reached_is_an_error_with_a_short_traceback():
     """A refused connection raises ConnectionFailed, whose traceback has no more of our frames."""
-    bf.connect("http://127.0.0.1:9", state=False)
+    explorer = bf.connect("http://127.0.0.1:9", state=False)
+    explorer.rate_limiter.clock = FastClock()
 
     with pytest.raises(bf.errors.ConnectionFailed, match=r"127\.0\.0\.1:9") as failed:
         bf.load_latest_state()
