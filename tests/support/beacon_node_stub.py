@@ -826,10 +826,17 @@ class BeaconNodeStub:
             self._loop.run_forever()
         finally:
             self._server.close()
-            for task in asyncio.all_tasks(self._loop):
-                task.cancel()
-            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(self._end_connections())
             self._loop.close()
+
+    async def _end_connections(self):
+        """End all tasks; a connection that was accepted a moment ago still gets its task."""
+        for _ in range(5):
+            tasks = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.sleep(0)
 
     def _wake(self):
         self._moved.set()
