@@ -844,9 +844,9 @@ def _find_causes(source: Source) -> dict[tuple[int, int], dict[str, str]]:
         if status != "included":
             last = (epoch + 2) * source.slots
             if is_known and first is not None and first < last:
-                text = "though blocks followed"
+                text = "missed although blocks followed"
             elif is_known and end >= last - 1:
-                text = "without a block to include it"
+                text = "missed without a block to include it"
         elif included > slot + 1:
             missing = is_known and (first is None or first >= included) and end >= included - 1
             text = "included late after a missing block" if missing else "included late"
