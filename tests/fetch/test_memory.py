@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import weakref
+from unittest.mock import Mock
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes.endpoint import Head
-from beaconframes.fetch import source
+from beaconframes.fetch import pipeline, source
 from beaconframes.http.response import ResponsePage
+from beaconframes.v1.balance_history import BalanceHistory
 
 
 def respond(call, sent):
@@ -28,7 +34,8 @@ def count_in_memory(sent):
     return sum(page() is not None for page in sent)
 
 
-def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch):
+@pytest.mark.parametrize("large", [300, 301])
+def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch, large):
     """F7: while rows are stored or sorted, no response is in memory except the last one."""
     sent, counts = [], []
 
@@ -55,8 +62,28 @@ def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch):
             yield fetched
 
     explorer.source.fetch_rows = watch
+    monkeypatch.setattr(pipeline, "LARGE_PIECE", large)
+    monkeypatch.setattr(pipeline, "MANY_ROWS", large)
+    narrow = Mock(wraps=pipeline.narrow_integers)
+    monkeypatch.setattr(pipeline, "narrow_integers", narrow)
     rows = bf.load_balance_history(1, since=1101, until=2000, explorer=explorer)
 
+    assert BalanceHistory.schema() == rows.schema
+    assert (3 if large == 300 else 0) == narrow.call_count
     assert list(range(1101, 2001)) == rows["epoch"].to_list() == rows["balance_gwei"].to_list()
     assert [(300, 1)] * 3 == counts[:3]
     assert 9 == len(sent)
+
+
+def test_integers_are_as_narrow_as_their_values():
+    """F7: rows that wait for the others take a fraction of their memory, and no value changes."""
+    values = {"small": [-128, None], "large": [2**63 - 1, -(2**63)], "share": [0.1, 1e300]}
+    rows = pl.DataFrame(values | {"none": pl.Series([None, None], dtype=pl.Int64)})
+
+    narrow = pipeline.narrow_integers(rows)
+
+    assert [pl.Int8, pl.Int64, pl.Float64] == narrow.dtypes[:3]
+    again = pl.concat([narrow, rows], how="vertical_relaxed")
+    widened = pipeline.sort_widened(again, ["small", "large"], rows.schema)
+    expected = pl.concat([rows, rows]).sort("small", "large", nulls_last=True, maintain_order=True)
+    assert_frame_equal(expected, widened)

@@ -42,6 +42,9 @@ MAX_RESTARTS = 10
 MANY_ROWS = 200_000
 """Rows whose responses have left so much freed memory that it is returned to the system."""
 
+LARGE_PIECE = 5_000
+"""Rows that are stored in narrow integers until all rows are sorted: most amounts are small."""
+
 
 @dataclass
 class LoadResult:
@@ -265,11 +268,13 @@ class MemoryRows:
     ) -> None:
         self._endpoint, self.values, self._chain_head = endpoint, values, chain_head
         self._frames: list[pl.DataFrame] = []
+        self._wide_schema: pl.Schema | None = None
+        """The schema of the rows, if some of them are stored in narrow integers."""
         self._is_merged = False
 
     def start(self) -> None:
         """Drop all rows."""
-        self._frames, self._is_merged = [], False
+        self._frames, self._wide_schema, self._is_merged = [], None, False
 
     def missing_arguments(self) -> list[Mapping[str, Any]]:
         """Return the requested arguments: nothing is stored."""
@@ -281,7 +286,11 @@ class MemoryRows:
 
     def put(self, fetched: FetchedRows) -> None:
         """Add fetched rows."""
-        self._frames.append(drop_unrequested(self._endpoint, fetched.calls, fetched.rows))
+        rows = drop_unrequested(self._endpoint, fetched.calls, fetched.rows)
+        # Frames with inferred columns may differ in type, which must stay an error.
+        if rows.height >= LARGE_PIECE and not self._endpoint.table.keeps_every_field:
+            self._wide_schema, rows = rows.schema, narrow_integers(rows)
+        self._frames.append(rows)
 
     def keys(self) -> pl.DataFrame:
         """Return the keys of all rows so far."""
@@ -314,13 +323,34 @@ class MemoryRows:
     def _merge(self) -> pl.DataFrame:
         """Return all rows sorted by key, each once."""
         if len(self._frames) != 1 or not self._is_merged:
-            rows = pl.concat(self._frames) if self._frames else self._endpoint.table.empty()
+            rows, wide_schema = self._endpoint.table.empty(), self._wide_schema
+            if self._frames:
+                rows = pl.concat(
+                    self._frames, how="vertical" if wide_schema is None else "vertical_relaxed"
+                )
             # Released before the rows are sorted, which needs another copy.
-            self._frames = []
+            self._frames, self._wide_schema = [], None
             if rows.height >= MANY_ROWS:
                 trim_heap()
+            if wide_schema is not None:
+                rows = sort_widened(rows, self._endpoint.table.key(), wide_schema)
             self._frames, self._is_merged = [drop_duplicates(self._endpoint, rows)], True
         return self._frames[0]
+
+
+def narrow_integers(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return *rows* with each column of integers in the smallest type that holds its values."""
+    integers = [column.shrink_dtype() for column in rows.select(pl.col(pl.Int64)).get_columns()]
+    return rows.with_columns(integers)
+
+
+def sort_widened(rows: pl.DataFrame, key: list[str], schema: pl.Schema) -> pl.DataFrame:
+    """Return *rows* in the types of *schema*, sorted by *key*, one column at a time."""
+    if not key:
+        return rows.cast(schema)
+    order = rows.select(pl.arg_sort_by(key, nulls_last=True, maintain_order=True)).to_series()
+    columns = rows.get_columns()
+    return pl.DataFrame([column.gather(order).cast(schema[column.name]) for column in columns])
 
 
 def collect(result: LoadResult, endpoint: Endpoint) -> pl.DataFrame:
