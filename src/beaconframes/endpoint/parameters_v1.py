@@ -137,7 +137,9 @@ class Identifiers(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the identified validators."""
-        return rows.filter(pl.col(self.column.name).is_in(sorted(self.resolve(fields, view))))
+        indices = pl.Series(sorted(self.resolve(fields, view)), dtype=pl.Int64)
+        # With a list instead, polars compares each value of a file with each index.
+        return rows.filter(pl.col(self.column.name).is_in(indices.implode()))
 
     def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
         """Return the indices of the identified validators."""

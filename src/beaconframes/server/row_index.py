@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
+import polars.selectors as cs
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -13,63 +14,59 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-Place = TypeVar("Place", bound=np.integer)
-
-
-@dataclass(frozen=True)
-class Window:
-    """The rows of a range of epochs for all validators, in the order of an answer."""
-
-    rows: pl.DataFrame
-    validators: NDArray[np.int64]
-    """The validator of each row, sorted."""
-    positions: NDArray[np.uint32]
-    """The position of each row in that order."""
-
-    def select(self, indices: Collection[int]) -> pl.DataFrame:
-        """Return the rows of the validators with these *indices*, in the order of an answer."""
-        return self.rows[find_all(self.validators, self.positions, indices)]
-
-    @property
-    def size(self) -> int:
-        """Return the size in bytes."""
-        index = self.validators.nbytes + self.positions.nbytes
-        return int(self.rows.estimated_size()) + index
-
 
 @dataclass(frozen=True)
 class NumberIndex:
-    """The positions of a table's rows by a number, such as the slot of a block."""
+    """The positions of rows by a number, such as the slot of a block."""
 
     numbers: NDArray[np.int64]
-    """The number of each row, sorted."""
-    ranks: NDArray[np.intp]
-    """The place of each row in the order of an answer."""
+    """The different numbers, sorted."""
+    starts: NDArray[np.uint32]
+    """Where the ranks of each number start, and the number of ranks."""
+    ranks: NDArray[np.uint32]
+    """The place of each row in the order of an answer, sorted by number."""
     positions: NDArray[np.uint32]
-    """The position of each row in the table, in the order of an answer."""
+    """The position of each row, in the order of an answer."""
 
     @classmethod
-    def build(cls, numbers: NDArray[np.int64], positions: NDArray[np.uint32]) -> NumberIndex:
-        """Return the index of rows, given in the order of an answer."""
-        ranks = np.argsort(numbers, kind="stable")
-        return cls(numbers[ranks], ranks, positions)
+    def build(cls, rows: pl.DataFrame) -> NumberIndex:
+        """Return the index of *rows*: their number and position, in the order of an answer."""
+        numbers, positions = (column.to_numpy() for column in rows)
+        ranks = np.argsort(numbers, kind="stable").astype(np.uint32)
+        found, starts = np.unique(numbers[ranks], return_index=True)
+        ends = np.append(starts, len(ranks)).astype(np.uint32)
+        return cls(found, ends, ranks, positions)
 
     def find(self, numbers: Collection[int]) -> NDArray[np.uint32]:
         """Return the positions of the rows with these *numbers*, in the order of an answer."""
-        return self.positions[find_all(self.numbers, self.ranks, numbers)]
+        wanted = np.array(sorted(numbers), dtype=np.int64)
+        first = np.searchsorted(self.numbers, wanted, "left")
+        last = np.searchsorted(self.numbers, wanted, "right")
+        bounds = zip(self.starts[first], self.starts[last], strict=True)
+        ranks = [self.ranks[begin:end] for begin, end in bounds]
+        return self.positions[np.sort(np.concatenate(ranks))]
 
     @property
     def size(self) -> int:
         """Return the size in bytes."""
-        return self.numbers.nbytes + self.ranks.nbytes + self.positions.nbytes
+        arrays = (self.numbers, self.starts, self.ranks, self.positions)
+        return sum(array.nbytes for array in arrays)
 
 
-def find_all(
-    numbers: NDArray[np.int64], places: NDArray[Place], wanted: Collection[int]
-) -> NDArray[Place]:
-    """Return the *places* of the sorted *numbers* that are *wanted*, in ascending order."""
-    keys = np.array(sorted(wanted), dtype=np.int64)
-    first = np.searchsorted(numbers, keys, "left")
-    last = np.searchsorted(numbers, keys, "right")
-    found = [places[begin:end] for begin, end in zip(first, last, strict=True)]
-    return np.sort(np.concatenate(found))
+class Window:
+    """The rows of a range of epochs for all validators, and their positions by validator."""
+
+    def __init__(self, rows: pl.DataFrame, index: NumberIndex) -> None:
+        """Store *rows*, each column of integers in its smallest type."""
+        self.schema = rows.schema
+        self.index = index
+        self.rows = rows.with_columns(c.shrink_dtype() for c in rows.select(cs.integer())).rechunk()
+
+    def select(self, validators: Collection[int]) -> pl.DataFrame:
+        """Return the rows of the *validators* with these indices, in the order of an answer."""
+        return self.rows[self.index.find(validators)].cast(self.schema)
+
+    @property
+    def size(self) -> int:
+        """Return the size in bytes."""
+        return int(self.rows.estimated_size()) + self.index.size

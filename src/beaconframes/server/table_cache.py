@@ -144,8 +144,7 @@ class TableCache:
             assert parameter.rows_column is not None
             column = parameter.rows_column.name
             rows = parameter.select_eligible(table.lazy().with_row_index(POSITION))
-            numbers, positions = rows.select(column, POSITION).drop_nulls(column).collect()
-            index = NumberIndex.build(numbers.to_numpy(), positions.to_numpy())
+            index = NumberIndex.build(rows.select(column, POSITION).drop_nulls(column).collect())
             return self._skip_if_large(index.size, index)
 
         index: NumberIndex | None = self.get_or_compute(("index", endpoint.name), read)
@@ -225,13 +224,13 @@ class TableCache:
             rows = self.scan(endpoint.table.table_name)
             for parameter in endpoint.all_parameters[1:]:
                 rows = parameter.apply(rows, shared, view)
-            collected = endpoint.sort(rows.head(MAX_WINDOW_ROWS + 1)).collect()
+            collected = rows.head(MAX_WINDOW_ROWS + 1).collect()
             if collected.height > MAX_WINDOW_ROWS:
                 return 0, None
             assert subject.rows_column is not None
-            validators = collected[subject.rows_column.name].to_numpy()
-            positions = np.argsort(validators, kind="stable")
-            window = Window(collected.rechunk(), validators[positions], positions.astype(np.uint32))
+            ordered = endpoint.sort(collected.lazy().with_row_index(POSITION))
+            places = ordered.select(subject.rows_column.name, POSITION).collect()
+            window = Window(collected, NumberIndex.build(places))
             return self._skip_if_large(window.size, window)
 
         if not self._was_requested(name):

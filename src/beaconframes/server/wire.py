@@ -106,7 +106,13 @@ def encode_body(endpoint: Endpoint, records: list[bytes], fields: Fields, wire: 
         raise RequestRefused(EXACTLY_ONE[endpoint.name])
     if shape is Shape.LIST or len(records) != 1:
         before, after = before + b"[", b"]" + after
-    return b"".join((before, b",".join(records), after))
+    if not records:
+        return before + after
+    # A large body is copied once.
+    parts = list(records)
+    parts[0] = before + parts[0]
+    parts[-1] += after
+    return b",".join(parts)
 
 
 def permits_no_records(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:
