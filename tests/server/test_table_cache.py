@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from beaconframes import v1
 from beaconframes.endpoint import RequestRefused
 from beaconframes.server.access import V2_PREFIX, Access
 from beaconframes.server.app import build_app
+from beaconframes.server.row_index import NumberIndex, Window
 from beaconframes.server.service import Service
+from beaconframes.server.table_cache import find_windowed_subject
 
 BY_NUMBER = [
     endpoint
@@ -145,6 +148,72 @@ def test_encoded_records_count_as_cached_bytes(chain, queries):
     # Each query encodes records; further ones would read the table again.
     assert len(range(64, 2_000, 64)) == len(queries)
     assert 1_000_000 < cache._total_size() - cache._cached["blocks"][0]
+
+
+WINDOWED = [endpoint for endpoint in v1.ENDPOINTS if find_windowed_subject(endpoint)]
+"""Endpoints whose rows are cached for all validators of a range of epochs."""
+
+
+@pytest.mark.parametrize("endpoint", WINDOWED, ids=lambda endpoint: endpoint.name)
+def test_a_window_has_the_records_that_a_query_selects(service, endpoint):
+    """F4: the same records in the same order, of validators with and without rows."""
+    view = service.views.current()
+    fields = {"validators": f"3,998,0,1000000,5,{view.pubkey_of(7)}"}
+    selected = endpoint.select(view.scan(endpoint.table.table_name), fields, view).collect()
+    expected = endpoint.table.encode_records(
+        selected,
+        view.chain,
+        without=endpoint.omitted_fields(fields),
+        public=service.wire == "public",
+    )
+
+    answers = [view.table_cache.select_records(endpoint, fields, view) for _ in range(2)]
+
+    assert [expected, expected] == answers
+    assert isinstance(view.table_cache._cached[(endpoint.name,)][1], Window)
+
+
+def test_windows_of_a_load_stay_cached_within_the_limit(chain):
+    """F4: four windows of 100 epochs are cached, if each is requested again after the others.
+
+    A row of income takes 152 bytes in a frame.
+    """
+    service = Service(chain, cache_bytes=32_000_000)
+    view = service.views.current()
+    cache, head = view.table_cache, view.head.finalized_epoch
+    requests = [
+        {"validators": validators, "latest_epoch": str(head - 100 * n), "limit": "100"}
+        for validators in ("1", "2", "3")
+        for n in range(4)
+    ]
+
+    for fields in requests:
+        assert len(cache.select_records(v1.INCOME_HISTORY, fields, view)) == 100
+        assert cache._total_size() <= cache.max_bytes
+
+    windows = [value for _, value in cache._cached.values() if isinstance(value, Window)]
+    assert 4 == len(windows)
+    assert sum(window.size for window in windows) < 72 * sum(w.rows.height for w in windows)
+
+
+def test_a_window_returns_the_columns_that_it_was_made_of():
+    """F4: integers are cached in their smallest type, other values as they are."""
+    columns = {
+        "validator_index": [5, 3, 5, 9],
+        "largest": [2**63 - 1, -(2**63), 0, None],
+        "none": pl.Series([None] * 4, dtype=pl.Int64),
+        "share": [0.1, 1 / 3, 1e300, None],
+        "wei": pl.Series([10**27, 0, 1, None], dtype=pl.Decimal(28, 0)),
+        "text": ["a", "", None, "b"],
+    }
+    rows = pl.DataFrame(columns)
+    ordered = rows.with_row_index("position").reverse().select("validator_index", "position")
+    window = Window(rows, NumberIndex.build(ordered))
+
+    assert_frame_equal(rows[[2, 0]], window.select([5, 4]))
+    assert_frame_equal(rows.reverse(), window.select({9, 5, 3}))
+    assert_frame_equal(rows.clear(), window.select([4, 10]))
+    assert pl.Int8 == window.rows.schema["validator_index"]
 
 
 def test_requests_of_v1_are_not_compared_with_the_routes_of_v2(chain):
