@@ -153,12 +153,17 @@ def group_lists(table: TableSpec, frame: pl.DataFrame) -> pl.DataFrame:
 def add_calendar_fields(table: TableSpec, frame: pl.DataFrame, chain: Chain) -> pl.DataFrame:
     """Return *frame* with the calendar fields, computed once for each distinct number."""
     for of in {field.of for field in table.calendar_fields}:
-        numbers = frame.select(pl.col(of).unique()).with_columns(
+        fields = [
             build_calendar_field(field, chain).alias(field.wire)
             for field in table.calendar_fields
             if field.of == of
-        )
-        frame = frame.join(numbers, on=of, how="left", maintain_order="left")
+        ]
+        numbers = frame.select(pl.col(of).unique())
+        if numbers.height == frame.height:
+            frame = frame.with_columns(fields)
+        else:
+            numbers = numbers.with_columns(fields)
+            frame = frame.join(numbers, on=of, how="left", maintain_order="left")
     return frame
 
 
