@@ -54,7 +54,7 @@ class NumberIndex:
 
 
 class Window:
-    """The rows of a range of epochs for all validators, and their positions by validator."""
+    """The rows of all validators in a range of units, and their positions by validator."""
 
     def __init__(self, rows: pl.DataFrame, index: NumberIndex) -> None:
         """Store *rows*, each column of integers in its smallest type."""
