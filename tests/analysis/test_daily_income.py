@@ -141,6 +141,9 @@ def test_rates_and_votes_by_hand():
         assert 0.02 == pytest.approx(row["index_apr"])
         assert (row["apr_as_index"] - 0.02) * 1e4 == pytest.approx(row["difference_bp"])
     assert "index_apr" not in analysis.daily_rates(daily).columns
+    for every in ("day", "all"):
+        unknown = analysis.daily_rates(analysis.daily_income(table), index, every=every)
+        assert [(None, None)] == unknown.select("apr_as_index", "difference_bp").rows()
 
     votes = analysis.daily_votes(table, validators).row(0, named=True)
     assert (3, 225 + 60, 9) == (votes["day"], votes["votes"], votes["missed"])

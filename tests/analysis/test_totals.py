@@ -51,6 +51,24 @@ def test_a_ledger_is_added_up_by_day_and_by_validator():
     )
 
 
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_pandas_ledger_without_any_price(rows):
+    """A column of objects without a value has no type; its sums are unknown."""
+    values = ["income_value", "withdrawals_value"]
+    book = DAYS.with_columns(pl.lit(None, pl.Decimal(38, 8)).alias(name) for name in values)
+    book = book.with_columns(eur="income_value").head(rows).to_pandas()
+    book[values] = book[values].astype(object)
+
+    days = pl.from_pandas(analysis.ledger_totals(book))
+    years = pl.from_pandas(analysis.yearly_totals(book))
+    tax = pl.from_pandas(analysis.tax_rows(book, "koinly", price="eur"))
+
+    known = rows // 2
+    assert (known, known, known) == (days.height, years.height, tax.height)
+    assert known == days["income_value"].null_count() == tax["Net Worth Amount"].null_count()
+    assert {"income_value": pl.Decimal(38, 8)}.items() <= dict(years.schema).items()
+
+
 def test_votes_beside_the_network():
     """Shares of votes, weighted 14, 26 and 14 of 54."""
     income = history(*((0, e, VOTED | ({HEAD: 0} if e < 25 else {})) for e in range(100)))

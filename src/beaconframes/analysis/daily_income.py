@@ -189,7 +189,9 @@ def daily_rates(
             pl.when(~pl.col(n).is_null().any()).then(pl.sum(n)).alias(n) for n in ("el", "fees")
         ]
         indexed_cl = pl.col("consensus_income_gwei").filter(known).sum().alias("indexed_cl")
-        indexed_fees = pl.col("fees").filter(known).sum().alias("indexed_fees")
+        known_fees = pl.col("fees").filter(known)
+        sum_of_fees = pl.when(~known_fees.is_null().any()).then(known_fees.sum())
+        indexed_fees = sum_of_fees.alias("indexed_fees")
         indexed_stake = pl.col("stake").filter(known).sum().alias("indexed_stake")
         sums += [indexed_cl, indexed_fees, indexed_stake]
         rows = rows.group_by(groups).agg(sums) if groups else rows.select(sums)

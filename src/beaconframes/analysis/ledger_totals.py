@@ -52,7 +52,7 @@ def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> In
     totals += [pl.col(BASIS).max()] if BASIS in list_column_names(ledger) else []
     totals += [_sum_values(name) for name in values] + _count_days_without_price(values)
     count = pl.col("validator_index").n_unique().cast(pl.Int64).alias("validators")
-    rows = _collect(source)
+    rows = _collect(source, values)
     if groups:
         result = rows.group_by(groups).agg(count, *totals).sort(groups)
     else:
@@ -82,7 +82,7 @@ def yearly_totals(ledger: IntoFrameT, *, starts: str = "01-01") -> IntoFrameT:
     """
     month, day = _parse_start(starts)
     source, amounts, values = _open(ledger, [])
-    rows = _collect(source)
+    rows = _collect(source, values)
     month_day = pl.col("date").dt.month().cast(pl.Int32) * 100 + pl.col("date").dt.day()
     has_begun = month_day >= month * 100 + day
     year = pl.col("date").dt.year() - (~has_begun).cast(pl.Int32)
@@ -106,9 +106,10 @@ def _open(ledger: IntoFrameT, columns: list[str]) -> tuple[Lazy, list[str], list
     return open_frame(ledger, needed, loader="analysis.ledger"), amounts, values
 
 
-def _collect(source: Lazy) -> pl.DataFrame:
-    # A day of pandas is a time.
-    return collect(source).with_columns(pl.col("date").cast(pl.Date))
+def _collect(source: Lazy, values: list[str]) -> pl.DataFrame:
+    # A day of pandas is a time, and a column of objects without a value is a text.
+    types = {"date": pl.Date, **dict.fromkeys(values, PRICE)}
+    return collect(source).cast(types)
 
 
 def _sum_known(name: str) -> pl.Expr:

@@ -122,7 +122,11 @@ def tax_rows(
     needed = [*columns, "income_value", price] if price is not None and has_values else columns
     source = open_frame(ledger, needed, loader="analysis.ledger")
     rows = collect(drop_missing(source, columns))
-    value = pl.sum("income_value") if has_values else pl.lit(None, PRICE).alias("income_value")
+    value = (
+        pl.col("income_value").cast(PRICE).sum()
+        if has_values
+        else pl.lit(None, PRICE).alias("income_value")
+    )
     is_unknown = pl.col("income_value").is_null().any() if has_values else pl.lit(value=False)
     days = (
         rows.group_by("date")
