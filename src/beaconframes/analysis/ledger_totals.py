@@ -108,8 +108,7 @@ def _open(ledger: IntoFrameT, columns: list[str]) -> tuple[Lazy, list[str], list
 
 def _collect(source: Lazy, values: list[str]) -> pl.DataFrame:
     # A day of pandas is a time, and a column of objects without a value is a text.
-    types = {"date": pl.Date, **dict.fromkeys(values, PRICE)}
-    return collect(source).cast(types)
+    return collect(source).cast({"date": pl.Date}).cast(dict.fromkeys(values, PRICE))
 
 
 def _sum_known(name: str) -> pl.Expr:
