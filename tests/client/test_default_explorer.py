@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 import beaconframes as bf
+from beaconframes import client
 from beaconframes.client.connection import get_explorer
 
 from ..support.beacon_node_stub import BeaconNodeStub
@@ -82,3 +83,31 @@ def test_a_later_connect_replaces_the_earlier_one(running):
             gc.collect()
             assert earlier() is None
         assert get_explorer() is opened
+
+
+class ChangingList(list):
+    """A list from which another thread removes an item between a check and what follows it."""
+
+    def __len__(self):
+        count = super().__len__()
+        self.clear()
+        return count
+
+    def __contains__(self, item):
+        is_contained = super().__contains__(item)
+        self.clear()
+        return is_contained
+
+
+@pytest.mark.parametrize("name", ["get_explorer", "get_explorer_without_key"])
+def test_threads_may_close_the_default(name, running, monkeypatch):
+    """A thread that closes the source of another one is no IndexError or ValueError there."""
+    with bf.Explorer(running.url) as explorer:
+        explorers = ChangingList([explorer])
+        for module in (client.connection, client.explorer):
+            monkeypatch.setattr(module, "default_explorers", explorers)
+        assert getattr(client.connection, name)() is explorer
+        explorer.close()
+        explorers.append(explorer)
+        explorer.close()
+    assert isinstance(getattr(client.connection, name)(), bf.Explorer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakSet
 
@@ -75,12 +76,17 @@ def set_explorer(explorer: Explorer | None) -> None:
 
 def get_explorer() -> Explorer:
     """Return the default explorer: the last open one, or a new one from the environment."""
-    return default_explorers[-1] if default_explorers else connect()
+    # Another thread may close it after a check.
+    with suppress(IndexError):
+        return default_explorers[-1]
+    return connect()
 
 
 def get_explorer_without_key() -> Explorer:
     """Return the default explorer, or one for calls that send no request and need no key."""
-    return default_explorers[-1] if default_explorers else RequestlessExplorer()
+    with suppress(IndexError):
+        return default_explorers[-1]
+    return RequestlessExplorer()
 
 
 def quota(explorer: Explorer | None = None) -> Quota:

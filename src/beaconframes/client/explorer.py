@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
@@ -301,8 +301,10 @@ class Explorer:
 
         A later load with ``explorer=`` opens the connections again.
         """
-        while self in default_explorers:
-            default_explorers.remove(self)
+        # Another thread may close it at the same time.
+        with suppress(ValueError):
+            while True:
+                default_explorers.remove(self)
         for session in self.source.sessions:
             session.close()
 
