@@ -15,6 +15,7 @@ from beaconframes.endpoint import Head
 from beaconframes.fetch import pipeline, source
 from beaconframes.http.response import ResponsePage
 from beaconframes.v1.balance_history import BalanceHistory
+from beaconframes.v2.entity_list import ENTITIES
 
 
 def respond(call, sent):
@@ -87,3 +88,18 @@ def test_integers_are_as_narrow_as_their_values():
     widened = pipeline.sort_widened(again, ["small", "large"], rows.schema)
     expected = pl.concat([rows, rows]).sort("small", "large", nulls_last=True, maintain_order=True)
     assert_frame_equal(expected, widened)
+
+
+def test_rankings_stay_in_the_order_of_the_service(monkeypatch):
+    """F7: rows of a ranking are not sorted by their key, however many a response has."""
+    monkeypatch.setattr(pipeline, "LARGE_PIECE", 2)
+    entities = ["b", "c", "a"]
+    ranked = pl.DataFrame(
+        {name: entities if name == "entity" else None for name in ENTITIES.table.schema()},
+        schema=ENTITIES.table.schema(),
+    )
+    rows = pipeline.MemoryRows(ENTITIES, {}, None)
+
+    rows.put(source.FetchedRows([], ranked, [], []))
+
+    assert entities == rows.keys()["entity"].to_list()

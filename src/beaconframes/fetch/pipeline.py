@@ -287,8 +287,9 @@ class MemoryRows:
     def put(self, fetched: FetchedRows) -> None:
         """Add fetched rows."""
         rows = drop_unrequested(self._endpoint, fetched.calls, fetched.rows)
+        table = self._endpoint.table
         # Frames with inferred columns may differ in type, which must stay an error.
-        if rows.height >= LARGE_PIECE and not self._endpoint.table.keeps_every_field:
+        if rows.height >= LARGE_PIECE and not (table.keeps_every_field or table.is_ranking):
             self._wide_schema, rows = rows.schema, narrow_integers(rows)
         self._frames.append(rows)
 

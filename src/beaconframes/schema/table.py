@@ -54,6 +54,8 @@ class Table:
     """What holds for the rows of every response, beyond the types of their cells."""
     keeps_every_field: ClassVar[bool] = False
     """Whether undocumented fields become columns too, with inferred types."""
+    is_ranking: ClassVar[bool] = False
+    """Whether rows stay in the order of the responses."""
     is_partial: ClassVar[bool] = False
     """Whether records have documented fields without a column: they are dropped silently."""
     filled_objects: ClassVar[tuple[str, ...]] = ()

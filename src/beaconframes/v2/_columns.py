@@ -71,6 +71,7 @@ class RankingColumns(Table):
     last_updated = UnixTime(
         "Time at which the service computed the figures, UTC.", context="last_updated"
     )
+    is_ranking = True
 
     @classmethod
     def arrange(cls, frame: pl.DataFrame) -> pl.DataFrame:
