@@ -149,6 +149,7 @@ def test_the_summary_of_the_page(made, no_charts):
         "Execution layer": "execution_income_wei",
         "of it, relay payments": "relay_payments_wei",
     }
+    assert 1 == row["days_without_price"]
     # No day is whole, so there is no rate to compare with the index.
     assert (None, None, None) == (row["apr_as_index"], row["index_apr"], row["difference_bp"])
     known = {title: row[name] for title, name in shares.items() if name != "apr_as_index"}
@@ -157,8 +158,7 @@ def test_the_summary_of_the_page(made, no_charts):
         "As the yield index counts": "unknown",
         **{title: show(row[name], 10**9) for title, name in gwei.items()},
         **{title: show(row[name], 10**18) for title, name in wei.items()},
-        "Value": f"{show(row['income_value'], 1, '0.01')} EUR at receipt; "
-        f"{row['days_without_price']} days without a price",
+        "Value": f"{show(row['income_value'], 1, '0.01')} EUR at receipt; 1 day without a price",
         "Validators": f"{row['active']} of {row['validators']} active",
     }
     assert expected == Cards(made.report.to_html()).found

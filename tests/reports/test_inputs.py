@@ -7,10 +7,12 @@ import pytest
 
 from beaconframes.client import Explorer
 from beaconframes.errors import NotServed, UsageError
+from beaconframes.reports.input_frames import Inputs
 from beaconframes.reports.inputs import Input, load_inputs
 from beaconframes.reports.page import render_page
 from beaconframes.reports.parts import build_frames
 from beaconframes.reports.report import report
+from beaconframes.v1 import load_sync_committees
 
 from .conftest import FIRST, LAST, MINE
 
@@ -54,6 +56,16 @@ def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
         assert "late votes and sync duties are unknown" in page
     if name == "all":
         assert {"income", "rates", "balances", "proposals", "reconciliation"} <= set(left_out)
+
+
+def test_a_refused_request_has_a_reason_in_words(client):
+    """A service answers status 400 for a committee that is not selected: the reason says that."""
+    inputs = Inputs(client, [], None, FIRST, LAST, "epochs")
+    for name, refused in (("next_committees", "not selected yet"), ("committees", "")):
+        assert inputs.load(name, load_sync_committees, [10**6], refused=refused) is None
+
+    assert "not selected yet" == inputs.items["next_committees"].reason
+    assert "status 400" in inputs.items["committees"].reason
 
 
 @pytest.mark.more

@@ -8,7 +8,14 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 
-from beaconframes.reports.formats import show_eth, show_eth_wei
+from beaconframes.reports.formats import (
+    show_eth,
+    show_eth_signed,
+    show_eth_wei,
+    show_points,
+    show_quantity,
+    show_signed,
+)
 from beaconframes.reports.page import render_page
 from beaconframes.reports.report import Report
 
@@ -90,6 +97,67 @@ def test_amounts_are_rounded_exactly():
     assert "0.00000" == show_eth(0)
     assert "unknown" == show_eth(None)
     assert "90,071,992,547.40993" == show_eth_wei(Decimal(90_071_992_547_409_930_000_000_000_001))
+
+
+def test_a_difference_of_zero_has_no_sign():
+    """A rounded difference has the sign of what is shown, and zero has none."""
+    assert ["0.00 points", "+0.02 points", "\u22121.30 points"] == [
+        show_points(share) for share in (-0.00001, 0.0002, -0.013)
+    ]
+    assert ["0.0", "+5.6", "\u22120.1"] == [show_signed(value) for value in (-0.01, 5.6, -0.1)]
+    assert ["+0.00002", "\u22120.00018", "0.00000", "<0.00001", "unknown"] == [
+        show_eth_signed(gwei) for gwei in (20_000, -180_000, 0, 2_000, None)
+    ]
+
+
+def test_one_is_singular(made, no_charts):
+    """The page and the terminal say "1 day", "1 problem" and "1 gap"."""
+    assert ["0 days", "1 day", "2,000 days"] == [show_quantity(n, "day") for n in (0, 1, 2000)]
+    frames = dict(made.report.frames)
+    frames["summary"] = frames["summary"].with_columns(
+        days_without_price=1, validators=1, active=1, cost_unknown=1
+    )
+    gap = {"input": ["validators"], "reason": ["unknown to the service"]}
+    frames["missing"] = pl.DataFrame(gap)
+    report = Report(frames, {})
+
+    text, lines = Elements(report.to_html()).text, report.summarize()
+
+    assert not re.findall(r"\b1 (?:validators|days|problems|gaps|rows)\b", text)
+    assert "; 1 day without a price" in text
+    assert "The cost of 1 problem is unknown." in text
+    assert "1 of 1 validator active" in lines[0]
+    assert any(line.endswith(", 1 day without a price") for line in lines)
+    assert "Report(1 validator," in repr(report)
+
+
+def test_an_unknown_validator_is_stated_first(made, no_charts):
+    """A report on fewer validators than requested says so above its figures."""
+    frames = dict(made.report.frames)
+    assert "requested validator" not in Report(frames, {}).to_html()
+    gap = {"input": ["validators"] * 2, "reason": ["unknown to the service"] * 2}
+    frames["missing"] = pl.DataFrame(gap)
+    report = Report(frames, {})
+
+    header = Elements(report.to_html().partition("</header>")[0]).text
+
+    assert "2 requested validators are unknown to the source" in header
+    assert "  2 requested validators are unknown" == report.summarize()[1]
+
+
+def test_a_validator_without_a_sync_duty_has_no_rate(made, no_charts):
+    """A duty that a validator did not have is blank; "unknown" would be a gap in the data."""
+    frames = dict(made.report.frames)
+    first = pl.int_range(pl.len()) == 0
+    frames["validators"] = frames["validators"].with_columns(
+        sync_rate=pl.when(first).then(None).otherwise(1.0)
+    )
+
+    page = Report(frames, {}).to_html()
+
+    section = page[page.index('<section id="validators">') : page.index('<section id="value">')]
+    assert "Sync signed" in section
+    assert "unknown" not in section
 
 
 def test_groups_have_names_and_units(page):

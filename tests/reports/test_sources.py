@@ -34,6 +34,8 @@ def test_a_report_of_an_index(folder, no_charts):
     inputs = report.frames["inputs"]
     assert inputs.filter(pl.col("input") == "index")["state"].item() != "complete"
     assert answer.get("index_apr") is None
+    reasons = dict(inputs.select("input", "reason").iter_rows())
+    assert "the source does not have the next sync committee" == reasons["next_committees"]
     page = report.to_html()
     assert "ETH, consensus layer alone" in page
     assert "unknown, because priority fees are missing" in page

@@ -16,6 +16,11 @@ def show_count(value: Any) -> str:
     return "" if value is None else f"{value:,}"
 
 
+def show_quantity(value: int, noun: str) -> str:
+    """Return a number and what it counts, such as "1 day" and "2 days"."""
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
+
+
 def show_index(value: Any) -> str:
     """Return a number that identifies: without separators."""
     return "" if value is None else str(value)
@@ -45,6 +50,12 @@ def _show_ratio(amount: int, unit: int) -> str:
     return f"{sign}{steps // 10**5:,}.{steps % 10**5:05d}"
 
 
+def show_eth_signed(gwei: Any) -> str:
+    """Return a difference of amounts of gwei in ETH, with its sign."""
+    text = show_eth(gwei)
+    return f"+{text}" if text[0].isdigit() and text != show_eth(0) else text
+
+
 def show_percent(share: Any) -> str:
     """Return a share in percent."""
     return "unknown" if share is None else f"{100 * share:.2f} %"
@@ -57,7 +68,7 @@ def show_decimal(value: Any, places: int = 1) -> str:
 
 def show_signed(value: Any) -> str:
     """Return a difference, with its sign."""
-    return "unknown" if value is None else f"{value:+,.1f}".replace("-", "\u2212")
+    return "unknown" if value is None else _show_sign(value, 1)
 
 
 def show_value(amount: Any) -> str:
@@ -70,7 +81,13 @@ def show_value(amount: Any) -> str:
 
 def show_points(share: Any) -> str:
     """Return a difference of shares in percentage points, with its sign."""
-    return f"{100 * share:+,.2f} points".replace("-", "\u2212")
+    return f"{_show_sign(100 * share, 2)} points"
+
+
+def _show_sign(value: float, places: int) -> str:
+    """Return a rounded number with its sign; zero has none."""
+    text = f"{value:+,.{places}f}"
+    return text.replace("-", "\u2212") if text.strip("+-0.") else text[1:]
 
 
 def show_moment(value: Any) -> str:
@@ -108,6 +125,8 @@ def show_yes(value: Any) -> str:
 
 FILTERS = {
     "count": show_count,
+    "quantity": show_quantity,
+    "index": show_index,
     "eth": show_eth,
     "eth_wei": show_eth_wei,
     "percent": show_percent,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from beaconframes.errors import BeaconframesError, MissingRows
+from beaconframes.errors import BadRequest, BeaconframesError, MissingRows, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,9 +92,17 @@ class Inputs:
         self.items[name].rows, self.items[name].reason = None, reason
 
     def load(
-        self, name: str, load: Callable[..., Any], *arguments: Any, **options: Any
+        self,
+        name: str,
+        load: Callable[..., Any],
+        *arguments: Any,
+        refused: str = "",
+        **options: Any,
     ) -> pl.DataFrame | None:
-        """Load a frame with *load*; keep missing rows and the reason of a failure."""
+        """Load a frame with *load*; keep missing rows and the reason of a failure.
+
+        *refused* is the reason if the service answers that such a request is not valid.
+        """
         item = self.items.setdefault(name, Input(name, _get_name(load)))
         before = self.explorer.requests
         try:
@@ -105,7 +113,8 @@ class Inputs:
                 known = [] if item.missing is None else [item.missing]
                 item.missing = pl.concat([*known, error.missing], how="diagonal_relaxed")
         except BeaconframesError as error:
-            rows, item.reason = None, error.message
+            is_refused = isinstance(error, BadRequest | NotFound)
+            rows, item.reason = None, (refused if is_refused else "") or error.message
         item.requests += self.explorer.requests - before
         if rows is not None:
             item.rows = rows if item.rows is None else pl.concat([item.rows, rows])

@@ -161,7 +161,7 @@ def _load_duties(inputs: Inputs, head: int) -> None:
         inputs.skip("attestations", v1.load_attestations, reason)
         inputs.skip("slots", v1.load_epoch_slots, reason)
         return
-    span = {"since": since, "until": inputs.last}
+    span: dict[str, Any] = {"since": since, "until": inputs.last}
     inputs.load("attestations", v1.load_attestations, inputs.indices, **span)
     if _is_local(inputs.explorer):
         inputs.load("slots", v1.load_epoch_slots, **span)
@@ -271,7 +271,8 @@ def _load_future(inputs: Inputs) -> None:
     """Load what is known of the future: committees, duties, queues."""
     period = inputs.chain.at("period", inputs.explorer.now())
     inputs.load("committees", v1.load_sync_committees, [period])
-    inputs.load("next_committees", v1.load_sync_committees, [period + 1])
+    reason = "the source does not have the next sync committee"
+    inputs.load("next_committees", v1.load_sync_committees, [period + 1], refused=reason)
     if len(inputs.indices) <= _LARGEST_SET:
         inputs.load("duties", v2.load_upcoming_duty_slots, inputs.indices)
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.reports.formats import show_quantity
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -41,7 +43,7 @@ def _describe(inputs: Inputs) -> str:
     first = chain.time_of("epoch", inputs.first)
     last = chain.time_of("epoch", inputs.last + 1)
     return (
-        f"# Report on {len(inputs.indices):,} validators\n\n"
+        f"# Report on {show_quantity(len(inputs.indices), 'validator')}\n\n"
         f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M} UTC, epochs {inputs.first} to "
         f"{inputs.last}. Connect to the source of the report first: `bf.connect()` for an "
         "explorer, `bf.node(url)` for your own node, `bf.open(folder)` for a dataset."
@@ -79,6 +81,7 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
         "income": "income = bf.load_income_history(validators, **span)",
         "balances": "balances = bf.load_balance_history(validators, **span)",
         "withdrawals": "withdrawals = bf.load_validator_withdrawals(validators, **span)",
+        "deposits": "deposits = bf.load_deposits(validators)",
         "proposals": "proposals = bf.load_proposals(validators, **span)",
         "blocks": "blocks = bf.load_produced_blocks(validators).filter(\n"
         '    pl.col("epoch").is_between(span["since"], span["until"])\n)',
@@ -120,7 +123,8 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
         )
         steps.append(("## Groups", code))
     if "reconciliation" in frames:
-        arguments = "balances, income, withdrawals=withdrawals"
+        arguments = "balances, income, withdrawals=withdrawals, validators=table"
+        arguments += _show_options(inputs, "deposits")
         code = f"changes = bf.analysis.reconcile(\n    {arguments}\n)\n"
         code += 'changes.filter(pl.col("unexplained_gwei") != 0)'
         steps.append(("## Do the balances reconcile?", code))

@@ -16,6 +16,7 @@ from beaconframes.reports.formats import (
     show_eth_wei,
     show_moment,
     show_percent,
+    show_quantity,
     show_text,
     show_value,
 )
@@ -38,8 +39,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
     answer = summary.row(0, named=True)
     facts = dict(frames["facts"].iter_rows())
     context: dict[str, Any] = {
-        "title": f"Report on {show_count(answer['validators'])} validator"
-        + ("s" if answer["validators"] != 1 else ""),
+        "title": f"Report on {show_quantity(answer['validators'], 'validator')}",
         "answer": answer,
         "facts": facts,
         "facts_listed": [
@@ -61,6 +61,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "queue": _get_row(frames, "queue"),
         "reconciliation": _get_row(frames, "reconciliation"),
         "gap_count": frames["missing"].height,
+        "unknown_count": _count_unknown(frames),
         **list_tables(frames),
     }
     return _load_environment().get_template("report.html.j2").render(context)
@@ -70,8 +71,12 @@ def list_answer(frames: Frames) -> list[str]:
     """Return the answer as lines of text."""
     answer = frames["summary"].row(0, named=True)
     since, until = (show_moment(answer[name]) for name in ("since", "until"))
-    active, count = (show_count(answer[name]) for name in ("active", "validators"))
-    lines = [f"{active} of {count} validators active, {since} to {until} UTC"]
+    count = show_quantity(answer["validators"], "validator")
+    lines = [f"{show_count(answer['active'])} of {count} active, {since} to {until} UTC"]
+    unknown = _count_unknown(frames)
+    if unknown:
+        verb = "is" if unknown == 1 else "are"
+        lines.append(f"  {show_quantity(unknown, 'requested validator')} {verb} unknown")
     epochs = answer["last_epoch"] - answer["first_epoch"] + 1
     if answer.get("income_epochs", epochs) < epochs:
         known = show_count(answer["income_epochs"])
@@ -92,7 +97,7 @@ def list_answer(frames: Frames) -> list[str]:
             text = form(answer[name])
             note = ""
             if name == "income_value" and answer["days_without_price"]:
-                note = f", {answer['days_without_price']} days without a price"
+                note = f", {show_quantity(answer['days_without_price'], 'day')} without a price"
             lines.append(f"  {title:17} {text}{'' if text == 'unknown' else unit}{note}")
     return lines
 
@@ -101,6 +106,11 @@ def _is_stated_above(name: str, value: str, facts: dict[str, str]) -> bool:
     """Return whether a fact repeats the mark of simulated data beside the title."""
     is_simulated = facts.get("simulated") == "yes"
     return is_simulated and (name == "simulated" or value == "simulated")
+
+
+def _count_unknown(frames: Frames) -> int:
+    """Return how many of the requested validators the source does not have."""
+    return frames["missing"].filter(pl.col("input") == "validators").height
 
 
 def _get_row(frames: Frames, name: str) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.client.connection import get_explorer
 from beaconframes.exports.atomic_files import translate_errors
+from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import load_inputs
 from beaconframes.reports.notebook import build_notebook
 from beaconframes.reports.page import list_answer, render_page
@@ -50,7 +51,7 @@ class Report:
         """Return what the report is about."""
         row = self.frames["summary"].row(0, named=True)
         since, until = (f"{row[name]:%Y-%m-%d}" for name in ("since", "until"))
-        return f"Report({row['validators']} validators, {since} to {until})"
+        return f"Report({show_quantity(row['validators'], 'validator')}, {since} to {until})"
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for a notebook."""

@@ -15,6 +15,7 @@ from beaconframes.reports.formats import (
     show_count,
     show_decimal,
     show_eth,
+    show_eth_signed,
     show_eth_wei,
     show_hint,
     show_index,
@@ -70,6 +71,11 @@ class Column:
         return self.form(row[self.name])
 
 
+def _leave_blank(form: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Return a form that shows nothing for a validator without a duty of this kind."""
+    return lambda value: "" if value is None else form(value)
+
+
 _PROBLEMS = (
     Column("kind", "Problem", show_text, is_number=False),
     Column("validator_index", "Validator", show_index),
@@ -108,13 +114,13 @@ _VALIDATORS = (
     Column("status", "Status", show_text, is_number=False),
     Column("balance_gwei", "Balance (ETH)", show_eth),
     Column("credentials", "Credentials", show_text, is_number=False),
-    Column("net_income_wei", "Income (ETH)", show_eth_wei),
-    Column("apr_on_effective", "Yearly rate", show_percent),
-    Column("effectiveness", "Effectiveness", show_percent),
+    Column("net_income_wei", "Income (ETH)", _leave_blank(show_eth_wei)),
+    Column("apr_on_effective", "Yearly rate", _leave_blank(show_percent)),
+    Column("effectiveness", "Effectiveness", _leave_blank(show_percent)),
     Column("votes_missed", "Votes missed", show_count),
     Column("proposed", "Proposed", show_count),
     Column("missed", "Missed", show_count),
-    Column("sync_rate", "Sync signed", show_percent),
+    Column("sync_rate", "Sync signed", _leave_blank(show_percent)),
     Column("lost_gwei", "Lost (ETH)", show_eth),
 )
 _GROUPS = (
@@ -136,7 +142,7 @@ _MEASURES: dict[str, tuple[str, Callable[[Any], str], Callable[[Any], str]]] = {
     "sync_rate": ("sync duties signed", show_percent, show_points),
     "proposed": ("blocks proposed", show_percent, show_points),
     "votes_missed": ("votes missed, per validator", show_decimal, show_signed),
-    "lost_gwei": ("lost, ETH per validator", show_eth, show_eth),
+    "lost_gwei": ("lost, ETH per validator", show_eth, show_eth_signed),
 }
 """Measures of groups: their names on the page, and how values and differences are shown."""
 _KINDS = (
@@ -182,12 +188,14 @@ def list_tables(frames: Frames) -> dict[str, Any]:
 def _list_rows(
     frames: Frames, name: str, columns: Sequence[Column], prefix: str, most: int | None = None
 ) -> dict[str, Any]:
-    """Return the rows of a table for the template, their number, and the columns that exist."""
+    """Return the rows of a table for the template, their number, and the columns with text."""
     frame = frames.get(name, pl.DataFrame())
+    rows = frame.head(most).rows(named=True) if most else frame.rows(named=True)
+    known = [column for column in columns if column.name in frame.columns]
     return {
-        name: frame.head(most).rows(named=True) if most else frame.rows(named=True),
+        name: rows,
         f"{prefix}_count": frame.height,
-        f"{prefix}_columns": [column for column in columns if column.name in frame.columns],
+        f"{prefix}_columns": [column for column in known if any(map(column.show, rows))],
     }
 
 
@@ -198,11 +206,8 @@ def _list_upcoming(frames: Frames) -> dict[str, Any]:
         totals, most = [], _MOST_UPCOMING
     else:
         totals, most = upcoming_totals(rows).rows(named=True), _FIRST_UPCOMING
-    listed = _list_rows(frames, "upcoming", _UPCOMING, "upcoming", most)
-    columns = [c for c in _UPCOMING if any(c.show(row) for row in listed["upcoming"])]
     return {
-        **listed,
-        "upcoming_columns": columns,
+        **_list_rows(frames, "upcoming", _UPCOMING, "upcoming", most),
         "upcoming_totals": totals,
         "upcoming_total_columns": _UPCOMING_TOTALS,
     }
