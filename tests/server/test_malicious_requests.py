@@ -314,7 +314,7 @@ def test_resources_do_not_grow_with_the_number_of_requests(chain):
 
         def send(count):
             for number in range(count):
-                connection.request("GET", f"/api/v1/validator/{number % 900}")
+                connection.request("GET", f"/api/v1/validator/{number % 200}")
                 connection.getresponse().read()
 
         send(200)
@@ -325,4 +325,5 @@ def test_resources_do_not_grow_with_the_number_of_requests(chain):
 
     assert later[0] <= threads + 1
     assert later[1] <= files + 2
-    assert later[2] <= 1.05 * objects
+    # One object for each request would be 1,000.
+    assert later[2] <= objects + 200
