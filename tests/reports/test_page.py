@@ -145,19 +145,27 @@ def test_an_unknown_validator_is_stated_first(made, no_charts):
     assert "  2 requested validators are unknown" == report.summarize()[1]
 
 
-def test_a_validator_without_a_sync_duty_has_no_rate(made, no_charts):
+def test_a_validator_without_a_duty_has_no_rate(made, no_charts):
     """A duty that a validator did not have is blank; "unknown" would be a gap in the data."""
     frames = dict(made.report.frames)
-    first = pl.int_range(pl.len()) == 0
+    names = ["net_income_wei", "apr_on_effective", "effectiveness"]
+    row = pl.int_range(pl.len())
     frames["validators"] = frames["validators"].with_columns(
-        sync_rate=pl.when(first).then(None).otherwise(1.0)
+        pl.when(row > 0).then(pl.col(*names, "votes_missed")),
+        sync_rate=pl.when(row > 0).then(1.0),
     )
+    assert "unknown" not in _get_validators(Report(frames, {}))
 
-    page = Report(frames, {}).to_html()
+    # It voted, and priority fees are missing: its income is unknown.
+    frames["validators"] = frames["validators"].with_columns(
+        net_income_wei=pl.when(row > 1).then("net_income_wei")
+    )
+    assert 1 == _get_validators(Report(frames, {})).count("unknown")
 
-    section = page[page.index('<section id="validators">') : page.index('<section id="value">')]
-    assert "Sync signed" in section
-    assert "unknown" not in section
+
+def _get_validators(report):
+    text = report.to_html()
+    return text[text.index('<section id="validators">') : text.index('<section id="value">')]
 
 
 def test_groups_have_names_and_units(page):

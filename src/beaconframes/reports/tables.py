@@ -52,6 +52,8 @@ class Column:
     title: str
     form: Callable[[Any], str]
     is_number: bool = True
+    needs: str = ""
+    """A column without whose value there is nothing to show: a duty that a validator had."""
 
     @property
     def style(self) -> str:
@@ -68,12 +70,9 @@ class Column:
 
     def show(self, row: dict[str, Any]) -> str:
         """Return the text of a cell."""
+        if self.needs and row.get(self.needs, 0) is None:
+            return ""
         return self.form(row[self.name])
-
-
-def _leave_blank(form: Callable[[Any], str]) -> Callable[[Any], str]:
-    """Return a form that shows nothing for a validator without a duty of this kind."""
-    return lambda value: "" if value is None else form(value)
 
 
 _PROBLEMS = (
@@ -114,13 +113,13 @@ _VALIDATORS = (
     Column("status", "Status", show_text, is_number=False),
     Column("balance_gwei", "Balance (ETH)", show_eth),
     Column("credentials", "Credentials", show_text, is_number=False),
-    Column("net_income_wei", "Income (ETH)", _leave_blank(show_eth_wei)),
-    Column("apr_on_effective", "Yearly rate", _leave_blank(show_percent)),
-    Column("effectiveness", "Effectiveness", _leave_blank(show_percent)),
+    Column("net_income_wei", "Income (ETH)", show_eth_wei, needs="votes_missed"),
+    Column("apr_on_effective", "Yearly rate", show_percent, needs="votes_missed"),
+    Column("effectiveness", "Effectiveness", show_percent, needs="votes_missed"),
     Column("votes_missed", "Votes missed", show_count),
     Column("proposed", "Proposed", show_count),
     Column("missed", "Missed", show_count),
-    Column("sync_rate", "Sync signed", _leave_blank(show_percent)),
+    Column("sync_rate", "Sync signed", show_percent, needs="sync_rate"),
     Column("lost_gwei", "Lost (ETH)", show_eth),
 )
 _GROUPS = (
