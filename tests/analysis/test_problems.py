@@ -186,6 +186,12 @@ def test_sync_members_as_good_as_usual_are_no_problem():
     assert [(0, False), (1, True)] == (
         compared.filter(duty).sort("validator_index").select("validator_index", "avoidable").rows()
     )
+    for unknown in (
+        network.clear(),
+        network.with_columns(pl.lit(None, pl.Int64).alias("sync_committee_successful")),
+    ):
+        found = analysis.problems(validators({}, {}), income, stakes(income), network=unknown)
+        assert alone.filter(duty).equals(found.filter(duty))
 
 
 def test_sync_duties_of_daily_statistics_have_their_share():

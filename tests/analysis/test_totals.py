@@ -91,6 +91,9 @@ def test_votes_beside_the_network():
     assert (14 + 26 + 14 * 0.75) / 54 == pytest.approx(total["own"])
     assert (14 * 0.95 + 26 * 0.9 + 14 * 0.8) / 54 == pytest.approx(total["network"])
     assert total["own"] - total["network"] == total["difference"]
+    alone = analysis.compare_with_network(analysis.attestation_rates(income), network.clear())
+    assert alone["own"].equals(rows["own"])
+    assert 5 == alone["network"].null_count() == alone["difference"].null_count()
 
 
 def test_balances_at_the_end_of_local_days():

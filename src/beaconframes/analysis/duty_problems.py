@@ -137,9 +137,10 @@ def _is_avoidable(signed_rate: pl.Expr, least: pl.Expr) -> pl.Expr:
 
 
 def _divide(frame: IntoFrame, part: str, whole: str) -> float | None:
-    """Return the ratio of two counts of a frame of one row; None if there was nothing to count."""
-    row = to_polars(frame).row(0, named=True)
-    return row[part] / row[whole] if row[whole] else None
+    """Return the ratio of two counts of a frame of one row; None if it is unknown."""
+    ratio = pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
+    ratios = to_polars(frame).select(ratio).to_series()
+    return None if ratios.is_empty() else ratios[0]
 
 
 def find_daily_losses(stats: IntoFrame, clock: Chain) -> list[pl.DataFrame]:

@@ -47,7 +47,7 @@ def compare_with_network(rates: IntoFrameT, network: IntoFrame) -> IntoFrameT:
         _compute_shares(table).unpivot(variable_name="measure", value_name=name)
         for name, table in (("own", counts), ("network", others))
     ]
-    joined = sides[0].join(sides[1], on="measure", maintain_order="left")
+    joined = sides[0].join(sides[1], on="measure", how="left", maintain_order="left")
     result = joined.with_columns(difference=pl.col("own") - pl.col("network"))
     return return_table(result, source, rates)
 
