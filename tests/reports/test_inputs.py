@@ -58,6 +58,28 @@ def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
         assert {"income", "rates", "balances", "proposals", "reconciliation"} <= set(left_out)
 
 
+def test_a_pending_validator_has_a_report(made, no_charts):
+    """It has no rows of income and balances yet: its figures are unknown, and nothing fails."""
+    kept = ("validators", "network", "index", "queue", "committees", "next_committees")
+    items = {
+        key: item
+        if key in kept or item.rows is None
+        else dataclasses.replace(item, rows=item.rows.clear())
+        for key, item in made.inputs.items.items()
+    }
+
+    frames, left_out = build_frames(dataclasses.replace(made.inputs, items=items))
+
+    assert 1 == frames["summary"].height
+    assert frames["summary"]["effectiveness"][0] is None
+    assert "no validator has income in this range" == left_out["income"]
+    page = render_page(frames, left_out, interactive=False)
+    assert "no validator has income" in page
+    assert "all 0 changes" not in page
+    assert "relay payments" not in page
+    assert "consensus layer alone" not in page
+
+
 def test_a_refused_request_has_a_reason_in_words(client):
     """A service answers status 400 for a committee that is not selected: the reason says that."""
     inputs = Inputs(client, [], None, FIRST, LAST, "epochs")

@@ -12,6 +12,7 @@ from beaconframes.reports.formats import (
     show_eth,
     show_eth_signed,
     show_eth_wei,
+    show_percent,
     show_points,
     show_quantity,
     show_signed,
@@ -101,6 +102,7 @@ def test_amounts_are_rounded_exactly():
 
 def test_a_difference_of_zero_has_no_sign():
     """A rounded difference has the sign of what is shown, and zero has none."""
+    assert "\u221229.89 %" == show_percent(-0.29891)
     assert ["0.00 points", "+0.02 points", "\u22121.30 points"] == [
         show_points(share) for share in (-0.00001, 0.0002, -0.013)
     ]
@@ -127,6 +129,7 @@ def test_one_is_singular(made, no_charts):
     assert "; 1 day without a price" in text
     assert "The cost of 1 problem is unknown." in text
     assert "1 of 1 validator active" in lines[0]
+    assert any(line.endswith(", the cost of 1 problem is unknown") for line in lines)
     assert any(line.endswith(", 1 day without a price") for line in lines)
     assert "Report(1 validator," in repr(report)
 

@@ -172,7 +172,8 @@ def _report_folder(folder: Path, paths: list[Path], *, as_json: bool) -> None:
     if as_json:
         print_json({"folder": str(folder), "files": [path.name for path in paths]})
     else:
-        click.echo(f"{click.format_filename(folder)}: {len(paths):,} reports")
+        noun = "report" if len(paths) == 1 else "reports"
+        click.echo(f"{click.format_filename(folder)}: {len(paths):,} {noun}")
 
 
 def _write(made: Report, chosen: dict[str, Any], requests: int) -> None:

@@ -58,7 +58,7 @@ def show_eth_signed(gwei: Any) -> str:
 
 def show_percent(share: Any) -> str:
     """Return a share in percent."""
-    return "unknown" if share is None else f"{100 * share:.2f} %"
+    return "unknown" if share is None else f"{100 * share:,.2f} %".replace("-", "\u2212")
 
 
 def show_decimal(value: Any, places: int = 1) -> str:

@@ -98,6 +98,10 @@ def list_answer(frames: Frames) -> list[str]:
             note = ""
             if name == "income_value" and answer["days_without_price"]:
                 note = f", {show_quantity(answer['days_without_price'], 'day')} without a price"
+            if name == "lost_gwei" and answer.get("cost_unknown"):
+                note = (
+                    f", the cost of {show_quantity(answer['cost_unknown'], 'problem')} is unknown"
+                )
             lines.append(f"  {title:17} {text}{'' if text == 'unknown' else unit}{note}")
     return lines
 

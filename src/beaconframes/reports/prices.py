@@ -37,7 +37,7 @@ def read_prices(prices: Any, price: str) -> pl.DataFrame | None:
     if missing := [name for name in ("time", price) if name not in rows.columns]:
         raise UsageError(
             f"prices: {path} has no column {missing[0]}; its columns are {', '.join(rows.columns)}",
-            hint=_HINT,
+            hint=f'{_HINT} Pass the name of the latter as price, such as price="eur".',
         )
     times = [
         pl.col("time").str.to_datetime(text, strict=False, time_zone="UTC") for text in _FORMATS[:3]

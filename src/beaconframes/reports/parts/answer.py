@@ -30,7 +30,9 @@ def build_summary(inputs: Inputs, frames: Frames) -> Frames:
     if "problems" in frames:
         parts.append(_list_losses(inputs, frames["problems"]))
     parts += _list_values(inputs, frames)
-    return {"summary": pl.concat([part.head(1) for part in parts], how="horizontal")}
+    # Without income, such as that of a pending validator, there is no row: its figures are null.
+    rows = [part.head(1) if part.height else part.clear(1) for part in parts]
+    return {"summary": pl.concat(rows, how="horizontal")}
 
 
 def _describe_range(inputs: Inputs) -> pl.DataFrame:
