@@ -116,6 +116,21 @@ def test_balances_at_the_end_of_local_days():
     ] == days.rows()
 
 
+def test_groups_may_be_columns_of_the_result():
+    """To group by a day, or by the basis of execution income, adds no second column of it."""
+    bases = analysis.ledger_totals(DAYS, by="execution_income_basis")
+    assert [("received", 2, 25), ("unknown", 1, 11)] == bases.select(bases.columns[:3]).rows()
+    table = stats((1, {"missed_attestations": 5}), (2, {}))
+    daily = analysis.daily_income(table)
+    periods = pl.DataFrame(
+        {"validator_index": [1, 2], "activation_epoch": [0, 0], "exit_epoch": [None, None]},
+        schema_overrides={"exit_epoch": pl.Int64},
+    )
+    for every in ("day", "all"):
+        assert [3] == analysis.daily_rates(daily, by="day", every=every)["day"].to_list()
+        assert [3] == analysis.daily_votes(table, periods, by="day", every=every)["day"].to_list()
+
+
 def test_daily_luck_is_that_of_constant_balances():
     """A day of equal balances expects what its 225 epochs expect together."""
     index = pl.DataFrame(

@@ -120,7 +120,7 @@ def daily_votes(
     rows = rows.with_columns(votes=pl.max_horizontal(votes, 0).cast(pl.Int64))
     counts = {"votes": pl.sum("votes"), "missed": pl.sum("missed_attestations")}
     if every == "day":
-        keys = [*groups, "day"]
+        keys = list(dict.fromkeys([*groups, "day"]))
         sums = rows.group_by(keys).agg(date=pl.col("time").first().dt.date(), **counts)
     else:
         keys = groups

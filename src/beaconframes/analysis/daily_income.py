@@ -167,7 +167,7 @@ def daily_rates(
         collect(source)
         # On the day of the first deposit, the stake at the start of the day is 0.
         .filter(pl.col("effective_balance_gwei") > 0)
-        .group_by(*groups, "day")
+        .group_by(list(dict.fromkeys([*groups, "day"])))
         .agg(
             validator_days=pl.len().cast(pl.Int64),
             consensus_income_gwei=cl,
@@ -216,7 +216,7 @@ def daily_rates(
         apr_on_effective=365 * gwei / stake,
         apr_as_index=365 * like_index / indexed_stake,
     )
-    keys = [*groups, *(["day"] if every == "day" else [])]
+    keys = list(dict.fromkeys([*groups, "day"])) if every == "day" else groups
     columns = [*keys, "validator_days", *amounts[:2], *_RATES]
     if index is not None:
         rows = rows.with_columns(

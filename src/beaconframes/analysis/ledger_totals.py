@@ -49,7 +49,8 @@ def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> In
     groups = list_columns(by)
     source, amounts, values = _open(ledger, ["validator_index", *groups])
     totals = [_sum_known(name) for name in amounts if name != _BALANCE]
-    totals += [pl.col(BASIS).max()] if BASIS in list_column_names(ledger) else []
+    has_basis = BASIS in list_column_names(ledger) and BASIS not in groups
+    totals += [pl.col(BASIS).max()] if has_basis else []
     totals += [_sum_values(name) for name in values] + _count_days_without_price(values)
     count = pl.col("validator_index").n_unique().cast(pl.Int64).alias("validators")
     rows = _collect(source, values)
