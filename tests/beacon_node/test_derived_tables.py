@@ -59,6 +59,7 @@ def grow(folder, index, last, without=()):
     return {name: dataset.scan(name).collect().sort(pl.all()) for name in GROWING}
 
 
+@pytest.mark.more
 def test_new_days_are_added(tmp_path, electra_folder, derivations):
     """Days have four epochs here; a day is over when the epoch after it is final."""
     grow(tmp_path / "grown", electra_folder, 2)

@@ -44,6 +44,7 @@ def test_every_parameter_has_a_role(endpoint):
     assert 1 >= len(endpoint.parameters_of(Role.SUBJECT))
 
 
+@pytest.mark.more
 def test_no_code_infers_the_role_of_a_parameter():
     """No isinstance, type or getattr asks what a parameter is."""
     names = {kind.__name__ for kind in subclasses(Parameter)} | {"Parameter"}

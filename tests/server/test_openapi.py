@@ -166,7 +166,7 @@ def test_answers_conform_to_the_description(service, data):
 @pytest.mark.more
 @pytest.mark.parametrize("path", OPERATIONS)
 @given(data=st.data())
-@examples(10)
+@examples(5)
 def test_answers_of_each_path_conform_to_the_description(service, path, data):
     """S02: the same with more requests to each path."""
     request_randomly(service, path, data)

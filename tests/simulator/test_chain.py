@@ -113,7 +113,7 @@ class World:
 WORLDS = {
     f"seed{seed}-of-{size['validators']}": (seed, size) for size in SIZES for seed in (1, 2, 3)
 }
-USUAL, MORE = {"seed1-of-300"}, {"seed2-of-300", "seed3-of-700"}
+USUAL, MORE = {"seed1-of-300"}, {"seed3-of-700"}
 MARKS = {
     name: [] if name in USUAL else [pytest.mark.more if name in MORE else pytest.mark.long]
     for name in WORLDS

@@ -30,7 +30,7 @@ SIZES = (
 WORLDS = {
     f"seed{seed}-of-{size['validators']}": (seed, size) for size in SIZES for seed in (1, 2, 3)
 }
-USUAL, MORE = {"seed1-of-260"}, {"seed2-of-260", "seed3-of-420"}
+USUAL, MORE = {"seed1-of-260"}, {"seed3-of-420"}
 MARKS = {
     name: [] if name in USUAL else [pytest.mark.more if name in MORE else pytest.mark.long]
     for name in WORLDS
