@@ -25,7 +25,7 @@ _MANY = 3.0
 _ENOUGH = 20
 """Number of validators whose median shows what is usual."""
 _USUALLY_SIGNED = 0.98
-"""Members of sync committees that sign this share are as good as usual, if nothing shows more."""
+"""The share of duties in sync committees that is usual to sign, if no frame shows it."""
 _GWEI_PER_WEI = 10**9
 
 
