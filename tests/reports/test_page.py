@@ -212,6 +212,20 @@ def test_many_problems_are_summed_by_kind(made, no_charts):
     assert ["slashed", "1", "1", "unknown", "1", "missed votes", "30", "1"] == cells[:8]
 
 
+def test_unknown_costs_are_not_a_sum_of_zero(made, no_charts):
+    """Daily statistics have no costs: the sum of usual rows is unknown, the loss a lower bound."""
+    frames = dict(made.report.frames)
+    usual = frames["problems"].filter(~pl.col("avoidable"))
+    assert usual.height
+    frames["problems"] = usual.with_columns(cost_gwei=pl.lit(None, pl.Int64))
+    text = Elements(Report(frames, {}).to_html()).text
+    assert "as many as usual; their cost is unknown." in text
+    assert "ETH at least" not in text
+
+    frames["summary"] = frames["summary"].with_columns(cost_unknown=2)
+    assert "ETH at least" in Elements(Report(frames, {}).to_html()).text
+
+
 def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):
     """Issue 19, 4: 200 seats of one committee are one row, and the first few are listed."""
     rows = made.report.frames["upcoming"].head(1)

@@ -148,7 +148,7 @@ _KINDS = (
     Column("kind", "Problem", show_text, is_number=False),
     Column("problems", "Rows", show_count),
     Column("validators", "Validators", show_count),
-    Column("lost_gwei", "Cost (ETH)", show_eth),
+    Column("lost_gwei", "Cost (ETH)", show_cost),
     Column("cost_unknown", "Rows of unknown cost", show_count),
 )
 _YEARS = (
@@ -235,6 +235,8 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
     """Return the problems to look at; late votes that are usual are only counted."""
     if problems.is_empty():
         return {"problems": [], "kinds": [], "usual": {"count": 0}, "advice": []}
+    # Daily statistics have no costs: their sum is unknown, not 0.
+    total = pl.when(pl.col("cost_gwei").count() > 0).then(pl.col("cost_gwei").sum())
     usual, advice = problems.filter(_IS_USUAL), problems.filter(_IS_ADVICE)
     shown = select_problems(problems)
     rows = shown.head(_MOST_PROBLEMS).rows(named=True)
@@ -246,7 +248,7 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
         "problem_columns": [c for c in _PROBLEMS if any(c.show(row) for row in rows)],
         "kinds": _sum_kinds(shown) if shown.height > _MOST_PROBLEMS else [],
         "kind_columns": _KINDS,
-        "usual": {"count": usual.height, "cost_gwei": usual["cost_gwei"].sum()},
+        "usual": {"count": usual.height, "cost_gwei": usual.select(total).item()},
         "advice": advice.head(_MOST_ADVICE).rows(named=True),
         "advice_count": advice.height,
         "advice_columns": _ADVICE,
