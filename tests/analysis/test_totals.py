@@ -267,6 +267,9 @@ def test_proposals_with_rewards_and_costs():
         .to_list()
     )
     assert (3, 2, 100) == analysis.relay_payments(paid).row(0)
+    unknown = paid.with_columns(producer_reward_wei=pl.lit(None, WEI))
+    assert (3, 2, None) == analysis.relay_payments(unknown).row(0)
+    assert (0, 0, 0) == analysis.relay_payments(paid.clear()).row(0)
 
 
 def test_what_is_coming_up():

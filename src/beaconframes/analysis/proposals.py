@@ -168,13 +168,14 @@ def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoF
     -------
     The same kind of frame
         The columns of *by*, the number of ``blocks``, that of ``relay_blocks`` among them, and
-        ``relay_payments_wei``. Sorted. This computes at once.
+        ``relay_payments_wei``, null if a payment is unknown. Sorted. This computes at once.
     """
     groups = list_columns(by)
     columns = [*groups, "producer_reward_wei", "relay_tag"]
     source = open_frame(blocks, columns, loader="load_produced_blocks")
     is_relayed = pl.col("relay_tag").is_not_null()
-    paid = pl.col("producer_reward_wei").filter(is_relayed).sum()
+    paid = pl.col("producer_reward_wei").filter(is_relayed)
+    paid = pl.when(~paid.is_null().any()).then(paid.sum())
     totals = {
         "blocks": pl.len().cast(pl.Int64),
         "relay_blocks": is_relayed.sum().cast(pl.Int64),
