@@ -107,7 +107,7 @@ def test_interactive_charts_fit_their_column_and_paper(browser, made, tmp_path):
     path = Report(frames, {}, interactive=True).save(tmp_path / "report.html")
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(path.as_uri())
-    drawn = "[...document.querySelectorAll('.js-plotly-plot')].map(e => [e._fullLayout.width,"
+    drawn = "[...document.querySelectorAll('.js-plotly-plot')].map(e => [e._fullLayout?.width,"
     fits = f"{drawn} e.clientWidth]).every(([width, room]) => Math.abs(width - room) < 2)"
 
     page.wait_for_function(fits)
