@@ -1,8 +1,11 @@
 """Which charts a report has, and what is in them."""
 
+import re
+
 import polars as pl
 
 from beaconframes.reports.pictures import FEW_VALIDATORS, build_pictures
+from beaconframes.reports.renderers import render_svg
 
 
 def list_names(picture):
@@ -43,3 +46,10 @@ def test_few_validators_have_a_chart_each(made):
     names = list_names(many)
     assert ["10 % to 90 %", "Worst ten", *["_"] * 9, "Median"] == names
     assert "3: 0.0" in few.alt
+
+
+def test_small_amounts_have_no_factor_above_the_axis(made):
+    """Penalties of 0.0002 ETH are not drawn as -2, with a small 1e-4 in the corner."""
+    picture = build_pictures(made.report.frames, interactive=False)["income"]
+    svg = render_svg(picture)
+    assert not re.search(r">\s*1e", svg)

@@ -42,6 +42,8 @@ def render_svg(picture: Picture) -> str:
         "svg.hashsalt": picture.name,
         # Formulas in tick labels take half of the time.
         "axes.formatter.use_mathtext": False,
+        # A factor such as 1e-4 above an axis of ETH is easy to overlook.
+        "axes.formatter.limits": (-7, 12),
     }
     with style(), mpl.rc_context(options):
         figure = Figure(figsize=(_WIDTH, picture.height), layout="constrained")
