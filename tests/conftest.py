@@ -34,6 +34,7 @@ if sys.platform != "win32":
 
 NUMBERS = itertools.count()
 SAMPLE_SEED = 20261122
+RECURSION_LIMIT = sys.getrecursionlimit()
 
 
 def pytest_addoption(parser):
@@ -147,6 +148,8 @@ def clean_surroundings(clean_environment, tmp_path_factory):
     yield
     set_explorer(None)
     config.reset()
+    # py-evm raises it to 100,000, where a deeply nested body overflows the stack of a thread.
+    sys.setrecursionlimit(RECURSION_LIMIT)
 
 
 @pytest.fixture(scope="session")

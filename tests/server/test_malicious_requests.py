@@ -11,10 +11,12 @@ import os
 import random
 import socket
 import string
+import sys
 import threading
 import urllib.parse
 from pathlib import Path
 
+import httpx
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -116,6 +118,16 @@ def test_random_requests_have_documented_statuses(running, count):
                 json.loads(content)
             )
     connection.close()
+
+
+@pytest.mark.parametrize("path", ["/api/v1/validator", "/api/v2/ethereum/validators"])
+@pytest.mark.parametrize("text", [b"[", b'{"a":'])
+def test_a_nested_body_is_not_decoded(running, path, text):
+    """Where py_ecc has raised the limit of recursion, decoding it would end the process."""
+    sys.setrecursionlimit(100_000)
+    answer = httpx.post(running.url + path, content=text * 19_000)
+
+    assert 400 == answer.status_code
 
 
 def test_random_bytes_are_refused(running):

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from beaconframes.server.service import Service
 
 MAX_BODY_BYTES = 1 << 20
+MAX_BRACKETS = 1_000
+"""Valid bodies have fewer than ten. Decoding thousands of levels overflows the stack of a thread,
+if another library has raised Python's limit of recursion.
+"""
 CORS_HEADERS = ("apikey", "x-api-key", "authorization", "content-type", "accept")
 
 
@@ -199,7 +203,7 @@ def build_refusal(scope: Scope, status: int, reason: str) -> Response:
 
 
 async def read_body(request: Request) -> bytes | None:
-    """Return the body of a request, or None if it is too long or incomplete."""
+    """Return the body of a request, or None if it is too long, too deep or incomplete."""
     body = b""
     try:
         async for chunk in request.stream():
@@ -208,4 +212,4 @@ async def read_body(request: Request) -> bytes | None:
                 return None
     except ClientDisconnect:
         return None
-    return body
+    return None if body.count(b"[") + body.count(b"{") > MAX_BRACKETS else body
