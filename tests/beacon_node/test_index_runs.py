@@ -278,7 +278,7 @@ def test_workers_in_other_processes(tmp_path, one_worker, kind):
                 distributed.Client(
                     n_workers=2,
                     threads_per_worker=1,
-                    dashboard_address=None,
+                    dashboard_address=":0",
                     local_directory=str(tmp_path),
                     silence_logs=logging.ERROR,
                 )
