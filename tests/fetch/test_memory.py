@@ -14,6 +14,7 @@ import beaconframes as bf
 from beaconframes.endpoint import Head
 from beaconframes.fetch import pipeline, source
 from beaconframes.http.response import ResponsePage
+from beaconframes.schema.table import sort_rows
 from beaconframes.v1.balance_history import BalanceHistory
 from beaconframes.v2.entity_list import ENTITIES
 
@@ -85,7 +86,7 @@ def test_integers_are_as_narrow_as_their_values():
 
     assert [pl.Int8, pl.Int64, pl.Float64] == narrow.dtypes[:3]
     again = pl.concat([narrow, rows], how="vertical_relaxed")
-    widened = pipeline.sort_widened(again, ["small", "large"], rows.schema)
+    widened = sort_rows(again, ["small", "large"], rows.schema)
     expected = pl.concat([rows, rows]).sort("small", "large", nulls_last=True, maintain_order=True)
     assert_frame_equal(expected, widened)
 

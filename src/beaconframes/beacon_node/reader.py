@@ -95,16 +95,13 @@ class RequestCache:
         if is_new:
             try:
                 future.set_result(compute())
-            except BaseException as error:
-                with self._lock:
-                    self._values.pop(key, None)
-                is_ours = isinstance(error, BeaconframesError)
-                future.set_exception(copy(error) if is_ours else error)
-                raise
+            except BaseException as error:  # noqa: BLE001 - raised below
+                self.remove(key)
+                future.set_exception(error)
         try:
             value: T = future.result()
         except BeaconframesError as error:
-            raise copy(error) from error
+            raise copy(error).with_traceback(error.__traceback__) from error.__cause__
         return value
 
     def forget_from(self, first: int) -> None:

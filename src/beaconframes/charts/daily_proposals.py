@@ -10,7 +10,6 @@ from beaconframes.charts import series
 from beaconframes.charts.model import Axis, Bars, Chart
 
 _OUTCOMES = {"proposed": colours.BLUE, "missed": colours.RED, "orphaned": colours.AMBER}
-_BAR = np.timedelta64(19, "h")
 
 
 def build_outcomes_chart(proposals: pl.DataFrame) -> Chart:
@@ -21,12 +20,12 @@ def build_outcomes_chart(proposals: pl.DataFrame) -> Chart:
         .agg((status == name).sum().alias(name) for name in _OUTCOMES)
         .sort("date")
     )
-    times = counts["date"].to_numpy().astype("datetime64[us]")
+    times = series.read_dates(counts)
     base, layers = np.zeros(counts.height), []
     for name, colour in _OUTCOMES.items():
         height = series.to_floats(counts[name])
         if height.any():
-            width = np.full(len(times), _BAR)
+            width = np.full(len(times), series.DAY_BAR)
             layers.append(Bars(times, height, name.capitalize(), colour, base, width))
             base = base + height
     legend = tuple(str(layer.name) for layer in layers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -12,23 +11,13 @@ from beaconframes import colours
 from beaconframes.charts import series
 from beaconframes.charts.model import Area, Axis, Bars, Chart, Layer, Line
 
-if TYPE_CHECKING:
-    from beaconframes.charts.model import Positions
-
 _WORST = 10
 _BAND, _MEDIAN, _WORST_NAME = "10 % to 90 %", "Median", "Worst ten"
-_BAR = np.timedelta64(19, "h")
-"""The width of the bar of a day."""
-
-
-def read_dates(rows: pl.DataFrame) -> Positions:
-    """Return the days of ``date`` as times."""
-    return rows["date"].to_numpy().astype("datetime64[us]")
 
 
 def build_spread_chart(balances: pl.DataFrame) -> Chart:
     """Build the median balance and the range of most balances, from `analysis.daily_balances`."""
-    times = read_dates(balances)
+    times = series.read_dates(balances)
     low, middle, high = (
         series.convert_amounts(balances[f"balance_p{share}_gwei"], "eth") for share in (10, 50, 90)
     )
@@ -51,8 +40,8 @@ def build_validator_charts(income: pl.DataFrame) -> dict[int, Chart]:
     """Build a small chart of bars for each validator."""
     found = {}
     for (validator,), own in income.sort("date").group_by("validator_index"):
-        times = read_dates(own)
-        width = np.full(len(times), _BAR)
+        times = series.read_dates(own)
+        width = np.full(len(times), series.DAY_BAR)
         bars = Bars(times, series.to_floats(own["income"]), None, colours.BLUE, width=width)
         axes = Axis("Day", "day", times), Axis("", zero_line=True)
         found[int(str(validator))] = Chart(*axes, (bars,))
@@ -67,14 +56,14 @@ def build_worst_chart(income: pl.DataFrame) -> Chart:
         amount.quantile(share, "linear").alias(name) for name, share in quantiles.items()
     )
     spread = spread.sort("date")
-    times = read_dates(spread)
+    times = series.read_dates(spread)
     low, middle, high = (series.to_floats(spread[name]) for name in quantiles)
     sums = income.group_by("validator_index").agg(amount.sum()).sort("income", "validator_index")
     layers: list[Layer] = [Area(times, low, high, _BAND, colours.BLUE, opacity=0.25)]
     for validator in sums.head(_WORST)["validator_index"]:
         own = income.filter(pl.col("validator_index") == validator).sort("date")
         heights = series.to_floats(own["income"])
-        layers.append(Line(read_dates(own), heights, _WORST_NAME, colours.RED, 0.8, 0.6))
+        layers.append(Line(series.read_dates(own), heights, _WORST_NAME, colours.RED, 0.8, 0.6))
     # Only one of these lines is in the legend.
     layers[2:] = [replace(layer, name="_") for layer in layers[2:] if isinstance(layer, Line)]
     layers.append(Line(times, middle, _MEDIAN, colours.BLUE))

@@ -34,6 +34,8 @@ TIME_NAMES = {
 LENGTHS = {"hour": "1h", "day": "1d", "week": "1w", "month": "1mo"}
 MAX_NAMED = 10
 """More lines than this cannot be distinguished by colour."""
+DAY_BAR = np.timedelta64(19, "h")
+"""The width of the bar of a day."""
 _MAX_INCHES = 200
 _PER_ETH = {"eth": 1.0, "gwei": 1e9, "wei": 1e18}
 
@@ -129,6 +131,11 @@ def insert_gaps(x: Positions, y: Floats, where: Flags) -> tuple[Positions, Float
     """Insert a gap into the line before every row that *where* marks."""
     rows = np.flatnonzero(where) + 1
     return np.insert(x, rows, x[rows]), np.insert(y, rows, np.nan)
+
+
+def read_dates(rows: pl.DataFrame) -> Positions:
+    """Return the days of ``date`` as times."""
+    return rows["date"].to_numpy().astype("datetime64[us]")
 
 
 def build_curve(numbers: pl.Series, times: pl.Series, y: Floats) -> tuple[Positions, Floats]:

@@ -339,8 +339,9 @@ def is_expected(rows: pl.DataFrame, selections: Sequence[ExpectedRows]) -> pl.Ex
 
 def merge_ranges(parts: Iterable[Collection[Any]]) -> tuple[tuple[int, int], ...]:
     """Return the ranges among *parts* as merged intervals; there may be thousands of ranges."""
-    ranges = (part for part in parts if isinstance(part, range))
-    return merge_intervals(interval for part in ranges for interval in intervals_of(part))
+    return merge_intervals(
+        interval for part in parts if isinstance(part, range) for interval in intervals_of(part)
+    )
 
 
 def drop_received(key: list[str], rows: pl.DataFrame, received: pl.DataFrame) -> pl.DataFrame:

@@ -28,6 +28,7 @@ from beaconframes.fetch.gap_reasons import (
 from beaconframes.fetch.refetch import refetch_arguments
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.memory import trim_heap
+from beaconframes.schema.table import sort_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -334,7 +335,7 @@ class MemoryRows:
             if rows.height >= MANY_ROWS:
                 trim_heap()
             if wide_schema is not None:
-                rows = sort_widened(rows, self._endpoint.table.key(), wide_schema)
+                rows = sort_rows(rows, self._endpoint.table.key(), wide_schema)
             self._frames, self._is_merged = [drop_duplicates(self._endpoint, rows)], True
         return self._frames[0]
 
@@ -343,15 +344,6 @@ def narrow_integers(rows: pl.DataFrame) -> pl.DataFrame:
     """Return *rows* with each column of integers in the smallest type that holds its values."""
     integers = [column.shrink_dtype() for column in rows.select(pl.col(pl.Int64)).get_columns()]
     return rows.with_columns(integers)
-
-
-def sort_widened(rows: pl.DataFrame, key: list[str], schema: pl.Schema) -> pl.DataFrame:
-    """Return *rows* in the types of *schema*, sorted by *key*, one column at a time."""
-    if not key:
-        return rows.cast(schema)
-    order = rows.select(pl.arg_sort_by(key, nulls_last=True, maintain_order=True)).to_series()
-    columns = rows.get_columns()
-    return pl.DataFrame([column.gather(order).cast(schema[column.name]) for column in columns])
 
 
 def collect(result: LoadResult, endpoint: Endpoint) -> pl.DataFrame:

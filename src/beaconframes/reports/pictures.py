@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes.charts import daily_validators as by_day
+from beaconframes.charts import series
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.daily_proposals import build_outcomes_chart
 from beaconframes.charts.daily_rates import build_effectiveness_chart, build_rates_chart
@@ -90,7 +91,7 @@ def _build_rates(frames: Frames) -> Picture | None:
         return None
     rates = frames["rates"]
     # The days of rates are those of the chain, which begin at the hour of genesis.
-    start = by_day.read_dates(frames["days"].select(pl.min("date")))
+    start = series.read_dates(frames["days"].select(pl.min("date")))
     chart = build_rates_chart(rates, start + (rates["day"] - rates["day"][0]).to_numpy() * _DAY)
     return None if chart.empty_note else _frame("rates", "Yearly rate", chart)
 
@@ -118,7 +119,7 @@ def _build_effectiveness(frames: Frames) -> Picture | None:
     if not _has(frames, "effectiveness"):
         return None
     rates = frames["effectiveness"]
-    chart = build_effectiveness_chart(rates, frames.get("network"), by_day.read_dates(rates))
+    chart = build_effectiveness_chart(rates, frames.get("network"), series.read_dates(rates))
     has_votes = "effectiveness" in rates.columns
     title = "Effectiveness of votes" if has_votes else "Votes included"
     return _frame("effectiveness", title, chart)
@@ -149,7 +150,7 @@ def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
     rows = sum(table.height for table in tables.values())
     if not rows or not _has(frames, "income"):
         return None
-    times = by_day.read_dates(frames["income"])
+    times = series.read_dates(frames["income"])
     chart = build_luck_chart(tables, groups, times, level=_LEVEL, escape=escape)
     title = f"{' and '.join(tables)}, compared with chance".capitalize()
     return _frame("luck", title, chart, 1.6 + 0.32 * min(rows, _MOST_LUCK))

@@ -163,9 +163,7 @@ class Table:
         # A comparison with null is null, so rows with a null key are sorted: nulls come last.
         if frame.select(is_after.slice(1).all(ignore_nulls=False)).item():
             return frame
-        order = frame.select(pl.arg_sort_by(key, nulls_last=True, maintain_order=True)).to_series()
-        # One column at a time: `DataFrame.sort` first copies all rows, to join their chunks.
-        frame = pl.DataFrame([column.gather(order) for column in frame.get_columns()])
+        frame = sort_rows(frame, key)
         repeated = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in key)
         at = frame.select((repeated & (pl.int_range(pl.len()) > 0)).arg_true()).to_series()
         if at.is_empty():
@@ -230,6 +228,17 @@ class Table:
             },
             orient="row",
         )
+
+
+def sort_rows(rows: pl.DataFrame, key: list[str], schema: pl.Schema | None = None) -> pl.DataFrame:
+    """Return *rows* sorted by *key*, nulls last, in the types of *schema* if there is one."""
+    types = schema or rows.schema
+    if not key:
+        return rows.cast(types)
+    order = rows.select(pl.arg_sort_by(key, nulls_last=True, maintain_order=True)).to_series()
+    # One column at a time: `DataFrame.sort` first copies all rows, to join their chunks.
+    columns = rows.get_columns()
+    return pl.DataFrame([column.gather(order).cast(types[column.name]) for column in columns])
 
 
 def describe_source(column: Column) -> str:
