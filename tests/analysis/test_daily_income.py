@@ -161,5 +161,7 @@ def test_losses_by_hand():
 
     rows = analysis.daily_losses(table)
 
-    assert [(2, 3, 10, 0, 10 * 2 * 940), (3, 3, 0, 4, 0)] == rows.rows()
+    basis = "median of the validators"
+    expected = [(2, 3, 10, 0, 10 * 2 * 940, basis, None), (3, 3, 0, 4, 0, basis, None)]
+    assert expected == rows.rows()
     assert [None] == analysis.daily_losses(table[1:2])["attestation_lost_gwei"].to_list()

@@ -17,6 +17,7 @@ from . import test_apr as rates
 from . import test_attestation_losses as losses
 from . import test_attestations as attestations
 from . import test_completeness as completeness
+from . import test_daily_costs as costs
 from . import test_daily_income as daily
 from . import test_ledger as ledger
 from . import test_problems as problems
@@ -169,7 +170,7 @@ CASES = {
         {"tz": "Europe/Berlin"},
     ),
     "upcoming_duties": ("validators", {"validators": UPCOMING}, {"epoch": 50}),
-    "daily_losses": ("stats", {"stats": STATS}, {}),
+    "daily_losses": ("stats", {"stats": STATS, "index": costs.days_of_the_network()}, {}),
     "daily_rates": ("daily", {"daily": analysis.daily_income(STATS, PRODUCED)}, {}),
     "daily_votes": ("stats", {"stats": STATS, "validators": LIVES}, {}),
     "problems": (
@@ -208,6 +209,16 @@ CASES = {
     "missed_proposals": (
         "proposals",
         {"proposals": proposals.BLOCKS, "income": proposals.EARNED},
+        {},
+    ),
+    "missed_proposals of days": (
+        "proposals",
+        {
+            "proposals": costs.LOST,
+            "stats": costs.MADE,
+            "blocks": costs.RECEIVED,
+            "index": costs.days_of_the_network(),
+        },
         {},
     ),
     "income with coverage": (

@@ -239,14 +239,15 @@ def test_cost_by_hand():
     when = [GENESIS + timedelta(seconds=12 * slot) for slot in (20, 21)]
     expected = pl.DataFrame(
         [
-            (20, 0, when[0], "missed", 1, 4, 201, Decimal(10**18)),
-            (21, 0, when[1], "orphaned", 2, 4, 201, Decimal(10**18)),
+            (20, 0, when[0], "missed", 1, 4, 201, Decimal(10**18), "median of 4 blocks"),
+            (21, 0, when[1], "orphaned", 2, 4, 201, Decimal(10**18), "median of 4 blocks"),
         ],
         schema=BLOCKS.schema
         | {
             "blocks_compared": pl.Int64,
             "cost_consensus_gwei": pl.Int64,
             "cost_execution_wei": pl.Decimal(28, 0),
+            "cost_basis": pl.String,
         },
         orient="row",
     )

@@ -14,6 +14,7 @@ from beaconframes.reports.parts import build_frames
 from beaconframes.reports.report import report
 from beaconframes.v1 import load_sync_committees
 
+from ..support.report_queries import Source, compute_daily_costs
 from .conftest import FIRST, LAST, MINE
 
 
@@ -119,7 +120,7 @@ def test_missing_rows_are_listed(client):
     assert "unknown" in made.frames["missing"]["reason"].str.join().item()
 
 
-def test_daily_statistics_make_a_report(client, no_charts, tables, made):
+def test_daily_statistics_make_a_report(client, no_charts, tables, made, chain):
     """With daily statistics, income is the change of the balances of the whole days."""
     daily = report(MINE, since=225, until=449, detail="days", explorer=client)
 
@@ -138,6 +139,15 @@ def test_daily_statistics_make_a_report(client, no_charts, tables, made):
     assert "Balances are not checked" in daily.to_html()
     lost = daily.frames["proposals"].filter(pl.col("status") != "proposed").height
     assert stats.select(pl.sum("missed_blocks", "orphaned_blocks")).sum_horizontal().item() == lost
+    head = client.chain_head
+    latest, final = head.latest("epoch"), head.latest("epoch", finalized=True)
+    source = Source(chain, MINE, 225, 449, latest, final, client.chain)
+    missed = daily.frames["problems"].filter(pl.col("table") != "validators").sort("kind")
+    columns = "kind", "validator_index", "cost_gwei", "cost_basis"
+    assert compute_daily_costs(source) == sorted(missed.select(columns).rows())
+    kinds = {"missed votes", "sync committee", "missed proposal"}
+    assert kinds <= set(missed["kind"])
+    assert 0 == answer["cost_unknown"]
     assert (FIRST, LAST) == (made.inputs.first, made.inputs.last)
 
 

@@ -472,7 +472,10 @@ def query_balances(source: Source) -> pl.DataFrame:
 
 @functools.cache
 def query_proposals(source: Source) -> pl.DataFrame:
-    """Slots to propose, with what was received, or what others received within 225 epochs."""
+    """Slots to propose, with what was received, or what others received within 225 epochs.
+
+    Without a block of others, it is the share of blocks in the rewards of the network.
+    """
     columns = ["slot", "epoch", "time", "status", "proposer_index", "graffiti_text"]
     rows = source.blocks.select(columns)
     paid = {}
@@ -484,23 +487,130 @@ def query_proposals(source: Source) -> pl.DataFrame:
     extra = []
     for row in rows.iter_rows(named=True):
         reward, relay = paid.get(row["slot"], (None, None))
-        cost = [None, None]
+        cost: list = [None, None, None]
         if row["status"] != "proposed":
             near = earned.filter((pl.col("epoch") - row["epoch"]).abs() <= 225)
             reward = None
+            texts = [f"median of {near.height:,} block{'s' * (near.height > 1)}"] * bool(
+                near.height
+            )
             for place, name in enumerate(("cl", "el")):
                 if near.height and not near[name].null_count():
                     # The lower one of the two middle values.
                     cost[place] = sorted(near[name])[(near.height - 1) // 2]
+            network = _average_blocks(source, row["epoch"])
+            if network and cost[0] is None:
+                cost[0], texts = network[0], ["mean of the network", *texts]
+            if cost[1] is None and (network or cost[0] is not None):
+                cost[1] = network[1] if network else None
+                texts.append("execution layer: priority fees of the network")
+                texts[-1] = texts[-1] if network else "execution layer: unknown"
+            cost[2] = ", ".join(texts) or None
         extra.append((reward, relay, *cost))
     schema = {
         "reward_wei": pl.Decimal(28, 0),
         "relay_tag": pl.String,
         "cost_consensus_gwei": pl.Int64,
         "cost_execution_wei": pl.Decimal(28, 0),
+        "cost_basis": pl.String,
     }
     found = rows.hstack(pl.DataFrame(extra, schema, orient="row"))
     return found if source.received is not None else found.drop("reward_wei", "relay_tag")
+
+
+def _average_blocks(source: Source, epoch: int) -> tuple[int, int] | None:
+    """Return 8 of 64 parts of the rewards of a day, and its fees, by slot; in gwei and wei."""
+    index, day = source.index, epoch // source.day
+    rows = [] if index is None else index.filter(pl.col("day") == day).rows(named=True)
+    slots = source.day * source.slots
+    for row in rows:
+        rewards = int(row["consensus_rewards_sum_wei"])
+        if rewards > 0:
+            return 8 * rewards // (64 * slots * 10**9), int(row["tx_fees_sum_wei"]) // slots
+    return None
+
+
+def compute_daily_costs(source: Source) -> list[tuple[str, int, int | None, str | None]]:
+    """Return what was missed in daily statistics: kind, validator, cost and basis.
+
+    Of validators and days without other duties, the median income is that of votes. What a proposer
+    earned beyond it is that of its blocks.
+    """
+    days = pl.col("day").is_between(source.first // source.day, source.last // source.day)
+    own = pl.col("validator_index").is_in(source.mine)
+    stats = source.scan("validator_stats").filter(own, days).collect().rows(named=True)
+    for row in stats:
+        moves = (row["withdrawals_amount_gwei"] or 0) - (row["deposits_amount_gwei"] or 0)
+        row["income"] = row["end_balance_gwei"] - row["start_balance_gwei"] + moves
+        row["stake"] = row["start_effective_balance_gwei"]
+        row["sync"] = row["participated_sync"] + row["missed_sync"]
+        row["is_plain"] = not (row["sync"] or row["missed_attestations"] or row["proposed_blocks"])
+    rates: dict[int, tuple[float, str]] = {}
+    sync, made = {}, {}
+    assert source.index is not None
+    for day in source.index.rows(named=True):
+        rewards, number = int(day["consensus_rewards_sum_wei"]), day["day"]
+        plain = [r["income"] / r["stake"] for r in stats if r["is_plain"] and r["day"] == number]
+        rates[number] = (
+            54 / 64 * rewards / int(day["effective_balances_sum_wei"]),
+            "mean of the network",
+        )
+        sync[number] = 2 * rewards // (64 * source.day * source.slots * 10**9) // 512
+        made[number] = []
+        if plain:
+            rates[number] = float(np.median(plain)), "median of the validators"
+            for row in stats:
+                if row["day"] == number and row["proposed_blocks"] and not row["sync"]:
+                    share = 1 - row["missed_attestations"] * 94 / 54 / source.day
+                    rest = row["income"] - rates[number][0] * row["stake"] * share
+                    made[number].append(
+                        (row["proposed_blocks"], round(rest / row["proposed_blocks"]))
+                    )
+    found: list[tuple[str, int, int | None, str | None]] = []
+    for index in source.mine:
+        rows = [row for row in stats if row["validator_index"] == index]
+        votes = [row for row in rows if row["missed_attestations"]]
+        if votes:
+            each = (
+                row["missed_attestations"]
+                * row["stake"]
+                * rates[row["day"]][0]
+                * 94
+                / 54
+                / source.day
+                for row in votes
+            )
+            basis = ", or ".join(sorted({rates[row["day"]][1] for row in votes}))
+            found.append(("missed votes", index, sum(map(round, each)), basis))
+        if any(row["missed_sync"] for row in rows):
+            cost = sum(2 * row["missed_sync"] * sync[row["day"]] for row in rows)
+            found.append(("sync committee", index, cost, "mean of the network"))
+    paid = [] if source.received is None else source.received.rows(named=True)
+    for row in source.blocks.filter(pl.col("status") != "proposed").rows(named=True):
+        near = [
+            block
+            for day, blocks in made.items()
+            for block in blocks
+            if abs(day - row["epoch"] // source.day) <= 1
+        ]
+        received = sorted(
+            int(block["producer_reward_wei"])
+            for block in paid
+            if abs(block["epoch"] - row["epoch"]) <= 225
+        )
+        network = _average_blocks(source, row["epoch"])
+        assert network is not None
+        count = sum(number for number, _ in near)
+        costs = sorted(cost for _, cost in near)
+        text = f"median of {count} block{'s' * (count > 1)}" if near else "mean of the network"
+        cost = costs[(len(costs) - 1) // 2] if near else network[0]
+        execution = received[(len(received) - 1) // 2] if received else network[1]
+        text += ", execution layer: "
+        more = f"median of {len(received)} block{'s' * (len(received) > 1)}"
+        text += more if received else "priority fees of the network"
+        kind = f"{row['status']} proposal"
+        found.append((kind, row["proposer_index"], cost + execution // 10**9, text))
+    return sorted(found)
 
 
 def query_luck(source: Source) -> pl.DataFrame | None:
@@ -757,7 +867,8 @@ def query_problems(source: Source) -> pl.DataFrame:
         )
     )
     names = ["kind", "validator_index", "validators", "since", "until", "first_epoch"]
-    names += ["last_epoch", "count", "cost_gwei", "avoidable", "table", "rows", "detail"]
+    names += ["last_epoch", "count", "cost_gwei", "cost_basis"]
+    names += ["avoidable", "table", "rows", "detail"]
     return pl.DataFrame({name: [row.get(name) for row in rows] for name in names}, strict=False)
 
 
@@ -885,6 +996,7 @@ def _list_missed(missed: pl.DataFrame) -> list[dict]:
                     "last_epoch": votes[-1][0],
                     "count": len(votes),
                     "cost_gwei": sum(lost for _, lost, _ in votes),
+                    "cost_basis": "best reward of the epoch",
                     "avoidable": True,
                     "table": "income_history",
                     "detail": _count_causes([cause for *_, cause in votes]),
@@ -913,6 +1025,7 @@ def _list_late(source: Source, late: pl.DataFrame) -> list[dict]:
                 "last_epoch": votes["epoch"].max(),
                 "count": votes.height,
                 "cost_gwei": votes["lost"].sum(),
+                "cost_basis": "best reward of the epoch",
                 "avoidable": share > usual + 3 * error,
                 "table": "income_history",
                 "detail": f"{_count_causes(votes['cause'].to_list())}; "
@@ -942,6 +1055,7 @@ def _list_sync(source: Source) -> list[dict]:
                 "kind": "sync committee",
                 **{n: row[n] for n in ("validator_index", "first_epoch", "last_epoch")},
                 "cost_gwei": row["lost_gwei"],
+                "cost_basis": "penalty, and a reward of the same amount",
                 "avoidable": avoidable,
                 "table": "income_history",
                 "detail": detail,
@@ -966,6 +1080,7 @@ def _list_proposals(source: Source) -> list[dict]:
                 "last_epoch": row["epoch"],
                 "count": 1,
                 "cost_gwei": None if cost is None else cost + int(execution or 0) // 10**9,
+                "cost_basis": None if cost is None else row["cost_basis"],
                 "avoidable": True if row["status"] == "missed" else None,
                 "table": "proposals",
                 "rows": f"slot == {row['slot']}",
@@ -996,6 +1111,7 @@ def _list_states(source: Source) -> list[dict]:
                     "last_epoch": paid["epoch"].max(),
                     "count": paid.height if has else None,
                     "cost_gwei": paid["slashing_penalty_gwei"].sum() if has else None,
+                    "cost_basis": "penalty" if has else None,
                     "avoidable": True,
                     "table": "income_history",
                     "detail": f"withdrawable from epoch {row['withdrawable_epoch']}",

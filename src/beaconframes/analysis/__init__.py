@@ -19,7 +19,8 @@ from beaconframes.analysis.luck import proposal_luck, sync_luck
 from beaconframes.analysis.network_comparison import compare_with_network
 from beaconframes.analysis.problem_totals import problem_totals
 from beaconframes.analysis.problems import problems
-from beaconframes.analysis.proposals import missed_proposals, proposal_outcomes, relay_payments
+from beaconframes.analysis.proposal_costs import missed_proposals
+from beaconframes.analysis.proposals import proposal_outcomes, relay_payments
 from beaconframes.analysis.reconciliation import reconcile, reconciliation_totals
 from beaconframes.analysis.summary import performance
 from beaconframes.analysis.sync_committees import sync_members, sync_participation

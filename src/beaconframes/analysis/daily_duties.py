@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
+from beaconframes.analysis.daily_rewards import (
+    COLUMNS,
+    MISSED_VOTE,
+    add_vote_rates,
+    average_network,
+)
 from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns
 from beaconframes.progress import show_elapsed
@@ -21,24 +27,26 @@ Every = Literal["day", "all"]
 
 _KEYS = ["validator_index", "day"]
 _STAKE = "start_effective_balance_gwei"
-_BALANCES = ["start_balance_gwei", "end_balance_gwei"]
-_MOVES = ["deposits_amount_gwei", "withdrawals_amount_gwei"]
-_VOTE_REWARD, _VOTE_PENALTY = 54, 40
-"""Weights of the three votes in rewards, and of source and target votes in penalties."""
 
 
 @show_elapsed
-def daily_losses(stats: IntoFrameT, *, chain: Chain | str | None = None) -> IntoFrameT:
-    """Estimate what missed votes cost, from daily statistics. One row per validator and day.
+def daily_losses(
+    stats: IntoFrameT, index: IntoFrame | None = None, *, chain: Chain | str | None = None
+) -> IntoFrameT:
+    """Estimate what missed votes and sync duties cost, by day. One row per validator and day.
 
     The reward of a vote is the median of the validators that missed nothing on the day: their
     income without proposals and sync committees, by effective balance. A missed vote costs this
-    reward and a penalty of 40/54 of it, the proportion of the protocol.
+    reward and a penalty of 40/54 of it, the proportion of the protocol. A missed sync duty costs
+    its reward and a penalty of the same amount.
 
     Parameters
     ----------
     stats
         Frame of `load_validator_stats`; more validators give a better estimate.
+    index
+        Frame of `load_yield_index`. The mean of the network is then the reward of a vote on days
+        without a validator to compare, and that of a sync duty: 54 and 2 parts of 64.
     chain
         Chain of the days; it sets the number of epochs, and so of votes, in a day. Default: that of
         the frame, from ``time``; an unknown chain has the epochs of mainnet.
@@ -46,29 +54,25 @@ def daily_losses(stats: IntoFrameT, *, chain: Chain | str | None = None) -> Into
     Returns
     -------
     The same kind of frame
-        ``validator_index``, ``day``, ``missed_attestations``, ``missed_sync``, and
-        ``attestation_lost_gwei``, null on days without a validator to compare. Days on which
-        nothing was missed have no row. Sorted. This computes at once.
+        ``validator_index``, ``day``, ``missed_attestations``, ``missed_sync``,
+        ``attestation_lost_gwei``, ``attestation_cost_basis`` (what it is estimated from) and
+        ``sync_lost_gwei``; null where there is nothing to compare. Days on which nothing was missed
+        have no row. Sorted. This computes at once.
     """
     counts = ["missed_attestations", "missed_sync"]
-    duties = ["proposed_blocks", "participated_sync"]
-    columns = [*_KEYS, _STAKE, *_BALANCES, *_MOVES, *counts, *duties]
-    source = open_frame(stats, columns, loader="load_validator_stats")
-    rows = collect(drop_missing(source, [*_KEYS, _STAKE, *_BALANCES]))
-    rows = rows.filter(pl.col(_STAKE) > 0)
-    income = pl.col("end_balance_gwei") - pl.col("start_balance_gwei")
-    income += pl.col(_MOVES[1]).fill_null(0) - pl.col(_MOVES[0]).fill_null(0)
-    others = pl.sum_horizontal(*(pl.col(name).fill_null(0) for name in [*counts, *duties]))
-    rate = pl.when((others == 0) & (income > 0)).then(income / pl.col(_STAKE))
-    rows = rows.with_columns(rate=rate.median().over("day"))
-    votes = resolve_chain(chain, (stats, "day")).epochs_per_day
-    lost = pl.col("missed_attestations") * pl.col(_STAKE) * pl.col("rate") / votes
-    lost *= (_VOTE_REWARD + _VOTE_PENALTY) / _VOTE_REWARD
-    result = rows.select(
+    source = open_frame(stats, COLUMNS, loader="load_validator_stats")
+    clock = resolve_chain(chain, (stats, "day"), (index, "day"))
+    table = collect(drop_missing(source, [*_KEYS, _STAKE]))
+    rows = add_vote_rates(table, average_network(index, clock), clock)
+    rows = rows.with_columns(pl.col(counts).fill_null(0))
+    lost = pl.col("missed_attestations") * pl.col(_STAKE) * pl.col("rate") / clock.epochs_per_day
+    result = rows.filter(pl.sum_horizontal(counts) > 0).select(
         *_KEYS,
-        *(pl.col(name).fill_null(0) for name in counts),
-        attestation_lost_gwei=lost.round().cast(pl.Int64),
-    ).filter(pl.sum_horizontal(counts) > 0)
+        *counts,
+        attestation_lost_gwei=(lost * MISSED_VOTE).round().cast(pl.Int64),
+        attestation_cost_basis="rate_basis",
+        sync_lost_gwei=2 * pl.col("missed_sync") * pl.col("network_sync_gwei"),
+    )
     return return_table(result.sort(_KEYS), source, stats)
 
 

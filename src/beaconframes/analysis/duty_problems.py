@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.analysis.attestation_losses import attestation_rates
 from beaconframes.analysis.daily_duties import daily_losses, daily_sync
-from beaconframes.analysis.proposals import missed_proposals
+from beaconframes.analysis.daily_rewards import NETWORK_MEAN
+from beaconframes.analysis.proposal_costs import missed_proposals
 from beaconframes.analysis.sync_income import sync_income
 from beaconframes.analysis.vote_causes import describe_causes
 from beaconframes.frames import to_polars
@@ -27,6 +28,8 @@ _ENOUGH = 20
 _USUALLY_SIGNED = 0.98
 """The share of duties in sync committees that is usual to sign, if no frame shows it."""
 _GWEI_PER_WEI = 10**9
+_BEST = "best reward of the epoch"
+_AS_PENALTY = "penalty, and a reward of the same amount"
 
 
 def _add_runs(losses: pl.DataFrame) -> pl.DataFrame:
@@ -57,6 +60,7 @@ def _sum_losses(
         last_epoch=pl.max("epoch"),
         count=pl.len().cast(pl.Int64),
         cost_gwei=pl.sum("lost_gwei"),
+        cost_basis=pl.lit(_BEST),
         avoidable=pl.lit(avoidable, pl.Boolean),
         table=pl.lit("income_history"),
     )
@@ -122,6 +126,7 @@ def find_sync_losses(income: IntoFrame, network: IntoFrame | None, clock: Chain)
         "last_epoch",
         kind=pl.lit("sync committee"),
         cost_gwei=pl.col("lost_gwei"),
+        cost_basis=pl.lit(_AS_PENALTY),
         avoidable=_is_avoidable(pl.col("signed_rate"), expected - _MANY * error),
         table=pl.lit("income_history"),
         detail=pl.concat_str(
@@ -143,25 +148,42 @@ def _divide(frame: IntoFrame, part: str, whole: str) -> float | None:
     return None if ratios.is_empty() else ratios[0]
 
 
-def find_daily_losses(stats: IntoFrame, clock: Chain) -> list[pl.DataFrame]:
+def find_daily_losses(
+    stats: IntoFrame, index: IntoFrame | None, clock: Chain
+) -> list[pl.DataFrame]:
     """Return missed votes, and missed duties in sync committees, from daily statistics."""
-    losses = to_polars(daily_losses(stats, chain=clock))
-    cost = pl.col("attestation_lost_gwei")
+    losses = to_polars(daily_losses(stats, index, chain=clock))
     votes = _sum_days(losses, "missed votes", "missed_attestations", clock).with_columns(
         avoidable=pl.lit(value=True)
     )
-    costs = losses.filter(pl.col("missed_attestations") > 0).group_by("validator_index")
-    votes = votes.join(
-        costs.agg(cost_gwei=pl.when(~cost.is_null().any()).then(cost.sum())), on="validator_index"
-    )
+    votes = votes.join(_sum_vote_costs(losses), on="validator_index")
     sync = _sum_days(losses, "sync committee", "missed_sync", clock)
     rates = to_polars(daily_sync(stats)).select("validator_index", "signed_rate")
     rate, unknown = pl.col("signed_rate"), pl.lit(None, pl.Float64)
     signed = pl.format("signed {} %, {}", (100 * rate).round(1), "detail")
+    cost, is_missed = pl.col("sync_lost_gwei"), pl.col("missed_sync") > 0
+    costs = losses.filter(is_missed).group_by("validator_index").agg(cost_gwei=_sum_known(cost))
+    basis = pl.when(pl.col("cost_gwei").is_not_null()).then(pl.lit(NETWORK_MEAN))
+    sync = sync.join(costs, on="validator_index").with_columns(cost_basis=basis)
     sync = sync.join(rates, on="validator_index").with_columns(
         detail=signed, avoidable=_is_avoidable(rate, unknown)
     )
     return [votes, sync.drop("signed_rate")]
+
+
+def _sum_vote_costs(losses: pl.DataFrame) -> pl.DataFrame:
+    """Return what the missed votes of each validator cost; unknown if a day is."""
+    days = losses.filter(pl.col("missed_attestations") > 0)
+    basis = pl.col("attestation_cost_basis").unique().sort().str.join(", or ")
+    sums = days.group_by("validator_index").agg(
+        cost_gwei=_sum_known(pl.col("attestation_lost_gwei")), cost_basis=basis
+    )
+    is_known = pl.col("cost_gwei").is_not_null()
+    return sums.with_columns(cost_basis=pl.when(is_known).then("cost_basis"))
+
+
+def _sum_known(cost: pl.Expr) -> pl.Expr:
+    return pl.when(~cost.is_null().any()).then(cost.sum())
 
 
 def _sum_days(losses: pl.DataFrame, kind: str, count: str, clock: Chain) -> pl.DataFrame:
@@ -185,19 +207,27 @@ def _sum_days(losses: pl.DataFrame, kind: str, count: str, clock: Chain) -> pl.D
 
 
 def find_missed_proposals(
-    proposals: IntoFrame, income: IntoFrame | None, blocks: IntoFrame | None
+    proposals: IntoFrame,
+    income: IntoFrame | None,
+    *,
+    blocks: IntoFrame | None,
+    stats: IntoFrame | None,
+    index: IntoFrame | None,
+    clock: Chain,
 ) -> pl.DataFrame:
     """Return missed and orphaned proposals with their estimated cost. One row per slot."""
     columns = ["slot", "epoch", "time", "status", "proposer_index"]
     rows = (
         to_polars(proposals).select(columns).filter(pl.col("status").is_in(["missed", "orphaned"]))
     )
-    cost = pl.lit(None, pl.Int64)
-    if income is not None and rows.height:
-        costs = to_polars(missed_proposals(proposals, income, blocks=blocks))
+    cost, basis = pl.lit(None, pl.Int64), pl.lit(None, pl.String)
+    if rows.height and any(frame is not None for frame in (income, stats, index)):
+        options: dict[str, Any] = {"blocks": blocks, "stats": stats, "index": index}
+        costs = to_polars(missed_proposals(proposals, income, chain=clock, **options))
         rows = rows.select("slot").unique().join(costs, on="slot")
         execution = pl.col("cost_execution_wei").cast(pl.Int128) // _GWEI_PER_WEI
         cost = pl.col("cost_consensus_gwei") + execution.fill_null(0).cast(pl.Int64)
+        basis = pl.when(cost.is_not_null()).then(pl.col("cost_basis"))
     return rows.select(
         pl.format("{} proposal", "status").alias("kind"),
         pl.col("proposer_index").alias("validator_index"),
@@ -207,6 +237,7 @@ def find_missed_proposals(
         last_epoch=pl.col("epoch"),
         count=pl.lit(1),
         cost_gwei=cost,
+        cost_basis=basis,
         # An orphaned block may be a late one, or the next proposer ignored it.
         avoidable=pl.when(pl.col("status") == "missed").then(pl.lit(value=True)),
         table=pl.lit("proposals"),

@@ -47,6 +47,7 @@ SCHEMA: dict[str, Any] = {
     "last_epoch": pl.Int64,
     "count": pl.Int64,
     "cost_gwei": pl.Int64,
+    "cost_basis": pl.String,
     "avoidable": pl.Boolean,
     "table": pl.String,
     "rows": pl.String,
@@ -64,6 +65,7 @@ def problems(
     proposals: IntoFrame | None = None,
     blocks: IntoFrame | None = None,
     network: IntoFrame | None = None,
+    index: IntoFrame | None = None,
     attestations: IntoFrame | None = None,
     slots: IntoFrame | None = None,
     epoch: int | None = None,
@@ -83,13 +85,16 @@ def problems(
         missed votes by day. Late votes are then unknown.
     proposals
         Frame of `load_proposals`, of the same validators: missed and orphaned proposals. Their cost
-        is estimated from *income* and *blocks*, as in `missed_proposals`.
+        is estimated from *income* or *stats*, and *blocks*, as in `missed_proposals`.
     blocks
         Frame of `load_produced_blocks`.
     network
         Frame of `v2.load_network_performance`. It shows which share of head votes is usually late,
         and which share of the sync committee usually signs. Default: the median of the validators
         in *income*, if they are at least 20. Otherwise, to sign 98 % is usual.
+    index
+        Frame of `load_yield_index`: the mean of the network is the cost of missed proposals, and of
+        missed duties in *stats*, where nothing else is there to compare.
     attestations, slots
         Frames of `load_attestations` and `load_epoch_slots`, of any of the epochs: they show which
         votes were included late, and which had no block to include them.
@@ -109,14 +114,15 @@ def problems(
         ``validators``. ``since`` to ``until`` and ``first_epoch`` to ``last_epoch`` are inclusive;
         ``count`` is the number of votes, slots or validators.
         ``cost_gwei`` is null if it is unknown, 0 if nothing was lost; advice about credentials and
-        consolidation has none. ``avoidable`` is whether the operator could have avoided it; null if
-        that is unknown. ``rows`` is the condition that selects the rows of ``table`` that say so.
+        consolidation has none. ``cost_basis`` is what the cost is estimated from. ``avoidable`` is
+        whether the operator could have avoided it; null if that is unknown. ``rows`` is the
+        condition that selects the rows of ``table`` that say so.
         This computes at once.
     """
     source = open_frame(validators, _VALIDATORS, loader="load_validators")
     table = collect(source)
     tables: list[tuple[IntoFrame | None, Unit]] = [(income, "epoch"), (balances, "epoch")]
-    clock = resolve_chain(chain, *tables, (proposals, "slot"), (stats, "day"))
+    clock = resolve_chain(chain, *tables, (proposals, "slot"), (stats, "day"), (index, "day"))
     parts = [pl.DataFrame(schema=SCHEMA)]
     if income is not None and balances is not None:
         epoch = epoch if epoch is not None else _find_last_epoch(income)
@@ -126,9 +132,13 @@ def problems(
         parts.append(find_late_votes(losses, income, network))
         parts.append(find_sync_losses(income, network, clock))
     elif stats is not None:
-        parts += find_daily_losses(stats, clock)
+        parts += find_daily_losses(stats, index, clock)
     if proposals is not None:
-        parts.append(find_missed_proposals(proposals, income, blocks))
+        parts.append(
+            find_missed_proposals(
+                proposals, income, blocks=blocks, stats=stats, index=index, clock=clock
+            )
+        )
     parts += find_states(table, income, epoch)
     rows = pl.concat([_complete(part, clock) for part in parts])
     order = ["cost_gwei", "kind", "validator_index", "first_epoch"]

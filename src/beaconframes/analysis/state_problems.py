@@ -150,5 +150,6 @@ def _sum_slashing_penalties(income: IntoFrame) -> pl.DataFrame:
             last_epoch=pl.max("epoch"),
             count=pl.len().cast(pl.Int64),
             cost_gwei=pl.sum("slashing_penalty_gwei"),
+            cost_basis=pl.lit("penalty"),
         )
     )

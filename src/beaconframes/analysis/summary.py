@@ -36,7 +36,7 @@ from beaconframes.analysis.income import check_groups
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import AMOUNTS
 from beaconframes.analysis.luck import proposal_luck
-from beaconframes.analysis.proposals import missed_proposals
+from beaconframes.analysis.proposal_costs import missed_proposals
 from beaconframes.analysis.sync_duties import sync_against_committee
 from beaconframes.errors import UsageError
 from beaconframes.frames import as_lazy, collect, map_rows, to_polars

@@ -125,8 +125,9 @@ def build_proposals(inputs: Inputs, frames: Frames) -> Frames:
     (proposals,) = inputs.require("proposals")
     if not inputs.has_epochs:
         proposals = _add_blocks(proposals, inputs.get("blocks"))
-    options = {"blocks": inputs.get("blocks"), "income": inputs.get("income")}
-    return {"proposals": analysis.proposal_outcomes(proposals, **options)}
+    options = {name: inputs.get(name) for name in ("blocks", "income", "stats", "index")}
+    outcomes = analysis.proposal_outcomes(proposals, chain=inputs.chain, **options)
+    return {"proposals": outcomes}
 
 
 def _add_blocks(proposals: pl.DataFrame, blocks: pl.DataFrame | None) -> pl.DataFrame:

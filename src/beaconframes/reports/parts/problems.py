@@ -27,7 +27,7 @@ _MISSED = {
 def build_problems(inputs: Inputs, frames: Frames) -> Frames:
     """Return what was lost, and what to look at."""
     (validators,) = inputs.require("validators")
-    names = ("stats", "proposals", "blocks", "network", "attestations", "slots")
+    names = ("stats", "proposals", "blocks", "network", "index", "attestations", "slots")
     options: dict[str, Any] = {name: inputs.get(name) for name in names}
     income, balances = inputs.get("income"), inputs.get("balances")
     found = analysis.problems(

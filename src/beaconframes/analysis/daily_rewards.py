@@ -1,0 +1,103 @@
+"""What votes, blocks and sync duties of a day earned: estimated from rows of days."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.analysis.daily_income import daily_income
+from beaconframes.analysis.engines import open_frame
+from beaconframes.frames import collect, drop_missing
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.calendar import Chain
+
+OWN_MEDIAN = "median of the validators"
+NETWORK_MEAN = "mean of the network"
+MISSED_VOTE = (54 + 40) / 54
+"""What a missed vote costs, in rewards of a vote: source and target votes have penalties."""
+_SHARES = {"votes": 54, "block": 8, "sync": 2}
+"""The share of each duty in the rewards of the network, of 64, since Altair."""
+_SEATS = 512
+_WEI_PER_GWEI = 10**9
+_KEYS = ["validator_index", "day"]
+_STAKE = "start_effective_balance_gwei"
+_DUTIES = ["proposed_blocks", "participated_sync", "missed_sync"]
+COLUMNS = [
+    *(*_KEYS, "time", _STAKE, "start_balance_gwei", "end_balance_gwei"),
+    *("deposits_amount_gwei", "withdrawals_amount_gwei", "missed_attestations", *_DUTIES),
+]
+"""The columns of daily statistics that estimates need."""
+
+
+def average_network(index: IntoFrame | None, clock: Chain) -> pl.DataFrame:
+    """Return what the duties of the network earned on average, one row per day of the index.
+
+    ``network_rate`` is the reward of the votes of a day by effective balance. Penalties of the
+    network lower all of them.
+    """
+    schema: dict[str, Any] = {
+        "day": pl.Int64,
+        "network_rate": pl.Float64,
+        "network_block_gwei": pl.Int64,
+        "network_sync_gwei": pl.Int64,
+        "network_fees_wei": pl.Decimal(28, 0),
+    }
+    if index is None:
+        return pl.DataFrame(schema=schema)
+    names = ["day", "consensus_rewards_sum_wei", "effective_balances_sum_wei", "tx_fees_sum_wei"]
+    rows = collect(drop_missing(open_frame(index, names, loader="load_yield_index"), names))
+    rewards, stake, fees = (pl.col(name).cast(pl.Int128) for name in names[1:])
+    slots = clock.epochs_per_day * clock.slots_per_epoch
+    gwei = {
+        name: rewards * share // (64 * slots * _WEI_PER_GWEI) for name, share in _SHARES.items()
+    }
+    means = rows.filter(rewards > 0, stake > 0).select(
+        "day",
+        network_rate=rewards.cast(pl.Float64) / stake.cast(pl.Float64) * _SHARES["votes"] / 64,
+        network_block_gwei=gwei["block"],
+        network_sync_gwei=gwei["sync"] // _SEATS,
+        network_fees_wei=fees // slots,
+    )
+    return means.unique("day", keep="last").cast(schema)
+
+
+def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> pl.DataFrame:
+    """Add ``income``, and ``rate``: the reward of the votes of a day by effective balance.
+
+    It is the median of the validators whose income is that of their votes alone: they missed none,
+    and had no other duty. On a day without one, it is that of the *network*.
+    """
+    days = daily_income(stats, chain=clock).select(*_KEYS, income="consensus_income_gwei")
+    rows = stats.join(days, on=_KEYS, how="left").filter(pl.col(_STAKE) > 0)
+    others = pl.sum_horizontal(*(pl.col(n).fill_null(0) for n in ["missed_attestations", *_DUTIES]))
+    rate = pl.when((others == 0) & (pl.col("income") > 0)).then(pl.col("income") / pl.col(_STAKE))
+    rows = rows.with_columns(own_rate=rate.median().over("day")).join(network, on="day", how="left")
+    basis = (
+        pl.when(pl.col("own_rate").is_not_null())
+        .then(pl.lit(OWN_MEDIAN))
+        .when(pl.col("network_rate").is_not_null())
+        .then(pl.lit(NETWORK_MEAN))
+    )
+    return rows.with_columns(rate=pl.coalesce("own_rate", "network_rate"), rate_basis=basis)
+
+
+def find_block_rewards(stats: pl.DataFrame, clock: Chain) -> pl.DataFrame:
+    """Return what blocks earned on the consensus layer, from the income beyond that of votes.
+
+    One row per validator and day, ``cost_consensus_gwei`` is the mean of its ``blocks``. Days with
+    duties in a sync committee are left out, and days without a validator that only voted: the
+    mean of the network is not exact enough to subtract.
+    """
+    rows = add_vote_rates(stats, average_network(None, clock), clock)
+    missed = pl.col("missed_attestations").fill_null(0) * MISSED_VOTE / clock.epochs_per_day
+    votes = pl.col("rate") * pl.col(_STAKE) * (1 - missed)
+    reward = (pl.col("income") - votes) / pl.col("proposed_blocks")
+    sync = pl.sum_horizontal(*(pl.col(name).fill_null(0) for name in _DUTIES[1:]))
+    rows = rows.filter(pl.col("proposed_blocks") > 0, sync == 0, reward > 0)
+    return rows.select(
+        "day", blocks="proposed_blocks", cost_consensus_gwei=reward.round().cast(pl.Int64)
+    )
