@@ -728,6 +728,18 @@ def test_the_range_of_a_load_decides_which_transfers_are_incomplete():
         hatched(83363, None)
 
 
+def test_the_bar_of_a_single_day_has_no_note_over_it():
+    """Issue 19: a bar shows that there is one day; a single point of a line needs the note."""
+    frame = transfers(10**9)
+    one = income([5])
+
+    assert charts.withdrawals(frame).single_note is None
+    assert "One day only" == charts.withdrawals(frame, cumulative=True).single_note
+    for by in ("total", "component"):
+        assert charts.income(one, by=by).single_note is None
+    assert "One day only" == charts.income(one, by="validator").single_note
+
+
 def test_cumulative_withdrawals():
     """The sum since the first withdrawal."""
     ax = plot.withdrawals(transfers(10**9, 2 * 10**9), unit="gwei", cumulative=True)

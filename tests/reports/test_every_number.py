@@ -132,7 +132,7 @@ def test_the_summary_of_the_page(made, no_charts):
     shares = {
         "Yearly rate": "apr_on_effective",
         "On 32 ETH": "apr_on_32_eth",
-        "As the yield index counts": "apr_as_index",
+        "By the method of the index": "apr_as_index",
         "Effectiveness": "effectiveness",
         "Network": "network_effectiveness",
         "Votes included": "included_rate",
@@ -140,14 +140,14 @@ def test_the_summary_of_the_page(made, no_charts):
     gwei = {
         "Consensus layer": "consensus_income_gwei",
         "Lost": "lost_gwei",
-        "Could have been avoided": "avoidable_gwei",
-        "Could not": "unavoidable_gwei",
-        "Unknown which": "unknown_gwei",
+        "Avoidable": "avoidable_gwei",
+        "Unavoidable": "unavoidable_gwei",
+        "Unknown cause": "unknown_gwei",
     }
     wei = {
         "Net income": "net_income_wei",
         "Execution layer": "execution_income_wei",
-        "of it, relay payments": "relay_payments_wei",
+        "of which relay payments": "relay_payments_wei",
     }
     assert 1 == row["days_without_price"]
     # No day is whole, so there is no rate to compare with the index.
@@ -155,7 +155,7 @@ def test_the_summary_of_the_page(made, no_charts):
     known = {title: row[name] for title, name in shares.items() if name != "apr_as_index"}
     expected = {
         **{title: f"{100 * share:.2f} %" for title, share in known.items()},
-        "As the yield index counts": "unknown",
+        "By the method of the index": "unknown",
         **{title: show(row[name], 10**9) for title, name in gwei.items()},
         **{title: show(row[name], 10**18) for title, name in wei.items()},
         "Value": f"{show(row['income_value'], 1, '0.01')} EUR at receipt; 1 day without a price",

@@ -26,4 +26,5 @@ def test_sync_seats_are_compared_with_chance(made, chain, no_charts):
     assert 512 * own / total == pytest.approx(row["expected"])
     assert ["A", "B"] == made.report.frames["group_sync_luck"]["group"].to_list()
     page = render_page(made.report.frames, {}, interactive=False)
-    assert f"Sync committee seats: {drawn} drawn, {row['expected']:.1f} expected, in 1 comm" in page
+    assert "Counted: 1 committee, selected in this range." in page
+    assert f"Sync committee seats: {drawn} assigned, {row['expected']:.1f} expected. Luck: " in page

@@ -219,7 +219,7 @@ def test_unknown_costs_are_not_a_sum_of_zero(made, no_charts):
     assert usual.height
     frames["problems"] = usual.with_columns(cost_gwei=pl.lit(None, pl.Int64))
     text = Elements(Report(frames, {}).to_html()).text
-    assert "as many as usual; their cost is unknown." in text
+    assert "no more than other validators have. Their cost is unknown." in text
     assert "ETH at least" not in text
 
     frames["summary"] = frames["summary"].with_columns(cost_unknown=2)
@@ -237,7 +237,7 @@ def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):
     few = Report(made.report.frames | {"upcoming": many.head(3)}, {}).to_html()
 
     section = page[page.index('<section id="upcoming">') : page.index('<section id="validators">')]
-    totals, first = section.split("The first")
+    totals, first = section.split("The first few")
     assert ["sync committee", "200", "200"] == re.findall("<td[^>]*>([^<]*)</td>", totals)[:3]
     assert 5 == first.count("<td>sync committee</td>")
     assert '5 of 200 rows; all are in <code>report.frames["upcoming"]' in first
@@ -274,11 +274,30 @@ def test_advice_has_a_table_of_its_own(made, no_charts):
 
     page = Report(frames, {}).to_html()
 
-    section = page[page.index("What is possible") : page.index('<section id="time">')]
+    section = page[page.index("Possible improvements (their value is not estimated)") : page.index('<section id="time">')]
     assert 10 == section.count("7 validators fit into 1")
     assert "10 of 12 rows" in section
     kinds = page[page.index("By kind") : page.index("Most costly")]
     assert "consolidation possible" not in kinds
+
+
+def test_the_window_of_the_network_is_named(made, page):
+    """Issue 19: V2 has windows that end now, so the network is not that of the report's range."""
+    since, until = made.report.frames["network"].select("since", "until").row(0)
+    window = f"Network: all validators, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} UTC."
+
+    assert window in Elements(page).text
+    assert f"Network, {since:%b} {since.day} to {until:%b} {until.day}, {until.year}" in page
+
+
+def test_the_time_of_the_report_is_readable(made, page):
+    """Issue 19: to the minute, in UTC; programs find the exact time in the attribute."""
+    made_at = made.inputs.made_at
+    elements = Elements(page)
+
+    assert f"Made at{made_at:%Y-%m-%d %H:%M} UTC" in elements.text
+    times = [dict(attributes)["datetime"] for tag, attributes in elements.found if tag == "time"]
+    assert [made_at.isoformat(timespec="seconds")] == times
 
 
 def test_simulated_data_are_stated_once(page):

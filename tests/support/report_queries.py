@@ -438,7 +438,7 @@ def query_effectiveness(source: Source) -> pl.DataFrame:
 
 @functools.cache
 def query_network(source: Source) -> pl.DataFrame:
-    """Shares of votes beside those of all validators."""
+    """Shares of votes beside those of all validators, and when these begin and end."""
     own = _count_votes(source.income.with_columns(all=0), ["all"]).row(0, named=True)
     rest = source.network
     names = ("source", "target", "head")
@@ -449,9 +449,10 @@ def query_network(source: Source) -> pl.DataFrame:
     for shares in (mine, others):
         weighted = (WEIGHTS[name] * shares[f"{name}_rate"] for name in names)
         shares["effectiveness"] = sum(weighted) / 54
+    window = source.time(rest["first_epoch"]), source.time(rest["last_epoch"] + 1)
     return pl.DataFrame(
-        [(name, mine[name], others[name], mine[name] - others[name]) for name in mine],
-        ["measure", "own", "network", "difference"],
+        [(name, mine[name], others[name], mine[name] - others[name], *window) for name in mine],
+        ["measure", "own", "network", "difference", "since", "until"],
         orient="row",
     )
 
@@ -955,7 +956,7 @@ def _find_causes(source: Source) -> dict[tuple[int, int], dict[str, str]]:
         if status != "included":
             last = (epoch + 2) * source.slots
             if is_known and first is not None and first < last:
-                text = "missed although blocks followed"
+                text = "missed although blocks were proposed"
             elif is_known and end >= last - 1:
                 text = "missed without a block to include it"
         elif included > slot + 1:
@@ -1029,7 +1030,7 @@ def _list_late(source: Source, late: pl.DataFrame) -> list[dict]:
                 "avoidable": share > usual + 3 * error,
                 "table": "income_history",
                 "detail": f"{_count_causes(votes['cause'].to_list())}; "
-                f"{_round(share)} % of votes late, usual are {_round(usual)} %",
+                f"{_round(share)} % of votes late (typical: {_round(usual)} %)",
             }
         )
     return rows
@@ -1049,7 +1050,7 @@ def _list_sync(source: Source) -> list[dict]:
         avoidable = None
         if usual is not None:
             avoidable = row["signed_rate"] < usual - 3 * math.sqrt(usual * (1 - usual) / slots)
-            detail += f", usual are {_round(usual)} %"
+            detail += f" (typical: {_round(usual)} %)"
         rows.append(
             {
                 "kind": "sync committee",
@@ -1140,8 +1141,8 @@ def _list_states(source: Source) -> list[dict]:
         if prefix == "0x01" and is_active:
             kinds["not compounding"].append(index)
     texts = {
-        "BLS credentials": ("0x00", "withdrawals need a change to an address"),
-        "not compounding": ("0x01", "rewards can compound since Electra"),
+        "BLS credentials": ("0x00", "no withdrawals until they are changed to an address"),
+        "not compounding": ("0x01", "rewards can compound after a change to 0x02"),
     }
     for kind, members in kinds.items():
         prefix, detail = texts[kind]
@@ -1155,7 +1156,7 @@ def _list_states(source: Source) -> list[dict]:
                     "cost_gwei": None,
                     "table": "validators",
                     "rows": f'withdrawal_credentials starts with "{prefix}"',
-                    "detail": f"{detail}; no cost is estimated",
+                    "detail": detail,
                 }
             )
     return rows + _list_consolidations(source)
@@ -1186,7 +1187,7 @@ def _list_consolidations(source: Source) -> list[dict]:
                     "table": "validators",
                     "rows": f'withdrawal_credentials ends with "{address}", '
                     f"activation_epoch <= {old}",
-                    "detail": f"{text}, withdrawal address 0x{address}; no cost is estimated",
+                    "detail": f"{text}, withdrawal address 0x{address}",
                 }
             )
     return rows
@@ -1638,7 +1639,7 @@ def query_summary(source: Source) -> pl.DataFrame:
     rate = query_rate(source)
     votes = _count_votes(source.income.with_columns(all=0), ["all"]).row(0, named=True)
     costs = query_problems(source).filter(~pl.col("kind").is_in(ADVICE))
-    own, network = query_network(source).row(-1)[1:3]
+    own, network, _, *window = query_network(source).row(-1)[1:]
     row = {
         "validators": source.validators.height,
         "active": active.height,
@@ -1655,6 +1656,8 @@ def query_summary(source: Source) -> pl.DataFrame:
         "execution_income_basis": days["execution_income_basis"].max(),
         "effectiveness": own,
         "network_effectiveness": network,
+        "network_since": window[0],
+        "network_until": window[1],
         "included_rate": 1 - votes["missed"] / votes["votes"],
         "lost_gwei": costs["cost_gwei"].sum(),
         "avoidable_gwei": costs.filter(pl.col("avoidable"))["cost_gwei"].sum(),

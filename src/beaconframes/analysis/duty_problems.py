@@ -91,7 +91,7 @@ def find_late_votes(
     rates = rates.with_columns(late=share, usual=pl.lit(usual, pl.Float64))
     error = (pl.col("usual") * (1 - pl.col("usual")) / pl.col("included")).sqrt()
     compared = pl.format(
-        "; {} % of votes late, usual are {} %",
+        "; {} % of votes late (typical: {} %)",
         (100 * pl.col("late")).round(1),
         (100 * pl.col("usual")).round(1),
     )
@@ -130,7 +130,7 @@ def find_sync_losses(income: IntoFrame, network: IntoFrame | None, clock: Chain)
         avoidable=_is_avoidable(pl.col("signed_rate"), expected - _MANY * error),
         table=pl.lit("income_history"),
         detail=pl.concat_str(
-            detail, pl.format("usual are {} %", others.round(1)), separator=", ", ignore_nulls=True
+            detail, pl.format(" (typical: {} %)", others.round(1)), ignore_nulls=True
         ),
     )
 

@@ -91,7 +91,7 @@ def problems(
     network
         Frame of `v2.load_network_performance`. It shows which share of head votes is usually late,
         and which share of the sync committee usually signs. Default: the median of the validators
-        in *income*, if they are at least 20. Otherwise, to sign 98 % is usual.
+        in *income*, if they are at least 20. Otherwise, 98 % of sync duties signed is typical.
     index
         Frame of `load_yield_index`: the mean of the network is the cost of missed proposals, and of
         missed duties in *stats*, where nothing else is there to compare.

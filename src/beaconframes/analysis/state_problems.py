@@ -21,7 +21,6 @@ _SHARD_COMMITTEE_PERIOD = 256
 """Epochs of activity after which a validator may exit or be consolidated."""
 ADVICE = ["BLS credentials", "consolidation possible", "not compounding"]
 """Kinds of rows that state what is possible, not what was lost."""
-_NO_COST = "no cost is estimated"
 
 
 def find_states(
@@ -72,14 +71,14 @@ def find_states(
             table.filter(credentials.str.starts_with(_BLS) & ~pl.col("status").eq("exited")),
             "BLS credentials",
             f'withdrawal_credentials starts with "{_BLS}"',
-            f"withdrawals need a change to an address; {_NO_COST}",
+            "no withdrawals until they are changed to an address",
         ),
         _find_consolidations(table.filter(is_active & pl.col("exit_epoch").is_null()), epoch),
         _sum_states(
             table.filter(credentials.str.starts_with(_ADDRESS) & is_active),
             "not compounding",
             f'withdrawal_credentials starts with "{_ADDRESS}"',
-            f"rewards can compound since Electra; {_NO_COST}",
+            "rewards can compound after a change to 0x02",
         ),
     ]
 
@@ -131,7 +130,7 @@ def _find_consolidations(active: pl.DataFrame, epoch: int | None) -> pl.DataFram
                     "count": count,
                     "table": "validators",
                     "rows": f'withdrawal_credentials ends with "{address}"{age}',
-                    "detail": f"{text}, withdrawal address 0x{address}; {_NO_COST}",
+                    "detail": f"{text}, withdrawal address 0x{address}",
                 }
             )
     return pl.DataFrame(found).with_columns(

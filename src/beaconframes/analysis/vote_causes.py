@@ -26,7 +26,7 @@ _OF_INCLUSION = {
     ("late", None): "included late",
     ("late", "own fault"): "included late",
     ("missed", "block missing"): "missed without a block to include it",
-    ("missed", "own fault"): "missed although blocks followed",
+    ("missed", "own fault"): "missed although blocks were proposed",
 }
 
 

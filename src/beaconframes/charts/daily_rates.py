@@ -8,6 +8,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
+from beaconframes.charts.caption import format_range
 from beaconframes.charts.model import Axis, Chart, Layer, Line, ReferenceLine
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ def build_effectiveness_chart(
 ) -> Chart:
     """Build the line of the effectiveness of votes, with that of the network.
 
-    From the rows of `analysis.attestation_rates` and `analysis.compare_with_network`. Daily
-    statistics have only the share of votes that were included.
+    From the rows of `analysis.attestation_rates` and `analysis.compare_with_network`, with
+    ``since`` and ``until`` of the network. Daily statistics have only the share of votes that were
+    included.
     """
     name = "effectiveness" if "effectiveness" in rates.columns else "included_rate"
     title = _VOTES[name]
@@ -52,7 +54,9 @@ def build_effectiveness_chart(
     if network is not None:
         others = network.filter(pl.col("measure") == name)["network"].drop_nulls()
         if others.len():
-            layers.append(ReferenceLine(100 * others[0], "Network"))
-            legend.append("Network")
+            window = network.head(1).select("since", "until").transpose().to_series()
+            span = format_range(Axis("", "day", series.to_datetime64(window)))
+            legend.append(f"Network, {span}")
+            layers.append(ReferenceLine(100 * others[0], legend[-1]))
     y = Axis(f"{title} (%)", maximum=100.5)
     return Chart(Axis("Day", "day", times), y, tuple(layers), legend=tuple(legend))

@@ -87,7 +87,9 @@ def income(
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with a time and every amount")
         return Chart(x, y, empty_note=f"No income to draw: {reason}")
-    single_note = f"One {every} only" if rows["time"].n_unique() == 1 else None
+    is_single = rows["time"].n_unique() == 1 and not (bars and by != "validator")
+    # A single point needs a note; a bar does not, and the note would cover it.
+    single_note = f"One {every} only" if is_single else None
     chart = Chart(x, y, single_note=single_note, note=note)
     number = pl.col("first_epoch") if every == "epoch" else series.number_units(every)
     rows = rows.with_columns(number=number)

@@ -107,7 +107,8 @@ def _build_transfers(
     y = Axis(f"{title} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if periods.is_empty():
         return Chart(x, y, empty_note=f"No {title.lower()} to draw: {reason}")
-    single_note = f"One {every} only" if periods.height == 1 else None
+    # A single point needs a note; a bar does not, and the note would cover it.
+    single_note = f"One {every} only" if cumulative and periods.height == 1 else None
     layers: list[Layer] = []
     base = np.zeros(periods.height)
     for name, (rows, colour) in kinds.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -97,6 +97,14 @@ def show_moment(value: Any) -> str:
     return value.isoformat() if isinstance(value, date) else ""
 
 
+def show_utc(iso: str) -> str:
+    """Return a time in ISO 8601 to the minute, in UTC; other text as `show_text` does."""
+    try:
+        return f"{datetime.fromisoformat(iso).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    except ValueError:
+        return show_text(iso)
+
+
 def show_text(value: Any) -> str:
     """Return text of any origin: control and invisible characters are shown escaped."""
     return "" if value is None else visible(value, _LONGEST_TEXT)
@@ -134,6 +142,7 @@ FILTERS = {
     "signed": show_signed,
     "points": show_points,
     "moment": show_moment,
+    "utc": show_utc,
     "value": show_value,
     "text": show_text,
 }

@@ -84,7 +84,11 @@ def _list_votes(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
     found = []
     if "network" in frames:
         measures = frames["network"].filter(pl.col("measure") == "effectiveness")
-        found.append(measures.select(network_effectiveness="network"))
+        found.append(
+            measures.select(
+                network_effectiveness="network", network_since="since", network_until="until"
+            )
+        )
     income, stats = inputs.get("income"), inputs.get("stats")
     if "effectiveness" not in frames:
         return found

@@ -12,6 +12,7 @@ from beaconframes.errors import UsageError
 from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
+    from beaconframes.calendar import Chain
     from beaconframes.reports.input_frames import Inputs
 
     Frames = dict[str, pl.DataFrame]
@@ -100,8 +101,20 @@ def build_effectiveness(inputs: Inputs, frames: Frames) -> Frames:
     network = inputs.get("network")
     found = {"effectiveness": rates}
     if network is not None:
-        found["network"] = analysis.compare_with_network(rates, network)
+        compared = analysis.compare_with_network(rates, network)
+        found["network"] = compared.join(_read_window(network, inputs.chain), how="cross")
     return found
+
+
+def _read_window(network: pl.DataFrame, chain: Chain) -> pl.DataFrame:
+    """Return when the window of the network begins and ends: it is not that of the report."""
+    first, last = network.select("first_epoch", "last_epoch").row(0)
+    return pl.DataFrame(
+        {
+            "since": [chain.time_of("epoch", first)],
+            "until": [chain.time_of("epoch", last + 1)],
+        }
+    )
 
 
 def build_balances(inputs: Inputs, frames: Frames) -> Frames:
