@@ -102,7 +102,8 @@ def test_the_reasons_of_late_and_missed_votes_are_counted():
     assert {
         "late votes": "1 included late, 1 included late after a missing block, 1 wrong head, "
         "1 wrong target",
-        "missed votes": "1 missed although blocks were proposed, 1 missed without a block to include it",
+        "missed votes": "1 missed although blocks were proposed, "
+        "1 missed without a block to include it",
     } == details
 
 

@@ -274,7 +274,8 @@ def test_advice_has_a_table_of_its_own(made, no_charts):
 
     page = Report(frames, {}).to_html()
 
-    section = page[page.index("Possible improvements (their value is not estimated)") : page.index('<section id="time">')]
+    start = page.index("Possible improvements (their value is not estimated)")
+    section = page[start : page.index('<section id="time">')]
     assert 10 == section.count("7 validators fit into 1")
     assert "10 of 12 rows" in section
     kinds = page[page.index("By kind") : page.index("Most costly")]
