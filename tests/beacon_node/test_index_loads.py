@@ -203,6 +203,16 @@ def test_missed_attestations_are_counted(electra):
     assert included.mean() == pytest.approx(delays.to_series().mean())
 
 
+def test_the_last_duties_of_an_index_have_their_outcome(electra, electra_folder):
+    """Its last epoch is final: no duty is pending."""
+    duties = bf.load_attestations(range(70), since=UNTIL - 1, until=UNTIL)
+
+    stored = Dataset.open(electra_folder).scan("attestations").filter(pl.col("epoch") >= UNTIL - 1)
+    stored = stored.filter(pl.col("validator_index") < 70).sort("validator_index", "epoch")
+    assert stored.collect()["status"].to_list() == duties["status"].to_list()
+    assert {"included", "missed"} == set(duties["status"])
+
+
 def test_there_is_one_row_per_deposit(electra_folder):
     """Validator 72 was created by 20 and 12 ETH in one block of the Electra chain."""
     rows = Dataset.open(electra_folder).scan("deposit_events").collect()

@@ -214,8 +214,10 @@ class RecentEpochs(Parameter):
 
     def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
         """Return *rows* with the status pending where a block can still include the duty."""
-        latest = chain_head.latest("epoch")
-        is_open = pl.col(self.column.name) + INCLUSION_EPOCHS >= latest
+        latest, final = chain_head.latest("epoch"), chain_head.latest("epoch", finalized=True)
+        # An index ends with a final epoch: its duties have their outcome.
+        first_open = max(latest - INCLUSION_EPOCHS, final + 1)
+        is_open = pl.col(self.column.name) >= first_open
         status = pl.when(is_open & (pl.col("status") == "missed")).then(pl.lit(PENDING))
         return rows.with_columns(status.otherwise("status").alias("status"))
 
@@ -290,7 +292,8 @@ def load_attestations(
     -------
     polars.DataFrame
         Sorted by ``validator_index``, ``epoch``. ``status`` is ``included``,
-        ``missed``, or ``pending`` for duties of the latest two epochs that can still be included.
+        ``missed``, or ``pending`` for duties of the latest two epochs that can still be included:
+        none in an index, whose last epoch is final.
         A validator has no rows for epochs in which it was not active.
 
     Notes
