@@ -3,12 +3,14 @@
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import numpy as np
 import polars as pl
 import pytest
 
 from beaconframes import analysis
 from beaconframes.calendar import MAINNET
 
+from ..support.beacon_states import load_states
 from .test_attestation_losses import HEAD
 from .test_daily_income import stats
 from .test_income import history
@@ -343,3 +345,41 @@ def test_explained_changes_are_counted():
         {"unexplained_gwei": [0, 5, -7, 0], "possible_cause": [None, "a deposit", None, "nothing"]}
     )
     assert (4, 2, 2, -2, 1) == analysis.reconciliation_totals(changes).row(0)
+
+
+def test_the_earliest_activation_of_a_waiting_validator():
+    """Real chains since Electra activate a validator 6 epochs after that of its eligibility."""
+    table = pl.DataFrame(
+        {
+            "validator_index": [67, 70, 71, 72],
+            "activation_eligibility_epoch": [4, 8, 1, None],
+            "activation_epoch": [10, None, 2**63 - 1, None],
+            "exit_epoch": [None] * 4,
+            "withdrawable_epoch": [None] * 4,
+        },
+        schema_overrides={"exit_epoch": pl.Int64, "withdrawable_epoch": pl.Int64},
+    )
+
+    rows = analysis.upcoming_duties(table, epoch=9)
+
+    # Validator 71 was not activated in time: the end of epoch 9 is the next chance.
+    assert [
+        ("activation", 67, 10),
+        ("earliest activation", 70, 14),
+        ("earliest activation", 71, 14),
+    ] == (rows.select("kind", "validator_index", "first_epoch").rows())
+    without = analysis.upcoming_duties(table.drop("activation_eligibility_epoch"), epoch=9)
+    assert ["activation"] == without["kind"].to_list()
+
+
+def test_the_earliest_activation_is_that_of_a_recorded_chain():
+    """A recorded chain since Electra: what follows from eligibility is what happened later."""
+    state = load_states("electra").state(49)
+    joined = np.flatnonzero(state.activation_eligibility_epochs > 2)
+    epochs = [state.activation_eligibility_epochs[joined], state.activation_epochs[joined]]
+    assert len(joined) > 3
+    for index, eligible, activated in zip(joined, *epochs, strict=True):
+        row = {"validator_index": int(index), "activation_eligibility_epoch": int(eligible)}
+        row |= dict.fromkeys(["activation_epoch", "exit_epoch", "withdrawable_epoch"])
+        found = analysis.upcoming_duties(pl.DataFrame([row]), epoch=int(eligible))
+        assert int(activated) == found["first_epoch"].item()

@@ -1370,6 +1370,16 @@ def query_upcoming(source: Source) -> pl.DataFrame:
             rows.append(
                 (kind, index, source.time(epoch), source.time(epoch + 1), None, epoch, epoch)
             )
+    waiting = source.validators.filter(
+        pl.col("activation_epoch").is_null(), pl.col("activation_eligibility_epoch").is_not_null()
+    )
+    for index, eligible in waiting.select(
+        "validator_index", "activation_eligibility_epoch"
+    ).iter_rows():
+        # Final at the end of the next epoch; then active after one epoch and MAX_SEED_LOOKAHEAD.
+        epoch = max(eligible + 1, source.last) + 1 + 4
+        times = source.time(epoch), source.time(epoch + 1)
+        rows.append(("earliest activation", index, *times, None, epoch, epoch))
     head = source.scan("latest_state").select("current_slot").collect().item()
     coming = pl.col("slot") > head, pl.col("slot") < (source.latest + 1) * source.slots
     # A set of V2 has up to 100 validators.

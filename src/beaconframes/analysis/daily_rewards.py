@@ -26,6 +26,13 @@ _WEI_PER_GWEI = 10**9
 _KEYS = ["validator_index", "day"]
 _STAKE = "start_effective_balance_gwei"
 _DUTIES = ["proposed_blocks", "participated_sync", "missed_sync"]
+_NETWORK: dict[str, Any] = {
+    "day": pl.Int64,
+    "network_rate": pl.Float64,
+    "network_block_gwei": pl.Int64,
+    "network_sync_gwei": pl.Int64,
+    "network_fees_wei": pl.Decimal(28, 0),
+}
 COLUMNS = [
     *(*_KEYS, "time", _STAKE, "start_balance_gwei", "end_balance_gwei"),
     *("deposits_amount_gwei", "withdrawals_amount_gwei", "missed_attestations", *_DUTIES),
@@ -39,13 +46,7 @@ def average_network(index: IntoFrame | None, clock: Chain) -> pl.DataFrame:
     ``network_rate`` is the reward of the votes of a day by effective balance. Penalties of the
     network lower all of them.
     """
-    schema: dict[str, Any] = {
-        "day": pl.Int64,
-        "network_rate": pl.Float64,
-        "network_block_gwei": pl.Int64,
-        "network_sync_gwei": pl.Int64,
-        "network_fees_wei": pl.Decimal(28, 0),
-    }
+    schema = pl.Schema(_NETWORK)
     if index is None:
         return pl.DataFrame(schema=schema)
     names = ["day", "consensus_rewards_sum_wei", "effective_balances_sum_wei", "tx_fees_sum_wei"]

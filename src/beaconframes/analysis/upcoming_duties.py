@@ -34,6 +34,11 @@ _SCHEMA: dict[str, Any] = {
     "first_epoch": pl.Int64,
     "last_epoch": pl.Int64,
 }
+_ELIGIBILITY = "activation_eligibility_epoch"
+_TO_ACTIVATION = 6
+"""Epochs from eligibility to activation: one until it is final, and five of the specification."""
+_LOOKAHEAD = 5
+"""A validator that is activated at the end of an epoch is active this many epochs later."""
 _NEVER = 2**40
 """Services that do not use null have an epoch above this for "never"."""
 
@@ -52,7 +57,8 @@ def upcoming_duties(
     Parameters
     ----------
     validators
-        Frame of `load_validators`: activations, exits and full withdrawals after *epoch*.
+        Frame of `load_validators`: activations, exits and full withdrawals after *epoch*. With the
+        column ``activation_eligibility_epoch``: the earliest activation of those that wait.
     committees
         Frame of `load_sync_committees`, such as of the current and the next period.
     duties
@@ -67,11 +73,18 @@ def upcoming_duties(
     -------
     The same kind of frame as *validators*
         ``kind``: ``in sync committee`` (it has begun), ``sync committee`` (it will), ``proposal``,
-        ``activation``, ``exit`` or ``full withdrawal``. ``validator_index``, ``since`` and
-        ``until`` (UTC), ``slot`` of a proposal, ``first_epoch`` and ``last_epoch``, inclusive.
+        ``activation``, ``earliest activation``, ``exit`` or ``full withdrawal``.
+        ``validator_index``, ``since`` and ``until`` (UTC), ``slot`` of a proposal, ``first_epoch`` and ``last_epoch``, inclusive.
         Sorted by epoch. This computes at once.
+
+    Notes
+    -----
+    The chain activates an eligible validator once its epoch of eligibility is final. Since Electra,
+    that is 6 epochs later, or more while epochs are not final; before Electra, it also waits for
+    validators that were eligible earlier. Deposits that still wait have no epoch of eligibility.
     """
-    source = open_frame(validators, [_VALIDATOR, *_STATES], loader="load_validators")
+    optional = [_ELIGIBILITY] if _ELIGIBILITY in list_column_names(validators) else []
+    source = open_frame(validators, [_VALIDATOR, *_STATES, *optional], loader="load_validators")
     table = collect(source)
     clock = resolve_chain(chain, (duties, "slot"))
     now = clock.at("epoch", datetime.now(UTC)) if epoch is None else epoch
@@ -86,6 +99,8 @@ def upcoming_duties(
         parts.append(
             later.select(_VALIDATOR, kind=pl.lit(kind), first_epoch=event, last_epoch=event)
         )
+    if optional:
+        parts.append(_list_earliest_activations(table, now))
     rows = pl.concat(parts, how="diagonal_relaxed")
     first, last = pl.col("first_epoch"), pl.col("last_epoch")
     rows = rows.with_columns(
@@ -127,6 +142,15 @@ def upcoming_totals(upcoming: IntoFrameT, *, tz: str = "UTC") -> IntoFrameT:
         pl.max("last_epoch"),
     )
     return return_table(totals.sort("since", "kind"), source, upcoming)
+
+
+def _list_earliest_activations(table: pl.DataFrame, now: int) -> pl.DataFrame:
+    """Return when validators without an epoch of activation can be activated at the earliest."""
+    eligible, activated = (pl.col(n).cast(pl.Int64) for n in (_ELIGIBILITY, "activation_epoch"))
+    waits = (eligible < _NEVER) & (activated.is_null() | (activated >= _NEVER))
+    epoch = pl.max_horizontal(eligible + _TO_ACTIVATION, now + _LOOKAHEAD)
+    kind = pl.lit("earliest activation")
+    return table.filter(waits).select(_VALIDATOR, kind=kind, first_epoch=epoch, last_epoch=epoch)
 
 
 def _list_seats(committees: IntoFrame, table: pl.DataFrame, now: int) -> pl.DataFrame:
