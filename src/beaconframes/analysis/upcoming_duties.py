@@ -74,8 +74,8 @@ def upcoming_duties(
     The same kind of frame as *validators*
         ``kind``: ``in sync committee`` (it has begun), ``sync committee`` (it will), ``proposal``,
         ``activation``, ``earliest activation``, ``exit`` or ``full withdrawal``.
-        ``validator_index``, ``since`` and ``until`` (UTC), ``slot`` of a proposal, ``first_epoch`` and ``last_epoch``, inclusive.
-        Sorted by epoch. This computes at once.
+        ``validator_index``, ``since`` and ``until`` (UTC), ``slot`` of a proposal, ``first_epoch``
+        and ``last_epoch``, inclusive. Sorted by epoch. This computes at once.
 
     Notes
     -----
