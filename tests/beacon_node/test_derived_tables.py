@@ -87,3 +87,52 @@ def test_a_table_that_is_added_later_changes_old_days(tmp_path, electra_folder, 
     assert before["validator_stats"].filter(day=0)["missed_attestations"].null_count() > 0
     assert after["validator_stats"].filter(day=0)["missed_attestations"].null_count() == 0
     assert derivations[1][1] == range(-1, 1)
+
+
+@pytest.mark.more
+def test_daily_statistics_explain_the_change_of_each_balance(tmp_path, electra_folder, derivations):
+    """M3: the first block of a day is in its start balance, and so are its withdrawals."""
+    stats = grow(tmp_path / "whole", electra_folder, UNTIL)["validator_stats"].filter(
+        pl.col("day") >= 0
+    )
+    stored = Dataset.open(electra_folder)
+    votes = stored.scan("income_history").select(
+        "validator_index",
+        # The end of the next epoch pays them.
+        day=(pl.col("epoch") + 1) // 4,
+        gwei=pl.sum_horizontal(pl.col("^attestation_.*_reward_gwei$"))
+        - pl.sum_horizontal("^attestation_.*_penalty_gwei$", "finality_delay_penalty_gwei"),
+    )
+    in_blocks = stored.scan("slot_income").filter(~pl.col("kind").is_in(["withdrawal", "deposit"]))
+    moves = stored.scan("epoch_moves").filter(pl.col("kind") != "pending_deposit")
+    parts = [
+        votes,
+        in_blocks.select("validator_index", day=(pl.col("slot") - 1) // 32, gwei="amount_gwei"),
+        moves.select("validator_index", day=pl.col("epoch") // 4, gwei="amount_gwei"),
+    ]
+    keys = ["validator_index", "day"]
+    sums = pl.concat(parts).group_by(keys).agg(pl.sum("gwei")).collect()
+
+    rows = stats.join(sums, on=keys, how="left").with_columns(pl.col("gwei").fill_null(0))
+    change = pl.col("end_balance_gwei") - pl.col("start_balance_gwei")
+    paid = pl.col("withdrawals_amount_gwei") - pl.col("deposits_amount_gwei")
+    first_blocks = stored.scan("validator_withdrawals").filter(pl.col("slot") % 32 == 0).collect()
+    assert first_blocks.height > 0
+    assert rows.height > 140
+    assert rows.filter(change + paid != pl.col("gwei")).is_empty()
+
+
+@pytest.mark.more
+def test_rows_of_older_rules_are_derived_again(tmp_path, electra_folder, derivations):
+    """An index of an earlier version has statistics that follow in another way."""
+    grow(tmp_path / "grown", electra_folder, 6)
+    dataset = Dataset.open(tmp_path / "grown")
+    known = dataset.meta[derived_tables.SOURCES]
+    with dataset.writing() as writer:
+        writer.set_meta(
+            {derived_tables.SOURCES: {name: known[name] for name in known if name != "rules"}}
+        )
+    grow(tmp_path / "grown", electra_folder, 6)
+    grow(tmp_path / "grown", electra_folder, 6)
+
+    assert derivations == [(range(7), range(-1, 1))] * 2

@@ -87,7 +87,10 @@ def frames():
             {"block_slot": [3, 12, 30], "pubkey": ["0xc", "0xc", "0xb"],
              "amount_gwei": [ETH, 32 * ETH, ETH]}
         ),
-        "validator_withdrawals": build_amounts((0, OTHER, 4), (31, OTHER, 6), (32, OTHER, 99)),
+        # The first block of a day is in the balance before it: slot 0 is that of genesis.
+        "validator_withdrawals": build_amounts(
+            (0, OTHER, 4), (31, OTHER, 6), (32, OTHER, 99), (33, OTHER, 1000)
+        ),
     }  # fmt: skip
 
 
@@ -125,7 +128,7 @@ def test_a_day_worked_out_by_hand(frames):
     deposits = ("deposits_count", "deposits_amount_gwei")
     assert [(0, 0), (1, ETH), (1, 32 * ETH)] == select_day(rows, 0, *deposits)
     withdrawals = ("withdrawals_count", "withdrawals_amount_gwei")
-    assert [(0, 0), (2, 10), (0, 0)] == select_day(rows, 0, *withdrawals)
+    assert [(0, 0), (2, 105), (0, 0)] == select_day(rows, 0, *withdrawals)
     # MEMBER: two seats in slots 1 and 2, all signed. OTHER: 30 seats missed slot 1 and signed
     # slot 2, 32 seats missed slot 20. The orphaned block of slot 9 is in epoch 1.
     duties = ("participated_sync", "missed_sync", "orphaned_sync")

@@ -17,7 +17,7 @@ from beaconframes.simulator import simulate
 from beaconframes.simulator.derived import accounts
 from beaconframes.v1 import ENDPOINTS
 
-from ..support.first_blocks import compute_first_blocks, sum_first_withdrawals
+from ..support.first_blocks import compute_first_blocks
 
 ETH = 10**9
 WEI = 10**18
@@ -693,19 +693,15 @@ class TestDailyStats:
     def test_income(self, world, days):
         """M3: end minus start minus deposits plus withdrawals is the net income of the day.
 
-        Balances are those after the first block of a day, which counts for the day before.
+        Balances are those after the first block of a day, whose income counts for the day before.
         """
         net = (
             world.net.with_columns(day=pl.col("epoch") // 225)
             .group_by(DAILY)
             .agg(pl.col("gwei").sum())
         )
-        first = compute_first_blocks(world).join(
-            sum_first_withdrawals(world), KEY, how="full", coalesce=True
-        )
-        first = first.with_columns(pl.exclude(KEY).fill_null(0)).filter(pl.col("epoch") % 225 == 0)
-        paid, day = pl.col("paid"), pl.col("epoch") // 225
-        first = first.select(KEY[0], low=pl.col("low") - paid, high=pl.col("high") - paid, day=day)
+        first = compute_first_blocks(world).filter(pl.col("epoch") % 225 == 0)
+        first = first.select(KEY[0], "low", "high", day=pl.col("epoch") // 225)
         after = first.with_columns(pl.col("day") - 1)
         rows = (
             days.join(net, DAILY, how="left")
@@ -725,15 +721,18 @@ class TestDailyStats:
         assert_empty(rows.filter(~(moved - pl.col("gwei")).is_between(least, most)))
 
     def test_payments(self, world, days):
-        """Deposits and withdrawals are counted and summed by the day of their block."""
+        """Deposits and withdrawals are counted on the day in whose end balance they are first.
+
+        The first block of a day is in the balance at its start.
+        """
         keys = world.validators.select("pubkey", KEY[0])
         for kind, rows in (
             ("deposits", world.slot_deposits.join(keys, "pubkey")),
             ("withdrawals", world.slot_withdrawals),
         ):
             expected = (
-                rows.with_columns(day=pl.col("block_slot") // 7200)
-                .filter(pl.col("day") < world.days.stop)
+                rows.with_columns(day=(pl.col("block_slot") - 1) // 7200)
+                .filter(pl.col("day").is_in(list(world.days)))
                 .group_by(DAILY)
                 .agg(pl.len(), pl.col("amount_gwei").sum())
             )

@@ -203,8 +203,9 @@ class Source:
             target=(TARGET > 0).sum(),
             head=(HEAD > 0).sum(),
         )
-        has_block = pl.col("status") == "proposed"
-        blocks = self.scan("blocks").filter(has_block).group_by("epoch").agg(blocks=pl.len())
+        # The block of genesis has no sync aggregate.
+        signs = (pl.col("status") == "proposed") & pl.col("sync_aggregate_bits").is_not_null()
+        blocks = self.scan("blocks").filter(signs).group_by("epoch").agg(blocks=pl.len())
         seats = self.scan("sync_committees").select("validator_index", "period").unique()
         reward, penalty = (pl.col(f"sync_committee_{kind}_gwei") for kind in ("reward", "penalty"))
         signed = (reward * pl.col("blocks") / (reward + penalty)).round().fill_nan(0)

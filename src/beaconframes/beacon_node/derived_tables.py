@@ -29,6 +29,9 @@ GROWING: Final = {"epochs": "epoch", "validator_stats": "day", "yield_index": "d
 
 SOURCES: Final = "derived_from"
 SUBJECTS: Final = "validators"
+RULES: Final = "rules"
+RULES_VERSION: Final = 2
+"""It grows when rows of growing tables follow in another way: then all are derived again."""
 
 
 def write_derived_tables(dataset: Dataset, data: ChainTables) -> None:
@@ -68,7 +71,7 @@ def _derive(
 
 def describe_sources(dataset: Dataset, data: ChainTables) -> dict[str, Any]:
     """Return the final epochs that each table covers, and a checksum of its validators."""
-    sources: dict[str, Any] = {}
+    sources: dict[str, Any] = {RULES: RULES_VERSION}
     for name in dataset.grids():
         indexed = INDEXED_TABLES.get(name)
         if indexed is None:
@@ -86,11 +89,11 @@ def describe_sources(dataset: Dataset, data: ChainTables) -> dict[str, Any]:
 
 def find_changes(known: Mapping[str, Any], sources: Mapping[str, Any]) -> list[int]:
     """Return the starts of the epochs of which *sources* have more or less than was *known*."""
-    if known.get(SUBJECTS) != sources.get(SUBJECTS):
+    if any(known.get(name) != sources.get(name) for name in (SUBJECTS, RULES)):
         return [0]
     changed: list[int] = []
     for name in known.keys() | sources.keys():
-        if name == SUBJECTS:
+        if name in {SUBJECTS, RULES}:
             continue
         old, new = ([tuple(part) for part in parts.get(name, ())] for parts in (known, sources))
         changed += [first for first, _ in subtract_intervals(new, old)]

@@ -60,14 +60,18 @@ def _build_whole_days(data: ChainTables, days: Collection[int]) -> pl.DataFrame:
         _summarize_balances(data, days), _KEY, how="left", maintain_order="left"
     )
     rows = _remove_incomplete(data, rows)
-    for table, build in (
-        (data.find_table("missed_attestation_events", "attestations"), _count_missed_attestations),
-        (data.find_table("blocks"), _count_proposals),
-        (find_deposits(data), partial(_sum_deposits, validators=rows)),
-        (find_withdrawals(data), _sum_withdrawals),
+    for table, build, more in (
+        (
+            data.find_table("missed_attestation_events", "attestations"),
+            _count_missed_attestations,
+            0,
+        ),
+        (data.find_table("blocks"), _count_proposals, 0),
+        (find_deposits(data), partial(_sum_deposits, validators=rows), 1),
+        (find_withdrawals(data), _sum_withdrawals, 1),
     ):
         if table is not None:
-            covered = [day for day in days if data.covers_day(table, day)]
+            covered = [day for day in days if data.covers_day(table, day, more=more)]
             rows = _join_part(rows, covered, build(data, table, covered))
     if data.find_table("blocks") and data.find_table("sync_committees"):
         covered = [day for day in days if _covers_sync_duties(data, day)]
@@ -93,6 +97,19 @@ def _select_days(
     first, stop = (min(days) * size, (max(days) + 1) * size) if days else (0, 0)
     rows = rows.filter(epoch.is_between(first, stop, closed="left"))
     return rows.with_columns((epoch // size).alias("day")).filter(pl.col("day").is_in([*days]))
+
+
+def _select_moves(data: ChainTables, rows: pl.LazyFrame, days: Collection[int]) -> pl.LazyFrame:
+    """Return moves of balances between the start and the end of some days, with the ``day``.
+
+    The balance of an epoch is that after its first block, so that the first block of a day counts
+    for the day before.
+    """
+    size = data.chain.epochs_per_day * data.chain.slots_per_epoch
+    slot = pl.col("slot")
+    first, last = (min(days) * size, (max(days) + 1) * size) if days else (0, 0)
+    rows = rows.filter(slot.is_between(first, last, closed="right"))
+    return rows.with_columns(day=(slot - 1) // size).filter(pl.col("day").is_in([*days]))
 
 
 def _find_end_balances(data: ChainTables, days: Collection[int]) -> pl.DataFrame:
@@ -189,14 +206,14 @@ def _sum_deposits(
 
     The signatures of those were invalid. The balance of an epoch is that after its first block.
     """
-    rows = _select_days(data, scan_deposits(data, table), data.epoch_of("slot"), days)
+    rows = _select_moves(data, scan_deposits(data, table), days)
     first_slot = (pl.col("first_epoch") - 1) * data.chain.slots_per_epoch
     known = validators.lazy().select(*_KEY, "first_epoch")
     return _sum_payments(rows.join(known, _KEY).filter(pl.col("slot") > first_slot), "deposit")
 
 
 def _sum_withdrawals(data: ChainTables, table: str, days: Collection[int]) -> pl.DataFrame:
-    rows = _select_days(data, scan_withdrawals(data, table), data.epoch_of("slot"), days)
+    rows = _select_moves(data, scan_withdrawals(data, table), days)
     return _sum_payments(rows, "withdrawal")
 
 

@@ -83,11 +83,9 @@ def sum_days(data: ChainTables, days: range | None = None) -> list[Day]:
 
 def _covers_moves(data: ChainTables, day: int) -> bool:
     """Return whether all moves of balances on a day are covered, and all fees."""
-    epochs = data.epochs_of_day(day)
     # The first block of the next day is in the end balance.
-    more = range(epochs.start, epochs.stop + 1)
-    return data.coverage.covers("income_history", epochs) and all(
-        data.coverage.covers(table, more) for table in find_move_tables(data)
+    return data.covers_day("income_history", day) and all(
+        data.covers_day(table, day, more=1) for table in find_move_tables(data)
     )
 
 

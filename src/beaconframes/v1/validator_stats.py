@@ -226,7 +226,9 @@ def load_validator_stats(
     polars.DataFrame
         Sorted by ``validator_index``, ``day``. Without *since*, the rows include day -1, which has
         the deposits of genesis. Balances may be null. The smallest and the largest balance are
-        often 0, which means that the service has no value.
+        often 0, which means that the service has no value. Deposits and withdrawals are those
+        between the first and the last balance: those in the first block of a day count for the
+        day before. So end minus start, minus deposits, plus withdrawals is the income of the day.
 
     Notes
     -----
