@@ -294,6 +294,11 @@ class TestFrames:
             with pytest.raises(UsageError, match=f"{type(frame).__name__} is not a frame"):
                 convert(frame)
 
+    def test_a_number_has_no_unit(self):
+        """A sum of a column is a number: the error has the factors of both units."""
+        with pytest.raises(UsageError, match=r"one ether is 10\*\*9 gwei, or 10\*\*18 wei"):
+            to_eth(1_948_361)
+
 
 class TestLosses:
     @pytest.mark.parametrize(

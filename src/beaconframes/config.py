@@ -221,7 +221,7 @@ def check_url(url: Any, *, has_key: bool = False) -> str:
     if not isinstance(url, str) or not re.match(r"https?://", url, re.IGNORECASE):
         # The value may be a key in the wrong place, so the message does not contain it.
         raise ConfigError(
-            "the url does not start with http:// or https://",
+            "the address does not start with http:// or https://",
             hint='Write it in full, such as "https://explorer.example"; a key belongs in api_key=',
         )
     if "@" in url:

@@ -234,9 +234,9 @@ def build_name_error(name: str) -> UsageError:
     loader_names = [format_loader_name(each) for each in ENDPOINTS_BY_NAME]
     tables = [each.table_name for each in find_index_tables()]
     columns = [c for each in ENDPOINTS_BY_NAME.values() for c in list_column_names(each)]
-    meant: Sequence[str] = SYNONYMS.get(name, ())
     version, _, own_name = name.rpartition(".")
     with_prefix = f"{version}.load_{own_name}" if version else f"load_{own_name}"
+    meant: Sequence[str] = SYNONYMS.get(name) or SYNONYMS.get(with_prefix, ())
     if not meant:
         near = {
             each: SequenceMatcher(None, written, each).ratio()

@@ -384,6 +384,7 @@ def _is_pandas(frame: object) -> bool:
 
 
 def _build_type_error(frame: object) -> UsageError:
-    return UsageError(
-        f"{type(frame).__name__} is not a frame", hint="Pass a polars or pandas frame or Series"
-    )
+    hint = "Pass a polars or pandas frame or Series"
+    if isinstance(frame, int | float | Decimal):
+        hint += ". A number has no unit: one ether is 10**9 gwei, or 10**18 wei"
+    return UsageError(f"{type(frame).__name__} is not a frame", hint=hint)

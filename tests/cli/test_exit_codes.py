@@ -124,6 +124,9 @@ def test_exit_code_of_every_error(run_ending, name):
             "--since (1d, epoch 7) is after --until (2d, epoch 5)",
         ),
         ("strict=True is no option here", "strict=True is no option here"),
+        ("give format=. Or wait=, too", "give --format. Or --wait, too"),
+        ("Explorer('x', format='csv') is closed", "Explorer('x', format='csv') is closed"),
+        ("gaps. bf.missing() lists them", "gaps. --json lists them"),
         (
             "call bf.connect(api_key=...) or bf.local()",
             "call bf.connect(api_key=...) or bf.local()",

@@ -87,6 +87,10 @@ def test_table_output(run, income):
     first = income.row(0, named=True)
     assert [str(first["validator_index"]), str(first["epoch"])] == lines[1].split()[:2]
     assert "... 2 more rows" == lines[5]
+    rows = pl.DataFrame({"validator_index": [1, 2], "epoch": [3, 4]})
+    assert ["... 1 more row", "... 1 more column: epoch"] == [*rendering.format_table(rows, 1, 15)][
+        2:
+    ]
     assert re.fullmatch(r"\.\.\. \d+ more columns: .*tx_fee_reward_wei", lines[6])
     assert all(len(line) <= 100 for line in lines[:5])
 

@@ -39,6 +39,17 @@ def test_the_answer_is_printed(run):
     assert "compounding" not in result.output
 
 
+def test_missing_rows_have_an_exit_code(run):
+    """A scheduled report that is not complete ends like a load: exit code 3, and a warning."""
+    result = run("3,99999", *RANGE, "--json")
+
+    assert 3 == result.exit_code
+    assert "has missing rows: validators. Its page and --json list them" in result.stderr
+    assert ["validators"] == [
+        row["input"] for row in json.loads(result.stdout)["frames"]["missing"]
+    ]
+
+
 def test_a_page_is_written(run, tmp_path):
     """A file is written once; --json reports it."""
     out = tmp_path / "report.html"

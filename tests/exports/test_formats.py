@@ -172,6 +172,31 @@ def test_excel_has_text_for_large_numbers(tmp_path):
         exported(tmp_path / "long", "xlsx", pl.DataFrame({"text": ["x" * 32_768]}))
 
 
+def test_excel_has_numbers_for_ether_and_dates_for_days(tmp_path):
+    """A spreadsheet adds up decimals of up to 15 digits, and groups by day; no digit is lost."""
+    openpyxl = pytest.importorskip("openpyxl")
+    texts = {
+        "income_eth": ["0.004990819000000000", None, "-32.000000000000000001"],
+        "value": ["6.21114619", "-32.00000000", "9999999.99999999"],
+        "small_eth": ["0.000000000000000001", None, "0.000000000000000000"],
+    }
+    rows = pl.DataFrame(
+        {"date": [date(2026, 10, 4), None, date(1900, 3, 1)]}
+        | {name: pl.Series(values).cast(pl.Decimal(38, 18)) for name, values in texts.items()}
+    )
+    path = exported(tmp_path, "xlsx", rows)
+    sheet = openpyxl.load_workbook(path)["rows"]
+    head, *lines = sheet.values
+    found = dict(zip(head, zip(*lines, strict=True), strict=True))
+    days = [value and value.date() for value in found["date"]]
+    assert [date(2026, 10, 4), None, date(1900, 3, 1)] == days
+    assert ("0.004990819000000000", None, "-32.000000000000000001") == found["income_eth"]
+    assert (6.21114619, -32, 9999999.99999999) == found["value"]
+    assert (1e-18, None, 0) == found["small_eth"]
+    assert all(sheet.column_dimensions[cell.column_letter].width > 10 for cell in sheet[1])
+    assert rows.equals(FORMATS["xlsx"].read(path, rows.schema, CellOptions()))
+
+
 def test_formulas_are_escaped_in_text_only(tmp_path):
     """X03: text that a spreadsheet would run gets an apostrophe; numbers and other text do not."""
     rows = pl.DataFrame({"text": FORMULAS + HARMLESS, "n": range(-1, len(FORMULAS + HARMLESS) - 1)})

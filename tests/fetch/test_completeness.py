@@ -17,6 +17,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.fetch import head
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
+from beaconframes.fetch.missing_report import describe_gaps
 from beaconframes.server import Server
 
 from ..support.faults import FaultServer
@@ -418,6 +419,26 @@ def test_the_message_counts_validators_by_reason(upstream, chain):
         assert error.value.missing.equals(bf.missing())
         bf.load_income_history(100, since=since, explorer=explorer)
         assert bf.missing().is_empty()
+
+
+def test_the_message_counts_validators_with_the_same_gap():
+    """One gap of all validators is one entry, not a list of thousands."""
+    gaps = pl.DataFrame(
+        {
+            "validator_index": [1, 2, 3, 4, 5],
+            "pubkey": [None] * 5,
+            "first_epoch": [10, 10, 10, 10, 12],
+            "last_epoch": [19, 19, 19, 19, 12],
+            "reason": ["not in the dataset"] * 5,
+        }
+    )
+
+    text = describe_gaps(gaps)
+
+    assert (
+        "4 validators (1, 2, 3, ...), epoch 10 to 19; validator_index 5, epoch 12 "
+        "(not in the dataset)"
+    ) == text
 
 
 def test_inactive_validators_are_listed_without_a_warning(upstream, chain, tmp_path):

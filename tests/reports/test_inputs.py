@@ -10,7 +10,7 @@ from beaconframes.errors import NotServed, UsageError
 from beaconframes.reports.input_frames import Inputs
 from beaconframes.reports.inputs import Input, load_inputs
 from beaconframes.reports.page import render_page
-from beaconframes.reports.parts import build_frames
+from beaconframes.reports.parts import build_frames, trust
 from beaconframes.reports.report import report
 from beaconframes.v1 import load_sync_committees
 
@@ -118,6 +118,30 @@ def test_missing_rows_are_listed(client):
     assert ("incomplete", 1, 1) == rows.select("state", "rows", "gaps").row(0)
     assert [3] == made.frames["validators"]["validator_index"].to_list()
     assert "unknown" in made.frames["missing"]["reason"].str.join().item()
+
+
+def test_gaps_of_several_loads_are_joined():
+    """Income is loaded 1,500 epochs at a time: one gap of a validator is one row."""
+    reason = ["not in the dataset"] * 5
+    gaps = pl.DataFrame(
+        {
+            "input": ["income"] * 4 + ["balances"],
+            "reason": reason,
+            "validator_index": [1, 2, 1, 1, 1],
+            "first_epoch": [10, 10, 20, 31, 30],
+            "last_epoch": [19, 19, 29, 40, 40],
+        }
+    )
+
+    joined = trust.merge_gaps(gaps)
+
+    assert [
+        ("income", reason[0], 1, 10, 29),
+        ("income", reason[0], 1, 31, 40),
+        ("income", reason[0], 2, 10, 19),
+        ("balances", reason[0], 1, 30, 40),
+    ] == joined.rows()
+    assert gaps.drop("first_epoch").equals(trust.merge_gaps(gaps.drop("first_epoch")))
 
 
 def test_daily_statistics_make_a_report(client, no_charts, tables, made, chain):

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 STOPPED = "stopped"
 """The message of a command that a signal ended."""
 
-_PYTHON_CALL = re.compile(r"\bbf\.[\w.]+\([^()]*\)")
+_PYTHON_CALL = re.compile(r"\b(?:bf\.[\w.]+|[A-Z]\w+)\([^()]*\)")
+"""A call, or the repr of an object."""
+
+HINTS = {
+    "bf.missing() lists them": "--json lists them",
+    "bf.loaders() lists all loaders": "beaconframes dictionary lists all loaders",
+    "or call bf.connect(api_key=...); without a key, bf.local() serves": (
+        "or add --key-file or --ask-key; without a key, --local serves"
+    ),
+}
+"""What a hint says in Python, and on the command line."""
 
 
 def print_message(text: str) -> None:
@@ -62,18 +72,20 @@ def format_usage_error(error: click.ClickException) -> str:
 
 
 def replace_arguments(text: str, options: Mapping[str, str]) -> str:
-    """Replace arguments such as ``max_requests=`` by *options* such as ``--max-requests``.
+    """Replace arguments such as ``max_requests=`` by *options*, and hints by those of a command.
 
     *options* are the options of the command by the name of their argument. Python calls such as
     ``bf.connect(api_key=...)`` stay unchanged.
     """
     if not options:
         return text
+    for hint, command in HINTS.items():
+        text = text.replace(hint, command)
     names = "|".join(map(re.escape, options))
     pattern = re.compile(
         rf"{_PYTHON_CALL.pattern}"
         # since=1, since='1d', wait=True, but neither ?since=1 nor my_since=1
-        rf"|(?<![\w.(?&/-])({names})(?:=(True\b)?(?=(\S?))|(?<=since|until)(?= \())"
+        rf"|(?<![\w.(?&/-])({names})(?:=(True\b)?(?=(\.\.\.|[^\s.,;:)])?)|(?<=since|until)(?= \())"
     )
 
     def replace(match: re.Match[str]) -> str:

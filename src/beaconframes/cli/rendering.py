@@ -77,9 +77,11 @@ def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
         yield GAP.join(cells).rstrip()
     hidden = []
     if rows.height > shown.height:
-        hidden.append(f"{rows.height - shown.height:,} more rows")
+        count = rows.height - shown.height
+        hidden.append(f"{count:,} more {'row' if count == 1 else 'rows'}")
     if rest := [visible(name) for name in rows.columns if name not in fitting]:
-        hidden.append(f"{len(rest)} more columns: {', '.join(rest)}")
+        noun = "column" if len(rest) == 1 else "columns"
+        hidden.append(f"{len(rest)} more {noun}: {', '.join(rest)}")
     yield from (f"... {text}" for text in hidden)
     if not rows.height:
         yield "no rows"

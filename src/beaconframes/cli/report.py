@@ -9,7 +9,9 @@ import click
 from beaconframes.cli import output
 from beaconframes.cli.common_options import FILE, json_option, overwrite_option, pop_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.messages import print_warning
 from beaconframes.cli.rendering import print_json, print_table
+from beaconframes.cli.runner import current_state
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -136,7 +138,25 @@ def _read_groups(path: Path) -> Any:
 def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:
     from beaconframes.reports import report as make_report
 
-    return make_report(**arguments, explorer=explorer)
+    made = make_report(**arguments, explorer=explorer)
+    _warn_of_gaps(made)
+    return made
+
+
+def _warn_of_gaps(made: Report) -> None:
+    """Warn if rows are missing that can exist; the exit code is then that of missing rows."""
+    from beaconframes.active_periods import NATURAL, REASON
+
+    gaps = made.frames["missing"]
+    gaps = gaps.filter(~gaps[REASON].is_in(NATURAL))
+    if gaps.is_empty():
+        return
+    current_state().incomplete = True
+    inputs = ", ".join(gaps["input"].unique(maintain_order=True))
+    day = made.frames["summary"]["since"][0]
+    print_warning(
+        f"the report from {day:%Y-%m-%d} has missing rows: {inputs}. Its page and --json list them"
+    )
 
 
 def _save_every(

@@ -152,7 +152,7 @@ def check_format(folder: Path) -> None:
     """Raise DatasetError unless the folder has a ledger that this version can read."""
     if not folder.is_dir():
         reason = "is a file, not a dataset" if folder.exists() else "does not exist"
-        raise DatasetError(f"{folder} {reason}", hint="A dataset is a folder with a ledger.sqlite")
+        raise DatasetError(f"{folder} {reason}", hint="Pass the folder of a dataset")
     if not (folder / NAME).is_file():
         raise DatasetError(
             f"{folder} is not a dataset: it has no {NAME}",

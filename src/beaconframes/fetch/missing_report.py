@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 MAX_GAPS_IN_MESSAGE = 5
 MAX_NAMES_IN_MESSAGE = 3
 
+VALIDATOR = "validator_index"
+
 SILENT = "silent"
 """The column that marks subjects without any row."""
 
@@ -189,8 +191,12 @@ def describe_reason(reason: str, required: Requirement, chain: Chain) -> str:
 
 def describe_gaps(missing: pl.DataFrame) -> str:
     """Return the first few gaps as text, with the reason that all of them have."""
-    gaps = missing.drop(IMPOSSIBLE, REASON, strict=False).head(MAX_GAPS_IN_MESSAGE)
-    rest = missing.height - MAX_GAPS_IN_MESSAGE
+    gaps = missing.drop(IMPOSSIBLE, strict=False)
+    if len(ranges := gaps.drop(VALIDATOR, strict=False).columns) < gaps.width:
+        gaps = gaps.group_by(ranges, maintain_order=True).agg(VALIDATOR)
+        gaps = gaps.select(VALIDATOR, *ranges)
+    rest = gaps.height - MAX_GAPS_IN_MESSAGE
+    gaps = gaps.drop(REASON, strict=False).head(MAX_GAPS_IN_MESSAGE)
     shown = "; ".join(map(describe_gap, gaps.iter_rows(named=True)))
     shown += f"; and {rest} more" if rest > 0 else ""
     reasons = set(missing[REASON]) if REASON in missing.columns else set()
@@ -202,6 +208,13 @@ def describe_gaps(missing: pl.DataFrame) -> str:
 def describe_gap(gap: Mapping[str, Any]) -> str:
     """Return one gap as text, such as ``validator_index 17, epoch 0 to 99 (not stored)``."""
     parts = []
+    validators = gap.get(VALIDATOR)
+    if isinstance(validators, list):
+        shown = ", ".join(map(str, validators[:MAX_NAMES_IN_MESSAGE]))
+        more = ", ..." if len(validators) > MAX_NAMES_IN_MESSAGE else ""
+        many = f"{len(validators):,} validators ({shown}{more})"
+        gap = {**gap, VALIDATOR: validators[0] if len(validators) == 1 else None}
+        parts += [many] * (len(validators) > 1)
     for name, value in gap.items():
         if value is None or name.startswith("last_") or name == REASON:
             continue

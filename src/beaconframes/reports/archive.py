@@ -27,7 +27,7 @@ def list_periods(every: str, first: datetime, last: datetime) -> list[tuple[date
     """
     found = _EVERY.fullmatch(str(every))
     if found is None:
-        raise UsageError(f"every={every!r} is not a period", hint='Such as "1d", "1w" or "1mo".')
+        raise UsageError(f"every={every!r} is not a period", hint='Use "1d", "1w" or "1mo"')
     count, unit = int(found[1]), found[2]
     periods: list[tuple[date, date]] = []
     for start, end in _iterate_periods(count, unit, first.astimezone(UTC)):

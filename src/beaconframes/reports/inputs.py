@@ -65,7 +65,7 @@ def load_inputs(
     labels = _read_groups(groups)
     if validators is None:
         if labels is None:
-            raise UsageError("no validators are given", hint="Pass indices, or groups=.")
+            raise UsageError("no validators are given", hint="Pass indices or groups")
         validators = labels["validator_index"].to_list()
     inputs = Inputs(explorer, [], labels, first, last, detail, tz, prices, price)
     inputs.load("validators", v1.load_validators, validators)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -23,13 +24,21 @@ MAX_TEXT = 32_767
 MAX_COLUMNS = 16_384
 EXACT_LIMIT = 10**15
 """Integers from this size on may lose digits in the floating-point numbers of a spreadsheet."""
+EXACT_DIGITS = 15
+"""Decimals with up to this number of digits are exact in a spreadsheet."""
 CREATED = datetime(2000, 1, 1, tzinfo=UTC)
+DAY_ZERO = date(1899, 12, 30)
+FIRST_DAY = date(1900, 3, 1)
+"""Spreadsheets disagree about the number of earlier days."""
+WIDTHS = (10, 40)
+"""The narrowest and the widest column, in characters."""
 
 
 class ExcelWriter:
     """Write a workbook with one sheet.
 
-    Times and wei are text. So are columns of integers that a spreadsheet would round.
+    Days are dates. Times and wei are text. So are columns of integers and decimals that a
+    spreadsheet would round.
     """
 
     def __init__(self, path: Path, options: CellOptions) -> None:
@@ -66,13 +75,16 @@ class ExcelWriter:
         if not self._frames:
             return
         rows = to_sheet(pl.concat(self._frames), self._options)
+        narrowest, widest = WIDTHS
         options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
         with translate_errors(), xlsxwriter.Workbook(str(self._path), options) as book:
             book.set_properties({"created": CREATED, "author": "beaconframes"})
             sheet = book.add_worksheet("rows")
+            day = book.add_format({"num_format": "yyyy-mm-dd"})
             for number, name in enumerate(rows.columns):
+                sheet.set_column(number, number, min(max(len(name) + 1, narrowest), widest))
                 sheet.write_string(0, number, name)
-                write_column(sheet, number, rows[name])
+                write_column(sheet, number, rows[name], day)
             sheet.freeze_panes(1, 0)
 
 
@@ -89,8 +101,18 @@ def translate_errors() -> Iterator[None]:
 
 def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     """Return *rows* with the types of a sheet; numbers that would lose digits become text."""
+    names = escape_names(rows.columns, options)
+    days = [
+        column.alias(name)
+        for name, column in zip(names, rows, strict=True)
+        if column.dtype == pl.Date and (column >= FIRST_DAY).all()
+    ]
     long = pl.selectors.decimal() | pl.selectors.by_dtype(pl.Int128, pl.UInt128)
-    rows = to_cells(rows, options).with_columns(long.cast(pl.String))
+    rows = to_cells(rows, options)
+    exact = [column.name for column in rows.select(pl.selectors.decimal()) if is_exact(column)]
+    rows = rows.with_columns(long.cast(pl.String))
+    # Parsed from text, which rounds correctly.
+    rows = rows.with_columns(pl.selectors.by_name(exact).cast(pl.Float64))
     small = pl.selectors.integer().is_between(-EXACT_LIMIT, EXACT_LIMIT, closed="none")
     large = [column.name for column in rows.select(small.all()) if not column.all()]
     rows = rows.with_columns(pl.selectors.by_name(large).cast(pl.String))
@@ -100,18 +122,27 @@ def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
             f"an Excel cell holds {MAX_TEXT:,} characters, and a text is longer",
             hint="Choose CSV or Parquet",
         )
-    return rows
+    return rows.with_columns(days)
 
 
-def write_column(sheet: Any, number: int, column: pl.Series) -> None:
-    """Write one column below its name; null becomes an empty cell."""
+def is_exact(column: pl.Series) -> bool:
+    """Return whether a spreadsheet has all digits of these decimals; wei are always text."""
+    assert isinstance(column.dtype, pl.Decimal)
+    digits = column.cast(pl.String).str.replace(".", "", literal=True).str.strip_chars("-0")
+    return column.dtype.scale > 0 and (digits.str.len_chars() <= EXACT_DIGITS).all()
+
+
+def write_column(sheet: Any, number: int, column: pl.Series, day: Any) -> None:
+    """Write one column below its name; null becomes an empty cell. *day* is the format of days."""
     write = {pl.String: sheet.write_string, pl.Boolean: sheet.write_boolean}.get(
         type(column.dtype), sheet.write_number
     )
     for line, value in enumerate(column.to_list(), start=1):
         if value is None:
             continue
-        if isinstance(value, float) and value - value != 0:
+        if isinstance(value, date):
+            sheet.write_number(line, number, (value - DAY_ZERO).days, day)
+        elif isinstance(value, float) and value - value != 0:
             sheet.write_string(line, number, str(value))
         elif isinstance(value, float):
             sheet.write_number(line, number, ExactFloat(value))
@@ -133,7 +164,25 @@ def read(path: Path, schema: pl.Schema, options: CellOptions) -> pl.DataFrame:
     import fastexcel
 
     names = dict(zip(escape_names(schema, options), schema, strict=True))
-    # As text, a number would lose digits.
-    types: Any = {name: "float" if schema[names[name]].is_float() else "string" for name in names}
-    sheet = fastexcel.read_excel(path).load_sheet(0, dtypes=types)
-    return from_cells(pl.DataFrame(sheet).rename(names), schema, options)
+    # As text, a number would lose digits. Days and decimals are text in some files.
+    types: Any = {
+        name: "float" if schema[names[name]].is_float() else "string"
+        for name in names
+        if not isinstance(schema[names[name]], (pl.Date, pl.Decimal))
+    }
+    sheet = pl.DataFrame(
+        fastexcel.read_excel(path).load_sheet(0, dtypes=types, schema_sample_rows=None)
+    ).rename(names)
+    decimals = [name for name, dtype in schema.items() if dtype.is_decimal()]
+    sheet = sheet.with_columns(to_digits(sheet[name]) for name in decimals)
+    days = pl.selectors.temporal().cast(pl.Date).cast(pl.String)
+    sheet = sheet.with_columns(pl.selectors.by_dtype(pl.Null).cast(pl.String)).with_columns(days)
+    return from_cells(sheet, schema, options)
+
+
+def to_digits(column: pl.Series) -> pl.Series:
+    """Return a column of numbers as text with all digits; text stays unchanged."""
+    if not column.dtype.is_numeric():
+        return column
+    texts = [None if value is None else f"{Decimal(repr(value)):f}" for value in column.to_list()]
+    return pl.Series(column.name, texts, dtype=pl.String)

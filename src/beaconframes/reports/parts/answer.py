@@ -103,9 +103,16 @@ def _list_votes(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
 
 
 def _list_losses(inputs: Inputs, problems: pl.DataFrame) -> pl.DataFrame:
-    """Return what was lost, and whether it could have been avoided; null without income."""
+    """Return what was lost, and whether it could have been avoided; null without income.
+
+    A pending validator has no income and lost nothing; if all of its rows are missing, it is null.
+    """
     totals = analysis.problem_totals(problems, by=()).drop("problems", "validators")
-    if inputs.get("income") is None and inputs.get("stats") is None:
+    known = (inputs.items.get(name) for name in ("income", "stats"))
+    if all(
+        item is None or item.rows is None or (item.missing is not None and item.rows.is_empty())
+        for item in known
+    ):
         return totals.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _LOSSES)
     return totals
 

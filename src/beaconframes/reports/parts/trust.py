@@ -69,8 +69,22 @@ def build_inputs(inputs: Inputs, frames: Frames) -> Frames:
         if item.missing is not None
     ]
     empty = pl.DataFrame(schema={"input": pl.String, "reason": pl.String})
-    missing = pl.concat([empty, *gaps], how="diagonal_relaxed")
+    missing = merge_gaps(pl.concat([empty, *gaps], how="diagonal_relaxed"))
     return {"inputs": pl.DataFrame(rows, schema, orient="row"), "missing": missing}
+
+
+def merge_gaps(gaps: pl.DataFrame) -> pl.DataFrame:
+    """Join gaps that follow each other: some frames are loaded in several ranges of epochs."""
+    if "first_epoch" not in gaps.columns:
+        return gaps
+    whose = [name for name in gaps.columns if name not in ("first_epoch", "last_epoch")]
+    follows = pl.col("first_epoch") == pl.col("last_epoch").shift(1).over(whose) + 1
+    gaps = gaps.sort(pl.col("input").rle_id(), *whose[1:], "first_epoch", nulls_last=True)
+    run = (~follows.fill_null(value=False)).cum_sum().over(whose).alias("run")
+    merged = gaps.group_by(*whose, run, maintain_order=True).agg(
+        pl.first("first_epoch"), pl.last("last_epoch")
+    )
+    return merged.select(gaps.columns)
 
 
 def build_facts(inputs: Inputs, frames: Frames) -> Frames:
