@@ -294,6 +294,16 @@ class TestFrames:
             with pytest.raises(UsageError, match=f"{type(frame).__name__} is not a frame"):
                 convert(frame)
 
+    @pytest.mark.parametrize("make", [pl.DataFrame, pl.LazyFrame, pd.DataFrame])
+    def test_floats_are_the_nearest_ones(self, make):
+        """0.000183452, not 0.00018345200000000002: files and spreadsheets have short numbers."""
+        gwei = [183_452, 1_292_145, 32_000_019_283]
+        converted = to_eth(make({"x_gwei": gwei}))
+        if isinstance(converted, pl.LazyFrame):
+            converted = converted.collect()
+        assert [float(Decimal(one) / 10**9) for one in gwei] == list(converted["x_eth"])
+        assert [183_452 / 1e9] == list(to_eth(pl.DataFrame({"x_gwei": gwei[:1]}))["x_eth"])
+
     def test_a_number_has_no_unit(self):
         """A sum of a column is a number: the error has the factors of both units."""
         with pytest.raises(UsageError, match=r"one ether is 10\*\*9 gwei, or 10\*\*18 wei"):

@@ -279,7 +279,9 @@ def _convert_amounts(column: pl.Series, *, unit: str, exact: bool) -> pl.Series:
     assert own_unit is not None
     _check_type(name, column.dtype, exact=exact)
     if not exact:
-        return column.cast(pl.Float64) / 10.0 ** (_PLACES[unit] - _PLACES[own_unit])
+        # Polars multiplies by the inverse of a single divisor, which is not correctly rounded.
+        divisor = 10.0 ** (_PLACES[unit] - _PLACES[own_unit])
+        return column.cast(pl.Float64) / pl.repeat(divisor, len(column), eager=True)
     target = _get_exact_type(unit)
     if own_unit == unit and column.dtype == target:
         return column

@@ -109,6 +109,45 @@ def test_a_ledger_of_three_files(run, files):
     assert_frame_equal(expected, printed)
 
 
+def test_ether_are_numbers_in_excel(run, files, tmp_path):
+    """A spreadsheet does not add up text: ether are numbers, and days are dates."""
+    openpyxl = pytest.importorskip("openpyxl")
+    (file,) = files(income=(INCOME, "parquet"))
+    out = tmp_path / "days.xlsx"
+
+    ended = run("income", file, "--every", "day", "--unit", "eth", "--out", out)
+
+    assert ended.exit_code == 0, ended.stderr
+    expected = bf.to_eth(analysis.income(INCOME, every="day"))
+    head, *rows = openpyxl.load_workbook(out)["rows"].values
+    found = dict(zip(head, zip(*rows, strict=True), strict=True))
+    assert expected["date"].to_list() == [value.date() for value in found["date"]]
+    assert expected["net_income_eth"].to_list() == list(found["net_income_eth"])
+
+
+def test_a_ledger_as_file_of_a_tax_tool_and_by_year(run, files, tmp_path):
+    """Step 13: taxes without Python; losses in Koinly have no apostrophe before their sign."""
+    prices = ledger.PRICES.select("time", "eur")
+    income, paid, price = files(
+        income=(ledger.EARNED, "parquet"), paid=(ledger.PAID, "parquet"), prices=(prices, "csv")
+    )
+    given = ["ledger", income, "--input", f"withdrawals={paid}", "--tz", "Europe/Berlin"]
+    given += ["--input", f"prices={price}", "--price", "eur"]
+    book = analysis.ledger(ledger.EARNED, ledger.PAID, prices, price="eur", tz="Europe/Berlin")
+
+    for tool in ("koinly", "rotki"):
+        ended = run(*given, "--tool", tool, "--out", out := tmp_path / f"{tool}.csv")
+        assert ended.exit_code == 0, ended.stderr
+        rows = analysis.tax_rows(book, tool, price="eur", tz="Europe/Berlin")
+        assert rows.height
+        assert_frame_equal(rows, pl.read_csv(out, schema=rows.schema))
+    years = run(*given, "--yearly", "--starts", "04-06", "--format", "csv")
+    totals = analysis.yearly_totals(book, starts="04-06")
+    assert_frame_equal(totals, pl.read_csv(years.stdout.encode(), schema=totals.schema))
+    for more in (["--tool", "rotki", "--yearly"], ["--starts", "04-06"]):
+        assert run(*given, *more).exit_code == 2
+
+
 def test_rows_are_loaded(run, chain):
     """The first frame sets the range of the others; `analyze` is the same command."""
     ended = run(

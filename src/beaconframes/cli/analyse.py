@@ -131,6 +131,8 @@ HELP = {
 }
 """The help of options whose description in Python is too long, or missing."""
 RANGE = ("since", "until")
+TAXES = ("tool", "yearly", "starts")
+"""The options of ledger that convert its days."""
 SUBJECT_LOADER = "income-history"
 """A loader with --validators, --since and --until."""
 SUBJECTS = ("validators", "producers")
@@ -211,6 +213,7 @@ def build_command(name: str) -> click.Command:
                 for key, value in list_options(name).items()
                 if key not in RANGE
             ),
+            *(build_tax_options() if name == "ledger" else ()),
             click.Option(
                 ["--strict"], is_flag=True, help="Fail if any requested rows are missing."
             ),
@@ -239,6 +242,44 @@ def build_loading_options(name: str) -> list[click.Parameter]:
     return list(options.values())
 
 
+def build_tax_options() -> list[click.Option]:
+    """Return the options that convert the days of a ledger."""
+    from beaconframes.analysis.valuation import TaxTool
+
+    return [
+        click.Option(
+            ["--tool"],
+            type=click.Choice(get_args(TaxTool)),
+            help="Return the rows that this tax tool imports, instead of days and validators.",
+        ),
+        click.Option(["--yearly"], is_flag=True, help="Return the totals of tax years."),
+        click.Option(
+            ["--starts"], help="First day of the tax year, such as 04-06; the default is 01-01."
+        ),
+    ]
+
+
+def convert_ledger(
+    rows: pl.DataFrame, taxes: Mapping[str, Any], *, price: str | None, tz: str
+) -> pl.DataFrame:
+    """Return the rows of a tax tool, the totals of tax years, or the ledger itself."""
+    from beaconframes import analysis
+
+    if taxes["tool"] is not None:
+        return analysis.tax_rows(rows, taxes["tool"], price=price, tz=tz)
+    if taxes["yearly"]:
+        return analysis.yearly_totals(rows, starts=taxes["starts"] or "01-01")
+    return rows
+
+
+def check_taxes(taxes: Mapping[str, Any]) -> None:
+    """Refuse options of taxes that exclude each other."""
+    if taxes["tool"] is not None and taxes["yearly"]:
+        raise UsageError("--tool and --yearly exclude each other", hint="Use one of them")
+    if taxes["starts"] is not None and not taxes["yearly"]:
+        raise UsageError("--starts needs --yearly", hint="Add --yearly")
+
+
 def build_with_option(analysis: Analysis) -> list[click.Option]:
     """Return the option to load optional frames, if there are any."""
     if not analysis.optional:
@@ -260,6 +301,9 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
     """Read or load the frames, call the function, and write its result."""
     analysis, function = ANALYSES[name], get_function(name)
     chosen = output.pop_output_options(values)
+    taxes = {key: values.pop(key) for key in TAXES if key in values}
+    if taxes:
+        check_taxes(taxes)
     strict = {"strict": True} if values.pop("strict") else {}
     file, inputs = values.pop("file"), values.pop("inputs")
     files = parse_inputs(analysis, [file, *inputs] if file else inputs)
@@ -295,7 +339,13 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
         chain = values["chain"] or "mainnet"
     if "chain" in parameters:
         arguments["chain"] = chain
-    output.write_rows(function(**frames, **arguments), chosen, facts)
+    result = function(**frames, **arguments)
+    if taxes:
+        price = arguments["price"] if "prices" in frames else None
+        result = convert_ledger(result, taxes, price=price, tz=arguments["tz"])
+        # No text of such rows is from the chain, and tax tools import no apostrophes.
+        chosen |= {"raw": chosen["raw"] or taxes["tool"] is not None}
+    output.write_rows(result, chosen, facts)
 
 
 def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:

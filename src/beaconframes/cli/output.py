@@ -56,7 +56,8 @@ def output_options() -> list[click.Parameter]:
         click.Option(
             ["--unit"],
             type=click.Choice(["eth"], case_sensitive=False),
-            help="Convert all amounts from gwei and wei to this unit, exactly.",
+            help="Convert all amounts from gwei and wei to this unit: exactly; in Excel files, "
+            "as numbers.",
         ),
         click.Option(["--columns"], help="Columns, separated by commas; the default is all."),
         click.Option(
@@ -172,7 +173,8 @@ def select_output(rows: pl.DataFrame, chosen: Mapping[str, Any]) -> pl.DataFrame
     if chosen["unit"] is not None:
         from beaconframes.units import to_eth
 
-        rows = to_eth(rows, exact=True)
+        # Excel has floating-point numbers; exact decimals would be text, which it does not add up.
+        rows = to_eth(rows, exact=not _is_excel(chosen))
     if chosen["columns"] is None:
         return rows
     names = [name.strip() for name in chosen["columns"].split(",")]
@@ -183,6 +185,14 @@ def select_output(rows: pl.DataFrame, chosen: Mapping[str, Any]) -> pl.DataFrame
         message, hint = explain_unknown_column(problem, unknown[0], rows.columns, format_command)
         raise UsageError(message, hint=hint)
     return rows.select(list(dict.fromkeys(names)))
+
+
+def _is_excel(chosen: Mapping[str, Any]) -> bool:
+    """Return whether the output is an Excel file."""
+    from beaconframes.exports.formats import find_format
+
+    form = None if chosen["out"] is None else find_format(chosen["out"].name)
+    return "xlsx" in (chosen["format"], form and form.name)
 
 
 def report_file(out: Path, facts: Mapping[str, Any], *, as_json: bool) -> None:
