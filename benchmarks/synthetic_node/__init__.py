@@ -1,0 +1,1 @@
+"""A synthetic chain, and a beacon node on loopback that serves it."""
