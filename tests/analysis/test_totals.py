@@ -274,6 +274,16 @@ def test_proposals_with_rewards_and_costs():
     assert (0, 0, 0) == analysis.relay_payments(paid.clear()).row(0)
 
 
+def test_payments_of_builders_count_where_relays_are_unknown():
+    """A node shows what the builder paid, and not the relay; fees of own blocks are no payment."""
+    rows = [(40, 40, None), (50, 0, None), (60, 90, "one"), (70, 80, None), (None, None, None)]
+    names = {"producer_reward_wei": WEI, "block_mev_reward_wei": WEI, "relay_tag": pl.String}
+    blocks = pl.DataFrame(rows, names, orient="row")
+
+    assert (4, 2, 100) == analysis.relay_payments(blocks.head(4)).row(0)
+    assert (5, 2, 100) == analysis.relay_payments(blocks).row(0)
+
+
 def test_what_is_coming_up():
     """Seats of own members once each, proposals, exits after the epoch; "never" is no event."""
     table = pl.DataFrame(

@@ -260,7 +260,7 @@ def test_long_names_of_groups_are_short_and_whole_in_the_title(made, no_charts):
 
 
 def test_advice_has_a_table_of_its_own(made, no_charts):
-    """It has no cost, so it would be below the costs that are listed."""
+    """It has no cost, so it would be below the costs that are listed. Each kind is in it."""
     problems = made.report.frames["problems"]
     votes = problems.filter(pl.col("kind") == "missed votes").head(1)
     advice = votes.with_columns(
@@ -270,14 +270,21 @@ def test_advice_has_a_table_of_its_own(made, no_charts):
         validators=pl.lit(7, pl.Int64),
         detail=pl.lit("7 validators fit into 1"),
     )
-    frames = made.report.frames | {"problems": pl.concat([*[votes] * 30, *[advice] * 12])}
+    few = advice.with_columns(
+        kind=pl.lit("BLS credentials"),
+        validators=pl.lit(2, pl.Int64),
+        detail=pl.lit("no withdrawals"),
+    )
+    problems = pl.concat([*[votes] * 30, *[advice] * 12, few])
+    frames = made.report.frames | {"problems": problems}
 
     page = Report(frames, {}).to_html()
 
     start = page.index("Possible improvements (their value is not estimated)")
     section = page[start : page.index('<section id="time">')]
-    assert 10 == section.count("7 validators fit into 1")
-    assert "10 of 12 rows" in section
+    assert 9 == section.count("7 validators fit into 1")
+    assert "no withdrawals" in section
+    assert "10 of 13 rows" in section
     kinds = page[page.index("By kind") : page.index("Most costly")]
     assert "consolidation possible" not in kinds
 

@@ -1680,7 +1680,10 @@ def query_summary(source: Source) -> pl.DataFrame:
     names += ["cl_apr_on_effective"]
     row |= {name: rate[name].item() for name in names if name in rate.columns}
     if source.received is not None:
-        relayed = source.received.filter(pl.col("relay_tag").is_not_null())
+        # A node knows the payment of a builder, but not the relay.
+        paid, payment = pl.col("producer_reward_wei"), pl.col("block_mev_reward_wei")
+        is_built = (payment > 0) & (payment == paid)
+        relayed = source.received.filter(pl.col("relay_tag").is_not_null() | is_built)
         row["relay_payments_wei"] = relayed["producer_reward_wei"].cast(pl.Int128).sum()
         row["blocks"] = source.received.height
     if source.prices is not None:

@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.analysis.engines import list_columns, open_frame, return_table
 from beaconframes.analysis.proposal_costs import COSTS, missed_proposals
 from beaconframes.analysis.sync_committees import select_one_per_slot
-from beaconframes.frames import collect, drop_missing, to_polars
+from beaconframes.frames import collect, drop_missing, list_column_names, to_polars
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BLOCK = ["slot", "epoch", "time", "status", "proposer_index"]
 _KNOWN = ["slot", "epoch", "status", "proposer_index"]
+_PAYMENT = "block_mev_reward_wei"
 _WEI = pl.Decimal(28, 0)
 
 
@@ -91,12 +92,18 @@ def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoF
     -------
     The same kind of frame
         The columns of *by*, the number of ``blocks``, that of ``relay_blocks`` among them, and
-        ``relay_payments_wei``, null if a payment is unknown. Sorted. This computes at once.
+        ``relay_payments_wei``, null if a payment is unknown. Blocks of a node are among them if
+        their builder paid the proposer: it does not know the relay. Sorted. This computes at once.
     """
     groups = list_columns(by)
     columns = [*groups, "producer_reward_wei", "relay_tag"]
+    has_payments = _PAYMENT in list_column_names(blocks)
+    columns += [_PAYMENT] * has_payments
     source = open_frame(blocks, columns, loader="load_produced_blocks")
     is_relayed = pl.col("relay_tag").is_not_null()
+    if has_payments:
+        is_paid = (pl.col(_PAYMENT) > 0) & (pl.col(_PAYMENT) == pl.col("producer_reward_wei"))
+        is_relayed |= is_paid.fill_null(value=False)
     paid = pl.col("producer_reward_wei").filter(is_relayed)
     paid = pl.when(~paid.is_null().any()).then(paid.sum())
     totals = {

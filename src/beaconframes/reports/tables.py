@@ -240,8 +240,10 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
     usual, advice = problems.filter(_IS_USUAL), problems.filter(_IS_ADVICE)
     shown = select_problems(problems)
     rows = shown.head(_MOST_PROBLEMS).rows(named=True)
-    # The advice that is about most validators, not the one with the first name.
+    # The advice that is about most validators, not the one with the first name; each kind once
+    # before others of the same kind, of which each withdrawal address may have one.
     advice = advice.sort("validators", "kind", descending=[True, False], maintain_order=True)
+    advice = advice.sort(pl.int_range(pl.len()).over("kind") > 0, maintain_order=True)
     return {
         "problems": rows,
         "problem_count": shown.height,
