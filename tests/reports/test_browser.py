@@ -1,6 +1,8 @@
 """A report in a browser: no request, no error, no script but its own; sorting, dark and phone."""
 
 import shutil
+from datetime import timedelta
+from itertools import chain
 
 import polars as pl
 import pytest
@@ -63,6 +65,9 @@ def test_the_page_in_a_browser(browser, file, width, scheme, paper):
 
     assert ([file.as_uri()], [], []) == (requests, messages, dialogs)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(
+        "[...document.querySelectorAll('figure')].every(e => e.scrollWidth <= e.clientWidth)"
+    )
     if paper is not None:
         style = "getComputedStyle(document.body).backgroundColor"
         assert paper == page.evaluate(style)
@@ -98,6 +103,34 @@ def test_the_page_prints(browser, file):
     assert "rgb(255, 255, 255)" == page.evaluate(style)
     printed = page.pdf(prefer_css_page_size=True)
     assert printed.startswith(b"%PDF")
+    page.close()
+
+
+def test_ticks_of_interactive_charts_do_not_overlap_on_a_phone(browser, made, tmp_path):
+    """Issue 19: the dates of a week, and the amounts of the small panel of penalties."""
+    income = made.report.frames["income"]
+    days = [income.with_columns(pl.col("date") + timedelta(days=2 * step)) for step in range(4)]
+    frames = made.report.frames | {"income": pl.concat(days)}
+    path = Report(frames, {}, interactive=True).save(tmp_path / "report.html")
+    page = browser.new_page(viewport={"width": 360, "height": 800}, bypass_csp=True)
+    page.goto(path.as_uri())
+    page.wait_for_function("document.querySelectorAll('#chart-income .xtick text').length")
+
+    boxes = page.evaluate(
+        "['xtick', 'ytick', 'y2tick'].map(name => [...document.querySelectorAll("
+        "`#chart-income .${name} text`)].map(e => e.getBoundingClientRect().toJSON()))"
+    )
+
+    assert all(len(ticks) > 1 for ticks in boxes)
+    ticks = [*chain.from_iterable(boxes)]
+    overlaps = [
+        (one, other)
+        for number, one in enumerate(ticks)
+        for other in ticks[:number]
+        if min(one["right"], other["right"]) > max(one["left"], other["left"])
+        and min(one["bottom"], other["bottom"]) > max(one["top"], other["top"])
+    ]
+    assert not overlaps
     page.close()
 
 

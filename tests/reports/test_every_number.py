@@ -132,7 +132,7 @@ def test_the_summary_of_the_page(made, no_charts):
     shares = {
         "Yearly rate": "apr_on_effective",
         "On 32 ETH": "apr_on_32_eth",
-        "By the method of the index": "apr_as_index",
+        "Index method": "apr_as_index",
         "Effectiveness": "effectiveness",
         "Network": "network_effectiveness",
         "Votes included": "included_rate",
@@ -147,7 +147,7 @@ def test_the_summary_of_the_page(made, no_charts):
     wei = {
         "Net income": "net_income_wei",
         "Execution layer": "execution_income_wei",
-        "of which relay payments": "relay_payments_wei",
+        "of which by relays": "relay_payments_wei",
     }
     assert 1 == row["days_without_price"]
     # No day is whole, so there is no rate to compare with the index.
@@ -155,7 +155,7 @@ def test_the_summary_of_the_page(made, no_charts):
     known = {title: row[name] for title, name in shares.items() if name != "apr_as_index"}
     expected = {
         **{title: f"{100 * share:.2f} %" for title, share in known.items()},
-        "By the method of the index": "unknown",
+        "Index method": "unknown",
         **{title: show(row[name], 10**9) for title, name in gwei.items()},
         **{title: show(row[name], 10**18) for title, name in wei.items()},
         "Value": f"{show(row['income_value'], 1, '0.01')} EUR at receipt; 1 day without a price",

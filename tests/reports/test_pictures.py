@@ -4,8 +4,10 @@ import re
 
 import polars as pl
 
+from beaconframes.colours import CYCLE, compute_luminance
+from beaconframes.reports.page import _read
 from beaconframes.reports.pictures import FEW_VALIDATORS, build_pictures
-from beaconframes.reports.renderers import render_svg
+from beaconframes.reports.renderers import _VARIABLES, render_svg
 
 
 def list_names(picture):
@@ -46,6 +48,31 @@ def test_few_validators_have_a_chart_each(made):
     names = list_names(many)
     assert ["10 % to 90 %", "Worst ten", *["_"] * 9, "Median"] == names
     assert "3: 0.0" in few.alt
+
+
+def test_small_multiples_are_pictures_of_their_own(made):
+    """Issue 19: the page arranges them in as many columns as fit; all have the same scale."""
+    picture = build_pictures(made.report.frames)["validators"]
+
+    parts = render_svg(picture).split("<svg")[1:]
+
+    assert list(picture.labels) == [
+        re.search(r">(\d+)</text>\s*</g>\s*</g>\s*</g>", part)[1] for part in parts
+    ]
+    ticks = [re.findall(r">(0\.\d+)</text>", part) for part in parts]
+    assert len(ticks[0]) > 1
+    assert [ticks[0]] * 6 == ticks
+
+
+def test_series_have_a_contrast_of_3_on_dark_pages():
+    """WCAG 2, 1.4.11: the variables of a page replace the colours that are too dark."""
+    css = _read("report.css")
+    dark = css[css.index("prefers-color-scheme:dark") : css.index("*{box-sizing")]
+    paper = compute_luminance(re.search(r"--paper:(#\w+)", dark)[1])
+    for colour in CYCLE:
+        name = _VARIABLES.get(colour)
+        shown = re.search(rf"--{name}:(#\w+)", dark)[1] if name else colour
+        assert (compute_luminance(shown) + 0.05) / (paper + 0.05) >= 3, colour
 
 
 def test_small_amounts_have_no_factor_above_the_axis(made):

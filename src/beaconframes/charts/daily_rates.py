@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _RATES = (
     ("apr_on_effective", "Own rate", colours.BLUE),
-    ("index_apr", "Yield index", colours.AMBER),
+    ("index_apr", "Yield index", colours.ORANGE),
 )
 _VOTES = {"effectiveness": "Effectiveness", "included_rate": "Votes included"}
 

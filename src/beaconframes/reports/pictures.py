@@ -44,7 +44,8 @@ class Picture:
     charts: tuple[Chart, ...]
     labels: tuple[str, ...] = ()
     """Titles of small multiples."""
-    height: float = 2.6
+    height: float = 2.7
+    """In inches; small multiples have one of their own."""
 
 
 def build_pictures(frames: Frames, *, interactive: bool = False) -> dict[str, Picture]:
@@ -64,13 +65,7 @@ def build_pictures(frames: Frames, *, interactive: bool = False) -> dict[str, Pi
     return {picture.name: picture for picture in pictures if picture is not None}
 
 
-def arrange(count: int) -> tuple[int, int]:
-    """Return lines and columns of small multiples."""
-    columns = min(count, 5)
-    return -(-count // columns), columns
-
-
-def _frame(name: str, title: str, chart: Chart, height: float = 2.6) -> Picture:
+def _frame(name: str, title: str, chart: Chart, height: float = 2.7) -> Picture:
     return Picture(name, title, describe_chart(chart, title), (chart,), height=height)
 
 
@@ -83,7 +78,7 @@ def _build_income(frames: Frames) -> Picture | None:
     if not _has(frames, "income"):
         return None
     chart = build_daily_income_chart(frames["income"])
-    return _frame("income", "Income by component", chart, 3.1)
+    return _frame("income", "Income by component", chart, 3.5)
 
 
 def _build_rates(frames: Frames) -> Picture | None:
@@ -111,8 +106,7 @@ def _build_validators(frames: Frames) -> Picture | None:
     alt = f"{title}: a small bar chart for each of {count} validators. Totals: "
     totals = income.group_by("validator_index").agg(pl.sum("income")).sort("validator_index")
     alt += "; ".join(f"{index}: {total:.5f} ETH" for index, total in totals.iter_rows()) + "."
-    labels, height = tuple(map(str, charts)), 0.4 + 1.1 * arrange(count)[0]
-    return Picture("validators", title, alt, tuple(charts.values()), labels, height)
+    return Picture("validators", title, alt, tuple(charts.values()), tuple(map(str, charts)))
 
 
 def _build_effectiveness(frames: Frames) -> Picture | None:
@@ -152,8 +146,8 @@ def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
         return None
     times = series.read_dates(frames["income"])
     chart = build_luck_chart(tables, groups, times, level=_LEVEL, escape=escape)
-    title = f"{' and '.join(tables)}, compared with chance".capitalize()
-    return _frame("luck", title, chart, 1.6 + 0.32 * min(rows, _MOST_LUCK))
+    title = f"Luck: {' and '.join(tables).lower()}"
+    return _frame("luck", title, chart, 1.8 + 0.32 * min(rows, _MOST_LUCK))
 
 
 def _build_sync(frames: Frames) -> Picture | None:
@@ -162,7 +156,7 @@ def _build_sync(frames: Frames) -> Picture | None:
         return None
     chart = build_sync_chart(frames["sync_epochs"])
     members = min(frames["sync_epochs"]["validator_index"].n_unique(), FEW_VALIDATORS)
-    return _frame("sync", "Sync committees", chart, 1.1 + 0.12 * members)
+    return _frame("sync", "Sync committees", chart, 1.5 + 0.11 * members)
 
 
 def _build_withdrawals(frames: Frames) -> Picture | None:
@@ -172,4 +166,4 @@ def _build_withdrawals(frames: Frames) -> Picture | None:
     rows = frames["withdrawals"].select(time=midnight, amount_gwei="withdrawals_gwei")
     days = rows["time"].dt.date()
     chart = withdrawals(rows, since=days[0], until=days[-1])
-    return _frame("withdrawals", "Withdrawals", chart, 2.0)
+    return _frame("withdrawals", "Withdrawals", chart, 2.2)

@@ -7,15 +7,16 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from beaconframes import colours
-from beaconframes.reports.pictures import arrange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from beaconframes.charts.model import Chart
     from beaconframes.reports.pictures import Picture
 
-_WIDTH = 7.4
+_WIDTH = 4.9
+"""The width of a chart in inches: texts are readable on a phone and in two columns on paper."""
+_SMALL = (1.5, 0.95)
+"""The size of a small multiple in inches."""
+_MOST_TICKS = 4
+"""Ticks of a time axis that fit into an interactive chart on a phone."""
 _GREY, _FAINT = "#7d8593", "rgba(128, 136, 150, 0.25)"
 """Text and grid of interactive charts: readable on light and on dark pages."""
 _VARIABLES = {
@@ -24,9 +25,11 @@ _VARIABLES = {
     colours.GRID: "grid",
     colours.SLATE: "slate",
     colours.PAPER: "paper",
+    colours.RED: "red",
+    colours.PURPLE: "purple",
     "#000000": "ink",
 }
-"""Colours of an SVG that follow the reader's setting; colours of data are readable on both."""
+"""Colours of an SVG that follow the reader's setting; other colours are readable on both."""
 
 
 def render_svg(picture: Picture) -> str:
@@ -46,35 +49,39 @@ def render_svg(picture: Picture) -> str:
         "axes.formatter.limits": (-7, 12),
     }
     with style(), mpl.rc_context(options):
+        if picture.labels:
+            return _render_small(picture)
         figure = Figure(figsize=(_WIDTH, picture.height), layout="constrained")
-        for axes, chart, label in _iterate_axes(figure, picture):
-            canvas.draw_chart(chart, {}, caption="", ax=axes)
-            if label is not None:
-                _reduce(axes, label)
-        file = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(file, format="svg", transparent=True, metadata=nothing)
-    return _adapt_svg(file.getvalue(), picture)
+        canvas.draw_chart(picture.charts[0], {}, caption="", ax=figure.subplots())
+        return _write_svg(figure, picture.name)
 
 
-def _iterate_axes(figure: Any, picture: Picture) -> Iterator[tuple[Any, Chart, str | None]]:
-    """Yield the Axes of each chart of a picture, with the label of a small multiple."""
-    if not picture.labels:
-        yield figure.subplots(), picture.charts[0], None
-        return
-    lines, columns = arrange(len(picture.charts))
-    grid = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
-    for axes in grid[len(picture.charts) :]:
-        axes.set_visible(False)
-    yield from zip(grid, picture.charts, picture.labels, strict=False)
+def _render_small(picture: Picture) -> str:
+    """Return small multiples of one scale, each an SVG: the page arranges them in columns."""
+    from matplotlib.figure import Figure
+
+    from beaconframes.plot import canvas
+
+    figure = Figure(figsize=_SMALL)
+    for chart in picture.charts:
+        first = figure.axes[0] if figure.axes else None
+        axes = figure.add_axes((0.24, 0.18, 0.74, 0.66), sharex=first, sharey=first)
+        canvas.draw_chart(chart, {}, caption="", ax=axes)
+    found = []
+    for number, (shown, label) in enumerate(zip(figure.axes, picture.labels, strict=True)):
+        _reduce(shown, label)
+        for axes in figure.axes:
+            axes.set_visible(axes is shown)
+        found.append(_write_svg(figure, f"{picture.name}{number}"))
+    return f'<div class="small">{"".join(found)}</div>'
 
 
 def _reduce(axes: Any, label: str) -> None:
-    """Make the Axes of a small multiple: a title, and few ticks."""
+    """Give the Axes of a small multiple a title, and few ticks."""
     from matplotlib import dates
     from matplotlib.ticker import MaxNLocator
 
-    axes.set_title(label, fontsize=8)
+    axes.set_title(label, fontsize=8, pad=3)
     axes.set_xlabel("")
     axes.yaxis.set_major_locator(MaxNLocator(2))
     axes.xaxis.set_major_locator(MaxNLocator(2))
@@ -82,18 +89,26 @@ def _reduce(axes: Any, label: str) -> None:
     axes.tick_params(labelsize=7)
 
 
-def _adapt_svg(text: str, picture: Picture) -> str:
+def _write_svg(figure: Any, name: str) -> str:
+    """Return a figure as an SVG element of a page."""
+    file = io.StringIO()
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    figure.savefig(file, format="svg", transparent=True, metadata=nothing)
+    return _adapt_svg(file.getvalue(), name)
+
+
+def _adapt_svg(text: str, name: str) -> str:
     """Return the SVG element alone, with variables for the colours of text, rules and paper."""
     text = text[text.index("<svg") :]
     text = re.sub(r' (?:width|height)="[\d.]+pt"', "", text, count=2)
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
-    for colour, name in _VARIABLES.items():
-        text = text.replace(colour, f"var(--{name}, {colour})")
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var(--{variable}, {colour})")
     # Coordinates to a tenth of a point: a third of the size. Text between tags stays.
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d)\d+", r"\1", tag[0]), text)
     text = re.sub(r"\n\s*", "\n", text)
     # The same identifiers may occur in another picture of the page.
-    text = re.sub(r'(id="|url\(#|href="#)', rf"\1{picture.name}-", text)
+    text = re.sub(r'(id="|url\(#|href="#)', rf"\1{name}-", text)
     return text.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
 
 
@@ -103,9 +118,17 @@ def render_plotly(picture: Picture) -> str:
 
     if picture.labels:
         return render_svg(picture)
-    figure = build_figure(picture.charts[0], {"height": 380})
+    chart = picture.charts[0]
+    # Entries of the legend are below each other on a phone.
+    height = 340 + (20 * len(chart.legend) if chart.panel else 0)
+    figure = build_figure(chart, {"height": height}, caption="")
     clear = "rgba(0, 0, 0, 0)"
-    figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, font_color=_GREY)
+    figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, font_color=_GREY, margin_t=12)
+    if chart.panel:
+        figure.update_layout(yaxis2_nticks=3)
+    if chart.x.time_unit and chart.x.times is not None and len(chart.x.times) > _MOST_TICKS:
+        # Ticks of more days overlap on a phone.
+        figure.update_xaxes(dtick=None, nticks=_MOST_TICKS)
     for update in (figure.update_xaxes, figure.update_yaxes):
         update(gridcolor=_FAINT, linecolor=_GREY, tickcolor=_GREY, tickfont_color=_GREY)
     page: str = figure.to_html(

@@ -41,7 +41,7 @@ _MOST_UPCOMING, _FIRST_UPCOMING = 25, 5
 _MOST_VALIDATORS = 100
 _IS_USUAL = pl.col("avoidable").eq_missing(other=False)
 _IS_ADVICE = pl.col("kind").is_in(ADVICE)
-_WIDE = ("rows", "reason")
+_WIDE = ("detail", "rows", "reason")
 
 
 @dataclass(frozen=True)
