@@ -147,7 +147,7 @@ def test_the_summary_of_the_page(made, no_charts):
     wei = {
         "Net income": "net_income_wei",
         "Execution layer": "execution_income_wei",
-        "of which by relays": "relay_payments_wei",
+        "of which from builders": "relay_payments_wei",
     }
     assert 1 == row["days_without_price"]
     # No day is whole, so there is no rate to compare with the index.
