@@ -578,6 +578,11 @@ def test_rewards_of_proposals_have_a_logarithmic_axis():
     assert "log" == interactive.proposals(frame, rewards).layout.yaxis.type
 
 
+def plain_names(axis):
+    """Return tick labels without the marks of a formula."""
+    return [name.replace("$\\mathdefault{", "").rstrip("}$") for name in names(axis)]
+
+
 def luck_frames():
     """Validators 1 and 2 of 4 in 100 epochs: 800 proposals each, and 128 of the 512 seats."""
     blocks = proposals(*["proposed"] * 860, "missed", proposers=(1,), first=0)
@@ -608,6 +613,19 @@ def test_luck_compares_actual_with_expected_numbers():
     ] == labels(ax)
     assert "Actual (% of expected)" == ax.get_xlabel()
     assert [100.0, 100.0] == list(lines_by_name(ax)["As many as expected"].get_xdata())
+
+
+def test_luck_of_nearly_all_validators_has_readable_ticks():
+    """The range is narrow: ticks are percentages of few digits, and not offsets from 100."""
+    blocks = proposals(*["proposed"] * 3199, proposers=(1, 2), first=0)
+
+    ax = plot.luck(balances(range(100)), totals(range(100), 2), blocks)
+
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    shown = [float(text) for text in plain_names(ax.xaxis) if low <= float(text) <= high]
+    assert 2 <= len(shown) <= 5
+    assert all(abs(number - 100) < 0.1 for number in shown)
 
 
 def test_luck_by_validator_has_a_row_for_each():

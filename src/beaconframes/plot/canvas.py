@@ -221,6 +221,14 @@ def _set_x_axis(ax: Axes, axis: Axis) -> None:
         ax.axvline(0, color=read_theme(ax).adapt(colours.SLATE), linewidth=0.8)
     if axis.thousands:
         ax.xaxis.set_major_formatter("{x:,.0f}")
+    elif not axis.time_unit and isinstance(
+        formatter := ax.xaxis.get_major_formatter(), ScalarFormatter
+    ):
+        # Show whole numbers, not their offsets; a short range has long ones.
+        formatter.set_useOffset(False)
+        low, high = ax.get_xlim()
+        if high - low < abs(high) / 100:
+            ax.xaxis.set_major_locator(MaxNLocator(4))
 
 
 def _measure_sides(ax: Axes) -> float:
