@@ -634,6 +634,22 @@ def test_charts_are_readable_on_a_phone(chart, frame, others):
     check_texts(ax)
 
 
+@default("yield of layers")
+def test_charts_fit_into_a_column_of_print(chart, frame, others):
+    """Step 12: with a font of 7 points, a chart is readable in a column of 3.4 inches."""
+    with plot.style(font_size=7):
+        ax = chart(frame(), *others, figsize=(3.4, 3))
+        own = plt.figure().text(0, 0, "own")
+
+    assert [7, 7] == [ax.xaxis.label.get_fontsize(), own.get_fontsize()]
+    assert 5.6 == pytest.approx(ax.figure.axes[-1].texts[-1].get_fontsize())  # the caption
+    check_texts(ax)
+    assert 10 == chart(frame(), *others).xaxis.label.get_fontsize()
+    for size in (0, "7", True):
+        with pytest.raises(UsageError, match="is not a size"), plot.style(font_size=size):
+            pass
+
+
 def check_texts(ax):
     figure = ax.figure
     figure.canvas.draw()

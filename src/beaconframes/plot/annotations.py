@@ -6,6 +6,7 @@ import textwrap
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
@@ -27,7 +28,6 @@ _NARROW = 360  # In points, 5 inches: narrower charts have their legend below.
 _CAPTION = "caption"
 """The identifier of the text, also in SVG files."""
 
-_CAPTION_SIZE = 8
 _LINE = 14  # The height of a line of text, in points.
 _CHARACTER = 0.56  # The mean width of a character, as a share of the font size.
 _MOST_POINTS = 20_000  # With more, matplotlib needs long to find the best place of a legend.
@@ -68,6 +68,12 @@ def measure_height(ax: Axes, lower: Axes) -> float:
     if isinstance(legend, _LegendBelow) and figure is not None:
         height -= legend.get_window_extent().height * 72 / figure.dpi
     return height
+
+
+def read_font_size() -> float:
+    """Return the font size of the settings, in points: usually 10, less in figures for print."""
+    size: float = mpl.rcParams["font.size"]
+    return size
 
 
 def measure_width(text: str) -> float:
@@ -112,7 +118,7 @@ def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
     elif width < _NARROW:
         labels = [str(handle.get_label()) for handle in chosen]
         longest = max(len(line) for label in labels for line in label.split("\n"))
-        columns = int(width / (9 * (_CHARACTER * longest + 4)))
+        columns = int(width / (0.9 * read_font_size() * (_CHARACTER * longest + 4)))
         lower.legend_ = legend = _LegendBelow(
             lower,
             chosen,
@@ -141,7 +147,8 @@ def add_caption(ax: Axes, parts: list[str], legend: Legend | None) -> None:
     width = measure_room(ax)[0]
     is_narrow = width < _NARROW
     width -= 10 if is_narrow else 50
-    text = "\n".join(wrap_parts(parts, int(width / (_CHARACTER * _CAPTION_SIZE))))
+    size = 0.8 * read_font_size()
+    text = "\n".join(wrap_parts(parts, int(width / (_CHARACTER * size))))
     if not text:
         return
     above = legend if isinstance(legend, _LegendBelow) else ax.xaxis.label
@@ -152,7 +159,7 @@ def add_caption(ax: Axes, parts: list[str], legend: Legend | None) -> None:
         xytext=(0, -3),
         textcoords="offset points",
         verticalalignment="top",
-        fontsize=_CAPTION_SIZE,
+        fontsize=size,
         color=read_theme(ax, outside=True).adapt(RULE),
         gid=_CAPTION,
     )
@@ -178,7 +185,7 @@ def write_note(
     # The caller's settings may be for another background.
     colour = ax.xaxis.label.get_color()
     width, height = measure_room(ax)
-    lines = wrap_text(text, width - 90, 10).split("\n")
+    lines = wrap_text(text, width - 90, read_font_size()).split("\n")
     most = max(3, int(0.5 * (height - 90) / _LINE))
     if width < _NARROW and len(lines) > most:
         # A note covers at most half of a small chart.

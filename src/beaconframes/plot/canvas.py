@@ -24,6 +24,7 @@ from beaconframes.plot.annotations import (
     measure_height,
     measure_room,
     measure_width,
+    read_font_size,
     wrap_text,
     write_note,
 )
@@ -208,7 +209,7 @@ def _set_x_axis(ax: Axes, axis: Axis) -> None:
     """Set label and ticks of the horizontal axis."""
     width = measure_room(ax)[0] - _measure_sides(ax)
     # The label is at the left, because the ticks' year or date is at the right.
-    label = wrap_text(axis.label, width - 110, 10)
+    label = wrap_text(axis.label, width - 110, read_font_size())
     ax.set_xlabel(label, loc="left" if axis.time_unit else "center")
     if axis.time_unit and axis.times is not None and len(axis.times):
         _set_time_ticks(ax, axis.times, axis.time_unit, most=max(3, min(8, int(width / 62))))
@@ -243,9 +244,9 @@ def _measure_sides(ax: Axes) -> float:
 
 def _set_y_label(ax: Axes, text: str, height: float) -> None:
     """Set the label of the vertical axis, which has room for *height* points."""
-    ax.set_ylabel(label := wrap_text(text, height, 10))
+    ax.set_ylabel(label := wrap_text(text, height, read_font_size()))
     # A panel of a small chart may have less room than the longest word, which would be cut.
-    if (fitting := height / measure_width(label)) < 10:
+    if (fitting := height / measure_width(label)) < read_font_size():
         ax.yaxis.label.set_fontsize(max(6, fitting))
 
 

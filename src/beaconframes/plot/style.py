@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex, to_rgba
 
 from beaconframes.colours import GRID, PAPER, Theme
+from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,12 @@ _OF_THEME = {
     *("xtick.labelcolor", "ytick.labelcolor"),
 }
 """The settings that a dark theme keeps."""
+
+
+_SIZES = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+"""The settings that are font sizes; others are relative to the first one."""
+_FONT_SIZE: ContextVar[float] = ContextVar("font_size", default=10)
+"""The font size of `style`, which the charts inside its block have too."""
 
 
 @cache
@@ -47,8 +55,12 @@ def read_theme(ax: Axes, *, outside: bool = False) -> Theme:
 
 
 @contextmanager
-def style() -> Iterator[None]:
+def style(font_size: float | None = None) -> Iterator[None]:
     """Draw in the style of beaconframes inside the ``with`` block; its end restores settings.
+
+    *font_size* is that of texts, in points, also of the charts of `beaconframes.plot` inside the
+    block; numbers and legends are a tenth smaller. Default: 10. A figure for a column of print
+    needs about 7.
 
     On a dark theme, such as ``plt.style.use("dark_background")``, the background and the colour of
     texts are those of the theme, and lines have colours that are readable on it.
@@ -56,8 +68,28 @@ def style() -> Iterator[None]:
     # The first use of pyplot loads the backend, and the backend of notebooks sets "interactive"
     # then. Inside of the block, its end would undo that, and cells would show no figures.
     plt.draw_if_interactive()  # type: ignore[no-untyped-call]
-    with mpl.rc_context(_choose_settings()):
-        yield
+    size = _FONT_SIZE.get() if font_size is None else _check_font_size(font_size)
+    token = _FONT_SIZE.set(size)
+    try:
+        with mpl.rc_context(_scale_sizes(_choose_settings())):
+            yield
+    finally:
+        _FONT_SIZE.reset(token)
+
+
+def _check_font_size(size: Any) -> float:
+    """Return a font size; raise UsageError if it is not a positive number."""
+    if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size < 200:
+        raise UsageError(
+            f"font_size={size!r} is not a size in points", hint="Give points, such as 7"
+        )
+    return size
+
+
+def _scale_sizes(settings: Any) -> Any:
+    """Return *settings* with the font sizes of the current `style`."""
+    scale = _FONT_SIZE.get() / _read_style()["font.size"]
+    return {**settings, **{name: scale * _read_style()[name] for name in _SIZES}}
 
 
 def _choose_settings() -> Any:
