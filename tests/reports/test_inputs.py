@@ -1,17 +1,19 @@
 """Inputs of a report: what is missing is left out, with the reason, and nothing fails."""
 
 import dataclasses
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
+from beaconframes.calendar import MAINNET
 from beaconframes.client import Explorer
-from beaconframes.errors import NotServed, UsageError
+from beaconframes.errors import MissingRows, NotServed, UsageError
 from beaconframes.reports.input_frames import Inputs
 from beaconframes.reports.inputs import Input, load_inputs
 from beaconframes.reports.page import render_page
 from beaconframes.reports.parts import build_frames, trust
-from beaconframes.reports.report import report
+from beaconframes.reports.report import Report, report
 from beaconframes.v1 import load_sync_committees
 
 from ..support.report_queries import Source, compute_daily_costs
@@ -173,6 +175,87 @@ def test_daily_statistics_make_a_report(client, no_charts, tables, made, chain):
     assert kinds <= set(missed["kind"])
     assert 0 == answer["cost_unknown"]
     assert (FIRST, LAST) == (made.inputs.first, made.inputs.last)
+
+
+def answer_from(begin, calls):
+    """A loader whose source has nothing before an epoch, and says so."""
+
+    def load_income_history(indices, *, since, until, **_):
+        calls.append((since, until))
+        epochs = range(max(since, begin), until + 1)
+        index = pl.lit(indices[0]).alias("validator_index")
+        rows = pl.DataFrame({"epoch": epochs}, schema={"epoch": pl.Int64}).with_columns(index)
+        if since < begin:
+            error = MissingRows("rows are missing")
+            last = min(begin - 1, until)
+            gap = {"reason": "not in the dataset", "validator_index": indices[0]}
+            error.missing = pl.DataFrame([gap | {"first_epoch": since, "last_epoch": last}])
+            error.rows = rows
+            raise error
+        return rows
+
+    return load_income_history
+
+
+def test_a_source_that_begins_late_is_not_searched():
+    """A year of 60,000 epochs ends at the first window without a row; its gap is one row."""
+    calls = []
+    explorer = SimpleNamespace(chain=MAINNET, requests=0)
+    inputs = Inputs(explorer, [7], None, 20_000, 79_999, "epochs")
+
+    inputs.load_epochs("income", answer_from(77_100, calls))
+    inputs.begin_with("income", "epoch")
+
+    # Windows of 1,500 epochs, from the latest.
+    assert [78_500, 77_000, 75_500] == [since for since, _ in calls]
+    rows, missing = inputs.items["income"].rows, inputs.items["income"].missing
+    assert list(range(77_100, 80_000)) == rows["epoch"].to_list()
+    assert (77_100, 20_000) == (inputs.first, inputs.requested)
+    assert [("not in the dataset", 20_000, 77_099)] == (
+        missing.select("reason", "first_epoch", "last_epoch").rows()
+    )
+
+
+def test_windows_without_a_row_at_the_end_are_no_end():
+    """Validators that exited have rows of earlier epochs alone."""
+    calls = []
+    explorer = SimpleNamespace(chain=MAINNET, requests=0)
+    inputs = Inputs(explorer, [7], None, 0, 5_999, "epochs")
+
+    def load_income_history(indices, *, since, until, **_):
+        calls.append(since)
+        return pl.DataFrame({"epoch": range(since, until + 1) if since == 0 else []})
+
+    inputs.load_epochs("income", load_income_history)
+    inputs.begin_with("income", "epoch")
+
+    assert [4500, 3000, 1500, 0] == calls
+    assert (0, None) == (inputs.first, inputs.requested)
+
+
+def test_daily_statistics_begin_with_their_first_day(made, no_charts):
+    """The page and the summary state the range that was requested."""
+    explorer = SimpleNamespace(chain=MAINNET, requests=0)
+    inputs = Inputs(explorer, [7], None, 900, 2249, "days")
+    inputs.items["stats"] = Input(
+        "stats",
+        "load_validator_stats",
+        pl.DataFrame({"day": [7, 8, 9]}),
+        missing=pl.DataFrame({"reason": ["no row"], "first_day": [4], "last_day": [6]}),
+    )
+
+    inputs.begin_with("stats", "day")
+
+    assert (1575, 900) == (inputs.first, inputs.requested)
+    assert [("no row", 4, 6)] == inputs.items["stats"].missing.rows()
+    late = dataclasses.replace(made.inputs, requested=5)
+    frames, left_out = build_frames(late)
+    begin = made.inputs.chain.time_of("epoch", 5)
+    assert begin == frames["summary"]["requested_since"].item()
+    assert f"requested from {begin:%Y-%m-%d %H:%M}" in render_page(
+        frames, left_out, interactive=False
+    )
+    assert f"requested from {begin:%Y-%m-%d %H:%M}" in Report(frames, left_out).summarize()[1]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ class Inputs:
     price: str = "price"
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     items: dict[str, Input] = field(default_factory=dict)
+    requested: int | None = None
+    """The first requested epoch, if the source has nothing of the first ones."""
 
     @property
     def chain(self) -> Chain:
@@ -104,7 +106,22 @@ class Inputs:
         *refused* is the reason if the service answers that such a request is not valid.
         """
         item = self.items.setdefault(name, Input(name, _get_name(load)))
+        rows = self._request(item, load, *arguments, refused=refused, **options)
+        if rows is not None:
+            item.rows = rows if item.rows is None else pl.concat([item.rows, rows])
+        return item.rows
+
+    def _request(
+        self,
+        item: Input,
+        load: Callable[..., Any],
+        *arguments: Any,
+        refused: str = "",
+        **options: Any,
+    ) -> pl.DataFrame | None:
+        """Return the rows of one load; add its requests, missing rows and reason to the *item*."""
         before = self.explorer.requests
+        rows: pl.DataFrame | None
         try:
             rows = load(*arguments, explorer=self.explorer, strict=True, frame="polars", **options)
         except MissingRows as error:
@@ -116,20 +133,44 @@ class Inputs:
             is_refused = isinstance(error, BadRequest | NotFound)
             rows, item.reason = None, (refused if is_refused else "") or error.message
         item.requests += self.explorer.requests - before
-        if rows is not None:
-            item.rows = rows if item.rows is None else pl.concat([item.rows, rows])
-        return item.rows
+        return rows
 
     def load_epochs(self, name: str, load: Callable[..., Any], *, until: int | None = None) -> None:
         """Load a frame of all validators and epochs, some epochs at a time."""
         last = self.last if until is None else until
-        for since in range(self.first, last + 1, _EPOCHS_PER_LOAD):
+        item = self.items.setdefault(name, Input(name, _get_name(load)))
+        parts: list[pl.DataFrame] = []
+        for since in reversed(range(self.first, last + 1, _EPOCHS_PER_LOAD)):
             end = min(since + _EPOCHS_PER_LOAD - 1, last)
-            self.load(name, load, self.indices, since=since, until=end)
-            if self.items[name].reason:
+            rows = self._request(item, load, self.indices, since=since, until=end)
+            if rows is None:
                 # A part of a frame would look like a loss of income.
-                self.items[name].rows = None
                 return
+            parts.insert(0, rows)
+            if name == "income" and rows.is_empty() and any(part.height for part in parts):
+                # What the source does not have now, it does not have of earlier epochs.
+                break
+        item.rows = pl.concat(parts)
+
+    def begin_with(self, name: str, unit: Literal["epoch", "day"]) -> None:
+        """Begin with the first rows of a frame: what the source does not have is one gap."""
+        item, length = self.items[name], self.chain.epochs_per_day if unit == "day" else 1
+        if item.rows is None or item.rows.is_empty():
+            return
+        begin = int(item.rows[unit].min())  # type: ignore[arg-type]
+        if begin * length <= self.first:
+            return
+        first, last = f"first_{unit}", f"last_{unit}"
+        if item.missing is not None:
+            is_before = pl.col(first) < begin
+            gap = item.missing.filter(is_before).select("reason").unique()
+            gap = gap.with_columns(
+                pl.lit(self.first // length).alias(first), pl.lit(begin - 1).alias(last)
+            )
+            later = item.missing.filter(pl.col(last) >= begin)
+            later = later.with_columns(pl.col(first).clip(begin))
+            item.missing = pl.concat([gap, later], how="diagonal_relaxed")
+        self.requested, self.first = self.first, begin * length
 
     def skip(self, name: str, load: Callable[..., Any], reason: str) -> None:
         """State why a frame is not loaded."""

@@ -141,6 +141,7 @@ def _load_epochs(inputs: Inputs) -> None:
     """Load a row per validator and epoch."""
     head = inputs.explorer.chain_head.latest("epoch")
     inputs.load_epochs("income", v1.load_income_history)
+    inputs.begin_with("income", "epoch")
     inputs.load_epochs("balances", v1.load_balance_history, until=min(inputs.last + 1, head))
     inputs.load_epochs("withdrawals", v1.load_validator_withdrawals)
     inputs.load_epochs("proposals", v1.load_proposals)
@@ -180,6 +181,7 @@ def _load_days(inputs: Inputs) -> None:
     inputs.skip("balances", v1.load_balance_history, reason)
     inputs.skip("withdrawals", v1.load_validator_withdrawals, reason)
     inputs.load("stats", v1.load_validator_stats, inputs.indices, since=first, until=last)
+    inputs.begin_with("stats", "day")
     _load_blocks(inputs)
     stats = inputs.get("stats")
     if isinstance(inputs.explorer, PlanningExplorer):

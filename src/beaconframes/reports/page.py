@@ -77,6 +77,9 @@ def list_answer(frames: Frames) -> list[str]:
     if unknown:
         verb = "is" if unknown == 1 else "are"
         lines.append(f"  {show_quantity(unknown, 'requested validator')} {verb} unknown")
+    if "requested_since" in answer:
+        requested = show_moment(answer["requested_since"])
+        lines.append(f"  requested from {requested}; there is no income before {since}")
     epochs = answer["last_epoch"] - answer["first_epoch"] + 1
     if answer.get("income_epochs", epochs) < epochs:
         known = show_count(answer["income_epochs"])

@@ -43,7 +43,7 @@ def _describe_range(inputs: Inputs) -> pl.DataFrame:
         pl.col("activation_epoch") <= inputs.last,
         pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > inputs.last),
     )
-    return pl.DataFrame(
+    row = pl.DataFrame(
         {
             "validators": [validators.height],
             "active": [active.height],
@@ -53,6 +53,9 @@ def _describe_range(inputs: Inputs) -> pl.DataFrame:
             "last_epoch": [inputs.last],
         }
     )
+    if inputs.requested is None:
+        return row
+    return row.with_columns(requested_since=chain.time_of("epoch", inputs.requested))
 
 
 def _count_income_epochs(inputs: Inputs) -> list[pl.DataFrame]:
