@@ -4,6 +4,7 @@ import warnings
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import httpx
 import polars as pl
 import pytest
 
@@ -24,11 +25,20 @@ PRICES = pl.DataFrame(
 
 @pytest.fixture(scope="session")
 def made(running):
-    """The inputs and the report of six validators over 211 epochs, in two groups."""
+    """The inputs and the report of six validators over 211 epochs, and the paths of its requests."""
+    sent = []
+    send = httpx.HTTPTransport.handle_request
+
+    def record(transport, request):
+        sent.append(request.url.path)
+        return send(transport, request)
+
     with (
+        pytest.MonkeyPatch.context() as patch,
         warnings.catch_warnings(),
         Explorer(running.url, chain=running.service.chain, head=running.service.head) as explorer,
     ):
+        patch.setattr(httpx.HTTPTransport, "handle_request", record)
         warnings.simplefilter("error")
         explorer.about = {"service": "simulated", "simulated": True}
         groups = {"A": MINE[:3], "B": MINE[3:]}
@@ -43,7 +53,7 @@ def made(running):
             price="eur",
         )
         report = make_report(inputs)
-    return SimpleNamespace(inputs=inputs, report=report)
+    return SimpleNamespace(inputs=inputs, report=report, sent=sent)
 
 
 @pytest.fixture(scope="session")

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import bisect
 import functools
+import importlib.metadata
 import math
+import re
+import tomllib
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
 
+ROOT = Path(__file__).resolve().parents[2]
 KEYS = ["validator_index", "epoch"]
 SUMS = {
     "attestation_reward_gwei": [
@@ -77,6 +82,11 @@ class Source:
     """Epochs from a vote to its reward in the balance: simulated chains have 0, real ones 1."""
     groups: dict[str, list[int]] = field(default_factory=dict)
     prices: pl.DataFrame | None = None
+    address: str = ""
+    """The host of the explorer, or the path of the dataset as it was given."""
+    requests: int = 0
+    sent: list[str] | None = None
+    """The paths of the requests, where they were sent over HTTP."""
 
     def __post_init__(self) -> None:
         chain = self.chain
@@ -1632,7 +1642,90 @@ def query_inputs(source: Source) -> pl.DataFrame:
         .then(pl.lit("missing"))
         .otherwise(pl.lit("complete")),
         gaps=pl.lit(0),
+        reason=pl.col("input").replace_strict(_find_reasons(source), default=""),
+        requests=pl.col("input").replace_strict(count_requests(source)),
     )
+
+
+REQUESTS = {
+    "validators": r"/api/v1/validator/[\d,]+",
+    "income": r"/api/v1/validator/[\d,]+/incomedetailhistory",
+    "balances": r"/api/v1/validator/[\d,]+/balancehistory",
+    "withdrawals": r"/api/v1/validator/[\d,]+/withdrawals",
+    "proposals": r"/api/v1/validator/[\d,]+/proposals",
+    "blocks": r"/api/v1/execution/[\d,]+/produced",
+    "deposits": r"/api/v1/validator/[\d,]+/deposits",
+    "attestations": r"/api/v1/validator/[\d,]+/attestations",
+    "slots": r"/api/v1/epoch/\d+/slots",
+    "queue": r"/api/v1/validators/queue",
+    "index": r"/api/v1/yieldindex/\d+",
+    "network": r"/api/v2/ethereum/performance-aggregate",
+    "missed_rewards": r"/api/v2/ethereum/validators/rewards-aggregate",
+    "committees": r"/api/v1/sync_committee/{period}",
+    "next_committees": r"/api/v1/sync_committee/{next_period}",
+    "duties": r"/api/v2/ethereum/validators/upcoming-duty-slots",
+}
+"""The path of the requests for each input, of the specification."""
+
+
+def count_requests(source: Source) -> dict[str, int]:
+    """Return how many requests were sent for each input; each path belongs to one input."""
+    period = source.latest // source.period
+    found = dict.fromkeys(REQUESTS, 0)
+    for path in source.sent or []:
+        (name,) = (
+            name
+            for name, pattern in REQUESTS.items()
+            if re.fullmatch(pattern.format(period=period, next_period=period + 1), path)
+        )
+        found[name] += 1
+    return found
+
+
+def _find_reasons(source: Source) -> dict[str, str]:
+    """Return why inputs are missing: a condition of each reason, written by hand."""
+    few = len(source.mine) <= 100
+    period = source.latest // source.period
+    is_next = pl.col("period") == period + 1
+    has_next = source.scan("sync_committees").filter(is_next).collect().height > 0
+    ended = "services have the duties of the last 100 epochs, and the report ends earlier"
+    # An epoch counts as the last of 98 while the head moves.
+    is_old = source.last < source.latest - 97
+    conditions = {
+        "blocks": (source.has("execution_blocks"), "this dataset has no execution_blocks"),
+        "deposits": (source.has("deposits"), "this dataset has no deposits"),
+        "attestations": (not is_old, ended),
+        "slots": (not is_old, ended),
+        "index": (source.has("yield_index"), "this dataset has no yield_index"),
+        "missed_rewards": (few, "a set has up to 100 validators"),
+        "next_committees": (has_next, "the source does not have the next sync committee"),
+        "duties": (few, "a set has up to 100 validators"),
+    }
+    return {name: reason for name, (is_there, reason) in conditions.items() if not is_there}
+
+
+def query_facts(source: Source) -> pl.DataFrame:
+    """Where the rows come from, and how many requests they cost; without the time of the report."""
+    meta = source.dataset.meta
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    path = Path(source.address)
+    facts = {
+        "source": path.name if path.is_absolute() else source.address,
+        "service": meta["service"],
+        "chain": meta["chain"]["name"],
+        "simulated": "yes" if meta["simulated"] else "no",
+        "detail": "every epoch",
+        "days": "UTC",
+        "first epoch": source.first,
+        "last epoch": source.last,
+        "head epoch": source.latest,
+        "finalized epoch": source.final,
+        "requests": source.requests,
+        "beaconframes": project["version"],
+        "polars": importlib.metadata.version("polars"),
+    }
+    rows = [(name, str(value)) for name, value in facts.items()]
+    return pl.DataFrame(rows, ["fact", "value"], orient="row")
 
 
 def query_missing(source: Source) -> pl.DataFrame:
@@ -1699,4 +1792,4 @@ QUERIES = {
     for name, query in list(globals().items())
     if name.startswith("query_")
 }
-"""The queries by the name of their frame. The frame ``facts`` is text: see its test."""
+"""The queries by the name of their frame."""
