@@ -25,7 +25,7 @@ PRICES = pl.DataFrame(
 
 @pytest.fixture(scope="session")
 def made(running):
-    """The inputs and the report of six validators over 211 epochs, and the paths of its requests."""
+    """The inputs, the report of six validators over 211 epochs, and the paths of its requests."""
     sent = []
     send = httpx.HTTPTransport.handle_request
 
