@@ -113,6 +113,39 @@ def test_deposits_count_when_they_reach_the_balance():
     )
 
 
+def test_days_without_income_keep_what_was_received():
+    """A consolidation, a day without balances and a day without statistics have blocks too."""
+    table = stats(
+        (1, {"end_balance_gwei": 64 * ETH}),
+        (2, {"end_balance_gwei": None}),
+        (3, {"end_balance_gwei": None}),
+        (4, {}),
+        (5, {"end_balance_gwei": 64 * ETH}),
+    )
+    blocks = pl.DataFrame(
+        {
+            "proposer_index": [1, 2, 4, 4, 4],
+            "epoch": [675, 800, 700, 900, 901],
+            "producer_reward_wei": [5, 6, 7, 8, 9],
+            "block_reward_wei": [5, 6, 7, 8, 9],
+        }
+    )
+
+    rows = analysis.daily_income_gaps(table, blocks)
+
+    moved = "consolidation, or deposit of an earlier day"
+    assert [
+        (1, 3, Decimal(5), moved),
+        (2, 3, Decimal(6), "no balances"),
+        (4, 4, Decimal(17), "no statistics"),
+        (5, 3, Decimal(0), moved),
+    ] == rows.rows()
+    counted = analysis.daily_income(table, blocks)["execution_income_wei"].sum()
+    assert counted + rows["execution_income_wei"].sum() == 35
+    unknown = analysis.daily_income_gaps(table)
+    assert [(1, 3, None, moved), (5, 3, None, moved)] == unknown.rows()
+
+
 def test_rates_and_votes_by_hand():
     """365 times the income of a day over the stake; the index counts priority fees."""
     table = stats(

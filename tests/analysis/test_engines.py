@@ -148,6 +148,7 @@ CASES = {
     ),
     "daily_balances": ("balances", {"balances": AT_NIGHT}, {"tz": "Europe/Berlin"}),
     "daily_income": ("stats", {"stats": STATS, "blocks": PRODUCED}, {}),
+    "daily_income_gaps": ("stats", {"stats": STATS, "blocks": PRODUCED}, {}),
     "daily_luck": (
         "stats",
         {"stats": STATS, "proposals": proposals.BLOCKS, "index": TOTALS, "validators": LIVES},
@@ -294,6 +295,7 @@ MOVED = {
     "compare_with_network",
     "daily_balances",
     "daily_income",
+    "daily_income_gaps",
     "daily_losses",
     "daily_luck",
     "daily_rates",

@@ -258,6 +258,28 @@ def test_daily_statistics_begin_with_their_first_day(made, no_charts):
     assert f"requested from {begin:%Y-%m-%d %H:%M}" in Report(frames, left_out).summarize()[1]
 
 
+def test_execution_income_of_days_that_are_not_counted_is_stated(made, tables, no_charts):
+    """A proposer without a balance at the end of the day: what it received is no longer silent."""
+    stats = tables["validator_stats"].filter(pl.col("day") == 1)
+    blocks = tables["execution_blocks"].filter(pl.col("epoch").is_between(225, 449))
+    proposer = blocks["proposer_index"][0]
+    end = pl.when(pl.col("validator_index") != proposer).then("end_balance_gwei")
+    items = {"stats": Input("stats", "", stats.with_columns(end.alias("end_balance_gwei")))}
+    items["blocks"] = Input("blocks", "", blocks)
+    items["validators"] = made.inputs.items["validators"]
+
+    inputs = dataclasses.replace(made.inputs, detail="days", first=225, last=449, items=items)
+    frames, left_out = build_frames(inputs)
+
+    lost = blocks.filter(pl.col("proposer_index") == proposer)["producer_reward_wei"].sum()
+    row = frames["summary"].row(0, named=True)
+    assert (1, lost) == (row["left_out_days"], row["left_out_execution_wei"])
+    assert blocks["producer_reward_wei"].sum() == lost + row["execution_income_wei"]
+    page = render_page(frames, left_out, interactive=False)
+    assert "1 validator-day of unknown consensus income is not counted" in page
+    assert "1 validator-day not counted" in "\n".join(Report(frames, left_out).summarize())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -9,6 +9,7 @@ from beaconframes.analysis.completeness import completeness
 from beaconframes.analysis.daily_balances import daily_balances
 from beaconframes.analysis.daily_duties import daily_losses, daily_sync, daily_votes
 from beaconframes.analysis.daily_income import daily_income, daily_rates
+from beaconframes.analysis.daily_income_gaps import daily_income_gaps
 from beaconframes.analysis.daily_luck import daily_luck, total_balances
 from beaconframes.analysis.group_comparison import compare_groups
 from beaconframes.analysis.income import income
@@ -44,6 +45,7 @@ __all__ = [
     "completeness",
     "daily_balances",
     "daily_income",
+    "daily_income_gaps",
     "daily_losses",
     "daily_luck",
     "daily_rates",

@@ -64,8 +64,8 @@ def daily_income(
         ``priority_fees_wei`` (what the yield index counts) and ``execution_income_basis``. Days
         without balances are left out, and so are days on which the balance rose by more than 1 %
         without a deposit in *stats*, or fell to less than half without a withdrawal: these are
-        consolidations, and deposits of earlier days. Sorted by day and validator. This computes at
-        once.
+        consolidations, and deposits of earlier days; `daily_income_gaps` lists them. Sorted by day and
+        validator. This computes at once.
     """
     columns = [*_KEYS, "time", _STAKE, *_BALANCES]
     source = open_frame(stats, [*columns, *_MOVES], loader="load_validator_stats")
@@ -90,7 +90,7 @@ def daily_income(
     rows = rows.filter(~is_moved)
     received = fees = pl.lit(None, pl.Int128)
     if blocks is not None:
-        rows = rows.join(_sum_blocks(blocks, length), on=_KEYS, how="left")
+        rows = rows.join(sum_blocks(blocks, length), on=_KEYS, how="left")
         received, fees = (
             pl.when("has_block").then(name).otherwise(0).cast(pl.Int128)
             for name in ("received", "fees")
@@ -247,7 +247,7 @@ def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(deposits_gwei=pl.col("credited").fill_null(0)).drop("credited")
 
 
-def _sum_blocks(blocks: IntoFrame, length: int) -> pl.DataFrame:
+def sum_blocks(blocks: IntoFrame, length: int) -> pl.DataFrame:
     """Sum what validators received by day; null where the payment of a block is unknown."""
     lazy = open_frame(blocks, _BLOCK, loader="load_produced_blocks")
     rows = collect(drop_missing(lazy, _BLOCK[:2]))

@@ -84,6 +84,10 @@ def list_answer(frames: Frames) -> list[str]:
     if answer.get("income_epochs", epochs) < epochs:
         known = show_count(answer["income_epochs"])
         lines.append(f"  income covers {known} of {show_count(epochs)} epochs")
+    if "left_out_days" in answer:
+        days = show_quantity(answer["left_out_days"], "validator-day")
+        amount = show_eth_wei(answer["left_out_execution_wei"])
+        lines.append(f"  {days} not counted, with {amount} ETH of execution income")
     for name, title, form, unit in (
         ("net_income_wei", "net income", show_eth_wei, " ETH"),
         ("consensus_income_gwei", "consensus layer", show_eth, " ETH"),

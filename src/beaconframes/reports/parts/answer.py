@@ -76,6 +76,10 @@ def _list_income(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
         names = ["consensus_income_gwei", "execution_income_wei", "net_income_wei"]
         names += ["withdrawals_gwei", "execution_income_basis"]
         found.append(analysis.ledger_totals(frames["days"], by=()).select(names))
+    if "income_gaps" in frames:
+        received = pl.sum("execution_income_wei").alias("left_out_execution_wei")
+        days = pl.len().cast(pl.Int64).alias("left_out_days")
+        found.append(frames["income_gaps"].select(days, received))
     blocks = inputs.get("blocks")
     if blocks is not None:
         found.append(analysis.relay_payments(blocks).select("relay_payments_wei", "blocks"))

@@ -22,6 +22,7 @@ _VALUES = ["income_value", "withdrawals_value"]
 
 def build_income(inputs: Inputs, frames: Frames) -> Frames:
     """Return income and withdrawals by day and validator, and by day."""
+    found: Frames = {}
     if inputs.has_epochs:
         (income,) = inputs.require("income")
         _check_blocks(inputs)
@@ -39,10 +40,15 @@ def build_income(inputs: Inputs, frames: Frames) -> Frames:
         if inputs.prices is not None:
             daily = find_daily_prices(inputs.prices, inputs.price, "UTC")
             days = add_values(days, daily, inputs.price)
+        gaps = analysis.daily_income_gaps(stats, inputs.get("blocks"), chain=inputs.chain)
+        found = {"income_gaps": gaps} if gaps.height else {}
     if days.is_empty():
         raise PartMissing("no validator has income in this range")
     totals = analysis.ledger_totals(days)
-    return {"days": days, "income": totals.drop(*_VALUES, "days_without_price", strict=False)}
+    return found | {
+        "days": days,
+        "income": totals.drop(*_VALUES, "days_without_price", strict=False),
+    }
 
 
 def _check_blocks(inputs: Inputs) -> None:
