@@ -64,8 +64,8 @@ def daily_income(
         ``priority_fees_wei`` (what the yield index counts) and ``execution_income_basis``. Days
         without balances are left out, and so are days on which the balance rose by more than 1 %
         without a deposit in *stats*, or fell to less than half without a withdrawal: these are
-        consolidations, and deposits of earlier days; `daily_income_gaps` lists them. Sorted by day and
-        validator. This computes at once.
+        consolidations, and deposits of earlier days; `daily_income_gaps` lists them. Sorted by
+        day and validator. This computes at once.
     """
     columns = [*_KEYS, "time", _STAKE, *_BALANCES]
     source = open_frame(stats, [*columns, *_MOVES], loader="load_validator_stats")
