@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from beaconframes import analysis
+from beaconframes.analysis import balance_changes
 from beaconframes.errors import UsageError
 from beaconframes.simulator import simulate
 
@@ -195,6 +196,17 @@ def test_chains_of_real_clients_are_explained(name, count, merged):
         8 * (rows["epoch"].max() + 1),
         None,
     }
+
+
+@pytest.mark.parametrize("size", [1, 38, 39, 200])
+def test_parts_of_validators_give_the_same_rows(monkeypatch, size):
+    """Many rows are explained in parts; a part has all rows of its validators."""
+    frames = build_frames("altair")
+    del frames["slot_income"]
+    whole = analysis.reconcile(**frames, chain=CHAIN)
+    monkeypatch.setattr(balance_changes, "_ROWS_OF_PART", size)
+
+    assert whole.equals(analysis.reconcile(**frames, chain=CHAIN))
 
 
 @pytest.mark.parametrize("offset", [-1, 0, 1, 2])

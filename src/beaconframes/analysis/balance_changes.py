@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from beaconframes.calendar import Chain
 
 _KEYS = ["validator_index", "epoch"]
 TRANSFERS = ["deposits_gwei", "withdrawals_gwei", "consolidations_gwei"]
 _SAMPLE_ROWS = 50_000
+_ROWS_OF_PART = 200_000
 _CHANGES = ["change_gwei", "income_gwei", *TRANSFERS]
 
 
@@ -90,16 +91,34 @@ def compute_changes(sums: pl.DataFrame, transfers: pl.DataFrame, period: Period)
 
 
 def find_offset(
-    rows: pl.DataFrame, sums: pl.DataFrame, offsets: Sequence[int], period: Period
+    sums: pl.DataFrame, transfers: pl.DataFrame, offsets: Sequence[int], period: Period
 ) -> int:
     """Return the offset of attestations that explains most rows, the first of equal ones."""
     if len(offsets) == 1:
         return offsets[0]
     # The rows of some validators are enough to distinguish offsets.
-    validators = rows["validator_index"].unique().sort()
-    sample = validators.gather_every(rows.height // _SAMPLE_ROWS + 1).implode()
-    rows, sums = (table.filter(pl.col("validator_index").is_in(sample)) for table in (rows, sums))
+    validators = sums["validator_index"].unique().sort()
+    sample = validators.gather_every(sums.height // _SAMPLE_ROWS + 1).implode()
+    sums = sums.filter(pl.col("validator_index").is_in(sample))
+    rows = compute_changes(sums, transfers, period)
     return max(offsets, key=lambda offset: _rate_offset(rows, sums, offset, period))
+
+
+def split_by_validator(sums: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield sorted *sums* in parts of some rows, each with all rows of its validators.
+
+    There is at least one part.
+    """
+    validators = sums["validator_index"]
+    start = 0
+    while True:
+        end = start + _ROWS_OF_PART
+        if end >= sums.height:
+            yield sums[start:]
+            return
+        end = int(validators.search_sorted(validators[end - 1], side="right"))
+        yield sums[start:end]
+        start = end
 
 
 def settle_attestations(

@@ -15,6 +15,7 @@ from beaconframes.analysis.balance_changes import (
     find_offset,
     merge_rows,
     settle_attestations,
+    split_by_validator,
 )
 from beaconframes.analysis.engines import (
     collect_sums,
@@ -174,11 +175,17 @@ def reconcile(
     transfers = _read_transfers(
         deposits if has_time else None, withdrawals, consolidations, validators, clock
     )
-    rows = compute_changes(sums, transfers, period)
-    offset = find_offset(rows, sums, offsets, period)
-    merged = merge_rows(settle_attestations(rows, sums, offset, period), clock)
+    offset = find_offset(sums, transfers, offsets, period)
+    # In parts, because each step copies its rows.
+    merged = [
+        merge_rows(
+            settle_attestations(compute_changes(part, transfers, period), part, offset, period),
+            clock,
+        )
+        for part in split_by_validator(sums)
+    ]
     result = add_possible_causes(
-        merged,
+        pl.concat(merged),
         clock,
         deposits=None if has_time else deposits,
         queue_events=queue_events,
