@@ -9,6 +9,7 @@ import pytest
 
 from beaconframes import analysis
 from beaconframes.calendar import MAINNET
+from beaconframes.errors import UsageError
 
 from ..support.beacon_states import load_states
 from .test_attestation_losses import HEAD
@@ -155,6 +156,37 @@ def test_daily_luck_is_that_of_constant_balances():
     assert by_epoch.pop("expected") == pytest.approx(36)
     assert by_epoch == pytest.approx(by_day)
     assert (2, 7200) == (by_day["drawn"], by_day["slots"])
+
+
+def test_daily_luck_by_day():
+    """Each day has its own expected proposals, and those that were drawn on it."""
+    index = pl.DataFrame(
+        {"day": [3, 4], "effective_balances_sum_wei": [Decimal(64 * 10**20)] * 2},
+        schema_overrides={"effective_balances_sum_wei": WEI},
+    )
+    blocks = pl.DataFrame(
+        {"slot": [21_600, 28_799, 28_800], "epoch": [675, 899, 900], "status": "proposed"}
+    ).with_columns(proposer_index=1)
+
+    rows = analysis.daily_luck(blocks, stats((1, {}), (1, {"day": 4}), (2, {})), index, by="day")
+
+    assert [(3, 7200, 2), (4, 7200, 1)] == rows.select("day", "slots", "drawn").rows()
+    assert [72, 36] == pytest.approx(rows["expected"].to_list())
+
+
+def test_days_of_the_index_count_once():
+    """Two loads that overlap repeat days; two indices that differ are refused."""
+    index = pl.DataFrame(
+        {"day": [3, 4], "effective_balances_sum_wei": [Decimal(64 * 10**20)] * 2},
+        schema_overrides={"effective_balances_sum_wei": WEI},
+    )
+
+    twice = analysis.total_balances(pl.concat([index, index]), every="day")
+
+    assert [(3, 6400 * ETH), (4, 6400 * ETH)] == twice.rows()
+    half = index.with_columns(pl.lit(Decimal(32 * 10**20)).alias("effective_balances_sum_wei"))
+    with pytest.raises(UsageError, match="several balances of day 3"):
+        analysis.total_balances(pl.concat([index, half], how="vertical_relaxed"))
 
 
 def test_daily_duties_by_validator():

@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
 from beaconframes.analysis.luck import proposal_luck
+from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns, to_polars
 from beaconframes.progress import show_elapsed
 
@@ -40,7 +41,7 @@ def total_balances(
     Parameters
     ----------
     index
-        Frame of `load_yield_index`.
+        Frame of `load_yield_index`. Rows that repeat count once.
     every
         ``"epoch"``, or ``"day"``.
     chain
@@ -57,7 +58,12 @@ def total_balances(
     source = open_frame(index, columns, loader="load_yield_index")
     length = resolve_chain(chain, (index, "day")).epochs_per_day
     gwei = (pl.col(_TOTAL).cast(pl.Int128) // _WEI_PER_GWEI).cast(pl.Int64)
-    days = collect(drop_missing(source, columns)).select("day", eligible_ether_gwei=gwei)
+    days = collect(drop_missing(source, columns)).select("day", eligible_ether_gwei=gwei).unique()
+    if twice := days.filter(pl.col("day").is_duplicated())["day"].to_list():
+        raise UsageError(
+            f"the yield index has several balances of day {min(twice)}",
+            hint="Pass the index of one chain, loaded at one time.",
+        )
     if every == "epoch":
         steps = pl.DataFrame({"step": range(length)}, schema={"step": pl.Int64})
         epoch = pl.col("day") * length + pl.col("step")
@@ -94,7 +100,7 @@ def daily_luck(
     validators, level
         As in `proposal_luck`.
     by
-        Group columns of *stats*; ``()`` is all validators together.
+        Group columns of *stats*, such as ``"day"``; ``()`` is all validators together.
     chain
         Chain of the days. Default: that of the frames, from ``time``; mainnet without times.
 
@@ -108,9 +114,11 @@ def daily_luck(
     source = open_frame(stats, columns, loader="load_validator_stats")
     clock = resolve_chain(chain, (stats, "day"), (index, "day"), (proposals, "slot"))
     length = clock.epochs_per_day
+    # A day takes the place of an epoch in `proposal_luck`: it has the slots of all its epochs.
     days = dataclasses.replace(clock, slots_per_epoch=clock.slots_per_epoch * length)
     rows = drop_missing(source, ["validator_index", "day", _STAKE])
-    balances = collect(rows).rename({"day": "epoch", _STAKE: "effective_balance_gwei"})
+    # A copy: the day may be a group.
+    balances = collect(rows).with_columns(epoch="day").rename({_STAKE: "effective_balance_gwei"})
     totals = to_polars(total_balances(index, every="day", chain=clock)).rename({"day": "epoch"})
     blocks = collect(select_columns(proposals, _BLOCK, loader="load_proposals"))
     blocks = blocks.with_columns(pl.col("epoch") // length)
