@@ -608,7 +608,7 @@ def compute_daily_costs(source: Source) -> list[tuple[str, int, int | None, str 
         received = sorted(
             int(block["producer_reward_wei"])
             for block in paid
-            if abs(block["epoch"] - row["epoch"]) <= 225
+            if abs(block["epoch"] // source.day - row["epoch"] // source.day) <= 1
         )
         network = _average_blocks(source, row["epoch"])
         assert network is not None

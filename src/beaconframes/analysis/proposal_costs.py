@@ -64,7 +64,7 @@ def missed_proposals(
         of what proposers received. Without it: priority fees, relay payments not included.
     stats
         Frame of `load_validator_stats`, instead of *income*, for many validators: a block of a day
-        earned what its proposer earned beyond its votes.
+        earned what its proposer earned beyond its votes. The window then consists of whole days.
     index
         Frame of `load_yield_index`: where there is no block to compare, the cost is the mean of the
         network on the day, 8 of 64 parts of its rewards, and its priority fees.
@@ -153,7 +153,10 @@ def _find_daily_medians(
     window: int,
     clock: Chain,
 ) -> list[tuple[object, ...]]:
-    """Return the medians of the blocks in daily statistics, and of what proposers received."""
+    """Return the medians of the blocks in daily statistics, and of what proposers received.
+
+    Many slots of a few days are compared by day: the blocks of a day have one median.
+    """
     length = clock.epochs_per_day
     table = collect(open_frame(stats, COLUMNS, loader="load_validator_stats"))
     rewards = find_block_rewards(table, clock)
@@ -162,18 +165,19 @@ def _find_daily_medians(
         names = [*received.columns]
         lazy = open_frame(blocks, names, loader="load_produced_blocks")
         received = collect(drop_missing(lazy, names))
-    days = window / length
-    costs: list[tuple[object, ...]] = []
-    for epoch in missed["epoch"]:
-        near = rewards.filter((pl.col("day") - epoch // length).abs() <= days)
-        paid = received.filter((pl.col("epoch") - epoch).abs() <= window)["producer_reward_wei"]
+    received = received.with_columns(day=pl.col("epoch") // length)
+    days = missed["epoch"] // length
+    costs: dict[int, tuple[object, ...]] = {}
+    for day in days.unique():
+        is_near = (pl.col("day") - day).abs() <= window / length
+        near, paid = rewards.filter(is_near), received.filter(is_near)["producer_reward_wei"]
         number = int(near["blocks"].sum())
         texts = [f"median of {_count(number)}"] if number else []
         texts += [f"{_EXECUTION}median of {_count(paid.len())}"] if paid.len() else []
         consensus = _select_median(near["cost_consensus_gwei"])
         basis = ", ".join(texts) or None
-        costs.append((number, consensus, _select_median(paid), basis))
-    return costs
+        costs[day] = number, consensus, _select_median(paid), basis
+    return [costs[day] for day in days]
 
 
 def _fill_from_network(costs: pl.DataFrame, network: pl.DataFrame, length: int) -> pl.DataFrame:
