@@ -73,6 +73,15 @@ def test_croissant_reads_the_rows(exported, form):
     assert expected["tx_fee_reward_wei"].sum() == total
 
 
+def test_a_doi_is_cited(tmp_path):
+    """A published address that is a DOI has its own field, which citation tools read."""
+    yaml = pytest.importorskip("yaml")
+    for url, doi in (("https://doi.org/10.5281/zenodo.1", "10.5281/zenodo.1"), ("https://x.y", 0)):
+        bf.export(pl.DataFrame({"n": [1]}), tmp_path / "out", url=url)
+        citation = yaml.safe_load((tmp_path / "out" / "CITATION.cff").read_text())
+        assert (url, doi) == (citation["url"], citation.get("doi", 0))
+
+
 def test_citation_is_valid_yaml(exported):
     """CITATION.cff has the fields of the format, and quotes the users' text."""
     yaml = pytest.importorskip("yaml")

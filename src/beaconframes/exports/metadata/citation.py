@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+_DOI = re.compile(r"https?://(?:dx\.)?doi\.org/(10\.\d{4,}/\S+)")
 UNNAMED_CREATORS = "The makers of this dataset"
 
 
@@ -25,6 +27,8 @@ def build_citation(manifest: dict[str, Any]) -> str:
         lines.append(f"license: {quote(manifest['license'])}")
     if manifest["url"]:
         lines.append(f"url: {quote(manifest['url'])}")
+        if doi := _DOI.fullmatch(manifest["url"]):
+            lines.append(f"doi: {quote(doi[1])}")
     lines += [
         "identifiers:",
         "  - type: other",
