@@ -35,6 +35,7 @@ from beaconframes.errors import (
 from beaconframes.http import transport
 from beaconframes.http.retry import AttemptFailed, RetryQuota, retry_call
 from beaconframes.http.session import Session
+from beaconframes.http.status_errors import error_for_status
 from beaconframes.http.transport import Timeouts
 
 from ..support.faults import (
@@ -368,6 +369,20 @@ def test_missing_object_and_missing_endpoint_differ():
     unknown = Outcome("status?code=404&text=404 page not found", V2)
 
     assert (NotFound, NotServed) == (missing.kind, unknown.kind)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_node"),
+    [
+        (b'{"code":404,"message":"Not Found"}', True),
+        (b'{"statusCode":404,"error":"Not Found","message":"Route GET:/api not found"}', True),
+        (b'{"status":"ERROR: not found","data":null}', False),
+        (b"404 page not found", False),
+    ],
+)
+def test_a_beacon_node_instead_of_an_explorer_has_a_hint(body, is_node):
+    """The Beacon API has errors of its own form: `bf.connect` got the address of a node."""
+    assert ("bf.node(url)" in (error_for_status(404, {}, body).hint or "")) == is_node
 
 
 def test_unauthorized_has_a_hint():

@@ -1,6 +1,7 @@
 """Inputs of a report: what is missing is left out, with the reason, and nothing fails."""
 
 import dataclasses
+from datetime import timedelta
 from types import SimpleNamespace
 
 import polars as pl
@@ -10,7 +11,7 @@ from beaconframes.calendar import MAINNET
 from beaconframes.client import Explorer
 from beaconframes.errors import MissingRows, NotServed, UsageError
 from beaconframes.reports.input_frames import Inputs
-from beaconframes.reports.inputs import Input, load_inputs
+from beaconframes.reports.inputs import Input, find_range, load_inputs
 from beaconframes.reports.page import render_page
 from beaconframes.reports.parts import build_frames, trust
 from beaconframes.reports.report import Report, report
@@ -110,6 +111,16 @@ def test_errors_of_a_loader_are_the_reason(client, monkeypatch):
 
     assert loaded.get("index") is None
     assert "this service has no yield index" == loaded.items["index"].reason
+
+
+def test_a_young_chain_is_reported_from_its_genesis(client):
+    """Without since, a devnet of some hours is no error; an older chain has the last 30 days."""
+    head, genesis = client.chain_head, client.chain.genesis
+    final = head.latest("epoch", finalized=True)
+
+    for age, first in ((29, 0), (31, 225)):
+        aged = dataclasses.replace(head, now=lambda age=age: genesis + timedelta(days=age))
+        assert (first, final) == find_range(aged, None, None)
 
 
 def test_missing_rows_are_listed(client):

@@ -60,6 +60,9 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _TEXT = msgspec.json.Decoder(str | None)
 
 
+NODE_HINT = "If the address is that of a beacon node, connect with bf.node(url)"
+
+
 def error_for_status(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFailed:
     """Return the error that a response with a *status* other than 200 means."""
     absent = AbsentTable.parse(headers.get(ABSENT_TABLE_HEADER, ""))
@@ -92,10 +95,12 @@ def error_for_status(status: int, headers: Mapping[str, str], body: bytes) -> At
         return AttemptFailed(
             ServerError, "the service's database failed", quoted=text, max_attempts=2
         )
+    is_node = status == 404 and parse_members(body).keys() & {"code", "statusCode"}
     return AttemptFailed(
         _client_error(status, body, text),
         f"the service refused the request with status {status}",
         quoted=text,
+        hint=NODE_HINT if is_node else None,
         max_attempts=1,
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import UsageError
+from beaconframes.reports.inputs import find_range
 
 if TYPE_CHECKING:
     import os
@@ -84,8 +85,6 @@ def save_reports(
 
 def find_final_range(explorer: Explorer, since: Any, until: Any) -> tuple[datetime, datetime]:
     """Return the times of a range: its start, and the end of its last final epoch."""
-    head = explorer.chain_head
-    span = head.span("30d" if since is None else since, until, "epoch", length=1, finalized=True)
-    last = min(span.last, head.latest("epoch", finalized=True))
-    chain = head.chain
-    return chain.time_of("epoch", span.first), chain.time_of("epoch", last + 1)
+    first, last = find_range(explorer.chain_head, since, until)
+    chain = explorer.chain
+    return chain.time_of("epoch", first), chain.time_of("epoch", last + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import urlsplit
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
+    from beaconframes.endpoint import ChainHead
 
+_DEFAULT_RANGE = timedelta(days=30)
 _MOST_ROWS = 2_000_000
 """Validators times epochs up to which every epoch is loaded: above it, the daily statistics."""
 _MOST_VOTES = 5_000_000
@@ -33,6 +36,15 @@ _DUTY_EPOCHS = 98
 """Epochs whose duties are loaded: a service has 100, and the head moves while a report loads."""
 _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
 """Windows of V2, in days."""
+
+
+def find_range(head: ChainHead, since: Any, until: Any) -> tuple[int, int]:
+    """Return the first and the last final epoch of a range. Default: the last 30 days."""
+    if since is None:
+        # A chain that is younger is reported from its genesis.
+        since = 0 if head.now() - _DEFAULT_RANGE < head.chain.genesis else _DEFAULT_RANGE
+    span = head.span(since, until, "epoch", length=1, finalized=True)
+    return span.first, min(span.last, head.latest("epoch", finalized=True))
 
 
 def load_inputs(
@@ -52,11 +64,8 @@ def load_inputs(
     Only the validators are necessary: what else the service does not have is left out.
     """
     check_choice("detail", detail, get_args(Detail))
-    span = explorer.chain_head.span(
-        "30d" if since is None else since, until, "epoch", length=1, finalized=True
-    )
+    first, last = find_range(explorer.chain_head, since, until)
     final = explorer.chain_head.latest("epoch", finalized=True)
-    first, last = span.first, min(span.last, final)
     if first > last:
         raise UsageError(
             f"since={since!r} is after the latest finalized epoch, {final}",
