@@ -29,7 +29,13 @@ _OF_THEME = {
 """The settings that a dark theme keeps."""
 
 
-_SIZES = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+_SIZES: Any = (
+    "font.size",
+    "axes.labelsize",
+    "xtick.labelsize",
+    "ytick.labelsize",
+    "legend.fontsize",
+)
 """The settings that are font sizes; others are relative to the first one."""
 _FONT_SIZE: ContextVar[float] = ContextVar("font_size", default=10)
 """The font size of `style`, which the charts inside its block have too."""
