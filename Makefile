@@ -80,7 +80,8 @@ test-crash: setup ## kill processes and let disks fail at a random sample of the
 # Half a gigabyte that only these tests need, so it is not part of the environment.
 $(SPARK)/.stamp: requirements-spark.lock | $(UV) $(VENV)/.stamp
 	rm -rf $(SPARK)
-	$(UV) pip install -q --python $(VENV) --target $(SPARK) --no-deps --require-hashes -r requirements-spark.lock
+	$(UV) pip install -q --python $(VENV) --target $(SPARK) --no-deps --require-hashes -r requirements-spark.lock \
+		|| $(PYTHON) -m pip --python $(BIN)/python install -q --target $(SPARK) --no-deps --require-hashes -r requirements-spark.lock
 	@touch $@
 
 test-spark: setup $(if $(shell command -v java),$(SPARK)/.stamp) ## run the cases of PySpark (needs Java)

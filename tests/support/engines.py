@@ -52,7 +52,10 @@ def session():
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "America/New_York",
         "spark.log.level": "OFF",
-        # Each case runs once: a fast compiler and a simple collector take less time than they save.
+        # Each case runs once: interpreted plans, a fast compiler and a simple collector take less
+        # time than generated classes would save.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
         "spark.driver.host": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
