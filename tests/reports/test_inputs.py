@@ -173,7 +173,11 @@ def test_daily_statistics_make_a_report(client, no_charts, tables, made, chain):
         answer["apr_on_effective"]
     )
     assert daily.left_out.keys() == {"reconciliation"}
-    assert "Balances are not checked" in daily.to_html()
+    page = daily.to_html()
+    assert "Balances are not checked" in page
+    # Sync duties have a cost: the yield index shows what they earn.
+    assert "Without late votes" in page
+    assert "no cost" not in page
     lost = daily.frames["proposals"].filter(pl.col("status") != "proposed").height
     assert stats.select(pl.sum("missed_blocks", "orphaned_blocks")).sum_horizontal().item() == lost
     head = client.chain_head

@@ -1,6 +1,7 @@
 """Which charts a report has, and what is in them."""
 
 import re
+from datetime import date
 
 import polars as pl
 
@@ -48,6 +49,34 @@ def test_few_validators_have_a_chart_each(made):
     names = list_names(many)
     assert ["10 % to 90 %", "Worst ten", *["_"] * 9, "Median"] == names
     assert "3: 0.0" in few.alt
+
+
+def test_lines_leave_out_a_first_and_last_day_of_few_epochs():
+    """Issue 19: the income of some epochs looks like a loss beside that of whole days."""
+    dates = [date(2026, 1, day) for day in range(1, 5)]
+    votes = {"date": dates, "votes": [100, 225, 225, 10], "effectiveness": [0.9] * 4}
+    frames = {
+        "effectiveness": pl.DataFrame(votes),
+        "days": pl.DataFrame(
+            {
+                "date": [day for day in dates for _ in range(40)],
+                "validator_index": [*range(40)] * 4,
+                "net_income_wei": pl.Series([10**15] * 160, dtype=pl.Decimal(28)),
+            }
+        ),
+    }
+
+    def list_days(frames, name, layer):
+        (chart,) = build_pictures(frames)[name].charts
+        times = next(each for each in chart.layers if each.name == layer).x
+        return [str(day) for day in times.astype("datetime64[D]")]
+
+    middle = ["2026-01-02", "2026-01-03"]
+    assert middle == list_days(frames, "effectiveness", "Effectiveness")
+    assert middle == list_days(frames, "validators", "Median")
+    # Of two days, none is left out.
+    few = {name: frame.filter(pl.col("date") < dates[2]) for name, frame in frames.items()}
+    assert 2 == len(list_days(few, "effectiveness", "Effectiveness"))
 
 
 def test_small_multiples_are_pictures_of_their_own(made):
