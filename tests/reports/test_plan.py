@@ -9,6 +9,7 @@ import beaconframes as bf
 from beaconframes.cli import commands
 from beaconframes.client import Explorer
 from beaconframes.errors import UsageError
+from beaconframes.reports import inputs
 
 from .conftest import FIRST, LAST, MINE
 
@@ -32,6 +33,16 @@ def test_the_plan_of_a_report_has_its_requests(client, made):
     assert plan.why == ("the number of pages is unknown until the last page",)
     assert plan.requests <= sent <= plan.requests + 5
     assert str(plan).startswith("report")
+
+
+def test_a_plan_of_many_windows_may_need_fewer_requests(client, monkeypatch):
+    """A report ends its search at the first window without income, which a plan cannot know."""
+    monkeypatch.setattr(inputs, "EPOCHS_PER_LOAD", 100)
+
+    plan = bf.plan(bf.report, MINE, since=FIRST, until=LAST, explorer=client)
+
+    assert "about" == plan.bound
+    assert "a dataset may not have the first epochs" in plan.why
 
 
 def test_the_plan_of_daily_statistics_says_what_it_cannot_count(client, made):

@@ -8,7 +8,7 @@ import pytest
 
 from beaconframes.errors import UsageError
 from beaconframes.reports.formats import show_value
-from beaconframes.reports.prices import find_bounds, read_prices
+from beaconframes.reports.prices import find_year, read_prices
 
 
 def test_value_of_each_day_and_year(made, no_charts):
@@ -70,15 +70,22 @@ def test_invalid_prices_are_explained(tmp_path, text, message):
 
 def test_a_year_in_a_time_zone():
     """2026 in Berlin begins at 23:00 UTC of the day before."""
-    since, until = find_bounds("2026", "Europe/Berlin", None, None)
+    known = {
+        "genesis": datetime(2020, 12, 1, 12, tzinfo=UTC),
+        "now": datetime(2026, 3, 1, tzinfo=UTC),
+    }
+    since, until = find_year("2026", "Europe/Berlin", None, None, **known)
 
     assert datetime(2025, 12, 31, 23, tzinfo=UTC) == since
     assert datetime(2026, 12, 31, 22, 59, 59, 999_999, tzinfo=UTC) == until
-    assert ("30d", None) == find_bounds(None, "UTC", "30d", None)
+    # The year of the genesis begins with it.
+    assert known["genesis"] == find_year(2020, "UTC", None, None, **known)[0]
     for arguments, message in (
         (("26", "UTC", None, None), "year='26' is not a year"),
         ((2026, "UTC", "30d", None), "year=2026 is a range already"),
+        ((2019, "UTC", None, None), "year='2019' has no epoch: the chain is from 2020-12-01 to"),
+        ((2027, "UTC", None, None), "year='2027' has no epoch"),
         ((2026, "Berlin", None, None), "tz='Berlin' is not a time zone"),
     ):
         with pytest.raises(UsageError, match=message):
-            find_bounds(*arguments)
+            find_year(*arguments, **known)

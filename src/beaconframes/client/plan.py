@@ -238,6 +238,10 @@ class PlanningExplorer(Explorer):
         """Add requests that cannot be counted, for a *reason*."""
         self.estimates.append(Estimate(0, None, may_be_more=(reason,)))
 
+    def assume_fewer(self, reason: str) -> None:
+        """State that requests may not be sent, for a *reason*."""
+        self.estimates.append(Estimate(0, None, may_be_less=(reason,)))
+
     def load(
         self,
         endpoint: Endpoint,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Detail = Literal["auto", "epochs", "days"]
 
-_EPOCHS_PER_LOAD = 1_500
+EPOCHS_PER_LOAD = 1_500
 """A node answers 2,000 epochs per load; a multiple of the window of a request."""
 
 
@@ -140,8 +140,8 @@ class Inputs:
         last = self.last if until is None else until
         item = self.items.setdefault(name, Input(name, _get_name(load)))
         parts: list[pl.DataFrame] = []
-        for since in reversed(range(self.first, last + 1, _EPOCHS_PER_LOAD)):
-            end = min(since + _EPOCHS_PER_LOAD - 1, last)
+        for since in reversed(range(self.first, last + 1, EPOCHS_PER_LOAD)):
+            end = min(since + EPOCHS_PER_LOAD - 1, last)
             rows = self._request(item, load, self.indices, since=since, until=end)
             if rows is None:
                 # A part of a frame would look like a loss of income.

@@ -16,7 +16,7 @@ from beaconframes.config import is_loopback
 from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
-from beaconframes.reports.input_frames import Detail, Input, Inputs
+from beaconframes.reports.input_frames import EPOCHS_PER_LOAD, Detail, Input, Inputs
 from beaconframes.v1.proposals import PROPOSALS
 
 if TYPE_CHECKING:
@@ -151,6 +151,9 @@ def _load_epochs(inputs: Inputs) -> None:
     head = inputs.explorer.chain_head.latest("epoch")
     inputs.load_epochs("income", v1.load_income_history)
     inputs.begin_with("income", "epoch")
+    has_windows = inputs.last - inputs.first >= EPOCHS_PER_LOAD
+    if isinstance(inputs.explorer, PlanningExplorer) and has_windows and _is_local(inputs.explorer):
+        inputs.explorer.assume_fewer("a dataset may not have the first epochs")
     inputs.load_epochs("balances", v1.load_balance_history, until=min(inputs.last + 1, head))
     inputs.load_epochs("withdrawals", v1.load_validator_withdrawals)
     inputs.load_epochs("proposals", v1.load_proposals)

@@ -55,18 +55,25 @@ def read_prices(prices: Any, price: str) -> pl.DataFrame | None:
     return rows
 
 
-def find_bounds(
-    year: int | str | None, tz: str, since: Moment | None, until: Moment | None
-) -> tuple[Moment | None, Moment | None]:
-    """Return the first and the last instant of *year* in the time zone *tz*, or the given range."""
-    if year is None:
-        return since, until
+def find_year(
+    year: int | str,
+    tz: str,
+    since: Moment | None,
+    until: Moment | None,
+    *,
+    genesis: datetime,
+    now: datetime,
+) -> tuple[datetime, datetime]:
+    """Return the first and the last instant of *year* in the time zone *tz*.
+
+    The year of the *genesis* begins with it.
+    """
     if since is not None or until is not None:
         raise UsageError(
             f"year={year!r} is a range already", hint="Leave out since= and until=, or year=."
         )
     text = str(year)
-    if not (text.isascii() and text.isdigit() and len(text) == 4):
+    if not (text.isascii() and text.isdigit() and len(text) == 4 and "0000" < text < "9999"):
         raise UsageError(f"year={year!r} is not a year", hint='Such as year="2026".')
     try:
         zone = ZoneInfo(tz)
@@ -76,4 +83,9 @@ def find_bounds(
         ) from None
     first = datetime(int(text), 1, 1, tzinfo=zone)
     last = datetime(int(text) + 1, 1, 1, tzinfo=zone) - timedelta(microseconds=1)
-    return first, last
+    if last < genesis or first > now:
+        raise UsageError(
+            f"year={text!r} has no epoch: the chain is from {genesis:%Y-%m-%d} to {now:%Y-%m-%d}",
+            hint="Give a year of this range.",
+        )
+    return max(first, genesis), last

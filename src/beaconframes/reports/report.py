@@ -14,7 +14,7 @@ from beaconframes.reports.inputs import load_inputs
 from beaconframes.reports.notebook import build_notebook
 from beaconframes.reports.page import list_answer, render_page
 from beaconframes.reports.parts import build_frames
-from beaconframes.reports.prices import find_bounds, read_prices
+from beaconframes.reports.prices import find_year, read_prices
 
 if TYPE_CHECKING:
     import os
@@ -150,7 +150,9 @@ def report(
         It shows itself in a notebook. ``frames`` has every number; ``save`` writes one HTML file.
     """
     source = get_explorer() if explorer is None else explorer
-    since, until = find_bounds(year, tz, since, until)
+    if year is not None:
+        chain = source.chain
+        since, until = find_year(year, tz, since, until, genesis=chain.genesis, now=source.now())
     inputs = load_inputs(
         validators,
         since=since,
