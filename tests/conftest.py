@@ -12,6 +12,7 @@ import shutil
 import sys
 import time
 from datetime import UTC, datetime
+from pathlib import Path
 
 import platformdirs
 import pytest
@@ -59,6 +60,13 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure(config):
+    """Remove the folder that pytest-mpl makes for each run, if it holds no picture."""
+    if not hasattr(config, "workerinput"):
+        with contextlib.suppress(OSError, AttributeError):
+            Path(config.pytest_mpl_results_dir).rmdir()
 
 
 class Sample:
