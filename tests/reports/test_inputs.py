@@ -176,7 +176,7 @@ def test_daily_statistics_make_a_report(client, no_charts, tables, made, chain):
     page = daily.to_html()
     assert "Balances are not checked" in page
     # Sync duties have a cost: the yield index shows what they earn.
-    assert "Without late votes" in page
+    assert "Estimated from daily statistics. Without late votes" in page
     assert "no cost" not in page
     lost = daily.frames["proposals"].filter(pl.col("status") != "proposed").height
     assert stats.select(pl.sum("missed_blocks", "orphaned_blocks")).sum_horizontal().item() == lost

@@ -235,7 +235,7 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
     """Return the problems to look at; late votes that are usual are only counted."""
     if problems.is_empty():
         return {"problems": [], "kinds": [], "usual": {"count": 0}, "advice": []}
-    # Daily statistics have no costs: their sum is unknown, not 0.
+    # Without a known cost, their sum is unknown, not 0.
     total = pl.when(pl.col("cost_gwei").count() > 0).then(pl.col("cost_gwei").sum())
     usual, advice = problems.filter(_IS_USUAL), problems.filter(_IS_ADVICE)
     shown = select_problems(problems)
