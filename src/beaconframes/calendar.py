@@ -18,6 +18,7 @@ from beaconframes.summary import render_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from zoneinfo import ZoneInfo
 
     import numpy as np
     import polars as pl
@@ -34,6 +35,18 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9].*")
 _AGE = re.compile(r"([0-9]{1,9})([wdhm])")
 _AGE_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
+
+
+def find_time_zone(tz: Any) -> ZoneInfo:
+    """Return the time zone of a name; raise UsageError if there is none."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(tz)
+    except (ValueError, OSError, TypeError, KeyError):
+        raise UsageError(
+            f"tz={tz!r} is not a time zone", hint='Pass a name such as "UTC" or "Europe/Berlin"'
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,10 @@
 
 import json
 import sys
+from datetime import datetime
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -15,10 +18,10 @@ def run(explorer, monkeypatch):
     """Run a command in this process, with the small chain on loopback."""
     monkeypatch.setattr(page, "render_svg", lambda picture: f'<svg id="{picture.name}"></svg>')
 
-    def invoke(*arguments):
+    def invoke(*arguments, **more):
         url = ["--url", explorer.url, "--no-progress"]
         return CliRunner().invoke(
-            cli.commands, ["report", *arguments, *url], catch_exceptions=False
+            cli.commands, ["report", *arguments, *url], catch_exceptions=False, **more
         )
 
     return invoke
@@ -39,15 +42,21 @@ def test_the_answer_is_printed(run):
     assert "compounding" not in result.output
 
 
-def test_missing_rows_have_an_exit_code(run):
+def test_missing_rows_have_an_exit_code(run, monkeypatch):
     """A scheduled report that is not complete ends like a load: exit code 3, and a warning."""
-    result = run("3,99999", *RANGE, "--json")
+    reasons = ["not in the dataset", "not in the dataset", "exited"]
+    gaps = pl.DataFrame({"input": ["income", "income", "stats"], "reason": reasons})
+    frames = {"missing": gaps, "summary": pl.DataFrame({"since": [datetime(2026, 10, 2)]})}  # noqa: DTZ001
+    made = SimpleNamespace(frames=frames, summarize=lambda: ["the answer"])
+    monkeypatch.setattr("beaconframes.reports.report", lambda **_: made)
 
-    assert 3 == result.exit_code
-    assert "has missing rows: validators. Its page and --json list them" in result.stderr
-    assert ["validators"] == [
-        row["input"] for row in json.loads(result.stdout)["frames"]["missing"]
-    ]
+    result = run("3", *RANGE)
+    frames["missing"] = gaps.tail(1)
+
+    assert (3, "the answer\n") == (result.exit_code, result.stdout)
+    expected = "the report from 2026-10-02 has missing rows: income. Its page and --json list them"
+    assert f"beaconframes: warning: {expected}\n" == result.stderr
+    assert (0, "") == ((complete := run("3", *RANGE)).exit_code, complete.stderr)
 
 
 def test_a_page_is_written(run, tmp_path):
@@ -94,17 +103,35 @@ def test_a_folder_is_filled_and_resumed(run, tmp_path):
     assert (0, stamp) == (again.exit_code, (folder / names[0]).stat().st_mtime_ns)
 
 
+def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkeypatch):
+    """As in every other command: a list on any number of lines, with comments."""
+    from beaconframes.cli import report as module
+
+    chosen = []
+    monkeypatch.setattr(module, "_make", lambda arguments, _: chosen.append(arguments) or 1 / 0)
+    (file := tmp_path / "validators.txt").write_text("3 # first\n\n5,7-8\n")
+
+    for word, text in ((str(file), None), ("-", file.read_text()), ("3,5,7..8", None)):
+        run(word, *RANGE, input=text)
+
+    assert [[3, 5, 7, 8]] * 3 == [arguments["validators"] for arguments in chosen]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("--tz", "Berlin"), "--tz 'Berlin' is not a time zone"),
         (("--out", "report.pdf"), "--out report.pdf has no ending of a report"),
         (("--every", "1d"), "--every needs --out with a folder"),
         (("--since", "9", "--every", "1y", "--out", "reports"), "--every '1y' is not a period"),
         (("--year", "2026", "--since", "3d"), "is a range already"),
         (("--groups", "no-file.csv"), "no-file.csv cannot be read"),
+        (("--groups", "wrong.csv"), "wrong.csv has no column group; its columns are validator_in"),
     ],
 )
-def test_wrong_options_are_explained(run, arguments, message):
+def test_wrong_options_are_explained(run, arguments, message, tmp_path, monkeypatch):
+    (tmp_path / "wrong.csv").write_text("validator_index,machine\n3,A\n")
+    monkeypatch.chdir(tmp_path)
     result = run("3", *arguments)
 
     assert 2 == result.exit_code

@@ -7,14 +7,13 @@ polars, DuckDB, Dask or PySpark. On every engine, sums of amounts are exact or a
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, cast
-from zoneinfo import ZoneInfo
 
 import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import ComputeError, InvalidOperationError
 
 from beaconframes.analysis.aggregation import OVERFLOW, build_overflow_error, get_amount_type
-from beaconframes.calendar import MAINNET, check_starts, find_chain, get_chain
+from beaconframes.calendar import MAINNET, check_starts, find_chain, find_time_zone, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import (
     as_lazy,
@@ -140,12 +139,7 @@ def compute_once(rows: Lazy) -> Lazy:
 
 def add_date(lazy: Lazy, every: Calendar, tz: str) -> Lazy:
     """Add ``date``, the first day of the row's calendar unit in the time zone *tz*."""
-    try:
-        ZoneInfo(tz)
-    except (ValueError, OSError, TypeError, KeyError):
-        raise UsageError(
-            f"tz={tz!r} is not a time zone", hint='Pass a name such as "UTC" or "Europe/Berlin".'
-        ) from None
+    find_time_zone(tz)
     if lazy.implementation.is_duckdb() or lazy.implementation.is_pyspark():
         return _add_date_in_sql(lazy, every, tz)
     # Without a zone, local time has no gaps, so every midnight exists.

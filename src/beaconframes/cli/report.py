@@ -9,6 +9,8 @@ import click
 from beaconframes.cli import output
 from beaconframes.cli.common_options import FILE, json_option, overwrite_option, pop_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.list_argument import parse_list
+from beaconframes.cli.loader_options import check_validator
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state
@@ -72,8 +74,9 @@ def selection_options() -> list[click.Parameter]:
 def report(**values: Any) -> None:
     """Report how validators did, as a page, as JSON or as a notebook.
 
-    VALIDATORS are indices or public keys, such as 1,2,100-199. Without VALIDATORS, they are those
-    of --groups. Without --out, the answer is printed.
+    VALIDATORS are indices or public keys, such as 1,2,100-199, or a file with a list of them; -
+    reads standard input. Without VALIDATORS, they are those of --groups. Without --out, the answer
+    is printed.
     """
     names = (*SELECTION, "interactive")
     chosen = pop_options(values, (*names, "out", "every", "overwrite", "as_json"))
@@ -93,6 +96,10 @@ def read_arguments(chosen: dict[str, Any], names: Sequence[str]) -> dict[str, An
     """Return the arguments of `beaconframes.report` from options."""
     arguments = {name: chosen[name] for name in names}
     arguments |= {name: _read_moment(chosen[name]) for name in ("since", "until")}
+    if chosen["validators"] is not None:
+        arguments["validators"] = parse_list(
+            "VALIDATORS", [chosen["validators"]], check_validator, reads_files=True
+        )
     if chosen["groups"] is not None:
         arguments["groups"] = _read_groups(chosen["groups"])
     return arguments
@@ -126,13 +133,20 @@ def _read_groups(path: Path) -> Any:
     import polars as pl
 
     try:
-        return pl.read_csv(path)
+        groups = pl.read_csv(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = str(error).partition("\n")[0]
         raise UsageError(
             f"--groups {path} cannot be read: {reason}",
-            hint="It is a CSV file with the columns validator_index and group.",
+            hint="It is a CSV file with the columns validator_index and group",
         ) from None
+    if unknown := [name for name in ("validator_index", "group") if name not in groups.columns]:
+        raise UsageError(
+            f"--groups {path} has no column {unknown[0]}; its columns are "
+            f"{', '.join(groups.columns)}",
+            hint="It is a CSV file with the columns validator_index and group",
+        )
+    return groups
 
 
 def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:

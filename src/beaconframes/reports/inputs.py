@@ -11,6 +11,7 @@ import polars as pl
 
 from beaconframes import v1, v2
 from beaconframes.beacon_node import Node
+from beaconframes.calendar import find_time_zone
 from beaconframes.client.plan import PlanningEnded, PlanningExplorer
 from beaconframes.config import is_loopback
 from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
@@ -64,6 +65,7 @@ def load_inputs(
     Only the validators are necessary: what else the service does not have is left out.
     """
     check_choice("detail", detail, get_args(Detail))
+    find_time_zone(tz)  # An invalid one would leave parts out.
     first, last = find_range(explorer.chain_head, since, until)
     final = explorer.chain_head.latest("epoch", finalized=True)
     if first > last:

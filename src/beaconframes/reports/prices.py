@@ -6,10 +6,10 @@ import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from beaconframes.calendar import find_time_zone
 from beaconframes.errors import UsageError
 from beaconframes.frames import first_line, to_polars
 
@@ -75,12 +75,7 @@ def find_year(
     text = str(year)
     if not (text.isascii() and text.isdigit() and len(text) == 4 and "0000" < text < "9999"):
         raise UsageError(f"year={year!r} is not a year", hint='Such as year="2026".')
-    try:
-        zone = ZoneInfo(tz)
-    except (ValueError, OSError, TypeError, KeyError):
-        raise UsageError(
-            f"tz={tz!r} is not a time zone", hint='Pass a name such as "UTC" or "Europe/Berlin".'
-        ) from None
+    zone = find_time_zone(tz)
     first = datetime(int(text), 1, 1, tzinfo=zone)
     last = datetime(int(text) + 1, 1, 1, tzinfo=zone) - timedelta(microseconds=1)
     if last < genesis or first > now:
