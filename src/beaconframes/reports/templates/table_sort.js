@@ -18,3 +18,10 @@ for (const table of document.querySelectorAll("table")) {
     table.tBodies[0].append(...rows.map(([, row]) => row));
   }));
 }
+// Browsers repeat the head of a table on each page, but not one with buttons.
+const buttons = [...document.querySelectorAll("th button")].map((button) => [button, document.createElement("span")]);
+addEventListener("beforeprint", () => buttons.forEach(([button, span]) => {
+  span.textContent = button.textContent;
+  button.replaceWith(span);
+}));
+addEventListener("afterprint", () => buttons.forEach(([button, span]) => span.replaceWith(button)));
