@@ -12,6 +12,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "site"))
 
 import api_pages  # noqa: E402 - the folder is added above
+import signatures  # noqa: E402
 
 if TYPE_CHECKING:
     from docutils import nodes
@@ -40,8 +41,12 @@ nb_ipywidgets_js: dict[str, dict[str, str]] = {}
 # Words in single backticks are public names.
 default_role = "py:obj"
 nitpicky = True
-nitpick_ignore_regex = [(r"py:.*", r"(polars|pandas|narwhals|matplotlib|plotly|PIL)\..*")]
-# Loaders are overloaded for type checkers. Readers need their arguments once.
+nitpick_ignore_regex = [
+    (r"py:.*", r"(polars|pandas|narwhals|matplotlib|plotly|PIL)\..*"),
+    # The types in signatures; docstrings refer to objects.
+    (r"py:class", r".*"),
+]
+# `show_types` writes the types of a signature, once for all overloads.
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
@@ -97,6 +102,13 @@ def resolve_name(
     return None
 
 
+def show_types(_app: Sphinx, _what: str, _name: str, obj: Any, *shown: Any) -> Any:
+    """Return the signature of a function or class with its types."""
+    _options, arguments, _result = shown
+    return None if arguments is None else signatures.build_signature(obj)
+
+
 def setup(app: Sphinx) -> None:
-    """Register the links of docstrings."""
+    """Register the links of docstrings, and the types of signatures."""
     app.connect("missing-reference", resolve_name)
+    app.connect("autodoc-process-signature", show_types)

@@ -1,10 +1,11 @@
 // Draws the interactive figures of the gallery once they are visible: plotly cannot measure a
-// hidden tab.
+// hidden tab. On a dark page, charts are dark.
 "use strict";
 (() => {
   const root = document.documentElement.dataset.content_root || "";
   const boxes = new Map();
   const scripts = new Map();
+  const figures = new Map();
 
   function load(name) {
     if (!scripts.has(name)) {
@@ -19,10 +20,22 @@
     return scripts.get(name);
   }
 
+  const isDark = () => document.documentElement.dataset.theme === "dark";
+
+  function darken(layout) {
+    const axes = layout.template.layout;
+    const axis = { gridcolor: "#3b4252", linecolor: "#9ca3af", tickcolor: "#9ca3af" };
+    const template = { ...layout.template, layout: { ...axes,
+      paper_bgcolor: "#14181e", plot_bgcolor: "#14181e", font: { ...axes.font, color: "#e5e7eb" },
+      xaxis: { ...axes.xaxis, ...axis }, yaxis: { ...axes.yaxis, ...axis } } };
+    return { ...layout, template };
+  }
+
   // Each file of a figure calls this.
   window.showFigure = (name, figure) => {
+    figures.set(name, figure);
     const box = boxes.get(name);
-    const layout = { ...figure.layout };
+    const layout = isDark() ? darken(figure.layout) : { ...figure.layout };
     if (layout.yaxis?.scaleanchor) {
       // The wall keeps its shape: without this, a narrow page has empty space below it.
       const [width, height] = [layout.xaxis, layout.yaxis].map(({ range }) => Math.abs(range[1] - range[0]));
@@ -44,4 +57,18 @@
     boxes.set(box.dataset.figure, box);
     observer.observe(box);
   }
+
+  function showTheme() {
+    for (const picture of document.querySelectorAll("img.chart, .chart img")) {
+      picture.dataset.light ??= picture.src;
+      const [name] = picture.dataset.light.split("/").at(-1).split(".");
+      picture.src = isDark() ? `${root}figures/${name}-dark.png` : picture.dataset.light;
+    }
+    figures.forEach((figure, name) => window.showFigure(name, figure));
+  }
+
+  showTheme();
+  new MutationObserver(showTheme).observe(
+    document.documentElement, { attributes: true, attributeFilter: ["data-theme"] },
+  );
 })();

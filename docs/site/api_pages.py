@@ -207,7 +207,7 @@ def build_cards(scripts: list[Path]) -> str:
         f"      :img-top: /gallery/{script.stem}.png\n"
         f"      :link: {script.stem}\n"
         f"      :link-type: ref\n"
-        f"      :class-card: picture\n\n"
+        f"      :class-card: {gallery_pages.find_classes(script)}\n\n"
         for script in scripts
     )
     return f".. grid:: 1 2 3 3\n   :gutter: 3\n\n{cards}"

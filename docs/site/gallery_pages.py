@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 GALLERY = Path(__file__).resolve().parents[1] / "gallery"
 PACKAGE = Path(bf.__file__).parent
 
+BACKGROUNDS = ("figure.facecolor", "axes.facecolor", "savefig.facecolor")
+DARK = "#14181e"
+"""The background of dark pages."""
+
 GROUPS = {
     "Income": ("income", "withdrawals", "deposits", "leaderboard"),
     "Yield": ("own_yield", "yield"),
@@ -106,7 +110,7 @@ def build_cards(scripts: list[Path]) -> str:
         f":img-alt: {make.read_title(script)}\n"
         f":link: {script.stem}\n"
         f":link-type: ref\n"
-        f":class-card: picture\n:::\n"
+        f":class-card: {find_classes(script)}\n:::\n"
         for script in scripts
     )
     return f"::::{{grid}} 1 2 3 3\n:gutter: 3\n\n{cards}::::\n"
@@ -115,16 +119,27 @@ def build_cards(scripts: list[Path]) -> str:
 def build_section(script: Path) -> str:
     """Return the section of one script: its picture, its figure and its code."""
     title = make.read_title(script)
-    picture = f"```{{image}} {script.stem}.png\n:alt: {title}\n:class: picture\n```\n"
+    classes = find_classes(script)
+    picture = f"```{{image}} {script.stem}.png\n:alt: {title}\n:class: {classes}\n```\n"
     code = make.read_code(script)
     if is_interactive(script):
         picture = (
             f"::::{{tab-set}}\n\n:::{{tab-item}} matplotlib\n:sync: static\n\n{picture}\n:::\n\n"
             f":::{{tab-item}} plotly\n:sync: interactive\n\n"
-            f'```{{raw}} html\n<div class="picture interactive" data-figure="{script.stem}" '
+            f'```{{raw}} html\n<div class="{classes} interactive" data-figure="{script.stem}" '
             f'role="img" aria-label="{title}"></div>\n```\n:::\n::::\n'
         )
     return f"({script.stem})=\n## {title}\n\n{picture}\n```python\n{code}\n```\n"
+
+
+def find_classes(script: Path) -> str:
+    """Return the classes of a picture: a chart has another one on a dark page."""
+    return "picture chart" if is_chart(script) else "picture"
+
+
+def is_chart(script: Path) -> bool:
+    """Return whether the picture of a script is a chart, not the wall itself."""
+    return "\nax = " in script.read_text(encoding="utf-8")
 
 
 def is_interactive(script: Path) -> bool:
@@ -133,9 +148,9 @@ def is_interactive(script: Path) -> bool:
 
 
 def write_figures(folder: Path) -> None:
-    """Draw the interactive figures that changed into a folder, as scripts for the pages."""
+    """Draw the figures that changed: interactive ones as scripts, and pictures of dark pages."""
     folder.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(Path(__file__).read_bytes())
     for path in sorted(PACKAGE.rglob("*.py")):
         digest.update(path.read_bytes())
     for script in filter(is_interactive, make.scripts()):
@@ -145,9 +160,12 @@ def write_figures(folder: Path) -> None:
         path = folder / f"{script.stem}.js"
         if path.exists() and path.read_text(encoding="utf-8").startswith(head):
             continue
-        figure = make.run(script)["figure"]
+        with plt.style.context(["dark_background", dict.fromkeys(BACKGROUNDS, DARK)]):
+            drawn = make.run(script)
+            if is_chart(script):
+                make.save_picture(drawn, folder / f"{script.stem}-dark.png")
         plt.close("all")
-        data = figure.to_json()
+        data = drawn["figure"].to_json()
         path.write_text(f'{head}showFigure("{script.stem}", {data});\n', encoding="utf-8")
     # One copy for all figures.
     library = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"

@@ -117,3 +117,22 @@ def test_every_chart_has_its_picture_its_figure_and_its_code(build):
 def test_links_between_files_become_links_between_pages(build, link, moved):
     """A page of the repository links to files; on the site they have another place."""
     assert moved == build.move_links(link, "docs/guide/units.md")
+
+
+def test_signatures_have_types_without_aliases(build):
+    """The types of all overloads together; a choice lists its values."""
+    import signatures
+
+    loader, result = signatures.build_signature(bf.load_income_history)
+    chart, axes = signatures.build_signature(bf.plot.income)
+    method, quota = signatures.build_signature(bf.Explorer.read_quota)
+
+    assert "since: int | str | ~datetime.date | ~datetime.datetime" in loader
+    assert "frame: Literal['polars', 'pandas'] | None = None" in loader
+    assert "polars.DataFrame | polars.LazyFrame | pandas.DataFrame" == result
+    assert "unit: ~typing.Literal['eth', 'gwei', 'wei'] = 'eth'" in chart
+    assert "Axes" == axes
+    assert ("()", "Quota") == (method, quota)
+    # A class returns no value, and its instance is no argument.
+    assert signatures.build_signature(bf.Explorer)[0].startswith("(url: str | None = None, *")
+    assert not signatures.build_signature(bf.Explorer)[1]

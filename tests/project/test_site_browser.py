@@ -109,7 +109,12 @@ def page(request, browser, address):
     report = page.problems.append
     page.on("console", lambda said: report(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: report(str(error)))
-    page.on("requestfailed", lambda sent: report(f"failed: {sent.url}"))
+    # A page that is left aborts the pictures that it still loads.
+    aborted = "net::ERR_ABORTED"
+    page.on(
+        "requestfailed",
+        lambda sent: None if sent.failure == aborted else report(f"failed: {sent.url}"),
+    )
     page.on("response", lambda got: report(f"{got.status}: {got.url}") if got.status > 399 else 0)
     page.on(
         "request",
@@ -218,4 +223,27 @@ def test_interactive_figures_are_drawn_when_their_tab_is_opened(page):
         figures.nth(number).scroll_into_view_if_needed()
         figures.nth(number).locator(".main-svg").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert [] == page.problems
+
+
+@in_browser
+def test_charts_are_dark_on_a_dark_page(page, address):
+    """Issue 19: their pictures are those of the dark theme; the wall keeps its colours."""
+    page.goto(f"{address}/gallery/index.html")
+    read = "[...document.querySelectorAll('.picture img')].map(image => image.src)"
+    light = page.evaluate(read)
+    page.emulate_media(color_scheme="dark")
+    page.locator('html[data-theme="dark"]').wait_for()
+    page.locator('.picture img[src$="-dark.png"]').first.wait_for()
+
+    dark = page.evaluate(read)
+
+    assert {"wall_image", "wall_target", "wall_timelapse"} == {
+        Path(url).stem for url in dark if not url.endswith("-dark.png")
+    }
+    assert len(dark) == len(light) > 30
+    assert [] == page.evaluate(LOST_PICTURES)
+    page.emulate_media(color_scheme="light")
+    page.locator('.picture img[src$="-dark.png"]').first.wait_for(state="detached")
+    assert light == page.evaluate(read)
     assert [] == page.problems
