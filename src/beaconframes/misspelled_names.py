@@ -42,13 +42,18 @@ SYNONYMS = {
 
 def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
     """Return the error for *name*, which is none of the public *names* of *module*."""
-    prefix = "bf" + module.removeprefix("beaconframes")
+    path = module.removeprefix("beaconframes").removeprefix(".")
+    start = f"{path}." if path else ""
     text = f"module {module!r} has no attribute {name!r}"
-    full_name = f"{prefix}.{name}"
-    meant = [f"bf.{each}" for each in SYNONYMS.get(full_name.removeprefix("bf."), ())]
+    # A synonym may be misspelled, too.
+    known = {each: (start + each,) for each in names} | {
+        other.removeprefix(start): own
+        for other, own in SYNONYMS.items()
+        if other.rpartition(".")[0] == path
+    }
     # Tools look for names such as `_repr_html_`.
-    if not meant and not name.startswith("_"):
-        meant = [f"{prefix}.{each}" for each in get_close_matches(name, names, n=1, cutoff=0.7)]
+    near = [] if name.startswith("_") else get_close_matches(name, known, n=1, cutoff=0.7)
+    meant = [f"bf.{each}" for match in near for each in known[match]]
     if meant:
         text += f". Did you mean {' or '.join(meant)}?"
     # With an object, Python would add a second suggestion.

@@ -44,7 +44,7 @@ def test_unknown_arguments_have_a_remedy(chart, argument, remedy):
     frame = pl.DataFrame(schema=WALL) if is_wall else income(range(113, 120), [1])
     with pytest.raises(UsageError) as caught:
         chart(frame, **argument)
-    assert f"charts have no argument {remedy}" in str(caught.value)
+    assert f"no argument {remedy}" in str(caught.value)
     assert [] == plt.get_fignums()
 
 

@@ -156,6 +156,8 @@ def test_the_command_line_of_httpx_is_not_imported():
         ("load_rewards", ["bf.load_income_history", "bf.v2.load_rewards"]),
         ("load_balances", ["bf.load_balance_history", "bf.v2.load_balances"]),
         ("load_withdrawals", ["bf.load_validator_withdrawals", "bf.load_slot_withdrawals"]),
+        ("load_incme", ["bf.load_income_history"]),
+        ("analysis.net_incom", ["bf.analysis.income"]),
         ("conect", ["bf.connect"]),
         ("load_validator_statz", ["bf.load_validator_stats"]),
         ("v2.load_reward", ["bf.v2.load_rewards"]),

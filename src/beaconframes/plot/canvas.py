@@ -157,7 +157,7 @@ def open_axes(
         # matplotlib names an unknown argument in such an error.
         if unknown := next((name for name in kwargs if f"'{name}'" in str(error)), None):
             raise UsageError(
-                f"charts have no argument {unknown}=, and matplotlib refuses it",
+                f"this chart has no argument {unknown}=, and matplotlib refuses it",
                 hint="The documentation of the chart has its arguments",
             ) from None
         raise
