@@ -25,6 +25,9 @@ CYAN = "#92dadd"
 BLUES = ("#174a7e", "#2f77c0", "#62a4e3", "#9cc4ec")
 """Shades of one hue, for ordered kinds of one quantity."""
 
+TEAL = "#399aa0"
+"""An area with markers on it: it has a contrast of 3 on paper, and `INK` has 3 on it."""
+
 CYCLE = (BLUE, AMBER, RED, GREY, PURPLE, BROWN, ORANGE, KHAKI, SLATE, CYAN)
 
 INK = "#1f2937"
@@ -42,6 +45,7 @@ _ON_DARK = {
     INK: "#e5e7eb",
     RULE: "#9ca3af",
     GRID: "#3b4252",
+    TEAL: "#2f8288",
     # The fastest stands out most on any background.
     BLUES[0]: "#b9d6f3",
     BLUES[1]: "#7db4ec",

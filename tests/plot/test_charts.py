@@ -615,6 +615,19 @@ def test_luck_compares_actual_with_expected_numbers():
     assert [100.0, 100.0] == list(lines_by_name(ax)["As many as expected"].get_xdata())
 
 
+@pytest.mark.parametrize("paper", ["#ffffff", "#000000"])
+def test_the_range_of_chance_and_its_markers_have_contrast(paper):
+    """WCAG 2, 1.4.11: 3 between the range and the paper, and between a marker and the range."""
+    theme = colours.Theme(paper)
+    spread, *points = charts.luck(*luck_frames(), by="validator_index").layers[:-1]
+    inside = [layer.colour for layer in points if layer.name == "Actual"]
+    assert inside
+
+    for one, other in ((spread.colour, colours.PAPER), (spread.colour, inside[0])):
+        low, high = sorted(colours.compute_luminance(theme.adapt(each)) for each in (one, other))
+        assert (high + 0.05) / (low + 0.05) >= 3
+
+
 def test_luck_of_nearly_all_validators_has_readable_ticks():
     """The range is narrow: ticks are percentages of few digits, and not offsets from 100."""
     blocks = proposals(*["proposed"] * 3199, proposers=(1, 2), first=0)

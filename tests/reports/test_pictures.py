@@ -5,7 +5,7 @@ from datetime import date
 
 import polars as pl
 
-from beaconframes.colours import CYCLE, compute_luminance
+from beaconframes.colours import CYCLE, TEAL, compute_luminance
 from beaconframes.reports.page import _read
 from beaconframes.reports.pictures import FEW_VALIDATORS, build_pictures
 from beaconframes.reports.renderers import _VARIABLES, render_svg
@@ -98,7 +98,7 @@ def test_series_have_a_contrast_of_3_on_dark_pages():
     css = _read("report.css")
     dark = css[css.index("prefers-color-scheme:dark") : css.index("*{box-sizing")]
     paper = compute_luminance(re.search(r"--paper:(#\w+)", dark)[1])
-    for colour in CYCLE:
+    for colour in (*CYCLE, TEAL):
         name = _VARIABLES.get(colour)
         shown = re.search(rf"--{name}:(#\w+)", dark)[1] if name else colour
         assert (compute_luminance(shown) + 0.05) / (paper + 0.05) >= 3, colour

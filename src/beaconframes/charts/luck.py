@@ -176,13 +176,13 @@ def _build_layers(
     if is_ranked:
         edges = np.append(place, place[-1] + 1) - 0.5
         low, high = np.append(low, low[-1]), np.append(high, high[-1])
-        layers.append(Area(edges, low, high, range_name, colours.CYAN, stepped=True))
+        layers.append(Area(edges, low, high, range_name, colours.TEAL, stepped=True))
     else:
-        bars = Bars(place, high - low, range_name, colours.CYAN, low, 0.5, horizontal=True)
+        bars = Bars(place, high - low, range_name, colours.TEAL, low, 0.5, horizontal=True)
         layers.append(replace(bars, takes_kwargs=False, texts=tuple(texts)))
     is_outside = rows["is_outside"].to_numpy()
     for name, colour, chosen in (
-        ("Actual", colours.BLUE, ~is_outside),
+        ("Actual", colours.INK, ~is_outside),
         ("Actual, outside of the range", colours.RED, is_outside),
     ):
         if chosen.any():

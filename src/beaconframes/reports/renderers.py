@@ -27,6 +27,7 @@ _VARIABLES = {
     colours.PAPER: "paper",
     colours.RED: "red",
     colours.PURPLE: "purple",
+    colours.TEAL: "teal",
     "#000000": "ink",
 }
 """Colours of an SVG that follow the reader's setting; other colours are readable on both."""
