@@ -100,6 +100,7 @@ ANALYSES = {
         files=("stats", "network"),
     ),
     "daily-income": Analysis(STATS, PRODUCED),
+    "daily-income-gaps": Analysis(STATS, PRODUCED),
     "daily-losses": Analysis(STATS, {}),
     "daily-luck": Analysis(STATS | {"proposals": "proposals"} | INDEX, VALIDATORS),
     "daily-sync": Analysis(STATS, {}),
