@@ -317,10 +317,15 @@ def make_chain(folder: Path, validators: int, epochs: int) -> None:
     SyntheticChain(validators, epochs, Writer(folder)).grow()
 
 
+def start(folder: Path) -> Server:
+    """Return a server of the chain of *folder*, on a free port; `serve_forever` runs it."""
+    handler = type("ChainHandler", (Handler,), {"node": SyntheticNode(folder)})
+    return Server(("127.0.0.1", 0), handler)
+
+
 def serve(folder: Path) -> None:
     """Serve the chain of *folder* until the process ends; print the port first."""
-    Handler.node = SyntheticNode(folder)
-    server = Server(("127.0.0.1", 0), Handler)
+    server = start(folder)
     print(server.server_address[1], flush=True)
     server.serve_forever()
 

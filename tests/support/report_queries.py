@@ -1691,12 +1691,16 @@ def _find_reasons(source: Source) -> dict[str, str]:
     ended = "services have the duties of the last 100 epochs, and the report ends earlier"
     # An epoch counts as the last of 98 while the head moves.
     is_old = source.last < source.latest - 97
+    # Without an execution node, fees are unknown on any day.
+    is_short = source.has("execution_blocks") and source.latest < source.day
+    no_index = "this dataset has no yield_index"
+    no_index += ", because it has no whole day of the chain" * is_short
     conditions = {
         "blocks": (source.has("execution_blocks"), "this dataset has no execution_blocks"),
         "deposits": (source.has("deposits"), "this dataset has no deposits"),
         "attestations": (not is_old, ended),
         "slots": (not is_old, ended),
-        "index": (source.has("yield_index"), "this dataset has no yield_index"),
+        "index": (source.has("yield_index"), no_index),
         "missed_rewards": (few, "a set has up to 100 validators"),
         "next_committees": (has_next, "the source does not have the next sync committee"),
         "duties": (few, "a set has up to 100 validators"),
