@@ -11,7 +11,10 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import client
+from beaconframes.calendar import MAINNET
 from beaconframes.client.connection import get_explorer
+from beaconframes.client.defaults import public_url
+from beaconframes.errors import ConfigError
 
 from ..support.beacon_node_stub import BeaconNodeStub
 
@@ -111,3 +114,17 @@ def test_threads_may_close_the_default(name, running, monkeypatch):
         explorers.append(explorer)
         explorer.close()
     assert isinstance(getattr(client.connection, name)(), bf.Explorer)
+
+
+def test_a_misspelled_variable_of_the_key_is_named(monkeypatch):
+    """A key in BEACONFRAMES_APIKEY is not read: the error says so, without the key."""
+    monkeypatch.delenv("BEACONFRAMES_API_KEY", raising=False)
+    with pytest.raises(ConfigError) as plain:
+        public_url(MAINNET, has_key=False)
+    monkeypatch.setenv("BEACONFRAMES_APIKEY", "a-secret")
+    with pytest.raises(ConfigError) as raised:
+        public_url(MAINNET, has_key=False)
+
+    assert "not read" not in str(plain.value)
+    assert "none is set (the variable BEACONFRAMES_APIKEY is not read)" in str(raised.value)
+    assert "a-secret" not in str(raised.value)

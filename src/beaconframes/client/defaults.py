@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.config import Secret, Settings
 
+KEY_VARIABLE = "BEACONFRAMES_API_KEY"
 PUBLIC_URLS = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}
 """The V1 address of the public service, by chain."""
 
@@ -34,8 +37,13 @@ def public_url(chain: Chain, *, has_key: bool) -> str:
             hint="Give the address of its explorer: bf.connect(url, chain=...)",
         )
     if not has_key:
+        # The value of a misspelled variable may be a key, so only its name is stated.
+        similar = get_close_matches(
+            KEY_VARIABLE, os.environ.keys() - {KEY_VARIABLE}, n=1, cutoff=0.8
+        )
+        found = f" (the variable {similar[0]} is not read)" if similar else ""
         raise ConfigError(
-            "the public service needs an API key and none is set",
+            f"the public service needs an API key and none is set{found}",
             hint="Set BEACONFRAMES_API_KEY or call bf.connect(api_key=...); "
             "without a key, bf.local() serves a simulated chain on this machine",
         )
