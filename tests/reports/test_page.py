@@ -313,16 +313,26 @@ def test_simulated_data_are_stated_once(page):
     assert 1 == Elements(page).text.lower().count("simulated")
 
 
-def test_a_possible_cause_of_an_unexplained_balance_is_stated(made, no_charts):
+@pytest.mark.parametrize(
+    ("unexplained", "possible", "text"),
+    [
+        (2, 1, "are not explained (0.39562 ETH). 1 of them has a possible cause"),
+        (2, 2, "are not explained (0.39562 ETH). All of them have a possible cause"),
+        (1, 1, "is not explained (0.39562 ETH). It has a possible cause"),
+    ],
+)
+def test_a_possible_cause_of_an_unexplained_balance_is_stated(
+    made, no_charts, unexplained, possible, text
+):
     frames = dict(made.report.frames)
-    changes = pl.col("changes")
     frames["reconciliation"] = frames["reconciliation"].with_columns(
-        explained=changes - 2, unexplained=2, unexplained_gwei=395619428, with_possible_cause=1
+        explained=pl.col("changes") - unexplained,
+        unexplained=unexplained,
+        unexplained_gwei=395619428,
+        with_possible_cause=possible,
     )
 
-    text = Elements(Report(frames, {}).to_html()).text
-
-    assert "changes of balance are not explained (0.39562 ETH). 1 of them has a possible" in text
+    assert text in Elements(Report(frames, {}).to_html()).text
     assert 0 == made.report.frames["reconciliation"]["with_possible_cause"][0]
 
 
