@@ -295,6 +295,8 @@ def test_the_window_of_the_network_is_named(made, page):
     window = f"Network: all validators, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} UTC."
 
     assert window in Elements(page).text
+    (line,) = (each for each in made.report.summarize() if "network" in each)
+    assert line.endswith(f" %, {since:%Y-%m-%d} to {until:%Y-%m-%d}")
     assert f"Network, {since:%b} {since.day} to {until:%b} {until.day}, {until.year}" in page
 
 

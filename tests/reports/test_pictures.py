@@ -7,6 +7,7 @@ import polars as pl
 
 from beaconframes.colours import CYCLE, TEAL, compute_luminance
 from beaconframes.reports.page import _read
+from beaconframes.reports.parts.over_time import _read_window
 from beaconframes.reports.pictures import FEW_VALIDATORS, build_pictures
 from beaconframes.reports.renderers import _VARIABLES, render_svg
 
@@ -91,6 +92,19 @@ def test_small_multiples_are_pictures_of_their_own(made):
     ticks = [re.findall(r">(0\.\d+)</text>", part) for part in parts]
     assert len(ticks[0]) > 1
     assert [ticks[0]] * 6 == ticks
+
+
+def test_an_unknown_window_of_the_network_is_left_out(made):
+    """A source that does not state its window has no range in the legend, and no row is lost."""
+    network = pl.DataFrame({"first_epoch": [None], "last_epoch": [5]})
+    unknown = _read_window(network, made.inputs.chain)
+    frames = made.report.frames
+    table = frames["network"].drop("since", "until").join(unknown, how="cross")
+
+    picture = build_pictures(frames | {"network": table})["effectiveness"]
+
+    assert (None, None) == unknown.row(0)
+    assert ("Effectiveness", "Network") == picture.charts[0].legend
 
 
 def test_series_have_a_contrast_of_3_on_dark_pages():

@@ -54,9 +54,9 @@ def build_effectiveness_chart(
     if network is not None:
         others = network.filter(pl.col("measure") == name)["network"].drop_nulls()
         if others.len():
-            window = network.head(1).select("since", "until").transpose().to_series()
+            window = pl.concat([network["since"].head(1), network["until"].head(1)]).drop_nulls()
             span = format_range(Axis("", "day", series.to_datetime64(window)))
-            legend.append(f"Network, {span}")
+            legend.append(", ".join(filter(None, ("Network", span))))
             layers.append(ReferenceLine(100 * others[0], legend[-1]))
     y = Axis(f"{title} (%)", maximum=100.5)
     return Chart(Axis("Day", "day", times), y, tuple(layers), legend=tuple(legend))

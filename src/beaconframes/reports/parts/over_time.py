@@ -114,13 +114,13 @@ def build_effectiveness(inputs: Inputs, frames: Frames) -> Frames:
 
 def _read_window(network: pl.DataFrame, chain: Chain) -> pl.DataFrame:
     """Return when the window of the network begins and ends: it is not that of the report."""
-    first, last = network.select("first_epoch", "last_epoch").row(0)
-    return pl.DataFrame(
-        {
-            "since": [chain.time_of("epoch", first)],
-            "until": [chain.time_of("epoch", last + 1)],
-        }
-    )
+    known = network.select("first_epoch", "last_epoch").drop_nulls().head(1)
+    times = [
+        (chain.time_of("epoch", first), chain.time_of("epoch", last + 1))
+        for first, last in known.iter_rows()
+    ]
+    schema = dict.fromkeys(("since", "until"), pl.Datetime("us", "UTC"))
+    return pl.DataFrame(times or [(None, None)], schema, orient="row")
 
 
 def build_balances(inputs: Inputs, frames: Frames) -> Frames:
