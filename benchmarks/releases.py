@@ -30,6 +30,8 @@ SERVE = """
 service = bf.local(sys.argv[1])
 last = int(bf.load_latest_state()["current_finalized_epoch"][0])
 """
+STORED = SERVE.replace("(sys.argv[1])", "(sys.argv[1], store=folder)")
+STORED_LOAD = "bf.load_income_history(range(400), since=last - 449, until=last)"
 END = """
 used = time.process_time() - started
 print(json.dumps([used, service.requests - sent if service else 0]))
@@ -67,8 +69,10 @@ CASES = {
         "bf.export(bf.load_income_history, folder, validators=range(400), since=last - 449)",
     ),
     "store: income, 400 validators, 450 epochs, twice": (
-        SERVE.replace("(sys.argv[1])", "(sys.argv[1], store=folder)"),
-        "for _ in range(2): bf.load_income_history(range(400), since=last - 449, until=last)",
+        STORED, f"for _ in range(2): {STORED_LOAD}",
+    ),
+    "store: the same load once more": (
+        STORED + STORED_LOAD, STORED_LOAD,
     ),
     "performance of 400 validators": (
         SERVE + ROWS, "bf.analysis.performance(validators, income, balances)",

@@ -235,3 +235,25 @@ def test_service_without_the_route_of_finality(faulty, explorer, path, load, row
     faulty.fault("")
     assert rows == load(explorer).height
     assert 0 == count_data_requests(faulty, lambda: load(explorer))[1]
+
+
+def test_a_load_that_the_store_answers_reads_its_rows_once(explorer, server, monkeypatch):
+    """F7: checks and result use the same rows, also if a validator was not active yet."""
+    late = server.service.dataset.scan("validators").filter(pl.col("activation_epoch") > 1)
+    row = late.sort("activation_epoch").head(1).collect()
+    since, validator = row["activation_epoch"][0] - 2, row["validator_index"][0]
+    wanted = {"since": since, "until": since + 3, "explorer": explorer}
+    first = bf.load_income_history([0, validator], **wanted)
+    read = []
+    select = LocalStore.select
+
+    def count(store, table, *others):
+        read.append(table)
+        return select(store, table, *others)
+
+    monkeypatch.setattr(LocalStore, "select", count)
+    again = bf.load_income_history([0, validator], **wanted)
+
+    assert first.equals(again)
+    assert 6 == first.height
+    assert 1 == read.count("income_history")

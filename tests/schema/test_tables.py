@@ -958,3 +958,27 @@ def test_sorted_rows_are_not_sorted_again():
     assert arrange(epochs) is epochs
     assert [(1, 8), (1, None), (2, 3)] == arrange(with_null).rows()
     assert [(1, 8), (1, None), (2, 3)] == arrange(with_null.reverse()).rows()
+
+
+class Places(Table):
+    """Places. One row per validator and epoch."""
+
+    validator = Count("Validator.", key=True)
+    epoch = Count("Epoch.", key=True)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [(0, 1, 2, 2**31 - 1), (0, 1, 2, 2**31), (-1, 0, 1, 2), (None, 0, 1), (0, 1, FAR)],
+    ids=["small", "large", "negative", "null", "largest"],
+)
+def test_rows_of_many_chunks_are_in_the_order_of_their_key(numbers):
+    """F6: the order is that of `DataFrame.sort`, for any numbers, in any number of chunks."""
+    keys = [(one, other) for one in numbers for other in numbers]
+    random.Random(1).shuffle(keys)
+    pieces = [pl.DataFrame([key], Places.schema(), orient="row") for key in keys]
+
+    arranged = Places.arrange(pl.concat(pieces))
+
+    expected = pl.concat(pieces).sort("validator", "epoch", nulls_last=True)
+    assert_frame_equal(expected, arranged)

@@ -32,7 +32,7 @@ from beaconframes.fetch.completeness import (
     find_missing,
 )
 from beaconframes.fetch.dataset_gaps import find_uncovered_units
-from beaconframes.fetch.pipeline import LoadResult
+from beaconframes.fetch.pipeline import LoadResult, collect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -68,6 +68,8 @@ class ReadThrough:
     """Whether the rows are read later, from a LazyFrame."""
     _finalized: int = -1
     _use: StoreUse = field(init=False)
+    _selection: Selection | None = None
+    """The rows in memory, if all of them were stored: checked and returned, but read once."""
 
     @property
     def endpoint(self) -> Endpoint:
@@ -93,6 +95,7 @@ class ReadThrough:
         if self.store.limit is not None:
             self.mark_used()
         self.unstored = []
+        self._selection = None
         self.missing = self.find_unstored()
 
     def mark_used(self, seconds: int = 0) -> None:
@@ -172,6 +175,8 @@ class ReadThrough:
         """Return the requested rows so far: stored rows in key order, then the others."""
         schema = self.endpoint.table.schema()
         subjects = None if self.requested.subjects == CHAIN else self.requested.subjects
+        if self._selection is not None:
+            return self._selection
         stored = self.store.select(self.table, subjects, self.requested.intervals, schema)
         if not self.unstored:
             return stored
@@ -196,6 +201,9 @@ class ReadThrough:
         selection = self.select()
         if self.has_all_rows(selection):
             return NO_GAPS
+        if not (self.missing or self.is_lazy):
+            frame = collect(self.endpoint, selection.rows, is_sorted=selection.ordered)
+            selection = self._selection = Selection(frame.lazy(), frame.height, ordered=True)
         rows = selection.rows
         requested = replace(requested, subjects=incomplete_subjects(requested, self.grid, rows))
         if not requested.subjects:

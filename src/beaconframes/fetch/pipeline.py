@@ -62,7 +62,7 @@ class LoadResult:
         """Return the rows sorted by key, each once, as one call would have returned them."""
         rows = self.rows
         if not isinstance(rows, pl.DataFrame):
-            rows = collect(self, endpoint)
+            rows = collect(endpoint, rows, is_sorted=self.is_sorted)
         for parameter in endpoint.all_parameters:
             if parameter.has_finish:
                 rows = parameter.finish(rows, values)
@@ -142,7 +142,7 @@ def load_stored(
         try:
             result = load_rows(source, endpoint, rows, chain_head, validators)
             if not is_lazy:
-                result.rows = collect(result, endpoint)
+                result.rows = collect(endpoint, result.rows, is_sorted=result.is_sorted)
         except DatasetError as error:
             # The damaged segments were removed from the store, so a restart fetches their rows.
             damage = error
@@ -346,8 +346,10 @@ def narrow_integers(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(integers)
 
 
-def collect(result: LoadResult, endpoint: Endpoint) -> pl.DataFrame:
-    """Read the rows of *result* from the store; return them sorted by key, each once.
+def collect(
+    endpoint: Endpoint, rows: pl.DataFrame | pl.LazyFrame, *, is_sorted: bool
+) -> pl.DataFrame:
+    """Read *rows* from the store; return them sorted by key, each once.
 
     Raises
     ------
@@ -355,10 +357,10 @@ def collect(result: LoadResult, endpoint: Endpoint) -> pl.DataFrame:
         A file cannot be read.
     """
     try:
-        rows = result.rows.lazy().collect()
+        frame = rows.lazy().collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DatasetError(
             f"the store cannot be read: {str(error).splitlines()[0]}",
             hint="Run bf.store().verify(), and bf.store().mend()",
         ) from error
-    return rows if result.is_sorted else endpoint.table.arrange(rows)
+    return frame if is_sorted else endpoint.table.arrange(frame)

@@ -234,7 +234,8 @@ def _set_x_axis(ax: Axes, axis: Axis) -> None:
 
 def _measure_sides(ax: Axes) -> float:
     """Return about how much room long tick labels and a colour bar take, in points."""
-    labels = (text.get_text() for text in ax.get_yticklabels())
+    # Without the ticks themselves, which are created when they are drawn.
+    labels = ax.yaxis.get_major_formatter().format_ticks(list(ax.yaxis.get_majorticklocs()))
     # Numbers are short, but written as formulas.
     longest = max((len(label) for label in labels if not label.startswith("$")), default=0)
     # The bar of a narrow chart is below it.

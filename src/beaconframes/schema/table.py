@@ -235,10 +235,19 @@ def sort_rows(rows: pl.DataFrame, key: list[str], schema: pl.Schema | None = Non
     types = schema or rows.schema
     if not key:
         return rows.cast(types)
-    order = rows.select(pl.arg_sort_by(key, nulls_last=True, maintain_order=True)).to_series()
+    by: list[str] | list[pl.Expr] = key
+    if len(key) == 2 and types[key[0]].is_integer() and types[key[1]].is_integer():
+        # One number sorts three times as fast as two columns. Both must be known and small.
+        first, second = pl.col(key[0]), pl.col(key[1])
+        is_small = first.is_between(0, 2**31 - 1) & second.is_between(0, 2**31 - 1)
+        if rows.select(is_small.all(ignore_nulls=False)).item():
+            by = [first.cast(pl.Int64) * 2**31 + second]
+    order = rows.select(pl.arg_sort_by(by, nulls_last=True, maintain_order=True)).to_series()
     # One column at a time: `DataFrame.sort` first copies all rows, to join their chunks.
-    columns = rows.get_columns()
-    return pl.DataFrame([column.gather(order).cast(types[column.name]) for column in columns])
+    # Rows are gathered from one chunk in half of the time that many chunks need.
+    return pl.DataFrame(
+        [column.rechunk().gather(order).cast(types[column.name]) for column in rows.get_columns()]
+    )
 
 
 def describe_source(column: Column) -> str:
