@@ -738,7 +738,9 @@ def _compute_sync_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
 
 
 def _list_binomial(n: int, p: float) -> list[float]:
-    """Return the probabilities of 0 to n successes."""
+    """Return the probabilities of 0 to n successes; all validators of a chain have no chance."""
+    if p >= 1:
+        return [0.0] * n + [1.0]
     whole = math.lgamma(n + 1)
     return [
         math.exp(
@@ -751,6 +753,8 @@ def _list_binomial(n: int, p: float) -> list[float]:
 
 def _sum_tails(k: int, n: int, p: float) -> tuple[float, float]:
     """Return the probabilities of *k* or fewer, and of *k* or more."""
+    if p >= 1:
+        return float(k >= n), 1.0
     each = [
         math.exp(
             math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1)
