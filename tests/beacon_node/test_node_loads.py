@@ -205,6 +205,14 @@ def test_a_failed_connection_leaves_nothing(stub):
         assert not thread.is_alive(), thread.name
 
 
+def test_rows_of_unknown_validators_are_not_available_from_the_node(stub):
+    """The source of the user is the node, not the dataset into which it is read."""
+    with bf.node(stub.url, store=False):
+        with pytest.warns(MissingRows, match=r"1 of 1 .*: 1 not available from the node \(99\)"):
+            bf.load_balance_history([99], since=3, until=3)
+        assert ["not available from the node"] == bf.missing()["reason"].to_list()
+
+
 def test_quota_store_and_pickling(stub, tmp_path):
     """A node has no quota; its store is the index; it stays in its process."""
     with bf.node(stub.url, store=tmp_path) as node:

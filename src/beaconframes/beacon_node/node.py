@@ -162,7 +162,8 @@ class Node(Explorer):
                 hint="Call bf.node again, and load before it is closed",
             )
         result = super()._load(endpoint, values, is_lazy=is_lazy)
-        if (reason := self.index.gap_reason) and REASON in result.gaps.missing.columns:
+        if REASON in result.gaps.missing.columns:
+            reason = self.index.gap_reason or "not available from the node"
             named = pl.col(REASON).replace(NOT_IN_DATASET, reason)
             result.gaps = result.gaps._replace(missing=result.gaps.missing.with_columns(named))
         return result
