@@ -7,7 +7,7 @@ same as without it.
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import polars as pl
 import pytest
@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.endpoint import Head
 from beaconframes.fetch import head
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
 from beaconframes.fetch.missing_report import describe_gaps
@@ -661,3 +662,38 @@ def test_gaps_of_subjects_with_and_without_all_units():
     expected[7] = [(1, 5)]
     flat = [(subject, *gap) for subject, found in expected.items() for gap in found]
     assert flat == gaps.drop(IMPOSSIBLE).rows()
+
+
+WITHDRAWAL = {"epoch": 0, "slot": 0, "blockroot": "0x00", "withdrawalindex": 0, "amount": 1,
+              "validatorindex": 7, "address": "0x" + "ab" * 20}  # fmt: skip
+
+
+def list_withdrawals(*epochs):
+    """Return the records of a withdrawal in the first slot of each of *epochs*."""
+    return [
+        {**WITHDRAWAL, "epoch": epoch, "slot": 32 * epoch, "withdrawalindex": epoch}
+        for epoch in epochs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "is_mixed_up"),
+    [((250, 255), True), ((300,), False), ((), False)],
+)
+def test_a_response_to_another_request_is_an_error(epochs, is_mixed_up):
+    """P12: a window with the rows of another one would have no rows of its own.
+
+    Windows of the service may share one epoch, so they may both have its rows only.
+    """
+    body = json.dumps({"status": "OK", "data": list_withdrawals(*epochs)}).encode()
+    lasts = (300, 400)
+    pages = {f"GET /api/v1/validator/7/withdrawals?epoch={last}": body for last in lasts}
+    head = Head(epoch=500, finalized_epoch=498, slot=500 * 32)
+    with (
+        replaying(pages) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=10_000, head=head) as explorer,
+        pytest.raises(errors.IntegrityError, match="same rows for two requests")
+        if is_mixed_up
+        else nullcontext(),
+    ):
+        bf.load_validator_withdrawals(7, since=201, until=400, explorer=explorer)

@@ -9,6 +9,9 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.endpoint import Envelope, Request
+from beaconframes.http.response import HttpResponse, parse_page
+from beaconframes.http.retry import AttemptFailed
 
 from ..support.replay import replaying
 
@@ -200,3 +203,66 @@ def test_an_endpoint_that_does_not_exist_yet_raises_not_served(status, load, arg
 
     assert [f"POST /api/v2/ethereum/{path}"] == server.arrived
     assert [body] == [json.loads(sent) for sent in server.posted]
+
+
+@pytest.mark.parametrize("data", ["7", '"text"', "true", "NaN"])
+def test_data_that_is_no_list_and_no_object_is_refused(data):
+    """B03: before pages or rows are decoded, which would need a list or an object."""
+    request = Request("POST", "/api/v2/x", body=b"{}", endpoint="/x", envelope=Envelope.V2)
+    response = HttpResponse(200, {}, b'{"data": %b}' % data.encode())
+
+    with pytest.raises(AttemptFailed) as caught:
+        parse_page(response, request)
+
+    assert errors.ProtocolError is caught.value.kind
+
+
+@pytest.mark.parametrize("load", [bf.v2.load_apy_roi, bf.v2.load_queues])
+def test_a_number_of_any_length_is_an_error_of_the_response(load):
+    """B08: also in tables that convert an older shape before rows are decoded."""
+    body = b'{"data": {"balance": %b}, "paging": {}}' % (b"9" * 5000)
+    arguments = {"validators": 7} if load is bf.v2.load_apy_roi else {}
+
+    with (
+        replaying({"*": body}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.ResponseError),
+    ):
+        load(**arguments, explorer=explorer)
+
+
+def test_no_rows_of_a_table_without_a_key_are_missing_rows():
+    """Rows of the second request are compared with those of the first: no column is a key."""
+    with (
+        replaying({"*": b'{"data": [], "paging": {}}'}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(bf.MissingRows, match="period 3"),
+    ):
+        bf.v2.load_sync_committee_validators(3, explorer=explorer, strict=True)
+
+
+def test_rows_of_a_second_request_may_have_more_columns_than_no_rows():
+    """G15: the first response has no rows; columns are inferred from the second one."""
+    answers = iter([b'{"data": [], "paging": {}}', b'{"data": [{"index": 5}], "paging": {}}'])
+    with (
+        replaying({"*": lambda _: next(answers)}) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
+    ):
+        rows = bf.v2.load_sync_committee_validators(3, explorer=explorer)
+
+    assert [5] == rows["index"].to_list()
+
+
+def test_the_name_of_an_unknown_field_does_not_show_the_key():
+    """B15: the error quotes the field, in which the service repeats the key."""
+    body = json.dumps({"data": [{KEY: 1}], "paging": {}}).encode()
+
+    with (
+        replaying({"*": body}) as server,
+        bf.Explorer(server.url, api_key=KEY, chain="mainnet", rate=1000) as explorer,
+        pytest.raises(errors.SchemaError) as caught,
+    ):
+        bf.v2.load_metadata(1, explorer=explorer)
+
+    assert "***" in str(caught.value)
+    assert KEY not in "".join(traceback.format_exception(caught.value)) + repr(vars(caught.value))

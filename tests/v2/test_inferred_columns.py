@@ -146,3 +146,10 @@ def test_an_amount_as_float_is_an_error(number):
     """V02: a float has lost digits, so it is an error."""
     with pytest.raises(SchemaError, match="amount has a value"):
         decoded([{"amount": number}])
+
+
+@pytest.mark.parametrize("record", [None, [1]])
+def test_a_record_that_is_no_object_is_an_error(record):
+    """B11: it would become a column of its own, without a value in any other row."""
+    with pytest.raises(SchemaError, match=r"unknown row 1 is (None|\[1\]), not an object"):
+        decoded([RECORDS[0], record])

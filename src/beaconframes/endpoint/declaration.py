@@ -16,7 +16,7 @@ import polars as pl
 
 from beaconframes.endpoint.parameter import Role
 from beaconframes.endpoint.request import Envelope, Request
-from beaconframes.errors import NotFound, ResponseError
+from beaconframes.errors import IntegrityError, NotFound, ResponseError
 from beaconframes.schema import EnvelopeContext, RequestField
 
 if TYPE_CHECKING:
@@ -243,8 +243,20 @@ class Endpoint:
             A request for the latest object, which always exists, has no row. Other requests state
             the rows that they expect, so that empty responses are missing rows.
         IntegrityError
-            A row contradicts an invariant of the table.
+            A row contradicts an invariant of the table, or one response answers two requests.
         """
+        calls: dict[bytes, Call] = {}
+        for call, page in fetched if len(fetched) > 1 else ():
+            first = calls.setdefault(page.data, call)
+            # A proxy may mix up responses. The rows of one request are then missing.
+            is_repeated = first.batches is not call.batches and page.data != b"[]"
+            if is_repeated and not self.may_answer(first, call, page, chain):
+                raise IntegrityError(
+                    "the service returned the same rows for two requests, of which one is "
+                    f"{call.request.path}",
+                    endpoint=self.route,
+                    hint="Try again later. The responses were discarded, nothing was stored",
+                )
         always_has_row = self.shape is Shape.OBJECT or self.is_contiguous
         if rows.height < len(fetched) and always_has_row and not self.parameters_of(Role.PAGE):
             for call, page in fetched:
@@ -256,6 +268,29 @@ class Endpoint:
                         hint="The service may not have this data. Try again later",
                     )
         self.table.check(rows, chain)
+
+    def may_answer(self, call: Call, other: Call, page: Page, chain: Chain) -> bool:
+        """Return whether *page* may be the response to both *call* and *other*."""
+        in_records = {column.name for column in self.table.columns if column.wire_paths}
+        for one, two in product(call.expected, other.expected):
+            names = {name for rows in (one, two) for name, values in rows.values.items() if values}
+            # A public key may be that of an index.
+            if len(names) != 1 or not names <= in_records or one.pubkeys or two.pubkeys:
+                continue
+            name = names.pop()
+            low, high = sorted(
+                (set(rows.values.get(name, ())) for rows in (one, two)),
+                key=lambda part: max(part, default=0),
+            )
+            if not (low and high and low.isdisjoint(high)):
+                continue
+            if not (one.trim and two.trim):
+                return False
+            # Windows share one unit at most, except those that begin before genesis.
+            units = self.decode([(call, page)], chain)[name]
+            if max(low) >= len(high) and units.n_unique() > 1:
+                return False
+        return True
 
     def decode(self, fetched: Sequence[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
         """Return the rows of all *fetched* pages, each with the call that requested it."""

@@ -326,6 +326,8 @@ class MemoryRows:
         """Return all rows sorted by key, each once."""
         if len(self._frames) != 1 or not self._is_merged:
             rows, wide_schema = self._endpoint.table.empty(), self._wide_schema
+            # A frame without rows has no inferred columns.
+            self._frames = list(filter(len, self._frames)) or self._frames[:1]
             if self._frames:
                 rows = pl.concat(
                     self._frames, how="vertical" if wide_schema is None else "vertical_relaxed"

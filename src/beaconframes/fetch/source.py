@@ -13,7 +13,7 @@ from beaconframes.endpoint.chain_metadata import (
     WINDOWS_HEADER,
     parse_head,
 )
-from beaconframes.errors import NotServed, TableNotInDataset
+from beaconframes.errors import NotServed, ResponseError, TableNotInDataset
 from beaconframes.fetch.paginator import IdentifierLimit, Paginator, RequestLimit
 from beaconframes.fetch.response_warnings import ResponseWarnings
 from beaconframes.progress import PROGRESS, count_rows
@@ -222,7 +222,7 @@ class ApiSource:
                         size += len(page.data)
                     is_due = size >= FLUSH_BYTES or time.monotonic() - last_flush >= FLUSH_SECONDS
                     if may_flush and is_due:
-                        fetched = decode_pages(endpoint, pages, chain_head, warnings)
+                        fetched = decode_pages(endpoint, session, pages, chain_head, warnings)
                         # The responses are released before the rows are used; the paginator has
                         # the list that it returned last.
                         received.clear()
@@ -231,25 +231,33 @@ class ApiSource:
                         last_flush = time.monotonic()
             except (Exception, KeyboardInterrupt) as error:
                 if pages:
-                    yield decode_pages(endpoint, pages, chain_head, warnings)
+                    yield decode_pages(endpoint, session, pages, chain_head, warnings)
                 is_unknown = isinstance(error, NotServed) and not (pages or has_rows)
                 is_unknown &= not isinstance(error, TableNotInDataset)
                 if not is_unknown or endpoint.alias is None or public is not first:
                     raise
             else:
-                fetched = decode_pages(endpoint, pages, chain_head, warnings)
+                fetched = decode_pages(endpoint, session, pages, chain_head, warnings)
                 yield fetched._replace(warnings=warnings.all(self._reported_sunsets))
                 self._public = public
                 return
 
 
 def decode_pages(
-    endpoint: Endpoint, pages: Pages, chain_head: ChainHead, warnings: ResponseWarnings
+    endpoint: Endpoint,
+    session: Session,
+    pages: Pages,
+    chain_head: ChainHead,
+    warnings: ResponseWarnings,
 ) -> FetchedRows:
-    """Return the rows of *pages*."""
+    """Return the rows of *pages*, which *session* has received."""
     not_found = warnings.observe(pages)
-    rows = endpoint.decode(pages, chain_head.chain)
-    endpoint.check_rows(pages, rows, chain_head.chain)
+    try:
+        rows = endpoint.decode(pages, chain_head.chain)
+        endpoint.check_rows(pages, rows, chain_head.chain)
+    except ResponseError as error:
+        error.redact(session.redact)
+        raise
     for parameter in endpoint.all_parameters:
         if parameter.has_open_rows and not rows.is_empty():
             rows = parameter.mark_open_rows(rows, chain_head)

@@ -110,8 +110,8 @@ def parse_page(response: HttpResponse, request: Request) -> ResponsePage:
         return ResponsePage(body.removeprefix(BOM), headers=headers)
     _check_envelope(envelope, members)
     data, paging = members.pop("data", None), members.pop("paging", None)
-    if data is None or data == b"null":
-        raise _unexpected("has no data")
+    if data is None or data[:1] not in (b"[", b"{"):
+        raise _unexpected("has no data: no list and no object")
     return ResponsePage(data, None if paging == b"null" else paging, members, headers)
 
 

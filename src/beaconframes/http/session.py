@@ -167,7 +167,7 @@ class Session:
             self.rate_limiter.update(headers, status)
             for name in STATED_HEADERS:
                 if name in headers:
-                    self.stated_headers[name] = headers[name]
+                    self.stated_headers[name] = self._redact(headers[name])
             wait = parse_retry_after(status, headers)
             if wait is not None and wait <= MAX_RETRY_AFTER:
                 self.rate_limiter.pause(wait)

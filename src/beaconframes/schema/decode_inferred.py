@@ -46,7 +46,10 @@ def decode_inferred(
     for page in pages:
         parsed = parse_records(table, page)
         heights.append(len(parsed))
-        records += [item if isinstance(item, dict) else {"value": item} for item in parsed]
+        for row, item in enumerate(parsed, len(records)):
+            if item is None or isinstance(item, list):
+                raise SchemaError(f"{table.table_name} row {row} is {shorten(item)}, not an object")
+            records.append(item if isinstance(item, dict) else {"value": item})
     if {} in records:
         raise build_empty_error(table)
     contexts = contexts or [NO_CONTEXT] * len(heights)

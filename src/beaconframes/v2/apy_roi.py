@@ -11,6 +11,7 @@ import polars as pl
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
 from beaconframes.schema import Epoch, Fraction, Table, Text, UnixTime
+from beaconframes.schema.decode_checked import parse_records
 from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
 
@@ -104,13 +105,13 @@ class ApyRoi(Table):
 
 def wrap_totals(page: bytes) -> bytes:
     """Return *page* with an object for each return; the older form has only the total."""
-    record = msgspec.json.decode(page)
-    layers = [record.get(layer) for layer in LAYERS] if isinstance(record, dict) else []
-    for layer in layers:
+    records = parse_records(ApyRoi.spec, page)
+    objects = [record for record in records if isinstance(record, dict)]
+    for layer in (record.get(layer) for record in objects for layer in LAYERS):
         for name in RETURNS:
             if isinstance(layer, dict) and isinstance(layer.get(name), str | int | float):
                 layer[name] = {"total": layer[name]}
-    return msgspec.json.encode(record)
+    return msgspec.json.encode(records)
 
 
 APY_ROI = Endpoint(

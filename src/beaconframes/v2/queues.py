@@ -10,6 +10,7 @@ from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Epoch, Json, Table, Text, UnixTime, Wei
+from beaconframes.schema.decode_checked import parse_records
 from beaconframes.v2._columns import FINALITY
 
 if TYPE_CHECKING:
@@ -150,12 +151,11 @@ WIRE_PATHS = {path for column in Queues.columns for path in column.wire_paths} -
 
 def convert_to_new_shape(page: bytes, epoch_seconds: int) -> bytes:
     """Return a response in the new shape, with unknown fields under ``more``."""
-    record = msgspec.json.decode(page)
-    if isinstance(record, list) and len(record) < 2:
-        record = record[0] if record else None
-    if record is None:
+    records = parse_records(Queues.spec, page)
+    if not records:
         return b"[]"
-    if not isinstance(record, dict):
+    record = records[0]
+    if len(records) > 1 or not isinstance(record, dict):
         raise SchemaError("queues is not an object")
     for name in ("deposit_queue", "exit_queue"):
         queue = record.get(name)
