@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import analysis
 from beaconframes.cli import analyse, commands
+from beaconframes.cli.analyses import ANALYSES
 
 from ..analysis import test_ledger as ledger
 from ..analysis.test_income import varied
@@ -49,8 +50,8 @@ def test_every_function_has_a_command_with_its_arguments():
     functions -= {"compare_groups", "compare_with_network", "daily_rates", "ledger_totals"}
     functions -= {"problem_totals", "reconciliation_totals", "tax_rows", "upcoming_totals"}
     functions -= {"yearly_totals"}
-    assert functions == {name.replace("-", "_") for name in analyse.ANALYSES}
-    for name, described in analyse.ANALYSES.items():
+    assert functions == {name.replace("-", "_") for name in ANALYSES}
+    for name, described in ANALYSES.items():
         command = analyse.build_command(name)
         options = {option.name for option in command.params}
         parameters = inspect.signature(analyse.get_function(name)).parameters.values()

@@ -3,141 +3,41 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from beaconframes.cli import chart_input, output
 from beaconframes.cli import connection_options as connection
+from beaconframes.cli.analyses import ANALYSES
+from beaconframes.cli.analysis_frames import (
+    RANGE,
+    build_call,
+    find_validators,
+    parse_inputs,
+    read_frame,
+)
 from beaconframes.cli.common_options import SuggestingGroup, add_common_options, typed_options
 from beaconframes.cli.help_texts import parse_argument_help, parse_summary
-from beaconframes.cli.loader_options import (
-    list_arguments,
-    loader_options,
-    pop_arguments,
-)
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.cli.loader_options import loader_options, pop_arguments
+from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     import polars as pl
 
-    from beaconframes.client import Explorer
-
-INCOME = {"income": "income-history"}
-BALANCES = {"balances": "balance-history"}
-PRODUCED = {"blocks": "produced-blocks"}
-SLOTS = {"blocks": "epoch-slots"}
-COMMITTEES = {"committees": "sync-committees"}
-PROPOSALS = {"proposals": "proposals"}
-VALIDATORS = {"validators": "validators"}
-WITHDRAWALS = {"withdrawals": "validator-withdrawals"}
-INDEX = {"index": "yield-index"}
-STATS = {"stats": "validator-stats"}
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """The frames of one function of `analysis`, each with the loader of its rows."""
-
-    loaded: Mapping[str, str]
-    """Frames that are loaded if no file has them. The first one sets the range of the others."""
-    optional: Mapping[str, str]
-    """Frames that are loaded with ``--with``."""
-    files: tuple[str, ...] = ()
-    """Frames that no loader returns."""
-
-    @property
-    def loaders(self) -> dict[str, str]:
-        """Return the loader of each frame that has one."""
-        return {**self.loaded, **self.optional}
-
-    @property
-    def takes_validators(self) -> bool:
-        """Return whether frames are loaded for validators."""
-        loaders = map(chart_input.require_loader, self.loaded.values())
-        return any({*SUBJECTS} & list_arguments(loader).keys() for loader in loaders)
-
-    @property
-    def first(self) -> str:
-        """Return the name of the first frame."""
-        return next(iter(self.loaded))
-
-    @property
-    def frames(self) -> list[str]:
-        """Return the names of all frames, the first one first."""
-        return [*self.loaders, *self.files]
-
-
-ANALYSES = {
-    "income": Analysis({"frame": "income-history"}, PRODUCED),
-    "ledger": Analysis(INCOME | WITHDRAWALS, PRODUCED, files=("prices",)),
-    "performance": Analysis(
-        INCOME | BALANCES | VALIDATORS,
-        PRODUCED
-        | PROPOSALS
-        | COMMITTEES
-        | INDEX
-        | {"attestations": "attestations", "slots": "epoch-slots", "epochs": "epochs"},
-    ),
-    "apr": Analysis(INCOME | BALANCES, PRODUCED | VALIDATORS | INDEX),
-    "own-yield": Analysis(INCOME | BALANCES | {"days": "yield-index"}, {}),
-    "reconcile": Analysis(
-        BALANCES
-        | INCOME
-        | WITHDRAWALS
-        | VALIDATORS
-        | {"deposits": "deposits", "blocks": "proposals"},
-        {},
-        files=("slot_income", "consolidations", "queue_events"),
-    ),
-    "problems": Analysis(
-        INCOME | BALANCES | VALIDATORS | PROPOSALS,
-        PRODUCED | {"attestations": "attestations", "slots": "epoch-slots"},
-        files=("stats", "network"),
-    ),
-    "daily-income": Analysis(STATS, PRODUCED),
-    "daily-income-gaps": Analysis(STATS, PRODUCED),
-    "daily-losses": Analysis(STATS, {}),
-    "daily-luck": Analysis(STATS | {"proposals": "proposals"} | INDEX, VALIDATORS),
-    "daily-sync": Analysis(STATS, {}),
-    "daily-votes": Analysis(STATS | VALIDATORS, {}),
-    "daily-balances": Analysis(BALANCES, {}),
-    "total-balances": Analysis(INDEX, {}),
-    "completeness": Analysis({"frame": "income-history"} | VALIDATORS, {}),
-    "attestation-effectiveness": Analysis({"attestations": "attestations"}, SLOTS),
-    "attestation-faults": Analysis({"attestations": "attestations"}, SLOTS),
-    "attestation-losses": Analysis(INCOME | BALANCES, VALIDATORS),
-    "attestation-rates": Analysis(INCOME, {}),
-    "proposal-luck": Analysis(BALANCES | PROPOSALS | {"epochs": "epochs"}, VALIDATORS),
-    "sync-luck": Analysis(BALANCES | COMMITTEES | {"epochs": "epochs"}, VALIDATORS),
-    "missed-proposals": Analysis(PROPOSALS | INCOME, PRODUCED),
-    "proposal-outcomes": Analysis(PROPOSALS, INCOME | PRODUCED),
-    "relay-payments": Analysis(PRODUCED, {}),
-    "upcoming-duties": Analysis(VALIDATORS, COMMITTEES | {"duties": "v2.upcoming-duty-slots"}),
-    "sync-income": Analysis(INCOME, {}),
-    "sync-participation": Analysis(SLOTS, COMMITTEES),
-    "sync-members": Analysis(SLOTS | COMMITTEES, {}),
-    "sync-duties": Analysis(SLOTS | COMMITTEES, {}),
-    "sync-against-committee": Analysis(SLOTS | COMMITTEES, {}),
-}
-"""Every function of `analysis` that takes rows of loaders, with its frames."""
+    from beaconframes.cli.analyses import Analysis
 
 HELP = {
     "every": "Time of one row.",
     "by": "Group columns, separated by commas.",
 }
 """The help of options whose description in Python is too long, or missing."""
-RANGE = ("since", "until")
 TAXES = ("tool", "yearly", "starts")
 """The options of ledger that convert its days."""
 SUBJECT_LOADER = "income-history"
 """A loader with --validators, --since and --until."""
-SUBJECTS = ("validators", "producers")
-"""The arguments of loaders for which ``--validators`` is given."""
 
 
 class AnalysisGroup(SuggestingGroup):
@@ -349,22 +249,6 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
     output.write_rows(result, chosen, facts)
 
 
-def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
-    """Return the file of each frame of ``--input``."""
-    files: dict[str, Path] = {}
-    for text in texts:
-        frame, equals, file = text.partition("=")
-        if not equals or frame not in analysis.frames:
-            frame, file = analysis.first, text
-        if frame in files:
-            raise UsageError(
-                f"--input has two files for {frame}: {files[frame]} and {file}",
-                hint=f"Write NAME=FILE; the names are {', '.join(analysis.frames)}",
-            )
-        files[frame] = Path(file)
-    return files
-
-
 def parse_option(argument: inspect.Parameter, value: Any) -> Any:
     """Return the value of an option as the function takes it; the default if it is not given."""
     if value is None:
@@ -397,109 +281,6 @@ def check_offline() -> None:
             f"--{wrong[0].replace('_', '-')} and --input exclude each other",
             hint="All frames come from files",
         )
-
-
-def build_call(
-    analysis: Analysis,
-    frame: str,
-    given: Mapping[str, Any],
-    frames: Mapping[str, pl.DataFrame],
-    explorer: Explorer,
-) -> dict[str, Any]:
-    """Return the arguments with which to load a *frame*; the first frame sets the others' range."""
-    loader = analysis.loaders[frame]
-    names = list_arguments(chart_input.require_loader(loader))
-    first = frames.get(analysis.first)
-    subjects = [name for name in SUBJECTS if name in names]
-    call = {name: find_validators(given, first) for name in subjects}
-    epochs = {key: given[key] for key in RANGE if key in given}
-    if first is None or first.is_empty():
-        if loader == chart_input.WITH_OPEN_EPOCH and not epochs:
-            epochs = chart_input.finished_epochs(explorer)
-    elif loader == "yield-index":
-        epochs = find_days(first, explorer)
-    elif not epochs or "day" in first.columns:
-        epochs = find_epochs(first, explorer)
-    if "periods" in names and first is not None:
-        call["periods"] = find_periods(first, explorer)
-    return call | {key: value for key, value in epochs.items() if key in names}
-
-
-def find_epochs(rows: pl.DataFrame, explorer: Explorer) -> dict[str, Any]:
-    """Return the range of epochs of *rows*, or of their days; nothing if they have neither."""
-    if "epoch" in rows.columns:
-        return {"since": rows["epoch"].min(), "until": rows["epoch"].max()}
-    if "day" not in rows.columns:
-        return {}
-    length, days = explorer.chain.epochs_per_day, rows["day"].sort()
-    return {"since": max(0, days[0]) * length, "until": (days[-1] + 1) * length - 1}
-
-
-def find_periods(rows: pl.DataFrame, explorer: Explorer) -> list[int]:
-    """Return the periods of the epochs of *rows*; without epochs, the current and the next one."""
-    if "epoch" not in rows.columns:
-        current = explorer.chain.at("period", explorer.now())
-        return [current, current + 1]
-    periods = rows["epoch"] // explorer.chain.epochs_per_sync_period
-    return periods.unique().sort().to_list()
-
-
-def find_days(rows: pl.DataFrame, explorer: Explorer) -> dict[str, int]:
-    """Return the range of complete days of the epochs of *rows*."""
-    latest = explorer.chain_head.latest("day")
-    numbers = (
-        rows["epoch"] // explorer.chain.epochs_per_day if "epoch" in rows.columns else rows["day"]
-    )
-    days = numbers.unique().sort()
-    first, last = days[0], days[-1]
-    if first > latest:
-        raise UsageError(
-            f"the yield index ends with day {latest}, and the rows begin in day {first}",
-            hint="Give an earlier --since",
-        )
-    return {"since": first, "until": min(last, latest)}
-
-
-def find_validators(given: Mapping[str, Any], first: pl.DataFrame | None) -> list[Any]:
-    """Return the validators of the option, or those of the first frame."""
-    if "validators" in given:
-        validators: list[Any] = given["validators"]
-    elif first is not None and "validator_index" in first.columns:
-        validators = first["validator_index"].unique().sort().to_list()
-    else:
-        raise UsageError(
-            "--input or --validators is required", hint="Give a file, or the validators to load"
-        )
-    return validators
-
-
-def read_frame(file: Path, loader: str | None) -> pl.DataFrame:
-    """Read a file of a loader; without a loader, as the format stores it."""
-    import polars as pl
-
-    from beaconframes.frames import first_line
-
-    if loader is not None:
-        return chart_input.read_file(file, loader)
-    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
-        ".parquet": lambda path: pl.read_parquet(path, hive_partitioning=False, glob=False),
-        ".csv": lambda path: pl.read_csv(path, try_parse_dates=True, glob=False),
-        ".jsonl": pl.read_ndjson,
-        ".arrow": pl.read_ipc,
-    }
-    if file.suffix.lower() not in readers:
-        raise UsageError(
-            f"{file.name} does not end with the suffix of a format",
-            hint=f"Suffixes: {', '.join(readers)}",
-        )
-    if not file.is_file():
-        raise DatasetError(f"the file {file} does not exist")
-    try:
-        rows = readers[file.suffix.lower()](file)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise DatasetError(f"{file} cannot be read: {first_line(error)}") from error
-    # A day is its first instant in UTC.
-    return rows.with_columns(pl.col(pl.Date).cast(pl.Datetime("us", "UTC")))
 
 
 analyse = AnalysisGroup(

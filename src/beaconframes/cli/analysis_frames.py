@@ -1,0 +1,141 @@
+"""The frames of an analysis: read from files, or loaded for the range of the first one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from beaconframes.cli import chart_input
+from beaconframes.cli.analyses import SUBJECTS
+from beaconframes.cli.loader_options import list_arguments
+from beaconframes.errors import DatasetError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
+
+    from beaconframes.cli.analyses import Analysis
+    from beaconframes.client import Explorer
+
+RANGE = ("since", "until")
+"""The arguments of loaders that set the range of rows."""
+
+
+def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
+    """Return the file of each frame of ``--input``."""
+    files: dict[str, Path] = {}
+    for text in texts:
+        frame, equals, file = text.partition("=")
+        if not equals or frame not in analysis.frames:
+            frame, file = analysis.first, text
+        if frame in files:
+            raise UsageError(
+                f"--input has two files for {frame}: {files[frame]} and {file}",
+                hint=f"Write NAME=FILE; the names are {', '.join(analysis.frames)}",
+            )
+        files[frame] = Path(file)
+    return files
+
+
+def build_call(
+    analysis: Analysis,
+    frame: str,
+    given: Mapping[str, Any],
+    frames: Mapping[str, pl.DataFrame],
+    explorer: Explorer,
+) -> dict[str, Any]:
+    """Return the arguments with which to load a *frame*; the first frame sets the others' range."""
+    loader = analysis.loaders[frame]
+    names = list_arguments(chart_input.require_loader(loader))
+    first = frames.get(analysis.first)
+    subjects = [name for name in SUBJECTS if name in names]
+    call = {name: find_validators(given, first) for name in subjects}
+    epochs = {key: given[key] for key in RANGE if key in given}
+    if first is None or first.is_empty():
+        if loader == chart_input.WITH_OPEN_EPOCH and not epochs:
+            epochs = chart_input.finished_epochs(explorer)
+    elif loader == "yield-index":
+        epochs = find_days(first, explorer)
+    elif not epochs or "day" in first.columns:
+        epochs = find_epochs(first, explorer)
+    if "periods" in names and first is not None:
+        call["periods"] = find_periods(first, explorer)
+    return call | {key: value for key, value in epochs.items() if key in names}
+
+
+def find_epochs(rows: pl.DataFrame, explorer: Explorer) -> dict[str, Any]:
+    """Return the range of epochs of *rows*, or of their days; nothing if they have neither."""
+    if "epoch" in rows.columns:
+        return {"since": rows["epoch"].min(), "until": rows["epoch"].max()}
+    if "day" not in rows.columns:
+        return {}
+    length, days = explorer.chain.epochs_per_day, rows["day"].sort()
+    return {"since": max(0, days[0]) * length, "until": (days[-1] + 1) * length - 1}
+
+
+def find_periods(rows: pl.DataFrame, explorer: Explorer) -> list[int]:
+    """Return the periods of the epochs of *rows*; without epochs, the current and the next one."""
+    if "epoch" not in rows.columns:
+        current = explorer.chain.at("period", explorer.now())
+        return [current, current + 1]
+    periods = rows["epoch"] // explorer.chain.epochs_per_sync_period
+    return periods.unique().sort().to_list()
+
+
+def find_days(rows: pl.DataFrame, explorer: Explorer) -> dict[str, int]:
+    """Return the range of complete days of the epochs of *rows*."""
+    latest = explorer.chain_head.latest("day")
+    numbers = (
+        rows["epoch"] // explorer.chain.epochs_per_day if "epoch" in rows.columns else rows["day"]
+    )
+    days = numbers.unique().sort()
+    first, last = days[0], days[-1]
+    if first > latest:
+        raise UsageError(
+            f"the yield index ends with day {latest}, and the rows begin in day {first}",
+            hint="Give an earlier --since",
+        )
+    return {"since": first, "until": min(last, latest)}
+
+
+def find_validators(given: Mapping[str, Any], first: pl.DataFrame | None) -> list[Any]:
+    """Return the validators of the option, or those of the first frame."""
+    if "validators" in given:
+        validators: list[Any] = given["validators"]
+    elif first is not None and "validator_index" in first.columns:
+        validators = first["validator_index"].unique().sort().to_list()
+    else:
+        raise UsageError(
+            "--input or --validators is required", hint="Give a file, or the validators to load"
+        )
+    return validators
+
+
+def read_frame(file: Path, loader: str | None) -> pl.DataFrame:
+    """Read a file of a loader; without a loader, as the format stores it."""
+    import polars as pl
+
+    from beaconframes.frames import first_line
+
+    if loader is not None:
+        return chart_input.read_file(file, loader)
+    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
+        ".parquet": lambda path: pl.read_parquet(path, hive_partitioning=False, glob=False),
+        ".csv": lambda path: pl.read_csv(path, try_parse_dates=True, glob=False),
+        ".jsonl": pl.read_ndjson,
+        ".arrow": pl.read_ipc,
+    }
+    if file.suffix.lower() not in readers:
+        raise UsageError(
+            f"{file.name} does not end with the suffix of a format",
+            hint=f"Suffixes: {', '.join(readers)}",
+        )
+    if not file.is_file():
+        raise DatasetError(f"the file {file} does not exist")
+    try:
+        rows = readers[file.suffix.lower()](file)
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise DatasetError(f"{file} cannot be read: {first_line(error)}") from error
+    # A day is its first instant in UTC.
+    return rows.with_columns(pl.col(pl.Date).cast(pl.Datetime("us", "UTC")))
