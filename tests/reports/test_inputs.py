@@ -81,7 +81,7 @@ def test_a_pending_validator_has_a_report(made, no_charts):
     assert "no validator has income" in page
     assert "all 0 changes" not in page
     assert "relay payments" not in page
-    assert "consensus layer alone" not in page
+    assert "consensus layer only" not in page
 
 
 def test_a_refused_request_has_a_reason_in_words(client):

@@ -37,7 +37,7 @@ def test_a_report_of_an_index(folder, no_charts):
     reasons = dict(inputs.select("input", "reason").iter_rows())
     assert "the source does not have the next sync committee" == reasons["next_committees"]
     page = report.to_html()
-    assert "ETH, consensus layer alone" in page
+    assert "ETH, consensus layer only" in page
     assert "unknown, because priority fees are missing" in page
 
 
@@ -58,4 +58,4 @@ def test_a_report_of_a_node(no_charts):
         in dict(report.frames["facts"].iter_rows())["source"]
     )
     page = render_page(report.frames, report.left_out, interactive=False)
-    assert "ETH, consensus layer alone" in page
+    assert "ETH, consensus layer only" in page
