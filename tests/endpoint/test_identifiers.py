@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.endpoint import Head
 from beaconframes.endpoint.identifiers import normalise_validators, parse_numbers
 from beaconframes.errors import UsageError
 
@@ -117,3 +118,15 @@ def test_a_missing_slot_is_refused():
         parse_numbers(pd.Series([3.0, np.nan]), "slots", ())
     with pytest.raises(UsageError, match="a DataFrame is given"):
         parse_numbers(pl.DataFrame({"slot": [1]}), "slots", ())
+
+
+@pytest.mark.parametrize("load", [bf.load_slots, bf.v2.load_slot])
+@pytest.mark.parametrize("slots", [[[1, 2]], np.array([[1, 2], [3, 4]]), [[]]])
+def test_lists_of_lists_of_slots_are_refused(load, slots):
+    """P21: the error names the item; no request is sent."""
+    head = Head(epoch=9, finalized_epoch=7, slot=300)
+    with (
+        bf.Explorer("http://127.0.0.1:9", chain="mainnet", head=head) as explorer,
+        pytest.raises(UsageError, match="slots"),
+    ):
+        load(slots, explorer=explorer)

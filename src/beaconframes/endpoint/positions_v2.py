@@ -75,7 +75,7 @@ class SlotIn(Parameter):
                     )
                 positions[f"0x{item.lower().removeprefix('0x')}"] = None
                 continue
-            (number,) = parse_numbers(item, "slots", SLOT_VIEWS)
+            (number,) = parse_numbers([item], "slots", SLOT_VIEWS)
             if isinstance(number, str):
                 number = chain_head.latest("slot", finalized=number == "finalized")
             else:

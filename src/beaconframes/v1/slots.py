@@ -45,7 +45,7 @@ class SlotsOrRoots(Values):
         if isinstance(item, str) and ROOT.fullmatch(item):
             root = f"0x{item.lower().removeprefix('0x')}"
             return Batch({self.wire: root}, (expect_block(roots=[root]),))
-        (slot,) = parse_numbers(item, self.arg, self.tags)
+        (slot,) = parse_numbers([item], self.arg, self.tags)
         if slot == "latest":
             # For latest, the service fails if the slot has no block; for a number, it reports none.
             slot = chain_head.latest("slot")
