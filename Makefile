@@ -63,8 +63,9 @@ lab: setup ## open the first notebook in JupyterLab
 
 # --- for developers ----------------------------------------------------------------------------
 
+# The workers use all cores; threads of polars would add a tenth of CPU time. The other tests have them.
 test: setup ## run the tests
-	$(PYTEST)
+	POLARS_MAX_THREADS=1 $(PYTEST)
 
 test-more: setup ## run the notebooks, the gallery, a browser, and more seeds, engines and sizes
 	$(PYTEST) -m "more and not long"

@@ -35,6 +35,7 @@ def no_polls(monkeypatch):
     monkeypatch.setattr(follower, "seconds_to_poll", lambda *_: 3600)
 
 
+@pytest.mark.more
 def test_each_epoch_is_added_as_it_becomes_final(tmp_path, no_polls):
     """Epochs that may be reorganized are not stored; an orphan replaces the missed slot.
 

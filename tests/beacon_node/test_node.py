@@ -46,6 +46,7 @@ LOADS = {
 }
 
 
+@pytest.mark.more
 def test_frames_equal_those_of_an_index(chain):
     stub, folder, _ = chain
     with bf.node(stub.url, store=False):

@@ -244,6 +244,7 @@ def test_progress_counts_epochs_of_the_node(stub, monkeypatch, capsys):
         assert "" == capsys.readouterr().err
 
 
+@pytest.mark.more
 def test_the_latest_epoch_needs_no_other_epochs(stub):
     """Words such as "latest" select one epoch, not the chain; it need not be final yet."""
     blocks = {}

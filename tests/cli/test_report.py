@@ -59,6 +59,7 @@ def test_missing_rows_have_an_exit_code(run, monkeypatch):
     assert (0, "") == ((complete := run("3", *RANGE)).exit_code, complete.stderr)
 
 
+@pytest.mark.more
 def test_a_page_is_written(run, tmp_path):
     """A file is written once; --json reports it."""
     out = tmp_path / "report.html"

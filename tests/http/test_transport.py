@@ -355,6 +355,7 @@ def test_unreachable_host_is_named():
         session.fetch(V1)
 
 
+@pytest.mark.more
 def test_one_module_imports_the_http_library():
     """Only the transport depends on the HTTP library."""
     package = Path(beaconframes.__file__).parent

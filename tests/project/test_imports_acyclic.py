@@ -87,6 +87,7 @@ def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
     return sorted(found)
 
 
+@pytest.mark.more
 def test_modules_form_no_cycle():
     """The graph over all imports is acyclic."""
     assert [] == cycles(module_graph(SOURCE, ROOT)), "modules that import each other"

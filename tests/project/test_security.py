@@ -49,6 +49,7 @@ def find(patterns, files):
     ]
 
 
+@pytest.mark.more
 def test_sources_contain_no_unsafe_calls():
     """Q09: no code from text, pickle, shell, unchecked certificate or SQL made of values."""
     sources = [(n, text) for n, text in texts() if n.startswith("src/") and n.endswith(".py")]
@@ -57,6 +58,7 @@ def test_sources_contain_no_unsafe_calls():
     assert [] == find(UNSAFE, sources)
 
 
+@pytest.mark.more
 def test_files_contain_no_secrets():
     """Q10: no file of the project contains a real key or the address of a person."""
     assert [] == find(SECRETS, texts())

@@ -34,7 +34,11 @@ OPTIONAL = [
 
 
 @pytest.mark.parametrize(
-    "name", ["all", "income", "balances", "blocks", "index", "network", "proposals"]
+    "name",
+    [
+        pytest.param("all", marks=pytest.mark.more),
+        *("income", "balances", "blocks", "index", "network", "proposals"),
+    ],
 )
 def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
     """Without a frame, the rest of the report is made, and the page states the reason."""

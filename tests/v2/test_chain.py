@@ -163,6 +163,7 @@ def test_a_slot_counts_its_items(blocks, explorer):
     assert found.filter(slot=change)["bls_changes_count"].item() > 0
 
 
+@pytest.mark.more
 def test_sync_committee_rewards_of_slots_equal_the_income_of_their_epoch(explorer):
     """Exact to the wei, for members with one and with several seats."""
     duties = bf.v2.load_slot_sync_committee_duties(range(300 * 32, 301 * 32), range(60))
@@ -192,6 +193,7 @@ def test_sync_committee_duties_are_of_finalized_slots(explorer):
     assert 0 < bf.v2.load_slot_sync_committee_duties("finalized").height
 
 
+@pytest.mark.more
 def test_attestation_rewards_of_slots_equal_the_income_of_their_epoch(explorer):
     """Every validator votes once per epoch; rewards of epochs that are not final are null."""
     head = explorer.service.head
