@@ -8,6 +8,7 @@ from polars.testing import assert_frame_equal
 
 from beaconframes import v1
 from beaconframes.endpoint import RequestRefused
+from beaconframes.server import row_index
 from beaconframes.server.access import V2_PREFIX, Access
 from beaconframes.server.app import build_app
 from beaconframes.server.row_index import NumberIndex, Window
@@ -199,8 +200,10 @@ def test_windows_of_a_load_stay_cached_within_the_limit(chain):
     assert sum(window.size for window in windows) < 72 * sum(w.rows.height for w in windows)
 
 
-def test_a_window_returns_the_columns_that_it_was_made_of():
-    """F4: integers are cached in their smallest type, other values as they are."""
+@pytest.mark.parametrize(("limit", "stored"), [(0, pl.Int8), (1 << 20, pl.Int64)])
+def test_a_window_returns_the_columns_that_it_was_made_of(monkeypatch, limit, stored):
+    """F4: integers of large windows are cached in their smallest type, other values as they are."""
+    monkeypatch.setattr(row_index, "LARGE_WINDOW", limit)
     columns = {
         "validator_index": [5, 3, 5, 9],
         "largest": [2**63 - 1, -(2**63), 0, None],
@@ -216,7 +219,7 @@ def test_a_window_returns_the_columns_that_it_was_made_of():
     assert_frame_equal(rows[[2, 0]], window.select([5, 4]))
     assert_frame_equal(rows.reverse(), window.select({9, 5, 3}))
     assert_frame_equal(rows.clear(), window.select([4, 10]))
-    assert pl.Int8 == window.rows.schema["validator_index"]
+    assert stored == window.rows.schema["validator_index"]
 
 
 def test_requests_of_v1_are_not_compared_with_the_routes_of_v2(chain):

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
+LARGE_WINDOW = 4 << 20
+"""Windows of more bytes are stored in small integers; to widen these takes time in each answer."""
+
 
 @dataclass(frozen=True)
 class NumberIndex:
@@ -42,9 +45,10 @@ class NumberIndex:
         wanted = np.array(sorted(numbers), dtype=np.int64)
         first = np.searchsorted(self.numbers, wanted, "left")
         last = np.searchsorted(self.numbers, wanted, "right")
-        bounds = zip(self.starts[first], self.starts[last], strict=True)
+        bounds = zip(self.starts[first].tolist(), self.starts[last].tolist(), strict=True)
         ranks = [self.ranks[begin:end] for begin, end in bounds]
-        return self.positions[np.sort(np.concatenate(ranks))]
+        # The ranks of one number are sorted.
+        return self.positions[ranks[0] if len(ranks) == 1 else np.sort(np.concatenate(ranks))]
 
     @property
     def size(self) -> int:
@@ -57,10 +61,14 @@ class Window:
     """The rows of all validators in a range of units, and their positions by validator."""
 
     def __init__(self, rows: pl.DataFrame, index: NumberIndex) -> None:
-        """Store *rows*, each column of integers in its smallest type."""
-        self.integers = [(n, dtype) for n, dtype in enumerate(rows.dtypes) if dtype.is_integer()]
+        """Store *rows*; if they are large, each column of integers in its smallest type."""
+        self.integers: list[tuple[int, pl.DataType]] = []
+        if rows.estimated_size() > LARGE_WINDOW:
+            numbered = enumerate(rows.dtypes)
+            self.integers = [(n, dtype) for n, dtype in numbered if dtype.is_integer()]
+            rows = rows.with_columns(column.shrink_dtype() for column in rows.select(cs.integer()))
         self.index = index
-        self.rows = rows.with_columns(c.shrink_dtype() for c in rows.select(cs.integer())).rechunk()
+        self.rows = rows.rechunk()
 
     def select(self, validators: Collection[int]) -> pl.DataFrame:
         """Return the rows of the *validators* with these indices, in the order of an answer."""
