@@ -118,3 +118,28 @@ def test_problems_from_daily_statistics_have_a_cost():
         ("missed proposal", 1, 7000 + 5000, basis),
         ("orphaned proposal", 2, None, None),
     ] == rows.select("kind", "validator_index", "cost_gwei", "cost_basis").rows()
+
+
+def test_unknown_counts_are_not_zero():
+    """A day whose missed votes are unknown has no cost of them, and is no comparison."""
+    table = stats(
+        (1, VOTED | {"missed_attestations": None, "missed_sync": 2}),
+        (2, {"missed_attestations": 45}),
+        (3, VOTED | {"participated_sync": None}),
+    )
+
+    rows = analysis.daily_losses(table)
+
+    assert [(1, None, 2, None), (2, 45, 0, None)] == rows.select(
+        "validator_index", "missed_attestations", "missed_sync", "attestation_lost_gwei"
+    ).rows()
+
+
+def test_blocks_of_days_with_unknown_sync_duties_are_not_compared():
+    """What a duty in a sync committee earned would count as the reward of a block."""
+    made = {"proposed_blocks": 1, "end_balance_gwei": 32 * ETH + 225 * 540 + 10**7}
+    table = stats((1, VOTED), (2, made | {"participated_sync": None}))
+
+    rows = analysis.missed_proposals(LOST, stats=table)
+
+    assert [None, None] == rows["cost_consensus_gwei"].to_list()

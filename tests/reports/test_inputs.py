@@ -12,8 +12,8 @@ from beaconframes.client import Explorer
 from beaconframes.errors import MissingRows, NotServed, UsageError
 from beaconframes.reports.input_frames import Inputs
 from beaconframes.reports.inputs import Input, find_range, load_inputs
-from beaconframes.reports.page import render_page
-from beaconframes.reports.parts import build_frames, trust
+from beaconframes.reports.page import describe_left_out, render_page
+from beaconframes.reports.parts import answer, build_frames, trust
 from beaconframes.reports.report import Report, report
 from beaconframes.v1 import load_sync_committees
 
@@ -196,17 +196,17 @@ def test_daily_statistics_make_a_report(client, no_charts, tables, made, chain):
     assert (FIRST, LAST) == (made.inputs.first, made.inputs.last)
 
 
-def answer_from(begin, calls):
-    """A loader whose source has nothing before an epoch, and says so."""
+def answer_with(stored, calls):
+    """A loader whose source has one validator in the epochs of *stored*, and says so."""
 
     def load_income_history(indices, *, since, until, **_):
         calls.append((since, until))
-        epochs = range(max(since, begin), until + 1)
+        epochs = [epoch for epoch in range(since, until + 1) if epoch in stored]
         index = pl.lit(indices[0]).alias("validator_index")
         rows = pl.DataFrame({"epoch": epochs}, schema={"epoch": pl.Int64}).with_columns(index)
-        if since < begin:
+        if len(epochs) <= until - since:
             error = MissingRows("rows are missing")
-            last = min(begin - 1, until)
+            last = min(epochs, default=until + 1) - 1
             gap = {"reason": "not in the dataset", "validator_index": indices[0]}
             error.missing = pl.DataFrame([gap | {"first_epoch": since, "last_epoch": last}])
             error.rows = rows
@@ -216,23 +216,61 @@ def answer_from(begin, calls):
     return load_income_history
 
 
-def test_a_source_that_begins_late_is_not_searched():
-    """A year of 60,000 epochs ends at the first window without a row; its gap is one row."""
+def test_a_source_that_begins_late_is_searched_with_few_requests():
+    """Of each window before the rows, its first epoch is requested; the gap is one row."""
     calls = []
     explorer = SimpleNamespace(chain=MAINNET, requests=0)
     inputs = Inputs(explorer, [7], None, 20_000, 79_999, "epochs")
 
-    inputs.load_epochs("income", answer_from(77_100, calls))
+    inputs.load_epochs("income", answer_with(range(77_100, 80_000), calls))
     inputs.begin_with("income", "epoch")
 
     # Windows of 1,500 epochs, from the latest.
-    assert [78_500, 77_000, 75_500] == [since for since, _ in calls]
+    assert [78_500, 77_000, 75_500] == [since for since, until in calls if until > since]
+    assert [*range(74_000, 19_999, -1500)] == [since for since, until in calls if until == since]
     rows, missing = inputs.items["income"].rows, inputs.items["income"].missing
     assert list(range(77_100, 80_000)) == rows["epoch"].to_list()
     assert (77_100, 20_000) == (inputs.first, inputs.requested)
     assert [("not in the dataset", 20_000, 77_099)] == (
         missing.select("reason", "first_epoch", "last_epoch").rows()
     )
+
+
+def test_a_gap_of_weeks_does_not_end_the_report():
+    """An index of two ranges: the rows of both are in the report, and the gap is missing."""
+    stored = {*range(2_000, 4_100), *range(14_000, 15_000)}
+    inputs = Inputs(SimpleNamespace(chain=MAINNET, requests=0), [7], None, 0, 14_999, "epochs")
+
+    inputs.load_epochs("income", answer_with(stored, []))
+    inputs.begin_with("income", "epoch")
+
+    rows, missing = inputs.items["income"].rows, inputs.items["income"].missing
+    assert sorted(stored) == rows["epoch"].to_list()
+    assert (2_000, 0) == (inputs.first, inputs.requested)
+    gaps = missing.select("first_epoch", "last_epoch").rows()
+    lost = set().union(*(range(first, last + 1) for first, last in gaps))
+    assert {4_500, 13_499, 13_999} <= lost
+    assert not lost & stored
+
+
+def test_validators_that_exited_before_others_were_active_stay_in_the_report():
+    """The epochs between them have no rows, and none is missing."""
+    lives = {7: range(2_000), 8: range(12_000, 15_000)}
+    inputs = Inputs(SimpleNamespace(chain=MAINNET, requests=0), [7, 8], None, 0, 14_999, "epochs")
+
+    def load_income_history(indices, *, since, until, **_):
+        rows = [
+            (index, epoch)
+            for index in indices
+            for epoch in range(max(since, lives[index].start), min(until + 1, lives[index].stop))
+        ]
+        return pl.DataFrame(rows, {"validator_index": pl.Int64, "epoch": pl.Int64}, orient="row")
+
+    inputs.load_epochs("income", load_income_history)
+
+    counts = dict(inputs.items["income"].rows.group_by("validator_index").len().iter_rows())
+    assert {7: 2_000, 8: 3_000} == counts
+    assert inputs.items["income"].missing is None
 
 
 def test_windows_without_a_row_at_the_end_are_no_end():
@@ -297,6 +335,19 @@ def test_execution_income_of_days_that_are_not_counted_is_stated(made, tables, n
     page = render_page(frames, left_out, interactive=False)
     assert "1 validator-day of unknown consensus income is not counted" in page
     assert "1 validator-day not counted" in "\n".join(Report(frames, left_out).summarize())
+
+
+def test_unknown_execution_income_of_days_that_are_not_counted_is_not_zero():
+    """If the payment of one block is unknown, so is the sum."""
+    gaps = pl.DataFrame(
+        {"validator_index": [7, 8], "day": [1, 1], "execution_income_wei": [5, None]},
+        schema_overrides={"execution_income_wei": pl.Decimal(28, 0)},
+    )
+
+    (totals,) = answer.list_income(SimpleNamespace(get=lambda _: None), {"income_gaps": gaps})
+
+    assert [(2, None)] == totals.rows()
+    assert "with unknown execution income" in describe_left_out(totals.row(0, named=True))
 
 
 @pytest.mark.parametrize(

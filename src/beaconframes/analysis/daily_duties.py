@@ -56,15 +56,14 @@ def daily_losses(
     The same kind of frame
         ``validator_index``, ``day``, ``missed_attestations``, ``missed_sync``,
         ``attestation_lost_gwei``, ``attestation_cost_basis`` (what it is estimated from) and
-        ``sync_lost_gwei``; null where there is nothing to compare. Days on which nothing was missed
-        have no row. Sorted. This computes at once.
+        ``sync_lost_gwei``; null where a count is unknown or there is nothing to compare. Days on
+        which nothing was missed have no row. Sorted. This computes at once.
     """
     counts = ["missed_attestations", "missed_sync"]
     source = open_frame(stats, COLUMNS, loader="load_validator_stats")
     clock = resolve_chain(chain, (stats, "day"), (index, "day"))
     table = collect(drop_missing(source, [*_KEYS, _STAKE]))
     rows = add_vote_rates(table, average_network(index, clock), clock)
-    rows = rows.with_columns(pl.col(counts).fill_null(0))
     lost = pl.col("missed_attestations") * pl.col(_STAKE) * pl.col("rate") / clock.epochs_per_day
     result = rows.filter(pl.sum_horizontal(counts) > 0).select(
         *_KEYS,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
 
 _KEYS = ["validator_index", "day"]
-_BALANCES = ["start_balance_gwei", "end_balance_gwei"]
+_BALANCES = ["start_balance_gwei", "end_balance_gwei", "start_effective_balance_gwei"]
 
 
 @show_elapsed

@@ -70,12 +70,13 @@ def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> 
     """Add ``income``, and ``rate``: the reward of the votes of a day by effective balance.
 
     It is the median of the validators whose income is that of their votes alone: they missed none,
-    and had no other duty. On a day without one, it is that of the *network*.
+    and had no other duty. A row with an unknown count does not say so. On a day without such a
+    validator, it is that of the *network*.
     """
     days = daily_income(stats, chain=clock).select(*_KEYS, income="consensus_income_gwei")
     rows = stats.join(days, on=_KEYS, how="left").filter(pl.col(_STAKE) > 0)
-    others = pl.sum_horizontal(*(pl.col(n).fill_null(0) for n in ["missed_attestations", *_DUTIES]))
-    rate = pl.when((others == 0) & (pl.col("income") > 0)).then(pl.col("income") / pl.col(_STAKE))
+    has_only_votes = pl.all_horizontal(pl.col("missed_attestations", *_DUTIES) == 0)
+    rate = pl.when(has_only_votes & (pl.col("income") > 0)).then(pl.col("income") / pl.col(_STAKE))
     rows = rows.with_columns(own_rate=rate.median().over("day")).join(network, on="day", how="left")
     basis = (
         pl.when(pl.col("own_rate").is_not_null())
@@ -90,15 +91,15 @@ def find_block_rewards(stats: pl.DataFrame, clock: Chain) -> pl.DataFrame:
     """Return what blocks earned on the consensus layer, from the income beyond that of votes.
 
     One row per validator and day, ``cost_consensus_gwei`` is the mean of its ``blocks``. Days with
-    duties in a sync committee are left out, and days without a validator that only voted: the
-    mean of the network is not exact enough to subtract.
+    duties in a sync committee are left out, and so are unknown ones, and days without a validator
+    that only voted: the mean of the network is not exact enough to subtract.
     """
     rows = add_vote_rates(stats, average_network(None, clock), clock)
-    missed = pl.col("missed_attestations").fill_null(0) * MISSED_VOTE / clock.epochs_per_day
+    missed = pl.col("missed_attestations") * MISSED_VOTE / clock.epochs_per_day
     votes = pl.col("rate") * pl.col(_STAKE) * (1 - missed)
     reward = (pl.col("income") - votes) / pl.col("proposed_blocks")
-    sync = pl.sum_horizontal(*(pl.col(name).fill_null(0) for name in _DUTIES[1:]))
-    rows = rows.filter(pl.col("proposed_blocks") > 0, sync == 0, reward > 0)
+    has_no_sync = pl.all_horizontal(pl.col(_DUTIES[1:]) == 0)
+    rows = rows.filter(pl.col("proposed_blocks") > 0, has_no_sync, reward > 0)
     return rows.select(
         "day", blocks="proposed_blocks", cost_consensus_gwei=reward.round().cast(pl.Int64)
     )

@@ -142,15 +142,36 @@ class Inputs:
         parts: list[pl.DataFrame] = []
         for since in reversed(range(self.first, last + 1, EPOCHS_PER_LOAD)):
             end = min(since + EPOCHS_PER_LOAD - 1, last)
-            rows = self._request(item, load, self.indices, since=since, until=end)
+            is_gap = bool(parts) and parts[0].is_empty() and any(part.height for part in parts)
+            request = self._search if name == "income" and is_gap else self._request
+            rows = request(item, load, self.indices, since=since, until=end)
             if rows is None:
                 # A part of a frame would look like a loss of income.
                 return
             parts.insert(0, rows)
-            if name == "income" and rows.is_empty() and any(part.height for part in parts):
-                # What the source does not have now, it does not have of earlier epochs.
-                break
         item.rows = pl.concat(parts)
+
+    def _search(
+        self, item: Input, load: Callable[..., Any], indices: list[int], *, since: int, until: int
+    ) -> pl.DataFrame | None:
+        """Return the rows of a range if its first epoch has any: a gap needs few requests.
+
+        A source may begin late, or have two ranges of epochs; validators may have exited before
+        others were active. If the first epoch is missing, the range is missing for this reason.
+        """
+        known, item.missing = item.missing, None
+        rows = self._request(item, load, indices, since=since, until=since)
+        if rows is not None and rows.height:
+            item.missing = known
+            return self._request(item, load, indices, since=since, until=until)
+        if item.missing is not None:
+            gaps = item.missing.with_columns(first_epoch=pl.lit(since), last_epoch=pl.lit(until))
+            item.missing = (
+                gaps if known is None else pl.concat([known, gaps], how="diagonal_relaxed")
+            )
+        else:
+            item.missing = known
+        return rows
 
     def begin_with(self, name: str, unit: Literal["epoch", "day"]) -> None:
         """Begin with the first rows of a frame: what the source does not have is one gap."""

@@ -25,6 +25,8 @@ from beaconframes.reports.renderers import render_plotly, render_svg
 from beaconframes.reports.tables import list_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jinja2 import Environment
 
 Frames = dict[str, pl.DataFrame]
@@ -67,6 +69,14 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
     return _load_environment().get_template("report.html.j2").render(context)
 
 
+def describe_left_out(answer: Mapping[str, Any]) -> str:
+    """Return which days are not counted, with their execution income."""
+    days = show_quantity(answer["left_out_days"], "validator-day")
+    wei = answer["left_out_execution_wei"]
+    amount = "unknown" if wei is None else f"{show_eth_wei(wei)} ETH of"
+    return f"{days} not counted, with {amount} execution income"
+
+
 def list_answer(frames: Frames) -> list[str]:
     """Return the answer as lines of text."""
     answer = frames["summary"].row(0, named=True)
@@ -85,9 +95,7 @@ def list_answer(frames: Frames) -> list[str]:
         known = show_count(answer["income_epochs"])
         lines.append(f"  income covers {known} of {show_count(epochs)} epochs")
     if "left_out_days" in answer:
-        days = show_quantity(answer["left_out_days"], "validator-day")
-        amount = show_eth_wei(answer["left_out_execution_wei"])
-        lines.append(f"  {days} not counted, with {amount} ETH of execution income")
+        lines.append(f"  {describe_left_out(answer)}")
     for name, title, form, unit in (
         ("net_income_wei", "net income", show_eth_wei, " ETH"),
         ("consensus_income_gwei", "consensus layer", show_eth, " ETH"),

@@ -22,7 +22,7 @@ _LOSSES = ["lost_gwei", "avoidable_gwei", "unavoidable_gwei", "unknown_gwei"]
 def build_summary(inputs: Inputs, frames: Frames) -> Frames:
     """Return the answer in one row."""
     parts = [_describe_range(inputs), *_count_income_epochs(inputs)]
-    parts += _list_income(inputs, frames)
+    parts += list_income(inputs, frames)
     if "rate" in frames:
         known = [name for name in _RATES if name in frames["rate"].columns]
         parts.append(frames["rate"].select(known))
@@ -70,16 +70,21 @@ def _count_income_epochs(inputs: Inputs) -> list[pl.DataFrame]:
     return [days.select(income_epochs=pl.col("day").n_unique().cast(pl.Int64) * length)]
 
 
-def _list_income(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
+def list_income(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
+    """Return the sums of income, those of days that are not counted, and those of builders."""
     found = []
     if "days" in frames:
         names = ["consensus_income_gwei", "execution_income_wei", "net_income_wei"]
         names += ["withdrawals_gwei", "execution_income_basis"]
         found.append(analysis.ledger_totals(frames["days"], by=()).select(names))
     if "income_gaps" in frames:
-        received = pl.sum("execution_income_wei").alias("left_out_execution_wei")
-        days = pl.len().cast(pl.Int64).alias("left_out_days")
-        found.append(frames["income_gaps"].select(days, received))
+        received = pl.col("execution_income_wei")
+        found.append(
+            frames["income_gaps"].select(
+                left_out_days=pl.len().cast(pl.Int64),
+                left_out_execution_wei=pl.when(~received.is_null().any()).then(received.sum()),
+            )
+        )
     blocks = inputs.get("blocks")
     if blocks is not None:
         found.append(analysis.relay_payments(blocks).select("relay_payments_wei", "blocks"))
