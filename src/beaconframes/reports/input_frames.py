@@ -159,18 +159,16 @@ class Inputs:
         A source may begin late, or have two ranges of epochs; validators may have exited before
         others were active. If the first epoch is missing, the range is missing for this reason.
         """
-        known, item.missing = item.missing, None
-        rows = self._request(item, load, indices, since=since, until=since)
+        probe = Input(item.name, item.loader)
+        rows = self._request(probe, load, indices, since=since, until=since)
+        item.requests += probe.requests
+        item.reason = probe.reason
         if rows is not None and rows.height:
-            item.missing = known
             return self._request(item, load, indices, since=since, until=until)
-        if item.missing is not None:
-            gaps = item.missing.with_columns(first_epoch=pl.lit(since), last_epoch=pl.lit(until))
-            item.missing = (
-                gaps if known is None else pl.concat([known, gaps], how="diagonal_relaxed")
-            )
-        else:
-            item.missing = known
+        if probe.missing is not None:
+            gaps = probe.missing.with_columns(first_epoch=pl.lit(since), last_epoch=pl.lit(until))
+            known = [] if item.missing is None else [item.missing]
+            item.missing = pl.concat([*known, gaps], how="diagonal_relaxed")
         return rows
 
     def begin_with(self, name: str, unit: Literal["epoch", "day"]) -> None:
