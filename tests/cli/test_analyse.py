@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,8 +14,10 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import analysis
+from beaconframes.calendar import MAINNET
 from beaconframes.cli import analyse, commands
 from beaconframes.cli.analyses import ANALYSES
+from beaconframes.cli.analysis_frames import build_call
 
 from ..analysis import test_ledger as ledger
 from ..analysis.test_income import varied
@@ -59,8 +63,24 @@ def test_every_function_has_a_command_with_its_arguments():
             if parameter.name in described.frames:
                 needed = parameter.default is parameter.empty
                 assert not needed or parameter.name in described.loaded
+            elif analyse.is_frame(parameter):
+                # Income is always loaded, and daily statistics are used instead of it.
+                assert (name, parameter.name) == ("missed-proposals", "stats")
+                assert parameter.name not in options
             else:
                 assert parameter.name in options, (name, parameter.name)
+
+
+def test_epochs_are_days_of_the_index_where_no_proposal_sets_the_range():
+    """An option has epochs, and an index has days of 225."""
+    described = ANALYSES["missed-proposals"]
+    given = {"since": 450, "until": "2026-10-01"}
+    proposals = {"proposals": pl.DataFrame({"epoch": []}, schema={"epoch": pl.Int64})}
+    explorer: Any = SimpleNamespace(chain=MAINNET)
+
+    call = build_call(described, "index", given, proposals, explorer)
+
+    assert {"since": 2, "until": "2026-10-01"} == call
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])

@@ -72,7 +72,16 @@ def list_options(name: str) -> dict[str, inspect.Parameter]:
     function = get_function(name)
     excluded = {*ANALYSES[name].frames, "chain", "validators"}
     parameters = inspect.signature(function).parameters
-    return {key: value for key, value in parameters.items() if key not in excluded}
+    return {
+        key: value
+        for key, value in parameters.items()
+        if key not in excluded and not is_frame(value)
+    }
+
+
+def is_frame(argument: inspect.Parameter) -> bool:
+    """Return whether an argument is a frame: no text of an option can be one."""
+    return str(argument.annotation).startswith("IntoFrame")
 
 
 def build_option(analysis: str, name: str, argument: inspect.Parameter) -> click.Option:

@@ -55,6 +55,12 @@ def build_call(
     if first is None or first.is_empty():
         if loader == chart_input.WITH_OPEN_EPOCH and not epochs:
             epochs = chart_input.finished_epochs(explorer)
+        elif loader == "yield-index":
+            length = explorer.chain.epochs_per_day
+            epochs = {
+                key: value // length if isinstance(value, int) else value
+                for key, value in epochs.items()
+            }
     elif loader == "yield-index":
         epochs = find_days(first, explorer)
     elif not epochs or "day" in first.columns:
