@@ -337,6 +337,21 @@ def test_execution_income_of_days_that_are_not_counted_is_stated(made, tables, n
     assert "1 validator-day not counted" in "\n".join(Report(frames, left_out).summarize())
 
 
+def test_a_frame_of_several_loads_is_left_out_if_one_fails():
+    """Missed proposals of two days: those of the first day alone would look complete."""
+    inputs = Inputs(SimpleNamespace(chain=MAINNET, requests=0), [7], None, 0, 449, "days")
+
+    def load_proposals(indices, *, since, **_):
+        if since == 225:
+            raise NotServed("the service does not answer")
+        return pl.DataFrame({"slot": [since]})
+
+    found = [inputs.load("proposals", load_proposals, [7], since=day * 225) for day in range(3)]
+
+    assert [1, None, None] == [rows if rows is None else rows.height for rows in found]
+    assert "the service does not answer" == inputs.items["proposals"].reason
+
+
 def test_unknown_execution_income_of_days_that_are_not_counted_is_not_zero():
     """If the payment of one block is unknown, so is the sum."""
     gaps = pl.DataFrame(

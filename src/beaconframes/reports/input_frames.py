@@ -107,7 +107,10 @@ class Inputs:
         """
         item = self.items.setdefault(name, Input(name, _get_name(load)))
         rows = self._request(item, load, *arguments, refused=refused, **options)
-        if rows is not None:
+        if item.reason:
+            # The rows of earlier loads alone would look complete.
+            item.rows = None
+        elif rows is not None:
             item.rows = rows if item.rows is None else pl.concat([item.rows, rows])
         return item.rows
 

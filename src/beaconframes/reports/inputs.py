@@ -207,7 +207,9 @@ def _load_days(inputs: Inputs) -> None:
     days = stats.filter(lost > 0, pl.col("day") >= 0).group_by("day").agg("validator_index")
     for day, indices in days.sort("day").iter_rows():
         until = (day + 1) * length - 1
-        inputs.load("proposals", v1.load_proposals, indices, since=day * length, until=until)
+        rows = inputs.load("proposals", v1.load_proposals, indices, since=day * length, until=until)
+        if rows is None:
+            break
     if days.is_empty():
         inputs.items["proposals"] = Input("proposals", "load_proposals", PROPOSALS.table.empty())
 
