@@ -221,6 +221,8 @@ def test_unknown_costs_are_not_a_sum_of_zero(made, no_charts):
     text = Elements(Report(frames, {}).to_html()).text
     assert "no more than other validators have. Their cost is unknown." in text
     assert "ETH at least" not in text
+    frames["problems"] = pl.concat([usual, frames["problems"]])
+    assert "Cost: at least 0." in Elements(Report(frames, {}).to_html()).text
 
     frames["summary"] = frames["summary"].with_columns(cost_unknown=2)
     assert "ETH at least" in Elements(Report(frames, {}).to_html()).text

@@ -250,7 +250,11 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
         "problem_columns": [c for c in _PROBLEMS if any(c.show(row) for row in rows)],
         "kinds": _sum_kinds(shown) if shown.height > _MOST_PROBLEMS else [],
         "kind_columns": _KINDS,
-        "usual": {"count": usual.height, "cost_gwei": usual.select(total).item()},
+        "usual": {
+            "count": usual.height,
+            "cost_gwei": usual.select(total).item(),
+            "cost_unknown": usual["cost_gwei"].null_count(),
+        },
         "advice": advice.head(_MOST_ADVICE).rows(named=True),
         "advice_count": advice.height,
         "advice_columns": _ADVICE,
