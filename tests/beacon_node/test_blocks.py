@@ -334,6 +334,12 @@ def test_the_roots_of_a_state_confirm_blocks_and_missed_slots():
     lost = [replace(slot, root=None) for slot in lost]
     with pytest.raises(ResponseError, match=r"block of slot 17 .*it is missing"):
         apply_state_roots(chain.spec, lost, state)
+    # No other block of the epoch shows that its first one follows a block of another fork.
+    first = chain.answers[16]
+    forked = {**first, "message": {**first["message"], "parent_root": "0x" + "ab" * 32}}
+    slots = read_slots(chain.spec, {16: forked}, proposers=chain.proposers)
+    with pytest.raises(ResponseError, match=r"block of slot 16 .*its parent is 0xabab"):
+        apply_state_roots(chain.spec, slots, state)
 
 
 def test_orphaned_blocks_are_rows_beside_the_canonical_one():

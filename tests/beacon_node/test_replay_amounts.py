@@ -10,8 +10,10 @@ from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
-from beaconframes.errors import NotServed
+from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.errors import NotServed, ResponseError
 
+from ..support.beacon_node_faults import Fault
 from ..support.beacon_node_stub import BeaconNodeStub
 
 PARTS = ("source", "target", "head", "inactivity")
@@ -61,6 +63,26 @@ def test_capella_chain_is_replayed_to_the_gwei():
     node, replay = open_replay("capella", head=479)
     for epoch in range(59):
         check_epoch(replay.read(epoch, None), node.recording.expected, epoch)
+
+
+class LostBlock(Fault):
+    """The node answers 404 for the block of a *slot*, and for its header."""
+
+    def __init__(self, slot):
+        self.slot = str(slot)
+
+    def refuse(self, node, request):
+        return node.no_block(self.slot) if request.args.get("block_id") == self.slot else None
+
+
+@pytest.mark.parametrize("has_states", [True, False])
+def test_income_of_an_epoch_with_a_lost_block_is_an_error(has_states):
+    """Without the check, the votes in the lost block are missing in the income of its epoch."""
+    _, replay = open_replay("capella", head=31, faults=[LostBlock(10)])
+    reader = ChainReader(replay.reader.api, replay.spec, head_slot=31, has_states=has_states)
+    amounts = (StateAmounts if has_states else ReplayAmounts)(reader)
+    with pytest.raises(ResponseError, match=r"block of slot 9 .*has lost a later block"):
+        amounts.read(1, None)
 
 
 def test_a_run_that_starts_later_replays_the_epochs_before_it(monkeypatch):

@@ -38,7 +38,7 @@ from beaconframes.errors import (
 from beaconframes.http.session import STOP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -278,7 +278,11 @@ class ChainReader:
         if self.has_states and epoch < self.last_complete_epoch:
             # The state has the root of each slot, and shows a block that the node has lost.
             return apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch + 1))
-        spec, answers, proposers = self.spec, self.answers(epoch), self.proposers(epoch)
+        return self._confirm_slots(epoch, self.proposers(epoch))
+
+    def _confirm_slots(self, epoch: int, proposers: Mapping[int, int]) -> list[SlotBlock]:
+        """Return the slots of an epoch; headers confirm the roots that no next block confirms."""
+        spec, answers = self.spec, self.answers(epoch)
         # The root of the last block is the parent root of the first block after it.
         last_root = None
         if epoch < self.last_complete_epoch:
@@ -288,6 +292,16 @@ class ChainReader:
         # A node that has lost a block answers as for a missed slot.
         roots = {slot: self._request_root(slot) for slot in find_roots_to_check(slots)}
         return read_slots(spec, answers, proposers=proposers, last_root=last_root, roots=roots)
+
+    def check_blocks(self, epoch: int) -> None:
+        """Raise ResponseError if a block of an epoch is invalid, or if the node has lost it.
+
+        Without states, no proposer duties are requested: pruned nodes may not have them.
+        """
+        if self.has_states:
+            self.slots(epoch)
+        else:
+            self._confirm_slots(epoch, {})
 
     def _request_root(self, slot: int) -> str:
         header = self.api.header(slot)

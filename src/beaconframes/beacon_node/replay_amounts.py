@@ -91,6 +91,8 @@ class ReplayAmounts(StateAmounts):
                 hint="Use a node with SSZ states or rewards routes",
             )
         try:
+            # An epoch without one of its blocks would change the amounts of all later ones.
+            reader.check_blocks(epoch)
             blocks = list(reader.messages(epoch).values())
             last = reader.slots_of(epoch)[-1]
             registry = Registry.from_api(reader.request_state(last, reader.api.validators))

@@ -137,6 +137,13 @@ def apply_state_roots(
         elif slot.status == PROPOSED:
             if slot.root not in (None, root):
                 raise _build_root_error(slot.slot, slot.root, f"the state has the root {root}")
+            parent = None if slot.block is None else slot.block.message.parent_root.lower()
+            if parent is not None and roots.get(slot.slot - 1, parent) != parent:
+                raise build_error(
+                    slot.slot,
+                    f"its parent is {parent}, but the state has the root {roots[slot.slot - 1]} "
+                    "before it: the chain was reorganized between two requests",
+                )
             checked.append(replace(slot, root=root))
         else:
             if roots.get(slot.slot - 1, root) != root:

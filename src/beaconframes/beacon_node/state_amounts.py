@@ -64,6 +64,9 @@ class StateAmounts:
         """
         replay, proposals_missed = self.replay(epoch), self.count_missed(epoch)
         later, transition = self.state(epoch + 1), self.transition(epoch)
+        if self.reader.has_states:
+            # Without states, the replay has checked the blocks.
+            self.reader.check_blocks(epoch)
         # From here on, the states up to this epoch are not needed.
         changes, verified_until = self.compare(epoch)
         rewards, last_slot = self.rewards(epoch), self.reader.slots_of(epoch)[-1]
