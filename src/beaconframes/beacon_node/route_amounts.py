@@ -21,16 +21,12 @@ from beaconframes.beacon_node.chosen_validators import (
     BalanceMove,
     BlockMoves,
     ChosenValidators,
-    find_applied_deposits,
-    find_removed,
-    find_upgrade_moves,
 )
 from beaconframes.beacon_node.epoch_amounts import UNKNOWN, Change, Deposit, EpochAmounts
 from beaconframes.beacon_node.reader import RequestCache
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
+from beaconframes.beacon_node.transition_moves import TransitionMoves
 from beaconframes.consensus.epoch_moves import Move
-from beaconframes.consensus.registry import Registry, compute_total_active_balance, decode_hex
-from beaconframes.consensus.rewards import compute_correlation_penalty
 from beaconframes.consensus.slot_income import KINDS, SlotIncome
 from beaconframes.consensus.spec import is_since
 from beaconframes.errors import IntegrityError, NotFound, NotServed
@@ -138,6 +134,7 @@ class RouteAmounts:
         """Request rewards, validators, duties and blocks from *reader*."""
         self.reader, self.spec, self.api = reader, reader.spec, reader.api
         self._cache = RequestCache(CACHED_OBJECTS)
+        self._transitions = TransitionMoves(reader)
 
     def read(self, epoch: int, validators: Sequence[int] | None) -> EpochAmounts:
         """Return the amounts of an epoch, of some *validators* or of all.
@@ -294,7 +291,7 @@ class RouteAmounts:
             if differs.any():
                 # Without the routes of queues, what left them stays unexplained.
                 with suppress(NotServed):
-                    transition, applied = self._read_transition(epoch, block_moves)
+                    transition, applied = self._transitions.read(epoch, block_moves)
                     deposits += applied
                     result, differs = move_balances(moves, transition)
         change = after.registry.balances - start
@@ -388,161 +385,8 @@ class RouteAmounts:
         entries = [entry for _, entry in by_slot]
         return [
             Deposit(by_slot[place][0], index, int(entries[place]["amount"]))
-            for place, index in self._find_applied(epoch, chosen, entries)
+            for place, index in self._transitions.find_applied(epoch, chosen, entries)
         ]
 
     def _epoch_of(self, message: Mapping[str, Any]) -> int:
         return self.spec.epoch_of(int(message["slot"]))
-
-    def _find_applied(
-        self, epoch: int, chosen: ChosenValidators, entries: Sequence[Mapping[str, Any]]
-    ) -> list[tuple[int, int]]:
-        """Return place and validator of the deposits that reached a balance up to *epoch*.
-
-        None of them if there is no deposit for *chosen* validators.
-        """
-        pubkeys = sorted({str(entry["pubkey"]) for entry in entries})
-        if not chosen.index_of_pubkey.keys() & {decode_hex(pubkey) for pubkey in pubkeys}:
-            return []
-        before, after = (
-            ChosenValidators.from_api(self.api.validators(self.spec.first_slot_of(number), pubkeys))
-            for number in (epoch - 1, epoch)
-        )
-        return find_applied_deposits(before, after, entries)
-
-    def _read_transition(
-        self, epoch: int, blocks: BlockMoves
-    ) -> tuple[list[BalanceMove], list[Deposit]]:
-        """Return what the transition into *epoch* moves besides attestation rewards.
-
-        Beside the moves of chosen validators, these are all deposits that it applied.
-        """
-        spec, first, chosen = self.spec, self.spec.first_slot_of(epoch), blocks.after
-        moves = self._read_correlation_penalties(epoch - 1, chosen, blocks.before)
-        if not is_since(spec.fork_at(epoch), "electra"):
-            return moves, []
-        if not is_since(spec.fork_at(epoch - 1), "electra"):
-            return moves + find_upgrade_moves(blocks, self.api.pending_deposits(first)), []
-        request = self.reader.request_state
-        entries = find_removed(
-            request(first - 1, self.api.pending_deposits), self.api.pending_deposits(first)
-        )
-        deposits = [
-            Deposit(first - 1, index, int(entries[place]["amount"]))
-            for place, index in self._find_applied(epoch, chosen, entries)
-        ]
-        moves += [
-            BalanceMove("pending_deposit", deposit.validator_index, deposit.amount_gwei)
-            for deposit in deposits
-            if deposit.validator_index in chosen.positions
-        ]
-        consolidations = find_removed(
-            request(first - 1, self.api.pending_consolidations),
-            self.api.pending_consolidations(first),
-        )
-        pairs = [(int(one["source_index"]), int(one["target_index"])) for one in consolidations]
-        pairs = [pair for pair in pairs if chosen.positions.keys() & set(pair)]
-        return moves + self._read_consolidations(first - 1, pairs, entries, chosen), deposits
-
-    def _read_consolidations(
-        self,
-        slot: int,
-        pairs: Sequence[tuple[int, int]],
-        deposits: Sequence[Mapping[str, Any]],
-        chosen: ChosenValidators,
-    ) -> list[BalanceMove]:
-        """Return the moves of consolidations; *pairs* of source and target, in the order of moves.
-
-        The balance of a source is that after the last slot of the epoch and the *deposits* that
-        were applied since. A source has no attestation rewards any more.
-        """
-        if not pairs:
-            return []
-        sources = ChosenValidators.from_api(
-            self.reader.request_state(
-                slot, lambda slot: self.api.validators(slot, sorted({pair[0] for pair in pairs}))
-            )
-        )
-        balances = dict(
-            zip(sources.indices.tolist(), sources.registry.balances.tolist(), strict=True)
-        )
-        for deposit in deposits:
-            index = sources.index_of_pubkey.get(decode_hex(deposit["pubkey"]))
-            if index is not None:
-                balances[index] += int(deposit["amount"])
-        moves = []
-        for source, target in pairs:
-            if sources.get("slashed", source):
-                continue
-            amount = min(balances[source], int(sources.get("effective_balances", source)))
-            balances[source] -= amount
-            moves += [
-                BalanceMove("pending_consolidation", index, signed)
-                for index, signed in ((source, -amount), (target, amount))
-                if index in chosen.positions
-            ]
-        return moves
-
-    def _read_correlation_penalties(
-        self, epoch: int, after: ChosenValidators, before: ChosenValidators
-    ) -> list[BalanceMove]:
-        """Return the penalties of validators that are half-way to withdrawal after a slashing.
-
-        They depend on all slashings of the time before, and on all active validators. This is the
-        only amount of chosen validators that needs a request for all of them.
-        """
-        spec, vector = self.spec, self.spec.epochs_per_slashings_vector
-        is_due = after.registry.slashed & (
-            after.registry.withdrawable_epochs == epoch + vector // 2
-        )
-        if not is_due.any():
-            return []
-        last = spec.first_slot_of(epoch + 1) - 1
-        registry = Registry.from_api(self.reader.request_state(last, self.api.validators))
-        slashed = self._read_slashed_balance(epoch, registry)
-        if slashed is None:
-            return []
-        fork = spec.fork_at(epoch)
-        total = compute_total_active_balance(spec, registry, epoch)
-        return [
-            BalanceMove(
-                "slashing_correlation",
-                index,
-                -compute_correlation_penalty(
-                    spec,
-                    int(before.get("effective_balances", index)),
-                    slashed,
-                    total,
-                    spec.get_proportional_slashing_multiplier(fork),
-                    is_electra=is_since(fork, "electra"),
-                ),
-            )
-            for index in after.indices[is_due].tolist()
-        ]
-
-    def _read_slashed_balance(self, epoch: int, registry: Registry) -> int | None:
-        """Return the balance that was slashed in the time that counts at the end of *epoch*.
-
-        The effective balance at the time of a slashing counts. None if that time is unknown: an
-        exit queue that is longer than the time until withdrawal hides it.
-        """
-        vector = self.spec.epochs_per_slashings_vector
-        is_recent = registry.slashed & (registry.withdrawable_epochs > epoch)
-        by_epoch: dict[int, list[int]] = {}
-        for index in np.flatnonzero(is_recent).tolist():
-            by_epoch.setdefault(int(registry.withdrawable_epochs[index]) - vector, []).append(index)
-        total = 0
-        for slashed_in, ids in by_epoch.items():
-            if not 0 <= slashed_in <= epoch:
-                return None
-            last = self.spec.first_slot_of(slashed_in + 1) - 1
-            before, after = (
-                ChosenValidators.from_api(
-                    self.reader.request_state(slot, lambda slot: self.api.validators(slot, ids))  # noqa: B023
-                ).registry
-                for slot in (max(last - self.spec.slots_per_epoch, 0), last)
-            )
-            if before.slashed.any() or not after.slashed.all():
-                return None
-            total += int(after.effective_balances.sum())
-        return total
