@@ -129,10 +129,12 @@ def test_unknown_counts_are_not_zero():
     )
 
     rows = analysis.daily_losses(table)
+    known = analysis.daily_losses(table, days_of_the_network())
 
     assert [(1, None, 2, None), (2, 45, 0, None)] == rows.select(
         "validator_index", "missed_attestations", "missed_sync", "attestation_lost_gwei"
     ).rows()
+    assert [None, "mean of the network"] == known["attestation_cost_basis"].to_list()
 
 
 def test_blocks_of_days_with_unknown_sync_duties_are_not_compared():

@@ -69,7 +69,7 @@ def daily_losses(
         *_KEYS,
         *counts,
         attestation_lost_gwei=(lost * MISSED_VOTE).round().cast(pl.Int64),
-        attestation_cost_basis="rate_basis",
+        attestation_cost_basis=pl.when(lost.is_not_null()).then("rate_basis"),
         sync_lost_gwei=2 * pl.col("missed_sync") * pl.col("network_sync_gwei"),
     )
     return return_table(result.sort(_KEYS), source, stats)
