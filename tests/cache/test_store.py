@@ -5,12 +5,14 @@ Requests are counted by the server, never by the client.
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+import time
 import warnings
 from datetime import timedelta
 
@@ -20,7 +22,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.cache import finality
+from beaconframes.cache import empty_responses, finality
 from beaconframes.calendar import MAINNET
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset
@@ -264,22 +266,41 @@ class TestAbsence:
         assert [] == plain.warnings == found.warnings == second.warnings
         assert first == second.rows.filter(validator_index=validator)["epoch"].min()
 
-    def test_unknown_validator(self, server, store):
-        """An unknown validator has no rows; it is not requested again."""
+    @pytest.fixture
+    def later(self, monkeypatch):
+        """Move the clock, so that the next response confirms earlier ones."""
+        now = time.time()
+        times = itertools.count()
+
+        def move():
+            at = now + next(times) * empty_responses.CONFIRMATION_SECONDS
+            monkeypatch.setattr(time, "time", lambda: at)
+
+        return move
+
+    def test_unknown_validator(self, server, store, later):
+        """An unknown validator has no rows; two loads show that, and no later one requests it."""
         call = lambda e: bf.load_income_history([5, 999_999], since=9, until=40, explorer=e)  # noqa: E731
-        count(server, store, call)
-        second = count(server, store, call)
+        for _ in range(2):
+            later()
+            assert 0 < count(server, store, call).requests
+        later()
+        third = count(server, store, call)
 
-        assert (0, 32, 1) == (second.requests, second.rows.height, len(second.warnings))
+        assert (0, 32, 1) == (third.requests, third.rows.height, len(third.warnings))
+        assert "unknown to the service (999999)" in str(third.warnings[0])
 
-    def test_missed_slots(self, server, store, chain):
-        """A slot without a block is not requested again."""
+    def test_missed_slots(self, server, store, chain, later):
+        """A slot without a block is requested by two loads."""
         missed = chain.scan("blocks").filter(status="missed").head(4).collect()["slot"].to_list()
         call = lambda e: bf.load_slots([*missed, 3200], explorer=e)  # noqa: E731
-        count(server, store, call)
-        second = count(server, store, call)
+        for _ in range(2):
+            later()
+            assert 0 < count(server, store, call).requests
+        later()
+        third = count(server, store, call)
 
-        assert (0, 1, 1) == (second.requests, second.rows.height, len(second.warnings))
+        assert (0, 1, 1) == (third.requests, third.rows.height, len(third.warnings))
 
     @pytest.mark.parametrize(
         ("path", "call"),

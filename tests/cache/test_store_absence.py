@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from beaconframes.dataset import Grid
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.server import Server
 
-from ..support.faults import FaultServer
+from ..support.faults import FAULTS, FaultServer, changed_rows
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +192,91 @@ class TestEmptyResponses:
             "1": ((0, 9), (25, 29), (35, 39)),
             "2": ((0, 4), (6, 9)),
         } == read(store.unconfirmed)
+
+
+def index_of(row):
+    """Return the validator of *row*, in either spelling."""
+    return row.get("validatorindex", row.get("validator_index"))
+
+
+def only_early(rows, p):
+    """Return the rows before epoch 248; of rows without an epoch, those of validator 0."""
+    return [row for row in rows if row.get("epoch", 248 * index_of(row)) < 248]
+
+
+def only_first(rows, p):
+    """Return the rows of validators 0, 1 and 2."""
+    return [row for row in rows if index_of(row) < 3]
+
+
+class TestTruncatedResponses:
+    """A service that omits rows and validators hides nothing from later loads."""
+
+    @pytest.fixture(autouse=True)
+    def faults(self, monkeypatch):
+        """Add faults that omit rows and validators."""
+        monkeypatch.setitem(FAULTS, "early", changed_rows(only_early))
+        monkeypatch.setitem(FAULTS, "first", changed_rows(only_first))
+
+    @pytest.fixture
+    def later(self, monkeypatch):
+        """Move the clock, so that the next response confirms earlier ones."""
+        now = time.time()
+        times = itertools.count(1)
+
+        def move():
+            at = now + next(times) * empty_responses.CONFIRMATION_SECONDS
+            monkeypatch.setattr(time, "time", lambda: at)
+
+        return move
+
+    def test_validator_with_rows_is_never_unknown(self, faulty, explorer, later):
+        """G4: a validator with rows is known, although the list of validators omits it."""
+        for _ in range(3):
+            faulty.fault("early?path=/validator/")
+            with pytest.warns(errors.MissingRows, match="missing rows: 5 validators"):
+                assert 5 * 18 == income(explorer, 230, 249).height
+            assert {"not returned by the service"} == {*bf.missing()["reason"]}
+            later()
+        faulty.fault("")
+        assert 5 * 20 == income(explorer, 230, 249).height
+
+    def test_validator_with_stored_rows_is_not_stored_as_unknown(self, faulty, explorer, later):
+        """G4: no response makes a validator unknown whose earlier rows are stored."""
+        income(explorer, 220, 229)
+        faulty.fault("first?path=/validator/")
+        for _ in range(3):
+            with pytest.warns(errors.MissingRows):
+                assert 3 * 10 == income(explorer, 230, 239).height
+            later()
+        faulty.fault("")
+        assert 5 * 10 == income(explorer, 230, 239).height
+
+    def test_one_response_does_not_make_a_validator_unknown(self, server, faulty, explorer, later):
+        """G4: a validator that one response omits is requested by later loads and explorers."""
+        faulty.fault("first?path=/validator/")
+        with pytest.warns(errors.MissingRows, match=r"unknown to the service \(3, 4\)"):
+            assert 3 * 10 == income(explorer, 230, 239).height
+        # The same explorer does not request the validators twice within ten minutes.
+        with pytest.warns(errors.MissingRows):
+            income(explorer, 220, 229)
+        assert 1 == sum(one.target == "/api/v1/validator/0,3,4" for one in faulty.seen)
+        faulty.fault("")
+
+        options = {"chain": explorer.chain, "store": explorer.local_store.path, "rate": 10_000}
+        with bf.Explorer(faulty.url, **options) as another:
+            assert 5 * 20 == income(another, 220, 239).height
+
+    def test_days_of_the_chain_are_never_absent(self, faulty, explorer, later):
+        """G4: a day that has ended has a yield index, however often the service omits it."""
+        for _ in range(3):
+            faulty.fault("rows_empty?path=/yieldindex/0")
+            with pytest.warns(errors.MissingRows):
+                rows = bf.load_yield_index(since=0, until=1, explorer=explorer)
+            assert [1] == rows["day"].to_list()
+            later()
+        faulty.fault("")
+        assert 2 == bf.load_yield_index(since=0, until=1, explorer=explorer).height
 
 
 def test_response_without_any_row_is_not_stored(faulty, explorer):

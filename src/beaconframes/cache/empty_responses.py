@@ -1,8 +1,8 @@
 """Responses without rows: the absence of rows is stored once a later response confirms it.
 
-A service that fails may return an empty list instead of an error. So the units of a response
-without any row are only noted, and requested again by the next load. If that response is empty
-too, some time later, the rows do not exist.
+A service that fails may return an empty list instead of an error, or a list without some rows. So
+the units without rows are only noted, and requested again by the next load. If they have no rows in
+that response either, some time later, the rows do not exist.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.active_periods import NOT_IN_DATASET, REASON, UNKNOWN
+from beaconframes.active_periods import FAR, NOT_IN_DATASET, REASON, UNKNOWN
 from beaconframes.cache import finality
 from beaconframes.cache.local_store import StoreUse
 from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects, unstored_gaps
@@ -62,8 +62,6 @@ class ReadThrough:
     """The requested units that were not stored when the load started, by subject."""
     unstored: list[pl.DataFrame] = field(default_factory=list)
     """Fetched rows that are not in the store, mostly because they are not final."""
-    has_received: bool = False
-    """Whether the service returned any row for this load."""
     is_lazy: bool = False
     """Whether the rows are read later, from a LazyFrame."""
     _finalized: int = -1
@@ -136,7 +134,6 @@ class ReadThrough:
         """Store the final rows of *fetched*, and hold the others in memory."""
         rows = drop_unrequested(self.endpoint, fetched.calls, fetched.rows)
         rows = drop_duplicates(self.endpoint, rows)
-        self.has_received |= not rows.is_empty()
         last = self.policy.final_until(self.chain_head, self._finalized)
         is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.endpoint.final_rows)
         is_final = is_final.fill_null(value=False)
@@ -245,43 +242,49 @@ class ReadThrough:
     def put_absent(self, gaps: Gaps) -> None:
         """Store that the rows of *gaps* do not exist, where that is certain.
 
-        Rows outside of the active period of a validator never exist. A service that has the rows
-        of one subject up to a unit has those of all. Later rows may not be available yet, unless
-        they are old enough.
+        Rows outside of the active period of a validator never exist. All other rows are absent
+        only if another load confirms it, and if there are rows of the load: a service that omits
+        all rows may omit any. A service that has the rows of one subject up to a unit has those of
+        all. Later rows may not be available yet, unless they are old enough.
         """
+        policy, grid = self.policy, self.grid
+        final = policy.final_until(self.chain_head, self._finalized)
         if self.endpoint.lifetime is not None:
-            absent = gaps.inactive
-            if self.has_received:
-                # A response without any rows does not show that a validator is unknown.
-                unknown = gaps.missing.filter(pl.col(REASON) == UNKNOWN)
-                absent = pl.concat([absent, unknown], how="diagonal")
-            last = self.policy.final_until(self.chain_head, self._finalized)
-            self.put_empty(self.only_requested(absent), last)
+            self.put_empty(gaps.inactive, final, is_certain=True)
+            unknown = gaps.missing.filter(pl.col(REASON) == UNKNOWN)
+            if not unknown.is_empty() and not self.keys().is_empty():
+                schema, epochs = self.endpoint.table.schema(), ((0, FAR),)
+                stored = self.store.select(self.table, self.requested.subjects, epochs, schema)
+                has_rows = stored.rows.select(grid.subject).unique().collect()
+                self.put_empty(unknown.join(has_rows, on=grid.subject, how="anti"), final)
             return
         # A dataset without a row says nothing about the chain.
         missing = gaps.missing.filter(pl.col(REASON) != NOT_IN_DATASET)
-        missing = self.only_requested(missing)
-        if missing[IMPOSSIBLE].any() or not self.has_received:
-            # A service that omits rows that must exist, or all rows, may omit any.
+        if self.endpoint.is_contiguous or missing.is_empty() or self.keys().is_empty():
+            # Every unit of a contiguous table has rows.
             return
-        policy, unit = self.policy, self.grid.unit
         until = policy.absent_until(self.chain_head, self._finalized)
         if policy.unit_name:
-            newest: list[Any] = [frame[unit].max() for frame in self.unstored]
-            last = max(self.store.newest(self.table, unit), *newest, -1)
-            until = max(until, min(policy.final_until(self.chain_head, self._finalized), last))
+            newest: list[Any] = [frame[grid.unit].max() for frame in self.unstored]
+            last = max(self.store.newest(self.table, grid.unit), *newest, -1)
+            until = max(until, min(final, last))
         self.put_empty(missing, until)
 
-    def put_empty(self, missing: pl.DataFrame, until: int) -> None:
-        """Store that the units of *missing* up to *until* have no rows."""
+    def put_empty(self, gaps: pl.DataFrame, until: int, *, is_certain: bool = False) -> None:
+        """Store that the units of *gaps* up to *until* have no rows.
+
+        Unless that is certain, it is only noted, until another load confirms it.
+        """
         absent: Covered = {}
-        for _, subject, first, last in gap_intervals(self.grid, missing):
+        for _, subject, first, last in gap_intervals(self.grid, self.only_requested(gaps)):
             if first <= until:
                 absent[subject] = (*absent.get(subject, ()), (first, min(last, until)))
         if absent:
-            empty = self.endpoint.table.empty()
+            complete, empty = (absent, {}) if is_certain else ({}, absent)
+            rows = self.endpoint.table.empty()
             self.store.put(
-                *(self.table, empty, self.grid, absent, self._finalized),
+                *(self.table, rows, self.grid, complete, self._finalized),
+                empty=empty,
                 use=self._use,
             )
 

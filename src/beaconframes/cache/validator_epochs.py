@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
 from beaconframes.active_periods import FAR
+from beaconframes.cache.empty_responses import CONFIRMATION_SECONDS
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
@@ -60,6 +62,8 @@ VALIDATOR_EPOCHS = Endpoint(
 TABLE = "validator_epochs"
 UNTIL = "known_until"
 """The column of the last epoch for which a stored row holds: a later exit is not in it."""
+RECEIVED_AT = "received_at"
+"""The column of the time at which a row in memory was received, in seconds."""
 # A row without a status is that of a validator that the service does not know.
 SCHEMA = pl.Schema({**ValidatorEpochs.schema(), UNTIL: pl.Int64()})
 GRID = Grid("validator_index", UNTIL, ("validator_index", UNTIL))
@@ -82,41 +86,57 @@ class ValidatorEpochsCache:
 
     def __init__(self, explorer: ExplorerWithStore) -> None:
         self._explorer = explorer
-        self._rows = pl.DataFrame(schema=SCHEMA)
+        self._rows = pl.DataFrame(schema={**SCHEMA, RECEIVED_AT: pl.Int64})
         self._lock = threading.Lock()
 
     def known(self, indices: Collection[int], until: int) -> pl.DataFrame:
-        """Return the rows that hold up to the epoch *until*, without a request."""
+        """Return the rows that hold up to the epoch *until*, without a request.
+
+        One response shows for ten minutes that a validator is unknown, a second one for ever.
+        """
         store = self._explorer.local_store
+        now = int(time.time())
+        is_recent = pl.col(RECEIVED_AT).is_between(now - CONFIRMATION_SECONDS + 1, now)
         with self._lock:
             rows = self._rows.filter(pl.col("validator_index").is_in(list(indices)))
-        rows = rows.filter(pl.col(UNTIL) >= until)
-        unknown = set(indices) - set(rows["validator_index"])
-        if store is not None and unknown:
-            intervals = intervals_of(range(until, FAR + 1))
-            stored = store.select(TABLE, [str(n) for n in unknown], intervals, SCHEMA)
-            rows = pl.concat([rows, stored.rows.collect()])
-        return rows.unique("validator_index", keep="any")
+        rows = rows.filter(pl.col(UNTIL) >= until, pl.col("status").is_not_null() | is_recent)
+        rows = rows.drop(RECEIVED_AT)
+        missing = set(indices) - set(rows["validator_index"])
+        if store is not None and missing:
+            subjects = [str(index) for index in missing]
+            stored = store.select(TABLE, subjects, intervals_of(range(until, FAR + 1)), SCHEMA)
+            epochs = intervals_of(range(until + 1))
+            covered = store.coverage(TABLE, subjects, epochs)
+            # The rows of a known validator cover one epoch only.
+            unknown = [int(subject) for subject, found in covered.items() if found == epochs]
+            rows = pl.concat([rows, stored.rows.collect(), unknown_rows(unknown)], how="diagonal")
+        return rows.unique("validator_index", keep="first")
 
     def load(
-        self, indices: Collection[int], until: int | None, witness: int | None = None
+        self, indices: Collection[int], until: int | None, existing: Collection[int] = ()
     ) -> tuple[pl.DataFrame, Collection[int]]:
         """Return the rows that hold up to the epoch *until*, and the validators with an answer.
 
         Without *until* they hold now. A validator with an answer but without a row is unknown to
-        the service. That is stored only if the same answers have another validator, such as the
-        *witness*, which certainly exists. If the request fails, only the stored validators have an
-        answer.
+        the service. If a response omits a validator that certainly exists, such as one of
+        *existing*, the other validators that it omits have no answer either. If the request fails,
+        only the stored validators have an answer.
         """
         rows = self.known(indices, FAR if until is None else until)
         answered = set(rows["validator_index"])
         new = set(indices) - answered
         if new and not self._explorer.offline:
-            requested = sorted(new if witness is None else {*new, witness})
-            fetched = self._fetch(requested, -1 if until is None else until)
+            requested = sorted({*new, *sorted(existing)[:1]})
+            fetched = self._fetch(requested)
             if fetched is not None:
-                rows = pl.concat([rows, fetched.filter(pl.col("validator_index").is_in(new))])
-                answered |= new
+                omitted = new.union(requested) - set(fetched["validator_index"])
+                is_whole = omitted.isdisjoint(existing) and not self._has_known(omitted)
+                if is_whole and not fetched.is_empty():
+                    fetched = pl.concat([fetched, unknown_rows(omitted)], how="diagonal")
+                self._add(fetched, -1 if until is None else until)
+                answered |= new if is_whole else new - omitted
+                fetched = fetched.filter(pl.col("validator_index").is_in(new))
+                rows = pl.concat([rows, fetched], how="diagonal")
         return rows.filter(pl.col("status").is_not_null()), answered
 
     def resolve(self, pubkeys: Sequence[str]) -> dict[str, int] | None:
@@ -126,8 +146,8 @@ class ValidatorEpochsCache:
         except (UsageError, ServiceError, ResponseError):
             return None
 
-    def _fetch(self, indices: list[int], until: int) -> pl.DataFrame | None:
-        """Request validators, and store their rows; None if the request failed."""
+    def _fetch(self, indices: list[int]) -> pl.DataFrame | None:
+        """Request validators; return their rows, or None if the request failed."""
         chain_head = self._explorer.chain_head
         values = {"validators": indices}
         try:
@@ -146,21 +166,28 @@ class ValidatorEpochsCache:
             # The rows of the load must not be discarded because this request fails.
             return None
         rows = pl.concat([ValidatorEpochs.empty(), *frames]).unique("validator_index")
-        rows = rows.with_columns(pl.col("status").fill_null(""))
-        if not rows.is_empty():
-            unknown = pl.DataFrame({"validator_index": indices}, schema_overrides=SCHEMA)
-            unknown = unknown.join(rows, on="validator_index", how="anti")
-            rows = pl.concat([rows, unknown], how="diagonal")
-        known_until = max(until, current_epoch(chain_head))
+        return rows.with_columns(pl.col("status").fill_null(""))
+
+    def _has_known(self, indices: Collection[int]) -> bool:
+        """Return whether an earlier response had any of the validators *indices*."""
+        was_known = pl.col("validator_index").is_in(list(indices)) & pl.col("status").is_not_null()
+        with self._lock:
+            has_known = not self._rows.filter(was_known).is_empty()
+        store = self._explorer.local_store
+        if has_known or store is None or not indices:
+            return has_known
+        epochs = intervals_of(range(FAR + 1))
+        stored = store.select(TABLE, [str(index) for index in indices], epochs, SCHEMA)
+        return not stored.rows.filter(was_known).collect().is_empty()
+
+    def _add(self, rows: pl.DataFrame, until: int) -> None:
+        """Hold received *rows* in memory, and store what they state about final epochs."""
+        known_until = max(until, current_epoch(self._explorer.chain_head))
         rows = rows.with_columns(pl.lit(known_until, pl.Int64).alias(UNTIL))
+        received = rows.with_columns(pl.lit(int(time.time()), pl.Int64).alias(RECEIVED_AT))
         with self._lock:
             others = self._rows.join(rows, on="validator_index", how="anti")
-            self._rows = pl.concat([others, rows])
-        self._store(rows)
-        return rows
-
-    def _store(self, rows: pl.DataFrame) -> None:
-        """Store what *rows* state about final epochs."""
+            self._rows = pl.concat([others, received], how="diagonal")
         store = self._explorer.local_store
         if store is None or (finalized := store.finalized) < 0:
             return
@@ -170,11 +197,22 @@ class ValidatorEpochsCache:
             pl.when(has_ended).then(pl.lit(FAR, pl.Int64)).otherwise(last).alias(UNTIL)
         )
         final = final.filter(pl.col(UNTIL) >= 0)
-        cells = final.select(pl.col("validator_index").cast(pl.String), UNTIL).iter_rows()
-        covered: Covered = {subject: ((last, last),) for subject, last in cells}
-        if covered:
-            store.put(TABLE, final, GRID, covered, finalized)
+        covered: Covered = {}
+        unknown: Covered = {}
+        for index, status, epoch in final.select("validator_index", "status", UNTIL).iter_rows():
+            if status is None:
+                unknown[str(index)] = ((0, epoch),)
+            else:
+                covered[str(index)] = ((epoch, epoch),)
+        if covered or unknown:
+            known = final.filter(pl.col("status").is_not_null())
+            store.put(TABLE, known, GRID, covered, finalized, empty=unknown)
             store.compact_small(TABLE)
+
+
+def unknown_rows(indices: Collection[int]) -> pl.DataFrame:
+    """Return the rows of unknown validators, without any other column."""
+    return pl.DataFrame({"validator_index": list(indices)}, schema={"validator_index": pl.Int64})
 
 
 def current_epoch(chain_head: ChainHead) -> int:

@@ -49,11 +49,11 @@ class ValidatorSource(Protocol):
     """Where the activity epochs and the indices of validators come from."""
 
     def load(
-        self, indices: Collection[int], until: int | None, witness: int | None
+        self, indices: Collection[int], until: int | None, existing: Collection[int]
     ) -> tuple[pl.DataFrame, Collection[int]]:
         """Return the activity epochs up to *until*, and the validators with an answer.
 
-        If an answer has the *witness*, which has rows, the service does not know the others.
+        The validators *existing* have rows: a response without one of them is incomplete.
         """
 
     def resolve(self, pubkeys: Sequence[str]) -> dict[str, int] | None:
@@ -171,7 +171,7 @@ class GapReasons:
         last: Any = gaps[f"last_{unit}"].max()
         until = last if unit == "epoch" else chain.at("epoch", chain.time_of(unit, last + 1))
         validators = self._load(set(gaps[SUBJECT]), until, received)
-        gaps = self._mark_unknown(gaps, validators)
+        gaps = self._mark_unknown(gaps, validators, received)
         lifetime = self._endpoint.lifetime
         assert lifetime is not None
         periods = find_periods(validators, lifetime, unit, chain)
@@ -190,7 +190,7 @@ class GapReasons:
     ) -> Gaps:
         """Return *gaps* without units as `_split` does: those of validators that are not active."""
         validators = self._load(set(gaps[SUBJECT]), None, received)
-        gaps = self._mark_unknown(gaps, validators)
+        gaps = self._mark_unknown(gaps, validators, received)
         was_active = pl.col("activation_epoch").is_not_null()
         is_active = was_active
         if not self._endpoint.parameters_of(Role.RANGE):
@@ -208,9 +208,12 @@ class GapReasons:
             inactive.with_columns(pl.col("why").alias(REASON)).drop("why"),
         )
 
-    def _mark_unknown(self, gaps: pl.DataFrame, validators: pl.DataFrame) -> pl.DataFrame:
+    def _mark_unknown(
+        self, gaps: pl.DataFrame, validators: pl.DataFrame, received: set[int]
+    ) -> pl.DataFrame:
         """Return *gaps* with the reason of validators that the service does not know."""
-        is_unknown = pl.col(SUBJECT).is_in(list(self._answered - set(validators[SUBJECT])))
+        known = {*validators[SUBJECT], *received}
+        is_unknown = pl.col(SUBJECT).is_in(list(self._answered - known))
         is_open = pl.col(REASON) == NOT_RETURNED
         unknown, default = pl.lit(UNKNOWN), pl.lit(self._reason)
         reason = pl.when(is_unknown).then(unknown).when(is_open).then(default).otherwise(REASON)
@@ -221,7 +224,7 @@ class GapReasons:
         new = indices - self._answered
         if new or self._rows is None:
             try:
-                rows, answered = self._validators.load(new, until, min(received, default=None))
+                rows, answered = self._validators.load(new, until, received)
             except RequestLimitExceeded:
                 self._reason = NOT_CHECKED
                 return self._rows if self._rows is not None else NO_VALIDATORS
