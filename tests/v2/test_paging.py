@@ -112,6 +112,19 @@ def test_every_form_of_the_last_page_ends_the_list(paging):
     assert 1 == len(requests)
 
 
+@pytest.mark.parametrize("paging", [{}, {"paging": None}])
+def test_a_full_page_without_paging_is_an_error(paging):
+    """P03: a full page without any paging may not be the last one."""
+    rows = [row(n) for n in range(10)]
+    error, requests = withdrawals(json.dumps({"data": rows, **paging}).encode())
+    assert isinstance(error, errors.ProtocolError)
+    assert "the page is full (10 records), but the response has no paging" in str(error)
+    assert 1 == len(requests)
+
+    found, _ = withdrawals(json.dumps({"data": rows, "paging": {}}).encode())
+    assert 10 == found.height
+
+
 @pytest.mark.parametrize("paging", [{"next": "abc"}, {"next_cursor": None, "nextCursor": "abc"}])
 def test_a_next_page_by_another_name_is_an_error(paging):
     """An unknown name of the next page raises, since rows would be missing."""

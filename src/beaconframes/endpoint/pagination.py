@@ -120,8 +120,19 @@ class Cursor(Parameter):
         return [Batch({"page_size": PAGE_SIZE, "cursor": ""} if self.sized else {})]
 
     def next_fields(self, fields: Fields, page: Page) -> Fields | None:
-        """Return the next page, or None if the response has no cursor."""
+        """Return the next page, or None if the response has no cursor.
+
+        Only a response that states its paging can end a list with a full page.
+        """
         paging = None if page.paging is None else msgspec.json.decode(page.paging)
+        if paging is None and self.sized:
+            records = _RECORDS.decode(page.data)
+            # Some routes return all records at once, more than the page size.
+            if isinstance(records, list) and len(records) == fields["page_size"]:
+                raise ProtocolError(
+                    f"the page is full ({len(records)} records), but the response has no paging",
+                    hint="Try again later: the list may have more pages. Nothing was stored",
+                )
         if paging in (None, ""):
             return None
         cursor = paging.get("next_cursor") if isinstance(paging, dict) else paging
