@@ -16,17 +16,19 @@ import pytest
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.consensus.registry import Registry
 from beaconframes.errors import (
     ConnectionFailed,
     IntegrityError,
     NotFound,
     NotServed,
     ProtocolError,
+    ResponseError,
     SchemaError,
     ServerError,
 )
 
-from ..support.beacon_node_faults import FAULTS, Restarting
+from ..support.beacon_node_faults import FAULTS, Fault, Restarting
 from ..support.beacon_node_stub import BeaconNodeStub, compute_header_root
 from ..support.faults import FastClock
 
@@ -290,6 +292,66 @@ def test_answer_for_another_slot_is_an_error():
         api.block(100)
     with pytest.raises(IntegrityError, match=r"slot 100 was requested.* slot 101"):
         api.header(100)
+
+
+HEAD = "/eth/v1/beacon/headers/{block_id}"
+FINALITY = "/eth/v1/beacon/states/{state_id}/finality_checkpoints"
+VALIDATORS = "/eth/v1/beacon/states/{state_id}/validators"
+
+
+class Planted(Fault):
+    """The answers of a *route* have *value* at a place in their data."""
+
+    def __init__(self, route, place, value):
+        self.route, self.place, self.value = route, place, value
+
+    def change(self, node, request, answer):
+        if request.route != self.route:
+            return answer
+        data = answer.data
+        target = data
+        for name in self.place[:-1]:
+            target = target[name]
+        target[self.place[-1]] = self.value
+        return answer.with_data(data)
+
+
+@pytest.mark.parametrize(
+    ("route", "place", "value", "error", "match"),
+    [
+        (HEAD, ("header", "message"), {}, SchemaError, r"missing required field `slot`"),
+        (HEAD, ("header",), None, SchemaError, r"Expected `object`, got `null`"),
+        (HEAD, ("header", "message", "slot"), "-1", SchemaError, r"Expected `int` >= 0"),
+        (HEAD, ("header", "message", "slot"), str(2**63), IntegrityError, f"slot {2**63}"),
+        (HEAD, ("header", "message", "slot"), "5", IntegrityError, "57 is finalized.* slot 5"),
+        (FINALITY, ("finalized",), None, SchemaError, r"Expected `object`, got `null`"),
+        (FINALITY, ("finalized", "epoch"), str(2**64 - 1), IntegrityError, "is finalized"),
+    ],
+)
+def test_a_head_that_cannot_be_right_is_an_error(route, place, value, error, match):
+    """The head ends up in a table of numbers, so that a wrong one was a bare ValueError."""
+    api, _ = connect(faults=[Planted(route, place, value)])
+    with pytest.raises(error, match=match):
+        api.read_head()
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ((0, "index"), None),
+        ((0, "balance"), "9" * 30),
+        ((0, "validator"), []),
+        ((0, "validator", "exit_epoch"), {}),
+        ((0, "validator", "pubkey"), "0x12"),
+    ],
+)
+def test_a_validator_with_an_invalid_field_is_an_error(place, value):
+    """Chosen ones, and all of them as a replay reads them."""
+    api, _ = connect(faults=[Planted(VALIDATORS, place, value)])
+    with pytest.raises(SchemaError, match=r"validators: the response of .* is invalid"):
+        api.validators(104, [0])
+    with pytest.raises(ResponseError, match=r"validators of the node are invalid"):
+        Registry.from_api(api.validators(0))
 
 
 def test_pending_queues():

@@ -12,6 +12,8 @@ import numpy as np
 
 from beaconframes.beacon_node.node_session import QUICK, SLOW, SSZ
 from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.beacon_node.signed_block import Checkpoint, Root, SignedBlock, SignedHeader
+from beaconframes.beacon_node.state_tables import ValidatorRow
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
 from beaconframes.errors import (
     IntegrityError,
@@ -35,6 +37,8 @@ T = TypeVar("T")
 
 MAX_REWARD: Final = 10**9
 """Gwei: no reward of one block, and no reward of one epoch's attestation, is higher."""
+MAX_SLOT: Final = 2**40
+"""No chain has a head after it."""
 MAX_IDS: Final = 5000
 """Identifiers of one POST request."""
 MAX_IDS_IN_QUERY: Final = 64
@@ -93,6 +97,15 @@ class _BlockRewards(msgspec.Struct):
     sync_aggregate: int
     proposer_slashings: int
     attester_slashings: int
+
+
+class _BlockHeader(msgspec.Struct):
+    root: Root
+    header: SignedHeader
+
+
+class _Checkpoints(msgspec.Struct):
+    finalized: Checkpoint
 
 
 class _Committee(msgspec.Struct, gc=False):
@@ -200,7 +213,7 @@ class BeaconApi:
         """
         route = "/eth/v2/beacon/blocks/{block_id}"
         try:
-            data = self._get_object(route, {"block_id": block_id})
+            data = self._get_object(route, {"block_id": block_id}, SignedBlock)
         except NotFound:
             return None
         self._check_slot(route, block_id, data, ("message", "slot"))
@@ -210,7 +223,7 @@ class BeaconApi:
         """Return root and header of a block; None if the slot has none."""
         route = "/eth/v1/beacon/headers/{block_id}"
         try:
-            data = self._get_object(route, {"block_id": block_id})
+            data = self._get_object(route, {"block_id": block_id}, _BlockHeader)
         except NotFound:
             return None
         self._check_slot(route, block_id, data, ("header", "message", "slot"))
@@ -227,13 +240,24 @@ class BeaconApi:
             )
         return header
 
+    def read_head(self) -> tuple[int, int]:
+        """Return the slot of the head and the epoch of the finalized checkpoint."""
+        slot = int(self.head()["header"]["message"]["slot"])
+        epoch = int(self.finality("head")["finalized"]["epoch"])
+        if epoch > slot // self.chain_spec.slots_per_epoch or slot >= MAX_SLOT:
+            raise self._integrity_error(
+                "/eth/v1/beacon/states/{state_id}/finality_checkpoints",
+                f"epoch {epoch} is finalized, but the head is slot {slot}",
+                hint="Check that the node is synchronized and of the right chain",
+            )
+        return slot, epoch
+
     # States.
 
     def finality(self, state_id: int | str = "head") -> dict[str, Any]:
         """Return the justified and finalized checkpoints of a state."""
-        return self._get_object(
-            "/eth/v1/beacon/states/{state_id}/finality_checkpoints", {"state_id": state_id}
-        )
+        route = "/eth/v1/beacon/states/{state_id}/finality_checkpoints"
+        return self._get_object(route, {"state_id": state_id}, _Checkpoints)
 
     def validators(
         self, state_id: int | str, ids: Iterable[int | str] | None = None
@@ -433,8 +457,12 @@ class BeaconApi:
     def _fetch(self, route: str, path_arguments: Any = None, **options: Any) -> ResponsePage:
         return self.session.fetch(route, path_arguments, **options)
 
-    def _get_object(self, route: str, path_arguments: Any = None) -> dict[str, Any]:
+    def _get_object(
+        self, route: str, path_arguments: Any = None, kind: type[Any] | None = None
+    ) -> dict[str, Any]:
         page = self._fetch(route, path_arguments)
+        if kind is not None:
+            self._decode(route, page.data, kind)
         return self._decode(route, page.data, dict[str, Any])
 
     def _get_pending(self, name: str, state_id: int | str) -> list[dict[str, Any]]:
@@ -465,6 +493,7 @@ class BeaconApi:
                 part = ids[start : start + MAX_IDS_IN_QUERY]
                 query = [("id", each) for each in part]
                 page = self._fetch(route, arguments, query=query, timeouts=SLOW)
+            self._decode(route, page.data, list[ValidatorRow])
             rows += self._decode(route, page.data, list[dict[str, Any]])
             start += len(part)
         return rows

@@ -106,8 +106,7 @@ class NodeConnection:
 
     def read_status(self) -> ChainStatus:
         """Request the head and the finalized checkpoint."""
-        head = int(self.api.head()["header"]["message"]["slot"])
-        return ChainStatus(head, int(self.api.finality("head")["finalized"]["epoch"]))
+        return ChainStatus(*self.api.read_head())
 
     @property
     def first_epoch(self) -> int:

@@ -251,8 +251,7 @@ class _Probe:
         before = api.request_count
         version = api.version()
         spec = self.spec = api.chain_spec
-        head = int(api.head()["header"]["message"]["slot"])
-        finalized = int(api.finality("head")["finalized"]["epoch"])
+        head, finalized = api.read_head()
         self.first = spec.fork_epochs.get("altair", 0)
         if self.first == FAR_FUTURE_EPOCH:
             self.first = 0

@@ -46,7 +46,9 @@ class _Record(Struct, gc=False):
     withdrawable_epoch: Uint
 
 
-class _Validator(Struct, gc=False):
+class ValidatorRow(Struct, gc=False):
+    """A validator in a state."""
+
     index: Index
     balance: Amount
     validator: _Record
@@ -63,7 +65,7 @@ def read_validators(data: Any) -> pl.DataFrame:
     The columns are those of the table that a state has; see `build_validators`.
     """
     try:
-        rows = msgspec.convert(data, list[_Validator], strict=False)
+        rows = msgspec.convert(data, list[ValidatorRow], strict=False)
     except msgspec.ValidationError as error:
         raise ResponseError(f"the validators of the node are invalid: {error}") from None
     records = [row.validator for row in rows]

@@ -44,6 +44,13 @@ class Registry:
     @classmethod
     def from_api(cls, validators: Sequence[Mapping[str, Any]]) -> Registry:
         """Return the registry in the data of ``/eth/v1/beacon/states/{state_id}/validators``."""
+        try:
+            return cls._parse(validators)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ResponseError(f"the validators of the node are invalid: {error!r:.200}") from None
+
+    @classmethod
+    def _parse(cls, validators: Sequence[Mapping[str, Any]]) -> Registry:
         records = sorted(validators, key=lambda each: int(each["index"]))
         indices = [int(each["index"]) for each in records]
         if indices != list(range(len(records))):
@@ -57,9 +64,9 @@ class Registry:
             effective_balances=_parse_integers(each, "effective_balance"),
             balances=_parse_integers(records, "balance"),
             slashed=np.array([record["slashed"] for record in each], np.bool_),
-            activation_epochs=_parse_integers(each, "activation_epoch"),
-            exit_epochs=_parse_integers(each, "exit_epoch"),
-            withdrawable_epochs=_parse_integers(each, "withdrawable_epoch"),
+            activation_epochs=_parse_epochs(each, "activation_epoch"),
+            exit_epochs=_parse_epochs(each, "exit_epoch"),
+            withdrawable_epochs=_parse_epochs(each, "withdrawable_epoch"),
             pubkeys=_parse_bytes(each, "pubkey", 48),
             withdrawal_credentials=_parse_bytes(each, "withdrawal_credentials", 32),
         )
@@ -133,6 +140,10 @@ def find_creating_deposit(deposited: Sequence[bytes], registered: bytes) -> int 
 
 
 def _parse_integers(records: Sequence[Mapping[str, Any]], name: str) -> Ints:
+    return np.array([int(each[name]) for each in records], np.int64)
+
+
+def _parse_epochs(records: Sequence[Mapping[str, Any]], name: str) -> Ints:
     return np.array([min(int(each[name]), FAR_FUTURE_EPOCH) for each in records], np.int64)
 
 
