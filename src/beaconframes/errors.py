@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Sequence
     from typing import Self
 
     import polars as pl
@@ -91,11 +91,6 @@ class BeaconframesError(Exception):
         # The message may quote text from the chain, and terminals show it.
         end = " " if text.endswith("?") else ". "
         return visible(f"{text}{end}{self.hint}" if self.hint else text)
-
-    def redact(self, redact: Callable[[str], str]) -> None:
-        """Replace secrets in the message: it may quote text in which the service repeats a key."""
-        self.message = redact(self.message)
-        self.args = (self.message,)
 
     def __copy__(self) -> Self:
         """Return another object with the same fields.

@@ -256,7 +256,9 @@ def decode_pages(
         rows = endpoint.decode(pages, chain_head.chain)
         endpoint.check_rows(pages, rows, chain_head.chain)
     except ResponseError as error:
-        error.redact(session.redact)
+        # It may quote text in which the service repeats a key.
+        error.message = session.redact(error.message)
+        error.args = (error.message,)
         raise
     for parameter in endpoint.all_parameters:
         if parameter.has_open_rows and not rows.is_empty():
