@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import traceback
 
+import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes import errors
+from beaconframes import errors, v2
+from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.http.response import HttpResponse, parse_page
 from beaconframes.http.retry import AttemptFailed
@@ -160,6 +162,24 @@ UNDESCRIBED = [
     ),
     (bf.v2.load_validator_queues, {"validators": 7}, "validators/queues", {**CHAIN, **ME}),
 ]
+
+
+@pytest.mark.parametrize("name", ["validators", "metadata", "balances", "rewards", "performance"])
+def test_a_validator_with_two_public_keys_is_an_error(name):
+    """The key of these tables has the public key, so both rows would be in the frame."""
+    table = next(each.table for each in v2.ENDPOINTS if each.name == name)
+    rows = pl.concat(
+        [
+            table.empty(),
+            pl.DataFrame(
+                {"validator_index": [5, 5, None, None], "pubkey": ["0x" + n * 96 for n in "abcd"]}
+            ),
+        ],
+        how="diagonal",
+    )
+    with pytest.raises(errors.IntegrityError, match="validator_index 5 has more than one pubkey"):
+        table.check(rows, MAINNET)
+    table.check(rows[1:], MAINNET)
 
 
 @pytest.mark.parametrize(("load", "arguments", "path", "body"), UNDESCRIBED)

@@ -2,7 +2,13 @@
 
 from beaconframes.schema.columns import WEEK_OF_EPOCH, CalendarField, Column
 from beaconframes.schema.envelope_context import EnvelopeContext
-from beaconframes.schema.invariants import Consecutive, SameAddress, SlotInEpoch, WholeCommittee
+from beaconframes.schema.invariants import (
+    Consecutive,
+    SameAddress,
+    SamePubkey,
+    SlotInEpoch,
+    WholeCommittee,
+)
 from beaconframes.schema.numbers import (
     FAR_FUTURE,
     Count,
@@ -61,6 +67,7 @@ __all__ = [
     "Position",
     "RequestField",
     "SameAddress",
+    "SamePubkey",
     "Slot",
     "SlotInEpoch",
     "SlotTime",

@@ -97,6 +97,26 @@ class WholeCommittee(Invariant):
 
 
 @dataclass(frozen=True)
+class SamePubkey(Invariant):
+    """All rows of a validator have the same public key, which is part of the key of the table."""
+
+    validator: str = "validator_index"
+    pubkey: str = "pubkey"
+
+    def build(self, chain: Chain) -> Rule:  # noqa: ARG002 - every invariant's
+        """Return the rule."""
+        validator, pubkey = pl.col(self.validator), pl.col(self.pubkey)
+        is_other = pubkey != pubkey.first().over(self.validator)
+        return Rule(
+            validator.is_not_null() & is_other,
+            lambda row: (
+                f"{self.validator} {row[self.validator]} has more than one {self.pubkey}, "
+                f"one of them is {shorten(row[self.pubkey])}"
+            ),
+        )
+
+
+@dataclass(frozen=True)
 class SameAddress(Invariant):
     """The address in the response is the requested one, if an address was requested."""
 

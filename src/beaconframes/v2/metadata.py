@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
-from beaconframes.schema import Count, Hex, Table, Text
+from beaconframes.schema import Count, Hex, SamePubkey, Table, Text
 from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import Undocumented
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 class Metadata(Table):
     """Metadata. One row per validator."""
+
+    invariants = (SamePubkey(),)
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key", size=48)

@@ -16,7 +16,7 @@ from beaconframes.endpoint import (
     OnChain,
     ValidatorsIn,
 )
-from beaconframes.schema import Count, Epoch, EpochTime, Hex
+from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey
 from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._reward_columns import RewardColumns
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 class Rewards(RewardColumns):
     """Rewards by duty. One row per validator per epoch. Penalties are positive: subtract them."""
+
+    invariants = (SamePubkey(),)
 
     validator_index = Count("Validator.", key=True, nullable=True, wire="validator.index")
     pubkey = Hex("BLS public key, 48 bytes.", key=True, wire="validator.public_key", size=48)

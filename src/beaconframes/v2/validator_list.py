@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
-from beaconframes.schema import Count, Epoch, Flag, Hex, Table, Text, Wei
+from beaconframes.schema import Count, Epoch, Flag, Hex, SamePubkey, Table, Text, Wei
 from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY, NullableEpoch
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 class Validators(Table):
     """Validators. One row per validator."""
+
+    invariants = (SamePubkey(),)
 
     filled_objects = ("life_cycle_epochs",)
 
