@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from beaconframes import v1
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.errors import IntegrityError, SchemaError
@@ -100,6 +101,18 @@ def test_duplicate_rows_are_compared_by_their_lists():
     assert [(1, [1, 2])] == Committees.arrange(rows).rows()
     with pytest.raises(IntegrityError, match=r"differ in validators: \[1, 2\] and \[2, 1\]"):
         Committees.arrange(torn)
+
+
+def test_an_error_of_two_rows_cuts_a_long_key():
+    """A key with a long text is cut in the message."""
+    key = {"asked": "x" * 100_000}
+    rows = pl.DataFrame([{**key, "domain": "a"}, {**key, "domain": "b"}])
+    rows = pl.concat([v1.NAMES.table.empty(), rows], how="diagonal")
+
+    with pytest.raises(IntegrityError, match="differ in domain: 'a' and 'b'") as error:
+        v1.NAMES.table.arrange(rows)
+
+    assert len(str(error.value)) < 400
 
 
 def test_a_dataset_stores_lists(tmp_path):

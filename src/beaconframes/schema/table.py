@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -19,7 +19,7 @@ from beaconframes.schema.texts import RequestField
 from beaconframes.text import shorten, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.schema.envelope_context import EnvelopeContext
@@ -175,7 +175,7 @@ class Table:
                 row = (~same).arg_true()[0]
                 raise IntegrityError(
                     f"two rows of {cls.table_name} with the key "
-                    f"{ {k: later[k][row] for k in key} } differ in {column.name}: "
+                    f"{format_key(key, later.row(row, named=True))} differ in {column.name}: "
                     f"{format_cell(earlier, column, row)} and {format_cell(later, column, row)}",
                     hint="The service returned two values for one row. Try again later",
                 )
@@ -199,7 +199,7 @@ class Table:
                 row = frame.filter(rule.violated).row(0, named=True)
                 raise IntegrityError(
                     f"{cls.table_name}: {rule.explain(row)} (in the row with the key "
-                    f"{ {name: row[name] for name in cls.key()} })",
+                    f"{format_key(cls.key(), row)})",
                     hint="The response was discarded. Try again later, or report it",
                 )
 
@@ -257,6 +257,11 @@ def describe_source(column: Column) -> str:
     if isinstance(column, Position):
         return "list position"
     return "request" if isinstance(column, RequestField) else "derived"
+
+
+def format_key(key: Sequence[str], row: Mapping[str, Any]) -> str:
+    """Return the key of *row* for a message; long values are cut."""
+    return f"{{{', '.join(f'{name!r}: {shorten(row[name])}' for name in key)}}}"
 
 
 def format_cell(frame: pl.DataFrame, column: Column, row: int) -> str:
