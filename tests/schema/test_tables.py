@@ -357,6 +357,9 @@ def test_wei_is_exact_in_polars_pandas_and_parquet_and_back(digits, tmp_path):
         ("validators", "balance", 1e16),
         ("validators", "validator_index", 2**64),
         ("epoch_slots", "exec_gas_used", 2**64 + 5),
+        ("validators", "exit_epoch", 2**64 + 5),
+        ("validators", "exit_epoch", str(2**64 + 5)),
+        ("validators", "exit_epoch", 1e20),
     ],
 )
 def test_a_number_that_does_not_fit_is_refused_by_name(table, wire, value):
@@ -383,7 +386,11 @@ def test_a_whole_number_as_a_float_is_accepted_only_where_floats_are_exact():
 
 
 @pytest.mark.parametrize(
-    "never", [FAR, 2**64 - 1, 9223372036854776000, 9.223372036854776e18, str(FAR), None]
+    "never",
+    [
+        *(FAR, 2**64 - 1, 9223372036854776000, 9.223372036854776e18, str(FAR), None),
+        *(18446744073709552000, 1.8446744073709552e19),
+    ],
 )
 @pytest.mark.parametrize(
     "wire", ["activation_eligibility_epoch", "activationepoch", "exit_epoch", "withdrawableepoch"]

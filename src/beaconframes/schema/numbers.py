@@ -15,6 +15,10 @@ FAR_FUTURE = 2**63 - 1
 """The epoch that the API writes for "never"; 2**64 - 1 and rounded forms also occur."""
 
 FAR_FUTURE_THRESHOLD = 9_200_000_000_000_000_000
+LARGEST_EPOCH = 2**64
+"""The largest spelling of "never" as a float; an epoch has 64 bits."""
+LARGEST_EPOCH_ROUNDED = 18_446_744_073_709_552_000
+"""The same number as JavaScript writes it."""
 MAX_EXACT_FLOAT = 2**53
 WEI_PER_ETHER = 10**18
 
@@ -87,14 +91,21 @@ class Epoch(Natural):
 
     def parse(self, value: Any) -> int | None:
         """Return the epoch, or None for any spelling of the far future."""
-        if isinstance(value, float) and value >= FAR_FUTURE_THRESHOLD:
+        if isinstance(value, float) and FAR_FUTURE_THRESHOLD <= value <= LARGEST_EPOCH:
             return None
         return parse_whole(value)
 
     def build(self, values: list[Any]) -> pl.Series:
         """Return *values* as Int64, the far future as null."""
         if not self.key:
-            values = [None if v is not None and v >= FAR_FUTURE_THRESHOLD else v for v in values]
+            values = [
+                None
+                if v is not None
+                and v >= FAR_FUTURE_THRESHOLD
+                and (v <= LARGEST_EPOCH or v == LARGEST_EPOCH_ROUNDED)
+                else v
+                for v in values
+            ]
         return super().build(values)
 
     def encode(self) -> pl.Expr:
