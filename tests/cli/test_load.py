@@ -452,6 +452,14 @@ def test_a_huge_range_is_refused():
         list_argument.parse_list("--slots", ["1-99999999999"], list_argument.check_number)
 
 
+@pytest.mark.parametrize("text", ["1,,2", "1, ,2", ",1"])
+def test_an_empty_item_is_refused(text):
+    """A comma too many may be a validator too few."""
+    with pytest.raises(UsageError, match=f"--validators has an empty item: '{text}'"):
+        list_argument.parse_list("--validators", [text], normalise_validator)
+    assert [1, 2] == list_argument.parse_list("--validators", ["1, 2,"], normalise_validator)
+
+
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_text_is_escaped(text):
     """C04: in a table and in JSON one row is one line; a JSON parser restores the text."""

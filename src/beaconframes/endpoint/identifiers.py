@@ -16,6 +16,8 @@ ADDRESS_PATTERN = re.compile(r"(0[xX])?[0-9a-fA-F]{40}", re.ASCII)
 CREDENTIALS_PATTERN = re.compile(r"(0[xX])?0[012][0-9a-fA-F]{62}", re.ASCII)
 _RANGE = re.compile(r"([0-9]{1,18})(?:-|\.\.)([0-9]{1,18})", re.ASCII)
 _SEPARATOR = re.compile(r"[,\s]+")
+# A comma at the end of a line is common in files.
+_EMPTY_ITEM = re.compile(r"^\s*,|,\s*,")
 MAX_ITEMS = 10_000_000
 """Largest number of items in a text: a mistyped range must not fill the memory."""
 LARGEST_INDEX = 2**31 - 2
@@ -60,6 +62,11 @@ def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
 def parse_list_text(text: str, argument: str) -> list[int | str]:
     """Return the items of a text: numbers, ranges such as ``1-100`` or ``1..100``, and words."""
     items: list[int | str] = []
+    if _EMPTY_ITEM.search(text):
+        raise UsageError(
+            f"{argument} has an empty item: {shorten(text)}",
+            hint="Remove the comma, or add the missing item",
+        )
     for word in filter(None, _SEPARATOR.split(text)):
         if ends := _RANGE.fullmatch(word):
             items += parse_range(argument, int(ends[1]), int(ends[2]))
