@@ -1098,6 +1098,8 @@ class TestSimulate:
             {"epochs": 10.5},
             {"seed": -1},
             {"history_days": "3"},
+            {"validators": 99_999_999_999},
+            {"epochs": 99_999_999_999},
         ],
     )
     def test_invalid_arguments(self, tmp_path, wrong):

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from beaconframes.simulator.epoch import Epoch
 
 _MINIMUM = {"validators": 50, "epochs": 8, "history_days": 0, "seed": 0}
+_MAXIMUM = {"validators": 10_000_000, "epochs": 10_000_000, "history_days": 36_500}
+"""Larger chains do not fit into memory or on disks; mainnet has about two million validators."""
 
 
 def simulate(
@@ -91,6 +93,11 @@ def simulate(
             raise UsageError(
                 f"{name}={value!r} is not valid",
                 hint=f"Use an integer of {_MINIMUM[name]} or more",
+            )
+        if value > _MAXIMUM.get(name, value):
+            raise UsageError(
+                f"{name}={value:,} is too large",
+                hint=f"Use an integer of {_MAXIMUM[name]:,} or less",
             )
     if chain is None:
         clock = create_chain(history_days) if ends is None else MAINNET
