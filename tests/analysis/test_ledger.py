@@ -237,3 +237,20 @@ def test_a_column_of_prices_needs_prices():
     """Step 12: a ledger without the amounts in euro would be a surprise in the tax return."""
     with pytest.raises(UsageError, match=r"^price='eur' is a column of prices, and there are no"):
         analysis.ledger(EARNED, price="eur")
+
+
+@pytest.mark.parametrize("index", [float("nan"), 1.5])
+def test_an_index_that_is_no_whole_number_is_refused(index):
+    """The error names the value, also for a lazy frame; whole indices may be floats."""
+    rows = history((1, 10, {}), (2, 10, {})).with_columns(pl.col("validator_index") * 1.0)
+    assert [1, 2] == analysis.ledger(rows)["validator_index"].to_list()
+    first = pl.int_range(pl.len()) == 0
+    wrong = rows.with_columns(
+        pl.when(first).then(index).otherwise("validator_index").alias("validator_index")
+    )
+
+    for frame in (wrong, wrong.lazy()):
+        with pytest.raises(
+            UsageError, match=f"validator_index holds {index}, which is not an index"
+        ):
+            analysis.ledger(frame)

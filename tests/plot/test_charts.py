@@ -928,6 +928,19 @@ def test_coverage_shows_loaded_and_missing_rows():
     assert ["Loaded", "Missing, or not active"] == labels(ax)
 
 
+@pytest.mark.parametrize(
+    ("epoch", "value"),
+    [(pl.col("epoch").cast(pl.String), "'100'"), (pl.col("epoch") + 0.5, "100.5")],
+)
+def test_coverage_refuses_epochs_that_are_not_whole(epoch, value):
+    """The error names the value; whole epochs may be floats."""
+    frame = balances([100, 101], [1])
+    assert plot.coverage(frame.with_columns(pl.col("epoch").cast(pl.Float64)))
+
+    with pytest.raises(UsageError, match=f"column epoch holds .*{value}, not epochs"):
+        plot.coverage(frame.with_columns(epoch))
+
+
 def test_coverage_separates_validators_that_are_not_active():
     """1 is active throughout, 40 from epoch 102, 41 until 101, 42 not yet, and 43 has no rows."""
     frame = pl.concat([balances([100, 101, 103], [1]), balances([102], [40])])

@@ -11,6 +11,7 @@ import polars as pl
 from beaconframes.calendar import instants
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, is_empty, select_columns
+from beaconframes.text import shorten
 from beaconframes.units import to_eth
 
 if TYPE_CHECKING:
@@ -37,6 +38,12 @@ MAX_NAMED = 10
 DAY_BAR = np.timedelta64(19, "h")
 """The width of the bar of a day."""
 _MAX_INCHES = 200
+_WHOLE_NUMBERS = {
+    "validator_index": "indices",
+    "proposer_index": "indices",
+    "epoch": "epochs",
+    "slot": "slots",
+}
 _PER_ETH = {"eth": 1.0, "gwei": 1e9, "wei": 1e18}
 
 
@@ -45,16 +52,20 @@ def read_rows(
 ) -> pl.DataFrame:
     """Read *columns* into polars, without rows that have a null in one; *also* may be null.
 
-    Validator indices become integers, because they are shown on axes, in legends and in hover
-    texts.
+    Validator indices, epochs and slots become integers, because they are shown on axes, in legends
+    and in hover texts.
     """
     selected = select_columns(frame, [*columns, *also], loader=loader)
     rows = collect(drop_missing(selected, columns))
-    for column in ("validator_index", "proposer_index"):
+    for column, meaning in _WHOLE_NUMBERS.items():
         if column in rows.columns and not rows.schema[column].is_integer():
-            if rows.height and not rows.schema[column].is_float():
+            is_float = rows.schema[column].is_float()
+            wrong = rows[column].drop_nulls()
+            wrong = wrong.filter(wrong != wrong.round()) if is_float else wrong
+            if not wrong.is_empty():
+                kind = "" if is_float else f"{rows.schema[column]}, "
                 raise UsageError(
-                    f"the column {column} holds {rows.schema[column]}, not indices",
+                    f"the column {column} holds {kind}{shorten(wrong[0])}, not {meaning}",
                     hint=f"Keep it as bf.{loader}(...) returns it.",
                 )
             rows = rows.with_columns(pl.col(column).cast(pl.Int64))
