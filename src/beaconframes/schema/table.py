@@ -243,8 +243,8 @@ def sort_rows(rows: pl.DataFrame, key: list[str], schema: pl.Schema | None = Non
         if rows.select(is_small.all(ignore_nulls=False)).item():
             by = [first.cast(pl.Int64) * 2**31 + second]
     order = rows.select(pl.arg_sort_by(by, nulls_last=True, maintain_order=True)).to_series()
-    # One column at a time: `DataFrame.sort` first copies all rows, to join their chunks. A column in
-    # one chunk is gathered twice as fast, but its copy costs memory where rows are many and narrow.
+    # One column at a time: `DataFrame.sort` first copies all rows, to join their chunks. One chunk
+    # is gathered twice as fast as many, but this copy costs memory, and rows to widen are many.
     return pl.DataFrame(
         [
             (column if schema else column.rechunk()).gather(order).cast(types[column.name])
