@@ -316,6 +316,14 @@ def test_a_lost_block_is_an_error_and_not_a_missed_slot():
         read_slots(chain.spec, answers, proposers=chain.proposers, roots={16: roots[16].upper()})
 
 
+def test_a_block_of_another_genesis_time_is_an_error():
+    """Times of rows follow from the genesis time that the node states; payloads confirm it."""
+    chain = load_blocks("electra")
+    spec = replace(chain.spec, genesis_time=chain.spec.genesis_time + 3600)
+    with pytest.raises(ResponseError, match=rf"timestamp is \d+, .*{spec.genesis_time}"):
+        read_slots(spec, {16: chain.answers[16]}, proposers=chain.proposers)
+
+
 def test_the_roots_of_a_state_confirm_blocks_and_missed_slots():
     """A state has the roots of the last 64 slots of the minimal preset."""
     chain, state = load_blocks("electra"), load_states("electra").state(3)

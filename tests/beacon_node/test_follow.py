@@ -20,7 +20,7 @@ from beaconframes.beacon_node.head_events import HeadEvents
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.dataset import Dataset
-from beaconframes.errors import ConnectionFailed, NotServed
+from beaconframes.errors import ConnectionFailed, NotServed, ResponseError
 
 from ..support.beacon_node_stub import BeaconNodeStub
 
@@ -241,6 +241,28 @@ def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
     # The head took 100 s, so that it is written again 900 s later.
     assert [1, 3] == FakeIndexer.heads
     assert "refused; retrying in one slot" in caplog.text
+
+
+def test_invalid_responses_are_repeated_until_there_are_many_in_a_row(stub):
+    """A damaged state, or a reorganization between two requests, ended the call."""
+    connection = NodeConnection("http://node")
+    connection.api = BeaconApi(NodeSession("http://node", transport=stub.transport))
+    damaged, limit = ResponseError("the state is damaged"), follower.MAX_INVALID
+    answers = iter([*[damaged] * (limit - 1), ChainStatus(5, 0), *[damaged] * limit])
+
+    def read_status():
+        if isinstance(answer := next(answers), Exception):
+            raise answer
+        return answer
+
+    connection.read_status = read_status
+    following = follower.Follower(
+        connection, None, since=0, executor=None, on_epoch=None, stop=threading.Event()
+    )
+    added = [following.add_epochs() for _ in range(2 * limit - 1)]
+    assert [*[False] * (limit - 1), True, *[False] * (limit - 1)] == added
+    with pytest.raises(ResponseError, match="is damaged"):
+        following.add_epochs()
 
 
 def test_a_later_call_requests_possible_orphans_again(stub, tmp_path):

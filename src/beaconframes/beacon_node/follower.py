@@ -19,7 +19,7 @@ from beaconframes.beacon_node.indexing import (
     open_connection,
     resolve_validators,
 )
-from beaconframes.errors import IntegrityError, ServiceError
+from beaconframes.errors import IntegrityError, ResponseError, ServiceError
 
 if TYPE_CHECKING:
     import os
@@ -35,6 +35,8 @@ log = logging.getLogger("beaconframes.index")
 
 PAUSE = 9
 """The tables that follow from others may take a tenth of the time."""
+MAX_INVALID = 10
+"""Invalid responses in a row, of which a damaged one or a reorganization causes few."""
 STOP_INTERVAL = 1.0
 """Seconds: how often a waiting call checks whether it should stop."""
 
@@ -60,9 +62,10 @@ def follow(
     First it does what `index` does. Then it waits for new final epochs, until Ctrl-C or until
     *stop* is set. Epochs that may still be reorganized are never stored. Blocks that are orphaned
     in the meantime are stored too, with the status ``orphaned``; a node does not have those of
-    earlier times. Failed requests are repeated. Another process can serve the dataset at the same
-    time: `local` and ``beaconframes serve`` show each new epoch. In a large dataset they show it
-    later, because tables that follow from others take long to write.
+    earlier times. Failed requests are repeated; ten invalid responses in a row end the call.
+    Another process can serve the dataset at the same time: `local` and ``beaconframes serve`` show
+    each new epoch. In a large dataset they show it later, because tables that follow from others
+    take long to write.
 
     Parameters
     ----------
@@ -120,6 +123,8 @@ class Follower:
         self._is_head_behind = False
         """Whether epochs are stored that readers do not see yet."""
         self._head_due = 0.0
+        self._invalid_count = 0
+        """Invalid responses since the last success."""
         self._events = HeadEvents(connection.api, on_finalized=self._news.set)
 
     def run(self) -> pl.DataFrame:
@@ -151,13 +156,19 @@ class Follower:
                 self._write(status)
             if self._is_head_behind and time.monotonic() >= self._head_due:
                 self._write_head(self._open(status))
-        except (ServiceError, IntegrityError) as error:
+        except (ServiceError, ResponseError) as error:
             # The reader has cancelled its requests.
             self.close()
             if isinstance(error, ServiceError) and not error.retryable:
                 raise
+            # A fork that this version does not support is never valid.
+            is_invalid = isinstance(error, ResponseError) and not isinstance(error, IntegrityError)
+            self._invalid_count += is_invalid
+            if self._invalid_count >= MAX_INVALID:
+                raise
             log.warning("%s; retrying in one slot", error)
             return False
+        self._invalid_count = 0
         return True
 
     def _write(self, status: ChainStatus) -> None:

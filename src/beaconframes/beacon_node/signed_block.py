@@ -274,6 +274,7 @@ def parse_block(
         raise build_error(slot, f"message.slot is {block.message.slot}")
     _check_fork(spec, slot, block)
     _check_sizes(spec, slot, block)
+    _check_time(spec, slot, block)
     for field, index in _list_validators(block) if validator_count is not None else ():
         if index >= validator_count:  # type: ignore[operator]
             raise build_error(
@@ -319,6 +320,18 @@ def _check_sizes(spec: Spec, slot: int, block: SignedBlock) -> None:
     if payload is not None and payload.base_fee_per_gas > LARGEST_WEI:
         field = "message.body.execution_payload.base_fee_per_gas"
         raise build_error(slot, f"{field} is {payload.base_fee_per_gas}")
+
+
+def _check_time(spec: Spec, slot: int, block: SignedBlock) -> None:
+    """Raise ResponseError for a payload of another time than the slot: the genesis is wrong."""
+    payload, start = block.message.body.execution_payload, spec.chain.time_of("slot", slot)
+    # Before the Merge, payloads are empty.
+    if payload is not None and payload.timestamp not in (0, int(start.timestamp())):
+        raise build_error(
+            slot,
+            f"message.body.execution_payload.timestamp is {payload.timestamp}, but the slot begins "
+            f"at {int(start.timestamp())} by the node's genesis time, {spec.genesis_time}",
+        )
 
 
 def _list_validators(block: SignedBlock) -> Iterator[tuple[str, int]]:
