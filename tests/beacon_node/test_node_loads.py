@@ -168,6 +168,26 @@ def test_options_are_those_of_an_explorer(stub, monkeypatch):
             bf.load_income_history([1], since=5, until=5)
 
 
+class SilentStates(Fault):
+    """The node does not answer requests for SSZ states."""
+
+    def refuse(self, node, request):
+        if "/debug/" not in request.route:
+            return None
+        answer = node.error(404, "")
+        answer.pause = 20
+        return answer
+
+
+def test_the_first_requests_end_with_the_timeout():
+    """The probe waited ten minutes for each state, whatever timeout= was."""
+    with (
+        BeaconNodeStub("capella", head=HEAD, faults=[SilentStates()]) as stub,
+        pytest.raises(RequestTimeout, match=r"within 0\.3 s"),
+    ):
+        bf.node(stub.url, store=False, timeout=(None, 0.3))
+
+
 @pytest.mark.more
 def test_address_from_the_environment(stub, monkeypatch):
     """BEACONFRAMES_NODE is the default address; an execution node belongs to it."""

@@ -20,6 +20,7 @@ from beaconframes.config import Secret, hide_address
 from beaconframes.config import current as current_settings
 from beaconframes.config import settings as settings_block
 from beaconframes.errors import ConfigError, UsageError
+from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
 from beaconframes.server.dataset_source import ADDRESS
 from beaconframes.server.service import Service
 
@@ -63,8 +64,15 @@ class Node(Explorer):
         self.is_closed = False
         self.connection = NodeConnection(url, execution, rate=rate)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        options = current_settings(store=store, timeout=timeout)
+        timeouts = None
+        if isinstance(options.timeout, tuple):
+            clock = self.connection.api.session.rate_limiter.clock
+            timeouts = CallTimeouts.start(options.timeout, clock)
+        # The first requests have the same limits as the requests of a load.
+        timed = CALL_TIMEOUTS.set(timeouts)
         try:
-            chain_index = self._open_index(current_settings(store=store).store)
+            chain_index = self._open_index(options.store)
             self.index.service = Service(chain_index.dataset)
             # These settings are for a remote service, not for a node.
             with settings_block(rate=None, offline=False):
@@ -81,6 +89,8 @@ class Node(Explorer):
         except BaseException:
             self._close_connections()
             raise
+        finally:
+            CALL_TIMEOUTS.reset(timed)
         self.source = NodeSource(self.index.service, self.index)
         self.rate_limiter = self.connection.api.session.rate_limiter
         self.about = {"service": self.connection.url, "simulated": False}

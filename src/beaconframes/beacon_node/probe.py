@@ -15,9 +15,11 @@ from beaconframes.errors import (
     NotFound,
     NotServed,
     RateLimited,
+    RequestTimeout,
     ServerError,
     Unauthorized,
 )
+from beaconframes.http.session import CALL_TIMEOUTS
 from beaconframes.summary import render_html, render_text
 
 if TYPE_CHECKING:
@@ -345,6 +347,11 @@ class _Probe:
                 raise
             except NotServed as error:
                 return f"{error.message}. {error.hint}"
+            except RequestTimeout as error:
+                limits = CALL_TIMEOUTS.get()
+                if limits and limits.ends_at <= self.api.session.rate_limiter.clock.now():
+                    raise
+                return error.message
             except BeaconframesError as error:
                 return error.message
             return ""
