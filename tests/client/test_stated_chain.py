@@ -14,6 +14,7 @@ from beaconframes import Chain, errors
 from beaconframes.endpoint import chain_metadata
 from beaconframes.server.service import Service
 
+from ..support.faults import FastClock
 from ..support.replay import replaying
 
 
@@ -83,6 +84,28 @@ def test_a_service_that_states_no_chain_is_mainnet():
         bf.load_deposits(5, explorer=explorer)
 
         assert "mainnet" == explorer.chain.name
+
+
+@pytest.mark.parametrize("reply", [(404, {}, b"{}"), (200, {}, b"<html>Bad gateway</html>")])
+def test_an_error_of_the_latest_state_is_in_the_error_of_the_chain(chain, reply):
+    """Z1: mainnet was only assumed; the error says why, and the next load requests the chain."""
+    service = Service(chain)
+    headers = {"x-beaconframes-chain": service.headers["x-beaconframes-chain"]}
+    deposits = (200, headers, b'{"status":"OK","data":[]}')
+    pages = {
+        "GET /api/v1/validator/5/deposits": deposits,
+        "GET /api/v1/latestState": reply,
+    }
+    with replaying(pages) as server, bf.Explorer(server.url) as explorer:
+        explorer.rate_limiter.clock = FastClock()
+        with pytest.raises(errors.ConfigError, match="another chain than mainnet") as caught:
+            bf.load_deposits(5, explorer=explorer)
+        assert "because of this error: GET /api/v1/latestState: " in caught.value.message
+        assert "Omit chain=" not in str(caught.value)
+
+        pages["GET /api/v1/latestState"] = (200, headers, b"{}")
+        assert bf.load_deposits(5, explorer=explorer).is_empty()
+        assert service.chain == explorer.chain
 
 
 def test_the_header_states_the_whole_chain(chain):

@@ -29,6 +29,8 @@ from beaconframes.endpoint import ChainHead, Envelope, Head
 from beaconframes.endpoint.chain_metadata import parse_chain_header
 from beaconframes.errors import (
     BadRequest,
+    BeaconframesError,
+    ConfigError,
     DatasetError,
     MissingRows,
     NotFound,
@@ -202,6 +204,8 @@ class Explorer:
         self._read_head = head if callable(head) else None
         head = head() if callable(head) else head
         self._head = HeadV1(self.fetch, fixed=head, stated=lambda: self.source.stated_head)
+        self._chain_error: BeaconframesError | None = None
+        """Why the service did not state its chain."""
 
     def __repr__(self) -> str:
         """Return the address, and the chain if it is known; never the key."""
@@ -264,14 +268,15 @@ class Explorer:
 
     def _request_chain(self) -> Chain:
         """Return the chain that the service states, or the default chain if it states none."""
+        self._chain_error = None
         try:
             if self._head.fixed is None:
                 self._head.head()
             else:
                 self.fetch(LATEST_STATE)
-        except (BadRequest, NotFound, NotServed, ResponseError):
+        except (BadRequest, NotFound, NotServed, ResponseError) as error:
             # Not every service has this endpoint; a load raises its own errors.
-            pass
+            self._chain_error = error
         except ServiceError as error:
             raise error.with_traceback(None) from None
         header = self.source.stated_chain
@@ -480,13 +485,30 @@ class Explorer:
                 if self.offline:
                     raise
                 store.warn_unusable(error)
+            except ConfigError as error:
+                raise self._explain_chain_error(error) from self._chain_error
         if self.offline:
             raise UsageError(
                 f"load_{endpoint.name} needs requests, and this explorer is offline",
                 hint="Connect without offline=True",
             )
         rows = MemoryRows(endpoint, values, chain_head)
-        return load_rows(self.source, endpoint, rows, chain_head, self.validator_epochs)
+        try:
+            return load_rows(self.source, endpoint, rows, chain_head, self.validator_epochs)
+        except ConfigError as error:
+            raise self._explain_chain_error(error) from self._chain_error
+
+    def _explain_chain_error(self, error: ConfigError) -> ConfigError:
+        """Return *error* with the reason why the service did not state its chain, if there is one.
+
+        Then the chain was assumed, and the next load requests it again.
+        """
+        if self._chain_error is not None:
+            error.message += f". It was assumed, because of this error: {self._chain_error}"
+            error.hint = "Try again: the next load requests the chain again"
+            for name in ("chain", "local_store", "_head_v2"):
+                vars(self).pop(name, None)
+        return error
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response: JSON without its envelope, or an image."""
