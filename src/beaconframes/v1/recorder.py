@@ -250,13 +250,19 @@ class Recorder:
         """Return the stored and the missing intervals of each validator."""
         missing = stored_rows.find_unstored()
         served = stored_rows.select().rows.select("validator_index").unique().collect().to_series()
+        requested = stored_rows.requested
+        # The service does not know these validators, but no second response has confirmed it yet.
+        unknown = stored_rows.store.unconfirmed(
+            stored_rows.table, requested.subjects, requested.intervals
+        )
         rows = []
-        for index in map(int, stored_rows.requested.subjects):
+        for index in map(int, requested.subjects):
             gaps = missing.get(str(index), ())
+            if index not in served:
+                gaps = subtract_intervals(gaps, unknown.get(str(index), ()))
             state = "kept" if index in served else "absent"
             rows += [
-                (index, *part, state)
-                for part in subtract_intervals(stored_rows.requested.intervals, gaps)
+                (index, *part, state) for part in subtract_intervals(requested.intervals, gaps)
             ]
             for first, last in gaps:
                 if first < self.oldest:
