@@ -176,8 +176,12 @@ class LoadEstimate:
             self._add(REWARDS, epoch - VERIFIED_LATER, epoch)
             self._add(PROPOSERS, epoch - 1, last)
         elif self._source == REPLAY:
-            for route in (BLOCK, VALIDATORS, COMMITTEES):
-                self._add(route, 0, max(last, epoch + 1))
+            end = max(last, epoch + 1)
+            for route in (VALIDATORS, COMMITTEES):
+                self._add(route, 0, end)
+            # The block after an epoch confirms its last block.
+            self._add(BLOCK, 0, max(end, min(end + 1, self._last)))
+            self._may_be_more[MORE_HEADERS] = None
             self._add(PROPOSERS, epoch, epoch)
             self._epochs[VALIDATORS].add(GENESIS)
             for number in range(0, last + 1, self._spec.epochs_per_sync_committee_period):
