@@ -22,6 +22,9 @@ from beaconframes.cli import COMMANDS, commands
 from ..support.untrusted_texts import TEXTS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
+FILES_OF_THE_README = {
+    *("income.parquet", "income.png", "days.xlsx", "validators.html", "wall.png", "income")
+}
 
 ODD = [
     "", "-", "--", "---", "-1", "0", "1", "1,2,3", "1-5", "5-1", "1..3", "99999999999999999999",
@@ -227,9 +230,7 @@ def test_the_examples_of_the_readme(machine_cache, monkeypatch, tmp_path):
         (one.exit_code, line.split()[0]) for one, line in zip(result, rest, strict=True)
     ]
     assert all(one.stdout and not one.stderr for one in result[1:])
-    assert {"income.parquet", "income.png", "wall.png", "income"} == {
-        file.name for file in tmp_path.iterdir()
-    }
+    assert FILES_OF_THE_README == {file.name for file in tmp_path.iterdir()}
     assert 3 == pl.read_parquet("income.parquet")["validator_index"].n_unique()
 
 
@@ -245,9 +246,7 @@ def test_the_examples_of_the_readme_in_a_shell(machine_cache, tmp_path):
     )  # fmt: skip
 
     assert 0 == result.returncode, result.stderr
-    assert {"income.parquet", "income.png", "wall.png", "income"} == {
-        file.name for file in tmp_path.iterdir()
-    }
+    assert FILES_OF_THE_README == {file.name for file in tmp_path.iterdir()}
 
 
 def test_every_command_has_help():
