@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 
+# Types of arguments of charts that are not frames.
+_OPTIONS = (str, int, float, type(None))
+
 
 def captioned(build: Callable[Arguments, Chart]) -> Callable[Arguments, Chart]:
     """Add what the caption says of the frames to the chart, and show the time that it takes.
@@ -35,7 +38,9 @@ def captioned(build: Callable[Arguments, Chart]) -> Callable[Arguments, Chart]:
         chart = build(*args, **kwargs)
         if chart.empty_note:
             return chart
-        values = [nw.from_native(value, pass_through=True) for value in (*args, *kwargs.values())]
+        # For a value that is not a frame, narwhals searches the installed packages for plugins.
+        inputs = [value for value in (*args, *kwargs.values()) if not isinstance(value, _OPTIONS)]
+        values = [nw.from_native(value, pass_through=True) for value in inputs]
         frames = [value for value in values if isinstance(value, nw.DataFrame | nw.LazyFrame)]
         validators = chart.validators
         if validators is None:
