@@ -20,7 +20,14 @@ from beaconframes.beacon_node.head_events import HeadEvents
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.dataset import Dataset
-from beaconframes.errors import ConnectionFailed, NotServed, ResponseError
+from beaconframes.errors import (
+    BadRequest,
+    ConnectionFailed,
+    NotFound,
+    NotServed,
+    ResponseError,
+    Unauthorized,
+)
 
 from ..support.beacon_node_stub import BeaconNodeStub
 
@@ -263,6 +270,40 @@ def test_invalid_responses_are_repeated_until_there_are_many_in_a_row(stub):
     assert [*[False] * (limit - 1), True, *[False] * (limit - 1)] == added
     with pytest.raises(ResponseError, match="is damaged"):
         following.add_epochs()
+
+
+@pytest.mark.parametrize("kind", [NotFound, BadRequest])
+def test_what_the_node_does_not_have_is_requested_again(stub, kind):
+    """A node that restarts has it later; one that has pruned it never: then the error says so."""
+    connection = NodeConnection("http://node")
+    connection.api = BeaconApi(NodeSession("http://node", transport=stub.transport))
+    connection.read_status = lambda: ChainStatus(47, 4)
+    limit, writes = follower.MAX_INVALID, []
+
+    class Indexer(FakeIndexer):
+        def write(self, _status, epochs, **_options):
+            writes.append(epochs)
+            raise kind("epoch 0: the node answered with status 404", hint="Use an archive node")
+
+        def write_head(self):
+            """Nothing is stored."""
+
+    following = follower.Follower(
+        connection, lambda _: Indexer(), since=0, executor=None, on_epoch=None,
+        stop=threading.Event(),
+    )  # fmt: skip
+    assert [False] * (limit - 1) == [following.add_epochs() for _ in range(limit - 1)]
+    with pytest.raises(kind, match=r"epoch 0: .*Use an archive node.*since=-1"):
+        following.add_epochs()
+    assert [range(2)] * limit == writes
+    # Credentials that are wrong are wrong after a slot, too.
+    refused = follower.Follower(
+        connection, lambda _: Indexer(), since=0, executor=None, on_epoch=None,
+        stop=threading.Event(),
+    )  # fmt: skip
+    kind = Unauthorized
+    with pytest.raises(Unauthorized):
+        refused.add_epochs()
 
 
 def test_a_later_call_requests_possible_orphans_again(stub, tmp_path):

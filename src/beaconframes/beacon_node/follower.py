@@ -19,7 +19,13 @@ from beaconframes.beacon_node.indexing import (
     open_connection,
     resolve_validators,
 )
-from beaconframes.errors import IntegrityError, ResponseError, ServiceError
+from beaconframes.errors import (
+    BadRequest,
+    IntegrityError,
+    NotFound,
+    ResponseError,
+    ServiceError,
+)
 
 if TYPE_CHECKING:
     import os
@@ -36,7 +42,8 @@ log = logging.getLogger("beaconframes.index")
 PAUSE = 9
 """The tables that follow from others may take a tenth of the time."""
 MAX_INVALID = 10
-"""Invalid responses in a row, of which a damaged one or a reorganization causes few."""
+"""Invalid or missing responses in a row: a damaged one, or a restart of the node, causes few."""
+PRUNED_HINT = "To leave out what the node has pruned, follow from the last final epoch: since=-1"
 STOP_INTERVAL = 1.0
 """Seconds: how often a waiting call checks whether it should stop."""
 
@@ -62,7 +69,8 @@ def follow(
     First it does what `index` does. Then it waits for new final epochs, until Ctrl-C or until
     *stop* is set. Epochs that may still be reorganized are never stored. Blocks that are orphaned
     in the meantime are stored too, with the status ``orphaned``; a node does not have those of
-    earlier times. Failed requests are repeated; ten invalid responses in a row end the call.
+    earlier times. Failed requests are repeated. The call ends after ten invalid responses in a
+    row, or if the node says ten times in a row that it does not have an epoch.
     Another process can serve the dataset at the same time: `local` and ``beaconframes serve`` show
     each new epoch. In a large dataset they show it later, because tables that follow from others
     take long to write.
@@ -124,7 +132,7 @@ class Follower:
         """Whether epochs are stored that readers do not see yet."""
         self._head_due = 0.0
         self._invalid_count = 0
-        """Invalid responses since the last success."""
+        """Invalid and missing responses since the last success."""
         self._events = HeadEvents(connection.api, on_finalized=self._news.set)
 
     def run(self) -> pl.DataFrame:
@@ -159,12 +167,15 @@ class Follower:
         except (ServiceError, ResponseError) as error:
             # The reader has cancelled its requests.
             self.close()
-            if isinstance(error, ServiceError) and not error.retryable:
+            is_missing = isinstance(error, NotFound | BadRequest)
+            if isinstance(error, ServiceError) and not (error.retryable or is_missing):
                 raise
             # A fork that this version does not support is never valid.
             is_invalid = isinstance(error, ResponseError) and not isinstance(error, IntegrityError)
-            self._invalid_count += is_invalid
+            self._invalid_count += is_invalid or is_missing
             if self._invalid_count >= MAX_INVALID:
+                if is_missing:
+                    error.hint = f"{error.hint}. {PRUNED_HINT}" if error.hint else PRUNED_HINT
                 raise
             log.warning("%s; retrying in one slot", error)
             return False
