@@ -697,3 +697,16 @@ def test_a_response_to_another_request_is_an_error(epochs, is_mixed_up):
         else nullcontext(),
     ):
         bf.load_validator_withdrawals(7, since=201, until=400, explorer=explorer)
+
+
+@pytest.mark.parametrize("empty", ["[]", "[ ]", "[\n  ]", "[] "])
+def test_empty_responses_to_several_requests_are_not_mixed_up(empty):
+    """P12: slots without withdrawals have the same response, in any spelling of an empty list."""
+    body = f'{{"status":"OK","data":{empty}}}'.encode()
+    pages = {f"GET /api/v1/slot/{slot}/withdrawals": body for slot in (7, 8)}
+    head = Head(epoch=500, finalized_epoch=498, slot=500 * 32)
+    with (
+        replaying(pages) as server,
+        bf.Explorer(server.url, chain="mainnet", rate=10_000, head=head) as explorer,
+    ):
+        assert 0 == bf.load_slot_withdrawals([7, 8], explorer=explorer).height

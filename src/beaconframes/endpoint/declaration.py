@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from beaconframes.schema import Table
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
+EMPTY_LIST = re.compile(rb"\s*\[\s*\]\s*")
 
 
 class Finality(Enum):
@@ -249,7 +250,7 @@ class Endpoint:
         for call, page in fetched if len(fetched) > 1 else ():
             first = calls.setdefault(page.data, call)
             # A proxy may mix up responses. The rows of one request are then missing.
-            is_repeated = first.batches is not call.batches and page.data != b"[]"
+            is_repeated = first.batches is not call.batches and not EMPTY_LIST.fullmatch(page.data)
             if is_repeated and not self.may_answer(first, call, page, chain):
                 raise IntegrityError(
                     "the service returned the same rows for two requests, of which one is "
@@ -260,7 +261,7 @@ class Endpoint:
         always_has_row = self.shape is Shape.OBJECT or self.is_contiguous
         if rows.height < len(fetched) and always_has_row and not self.parameters_of(Role.PAGE):
             for call, page in fetched:
-                is_empty = page.data.strip() == b"[]"
+                is_empty = EMPTY_LIST.fullmatch(page.data) is not None
                 if is_empty and not any(expected.required for expected in call.expected):
                     raise NotFound(
                         "the response has no record, where there is always one",
