@@ -303,6 +303,32 @@ class ChainReader:
         else:
             self._confirm_slots(epoch, {})
 
+    def header(self, slot: int) -> dict[str, Any] | None:
+        """Return root and header of the block of a slot; None if the slot has none."""
+        size = 2 * self.spec.slots_per_epoch
+        return self.cached("headers", slot, lambda: self.api.header(slot), size=size)
+
+    def check_missed(self, slot: int) -> None:
+        """Raise ResponseError if a slot without a block lies between blocks that are not linked.
+
+        A node that has lost a block answers as for a missed slot.
+        """
+        before, after = range(slot - 1, -1, -1), range(slot + 1, self.head_slot + 1)
+        parent, child = (
+            next(filter(None, map(self.header, slots)), None) for slots in (before, after)
+        )
+        # Some clients do not have the genesis block; the head has no next block.
+        if parent is None or child is None:
+            return
+        (first, _), (last, root) = map(_read_link, (parent, child))
+        if root != str(parent["root"]).lower():
+            raise ResponseError(
+                f"the node has no block between the slots {first} and {last}, but the block of "
+                f"slot {last} has the parent {root}, which is not that of slot {first}",
+                hint="The node has lost a block, or the chain was reorganized. Try again, or use "
+                "another node",
+            )
+
     def _request_root(self, slot: int) -> str:
         header = self.api.header(slot)
         if header is None:
@@ -468,3 +494,9 @@ class ChainReader:
             period,
             lambda: self.request_state(first, lambda slot: self.api.sync_committee(slot, epoch)),
         )
+
+
+def _read_link(header: Mapping[str, Any]) -> tuple[int, str]:
+    """Return the slot of a block and the root of its parent."""
+    message = header["header"]["message"]
+    return int(message["slot"]), str(message["parent_root"]).lower()

@@ -339,9 +339,8 @@ class RouteAmounts:
         """Return what a proposer earns by a block; None if it missed the slot."""
         try:
             rewards = self.api.block_rewards(slot)
-        except NotFound:
-            if self.api.header(slot) is not None:
-                raise
+        except NotFound as error:
+            self._check_missed(slot, error)
             return None
         if rewards["proposer_index"] != proposer:
             raise IntegrityError(
@@ -358,9 +357,17 @@ class RouteAmounts:
         """Return the sync committee rewards of *members*; none if the slot has no block."""
         try:
             rewards = self.api.sync_rewards(slot, members)
-        except NotFound:
+        except NotFound as error:
+            self._check_missed(slot, error)
             return []
         return [BalanceMove("sync_committee", index, amount) for index, amount in rewards.items()]
+
+    def _check_missed(self, slot: int, error: NotFound) -> None:
+        """Raise an error if a slot has a block; *error* is that of the request for its rewards."""
+        if self.reader.header(slot) is not None:
+            error.message = f"slot {slot} has a block, but the node no rewards: {error.message}"
+            raise error
+        self.reader.check_missed(slot)
 
     # What only some epochs need.
 
