@@ -25,7 +25,7 @@ from beaconframes.cli import (
     loader_options,
     rendering,
 )
-from beaconframes.endpoint import ValidatorsIn
+from beaconframes.endpoint import ValidatorSelector
 from beaconframes.endpoint.identifiers import normalise_validator
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.server import Server
@@ -333,7 +333,7 @@ def test_sets_reach_every_endpoint_that_takes_them():
     takes_set = {
         e.name.replace("_", "-")
         for e in bf.v2.ENDPOINTS
-        if any(isinstance(parameter, ValidatorsIn) for parameter in e.all_parameters)
+        if any(isinstance(parameter, ValidatorSelector) for parameter in e.all_parameters)
     }
     parsed = {
         name: loader_options.pop_arguments(loader, dict.fromkeys(loader_arguments, ()) | given)

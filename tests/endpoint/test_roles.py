@@ -9,7 +9,7 @@ import pytest
 
 import beaconframes
 from beaconframes import v1, v2
-from beaconframes.endpoint import Parameter, Role, Values
+from beaconframes.endpoint import Numbers, Parameter, Role
 
 PACKAGE = Path(beaconframes.__file__).parent
 
@@ -30,9 +30,9 @@ def test_a_parameter_without_a_role_is_refused():
 @pytest.mark.parametrize("method", ["apply", "sort"])
 def test_another_selection_is_not_found_by_number(method):
     """E1: a type that replaces the selection of its base class declares selects_numbers again."""
-    other = type("Other", (Values,), {method: lambda *_: None})
+    other = type("Other", (Numbers,), {method: lambda *_: None})
 
-    assert Values.selects_numbers
+    assert Numbers.selects_numbers
     assert not other.selects_numbers
 
 

@@ -11,7 +11,7 @@ import pytest
 import beaconframes as bf
 from beaconframes import v2
 from beaconframes.client import Explorer, Frame
-from beaconframes.endpoint import Cursor, Envelope, OnChain
+from beaconframes.endpoint import ChainName, Cursor, Envelope
 from beaconframes.server.access import Access
 from beaconframes.server.app import build_app
 from beaconframes.server.service import Service
@@ -99,7 +99,7 @@ def test_a_request_is_a_post_that_names_its_chain(endpoint):
 
     assert endpoint.route.startswith("POST /api/v2/")
     assert Envelope.V2 is endpoint.envelope
-    assert about_machines != any(isinstance(s, OnChain) for s in endpoint.parameters)
+    assert about_machines != any(isinstance(s, ChainName) for s in endpoint.parameters)
 
 
 def is_published(endpoint):

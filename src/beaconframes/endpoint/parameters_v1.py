@@ -170,7 +170,7 @@ class Identifiers(Parameter):
 
 
 @dataclass(frozen=True)
-class Values(Parameter):
+class Numbers(Parameter):
     """A list of numbers, such as slots or periods: one request for each.
 
     ``tags`` are the words that the service accepts instead of a number.
@@ -394,8 +394,11 @@ class EpochWindow(Parameter):
 
 
 @dataclass(frozen=True)
-class Each(Parameter):
-    """One epoch or day per request; ``wire`` is the path placeholder, which also takes ``tags``."""
+class UnitPerRequest(Parameter):
+    """A range with one request for each epoch or day.
+
+    ``wire`` is the placeholder in the path. It also takes the words in ``tags``.
+    """
 
     column: Column
     _: KW_ONLY
@@ -436,9 +439,9 @@ class Each(Parameter):
             for n in range(span.first, span.last + 1)
         ]
 
-    def expected(self, parse_field: int, chain_head: ChainHead) -> ExpectedRows:
+    def expected(self, number: int, chain_head: ChainHead) -> ExpectedRows:
         """Return the rows that one *number* selects."""
-        return ExpectedRows({self.column.name: [parse_field]})
+        return ExpectedRows({self.column.name: [number]})
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
@@ -465,10 +468,10 @@ class Each(Parameter):
 
 
 @dataclass(frozen=True)
-class EpochTail(Parameter):
-    """The last ``length`` epochs up to ``epoch``.
+class LastEpochs(Parameter):
+    """A range in requests for the ``length`` epochs that end with the epoch in the field ``wire``.
 
-    The service always returns all of them; rows outside of the requested range are dropped here.
+    The service always returns all of them. Rows outside of the requested range are dropped.
     """
 
     column: Column

@@ -1,33 +1,30 @@
-"""Parameters of V2: fields of the JSON body of a request."""
+"""Parameters of V2 for subjects, filters and the order of rows.
+
+Each is a field of the JSON body of a request. Slots, blocks and periods are in `positions_v2`,
+epochs and times in `ranges_v2`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from beaconframes.calendar import instants
 from beaconframes.endpoint.identifiers import iterate_items
 from beaconframes.endpoint.parameter import (
-    NATURAL,
     Batch,
     ExpectedRows,
     Fields,
     JsonSchema,
-    ObjectNotFound,
     Parameter,
     RequestRefused,
     Role,
     View,
-    describe_object,
 )
-from beaconframes.endpoint.positions_v2 import LAST_SECOND, TIMESTAMPS
 from beaconframes.endpoint.set_members import (
     PARTY,
     describe_sets,
-    is_natural,
     parse_party,
     resolve_members,
 )
@@ -45,12 +42,12 @@ from beaconframes.text import shorten
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.chain_head import ChainHead, End
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 
 @dataclass(frozen=True)
-class OnChain(Parameter):
+class ChainName(Parameter):
     """The chain; every request states it."""
 
     role = Role.CONTEXT
@@ -73,7 +70,7 @@ class OnChain(Parameter):
 
 
 @dataclass(frozen=True)
-class ValidatorsIn(Parameter):
+class ValidatorSelector(Parameter):
     """The set of validators: identifiers, in batches, or another kind of set in one request.
 
     ``column`` and ``pubkey`` are the columns of the validator, if rows have them. ``batched``
@@ -179,129 +176,7 @@ class ValidatorsIn(Parameter):
 
 
 @dataclass(frozen=True)
-class EpochIn(Parameter):
-    """Epochs, one per request, always as a number. Default: the latest epoch."""
-
-    column: Column
-    _: KW_ONLY
-    finalized: bool = False
-
-    role = Role.RANGE
-    args = ("since", "until")
-
-    @property
-    def window(self) -> int | None:
-        """Return 1: one epoch per request."""
-        return 1
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the unit, if rows have it."""
-        return self.column
-
-    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
-        """Return the epochs up to the latest one."""
-        return range(head.latest("epoch", chain_head.chain, finalized=self.finalized) + 1)
-
-    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch for each epoch of the range."""
-        span = chain_head.span(
-            values["since"], values["until"], "epoch", length=1, finalized=self.finalized
-        )
-        return [
-            Batch({"epoch": epoch}, (ExpectedRows({self.column.name: [epoch]}),))
-            for epoch in range(span.first, span.last + 1)
-        ]
-
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the slots of the epoch."""
-        length = view.chain.slots_per_epoch
-        return fields["epoch"] * length, (fields["epoch"] + 1) * length - 1
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"epoch": NATURAL}
-
-    def required_fields(self) -> tuple[str, ...]:
-        """Return the one field."""
-        return ("epoch",)
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the epoch."""
-        epoch = fields.get("epoch")
-        if not is_natural(epoch):
-            raise RequestRefused("epoch must be a whole number from 0 up")
-        if epoch > view.head.latest("epoch", view.chain, finalized=self.finalized):
-            raise ObjectNotFound(f"epoch {epoch} does not exist yet")
-        return rows.filter(pl.col(self.column.name) == epoch)
-
-
-WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90, "all_time": None}
-"""Rolling windows by name, in days."""
-
-
-@dataclass(frozen=True)
-class WindowIn(Parameter):
-    """A rolling window that ends at the latest epoch."""
-
-    column: Column
-    _: KW_ONLY
-    finalized: bool = False
-    all_time: bool = True
-
-    role = Role.RANGE
-    args = ("window",)
-
-    @property
-    def words(self) -> list[str]:
-        """Return the names of the windows."""
-        return [word for word, days in WINDOWS.items() if days is not None or self.all_time]
-
-    def choices(self, argument: str) -> tuple[str, ...]:
-        """Return the names of the windows."""
-        return tuple(self.words)
-
-    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one window."""
-        window = values["window"]
-        if window not in self.words:
-            raise UsageError(
-                f"window={shorten(window)} is not one of {', '.join(map(repr, self.words))}",
-                hint="Every window ends now. For another range, load single epochs",
-            )
-        return [Batch({"range": {"evaluation_window": window}})]
-
-    def parse_epochs(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the first and the last epoch of the window, or raise RequestRefused."""
-        interval = fields.get("range")
-        window = interval.get("evaluation_window") if isinstance(interval, dict) else None
-        if window not in self.words:
-            raise RequestRefused(f"range.evaluation_window must be one of {', '.join(self.words)}")
-        last = view.head.latest("epoch", view.chain, finalized=self.finalized)
-        days = WINDOWS[window]
-        return 0 if days is None else max(last - days * view.chain.epochs_per_day + 1, 0), last
-
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the slots of the window's epochs."""
-        first, last = self.parse_epochs(fields, view)
-        return first * view.chain.slots_per_epoch, (last + 1) * view.chain.slots_per_epoch - 1
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        window = {"type": "string", "enum": self.words}
-        return {"range": describe_object({"evaluation_window": window}, "evaluation_window")}
-
-    def required_fields(self) -> tuple[str, ...]:
-        """Return the one field."""
-        return ("range",)
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the window's epochs."""
-        return rows.filter(pl.col(self.column.name).is_between(*self.parse_epochs(fields, view)))
-
-
-@dataclass(frozen=True)
-class SomeOf(Parameter):
+class ValueFilter(Parameter):
     """Some of the values of a column: a list in the body; no list selects all of them."""
 
     arg: str
@@ -342,7 +217,7 @@ ORDERS = ("asc", "desc")
 
 
 @dataclass(frozen=True)
-class SortedBy(Parameter):
+class SortOrder(Parameter):
     """The column to sort by, one of *words*, and the direction."""
 
     words: tuple[str, ...]
@@ -388,7 +263,7 @@ class SortedBy(Parameter):
 
 
 @dataclass(frozen=True)
-class EntityIn(Parameter):
+class EntityName(Parameter):
     """Entities by name, one per request."""
 
     role = Role.SUBJECT
@@ -421,7 +296,7 @@ class EntityIn(Parameter):
 
 
 @dataclass(frozen=True)
-class Searched(Parameter):
+class SearchText(Parameter):
     """A text to search for. The service does not document how it searches."""
 
     role = Role.FILTER
@@ -450,7 +325,7 @@ class Searched(Parameter):
 
 
 @dataclass(frozen=True)
-class PartyIn(Parameter):
+class OwnerOrOperator(Parameter):
     """An owner or an operator, by id or path: selects entities that share validators with it."""
 
     arg: str
@@ -486,7 +361,7 @@ class PartyIn(Parameter):
 
 
 @dataclass(frozen=True)
-class MachinesIn(Parameter):
+class MachineNames(Parameter):
     """Machines by name; all of them by default."""
 
     column: Column
@@ -513,49 +388,3 @@ class MachinesIn(Parameter):
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise RequestRefused("machines must be a list of names")
         return rows.filter(pl.col(self.column.name).is_in(names)) if names else rows
-
-
-@dataclass(frozen=True)
-class Between(Parameter):
-    """A range of times, both ends included. Default: all times."""
-
-    column: Column
-
-    role = Role.FILTER
-    args = ("since", "until")
-
-    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the range in seconds; no field for all times."""
-        since, until = values["since"], values["until"]
-        if since is None and until is None:
-            return [Batch()]
-        start = 0 if since is None else resolve_second("since", since, last=False)
-        end = LAST_SECOND if until is None else resolve_second("until", until, last=True)
-        if start > end:
-            raise UsageError(f"since ({since}) is after until ({until})", hint="Swap them")
-        return [Batch({"range": {"timestamp": {"start": start, "end": end}}})]
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"range": TIMESTAMPS}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows in the range."""
-        interval = fields.get("range", {"timestamp": {}})
-        bounds = interval.get("timestamp") if isinstance(interval, dict) else None
-        if not isinstance(bounds, dict):
-            raise RequestRefused("range must have a timestamp")
-        start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
-        if not is_natural(start) or not is_natural(end) or start > end:
-            raise RequestRefused("range.timestamp must have a start and an end")
-        return rows.filter(pl.col(self.column.name).dt.epoch("s").is_between(start, end))
-
-
-def resolve_second(argument: str, moment: Any, *, last: bool) -> int:
-    """Return the first or the *last* second of a time argument."""
-
-    def now() -> datetime:
-        # The times of machines come from the real clock, also on a simulated chain.
-        return datetime.now(UTC)
-
-    return int(instants(argument, moment, now)[last].timestamp())

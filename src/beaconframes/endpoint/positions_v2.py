@@ -1,4 +1,4 @@
-"""Parameters of V2 for positions on the chain: slots, blocks, periods, ranges of time."""
+"""Parameters of V2 for positions on the chain: slots, blocks and sync-committee periods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.calendar import resolve_span
 from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.endpoint.parameter import (
     NATURAL,
@@ -33,14 +32,13 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
-NO_POSITION = (("", None),)
 SLOT_VIEWS, PERIOD_VIEWS = ("latest", "finalized"), ("latest", "next")
 ROOT_PATTERN = "^(0[xX])?[0-9a-fA-F]{64}$"
 ROOT = re.compile(r"(0[xX])?[0-9a-fA-F]{64}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class SlotIn(Parameter):
+class SlotSelector(Parameter):
     """Slots, one per request: by number, by block root, or "latest" and "finalized".
 
     These two words become a number once, before the first request, so that all pages are of the
@@ -88,18 +86,19 @@ class SlotIn(Parameter):
         is_root = isinstance(item, str)
         fields = {"slot": {"root" if is_root else "number": item}}
         if self.root is not None:
-            both = {self.column.name: [item][is_root:], self.root.name: [item][: int(is_root)]}
-            return Batch(fields, (ExpectedRows(both, self.required),))
-        return Batch(
-            fields, () if is_root else (ExpectedRows({self.column.name: [item]}, self.required),)
-        )
+            numbers, roots = ([], [item]) if is_root else ([item], [])
+            by_column = {self.column.name: numbers, self.root.name: roots}
+            return Batch(fields, (ExpectedRows(by_column, self.required),))
+        if is_root:
+            return Batch(fields)
+        return Batch(fields, (ExpectedRows({self.column.name: [item]}, self.required),))
 
     def parse_slot(self, fields: Fields, view: View) -> int:
         """Return the slot that a request selects, or raise RequestRefused."""
         position = fields.get("slot", {} if self.number_only else {"view": "latest"})
-        ((kind, value),) = (
-            position.items() if isinstance(position, dict) and len(position) == 1 else NO_POSITION
-        )
+        kind, value = "", None
+        if isinstance(position, dict) and len(position) == 1:
+            ((kind, value),) = position.items()
         if kind == "number" and is_natural(value):
             if value > view.head.slot:
                 raise ObjectNotFound(f"slot {value} does not exist yet")
@@ -142,7 +141,7 @@ class SlotIn(Parameter):
 
 
 @dataclass(frozen=True)
-class BlockIn(Parameter):
+class BlockSelector(Parameter):
     """Execution blocks, one per request: by number, or "latest" and "finalized"."""
 
     column: Column
@@ -179,7 +178,7 @@ class BlockIn(Parameter):
 
 
 @dataclass(frozen=True)
-class PeriodIn(Parameter):
+class PeriodSelector(Parameter):
     """Sync-committee periods, one per request: by number, or "latest" and "next"."""
 
     column: Column
@@ -259,90 +258,3 @@ def parse_position(fields: Fields, field: str, views: tuple[str, ...]) -> tuple[
         if (kind == "number" and is_natural(value)) or (kind == "view" and value in views):
             return kind, value
     raise RequestRefused(f"{field} must have exactly one of number and view")
-
-
-LAST_SECOND = 2**31 - 1
-"""End of a range for the service, where a request states none."""
-
-TIMESTAMPS = describe_object(
-    {
-        "timestamp": describe_object(
-            {"start": {**NATURAL, "default": 0}, "end": {**NATURAL, "default": LAST_SECOND}}
-        )
-    }
-)
-"""The JSON Schema of a range of seconds."""
-
-
-@dataclass(frozen=True)
-class TimestampsIn(Parameter):
-    """The slots of a range of time, in one request. The service returns only finalized slots.
-
-    The end is always sent, although it is optional: an open end would move between pages.
-    ``column`` is the column of the slot, if rows have it.
-    """
-
-    column: Column | None = None
-
-    role = Role.RANGE
-    args = ("since", "until")
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the unit, if rows have it."""
-        return self.column
-
-    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the one range. Default: all slots until now."""
-        for bound in (values["since"], values["until"]):
-            if isinstance(bound, int) and not isinstance(bound, bool) and bound >= 0:
-                chain_head.check_not_future("slot", bound)
-        span = resolve_span(
-            values["since"],
-            values["until"],
-            unit="slot",
-            chain=chain_head.chain,
-            latest=lambda: chain_head.latest("slot"),
-            now=chain_head.now,
-            default_until=lambda: current_slot(chain_head),
-        )
-        start, after = (chain_head.chain.time_of("slot", n) for n in (span.first, span.last + 1))
-        seconds = {"start": int(start.timestamp()), "end": int(after.timestamp()) - 1}
-        slots = range(span.first, span.last + 1)
-        wanted = (
-            ()
-            if self.column is None
-            else (ExpectedRows({self.column.name: slots}, required=False),)
-        )
-        return [Batch({"range": {"timestamp": seconds}}, wanted)]
-
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the first and the last slot that a request selects, or raise RequestRefused."""
-        interval = fields.get("range") or {}
-        bounds = interval.get("timestamp", {}) if isinstance(interval, dict) else None
-        if not isinstance(bounds, dict) or set(interval) - {"timestamp"}:
-            raise RequestRefused("range must have a timestamp, and nothing else")
-        start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
-        if not (is_natural(start) and is_natural(end) and start <= end <= LAST_SECOND):
-            raise RequestRefused(
-                "range.timestamp must have a start, and an end that is not before it"
-            )
-        genesis, length = int(view.chain.genesis.timestamp()), view.chain.seconds_per_slot
-        last = view.head.latest("slot", view.chain, finalized=True)
-        first = max(-((genesis - start) // length), 0)
-        return first, max(min((end - genesis) // length, last), first - 1)
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"range": TIMESTAMPS}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the slots in the range."""
-        return rows.filter(pl.col("slot").is_between(*self.slot_range(fields, view)))
-
-
-def current_slot(chain_head: ChainHead) -> int:
-    """Return the current slot: by the clock, or the latest slot of a chain without a clock."""
-    if chain_head.is_live or chain_head.known is not None:
-        return chain_head.chain.at("slot", chain_head.now())
-    return chain_head.latest("slot")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.endpoint import Batch, ExpectedRows, RequestRefused, Values
+from beaconframes.endpoint import Batch, ExpectedRows, Numbers, RequestRefused
 from beaconframes.endpoint.identifiers import parse_number, parse_numbers
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SlotItems(Values):
+class SlotItems(Numbers):
     """Slots whose items are requested, one slot per request; a slot may have none.
 
     With ``validates_slot``, the service takes ``latest`` and refuses future slots. The other

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Each, Endpoint, ExpectedRows, Finality
+from beaconframes.endpoint import Endpoint, ExpectedRows, Finality, UnitPerRequest
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class EachEpoch(Each):
+class EachEpoch(UnitPerRequest):
     """One epoch per request; the service counts votes only for a block requested by slot."""
 
     def expected(self, number: int, chain_head: ChainHead) -> ExpectedRows:

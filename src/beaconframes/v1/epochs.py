@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Each, Endpoint, Finality, Shape
+from beaconframes.endpoint import Endpoint, Finality, Shape, UnitPerRequest
 from beaconframes.schema import Count, Epoch, EpochTime, Flag, Fraction, Gwei, Table
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ EPOCHS = Endpoint(
     "epochs",
     route="GET /api/v1/epoch/{epoch}",
     table=Epochs,
-    pagination=Each(
+    pagination=UnitPerRequest(
         Epochs.epoch,
         wire="epoch",
         tags=("latest", "finalized"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
-from beaconframes.endpoint import Endpoint, EpochTail, Finality, Identifiers
+from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ProposalWindow(EpochTail):
+class ProposalWindow(LastEpochs):
     """The 101 epochs that end at ``epoch``."""
 
     selects_expected = True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Finality, Shape, Values
+from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Finality, Numbers, Shape
 from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.v1._blocks import Blocks
 
@@ -25,7 +25,7 @@ ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class SlotsOrRoots(Values):
+class SlotsOrRoots(Numbers):
     """Blocks by slot, by root, or by a tag such as latest, one per request."""
 
     selects_numbers = True

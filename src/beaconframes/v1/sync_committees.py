@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Finality, Shape, Values
+from beaconframes.endpoint import Endpoint, Finality, Numbers, Shape
 from beaconframes.schema import Count, Epoch, Period, Position, Table, WholeCommittee
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ SYNC_COMMITTEES = Endpoint(
     route="GET /api/v1/sync_committee/{period}",
     table=SyncCommittees,
     parameters=(
-        Values(
+        Numbers(
             "periods",
             SyncCommittees.period,
             wire="period",

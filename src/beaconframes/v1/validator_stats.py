@@ -15,10 +15,10 @@ from beaconframes.endpoint import (
     Endpoint,
     ExpectedRows,
     Finality,
+    Numbers,
     Parameter,
     RequestRefused,
     Role,
-    Values,
 )
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.schema import Count, Day, DayTime, Gwei, Table
@@ -169,7 +169,7 @@ VALIDATOR_STATS = Endpoint(
     route="GET /api/v1/validator/stats/{validator}",
     table=ValidatorStats,
     parameters=(
-        Values(
+        Numbers(
             "validators",
             ValidatorStats.validator_index,
             wire="validator",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
-from beaconframes.endpoint import Endpoint, EpochTail, Finality, Identifiers
+from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotInEpoch, SlotTime, Table
 
@@ -36,7 +36,7 @@ class ValidatorWithdrawals(Table):
 
 
 @dataclass(frozen=True)
-class WithdrawalWindow(EpochTail):
+class WithdrawalWindow(LastEpochs):
     """The 100 epochs that end at ``epoch``; an invalid value means the latest epoch."""
 
     selects_expected = True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Each, Endpoint, Finality
+from beaconframes.endpoint import Endpoint, Finality, UnitPerRequest
 from beaconframes.schema import Day, DayTime, Fraction, Table, Wei
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ YIELD_INDEX = Endpoint(
     "yield_index",
     route="GET /api/v1/yieldindex/{day}",
     table=YieldIndex,
-    pagination=Each(YieldIndex.day, wire="day", error="invalid day parameter"),
+    pagination=UnitPerRequest(YieldIndex.day, wire="day", error="invalid day parameter"),
     finality=Finality.WHEN_PUBLISHED,
     is_contiguous=True,
     alias="/api/v1/ethstore/{day}",

@@ -9,7 +9,14 @@ import msgspec
 import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
+from beaconframes.endpoint import (
+    ChainName,
+    Endpoint,
+    Envelope,
+    RollingWindow,
+    Shape,
+    ValidatorSelector,
+)
 from beaconframes.schema import Epoch, Fraction, Table, Text, UnixTime
 from beaconframes.schema.decode_checked import parse_records
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -119,9 +126,9 @@ APY_ROI = Endpoint(
     route="POST /api/v2/ethereum/validators/apy-roi",
     table=ApyRoi,
     parameters=(
-        OnChain(),
-        ValidatorsIn(batched="refused"),
-        WindowIn(ApyRoi.last_epoch, finalized=True),
+        ChainName(),
+        ValidatorSelector(batched="refused"),
+        RollingWindow(ApyRoi.last_epoch, finalized=True),
     ),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,

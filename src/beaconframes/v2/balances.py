@@ -8,13 +8,13 @@ from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
-    EpochIn,
+    EpochSelector,
     Finality,
-    OnChain,
-    ValidatorsIn,
+    ValidatorSelector,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey, Table, Text, Wei
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -46,9 +46,9 @@ BALANCES = Endpoint(
     route="POST /api/v2/ethereum/validators/balances",
     table=Balances,
     parameters=(
-        OnChain(),
-        ValidatorsIn(Balances.validator_index, pubkey=Balances.pubkey),
-        EpochIn(Balances.epoch),
+        ChainName(),
+        ValidatorSelector(Balances.validator_index, pubkey=Balances.pubkey),
+        EpochSelector(Balances.epoch),
     ),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Finality, OnChain, Shape
+from beaconframes.endpoint import BlockSelector, ChainName, Endpoint, Envelope, Finality, Shape
 from beaconframes.schema import (
     Count,
     Epoch,
@@ -92,7 +92,7 @@ BLOCK = Endpoint(
     "block",
     route="POST /api/v2/ethereum/block",
     table=Block,
-    parameters=(OnChain(), BlockIn(Block.block_number)),
+    parameters=(ChainName(), BlockSelector(Block.block_number)),
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     envelope=Envelope.V2,

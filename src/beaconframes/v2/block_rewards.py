@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import BlockIn, Endpoint, Envelope, Finality, OnChain, Shape
+from beaconframes.endpoint import BlockSelector, ChainName, Endpoint, Envelope, Finality, Shape
 from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, SlotInEpoch, Table, Text, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
 
@@ -97,7 +97,7 @@ BLOCK_REWARDS = Endpoint(
     "block_rewards",
     route="POST /api/v2/ethereum/block/rewards",
     table=BlockRewards,
-    parameters=(OnChain(), BlockIn(BlockRewards.block_number)),
+    parameters=(ChainName(), BlockSelector(BlockRewards.block_number)),
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     envelope=Envelope.V2,

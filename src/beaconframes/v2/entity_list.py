@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, SortedBy, WindowIn
+from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, RollingWindow, SortOrder
 from beaconframes.schema import Count, Fraction, Text
 from beaconframes.v2._columns import RankingColumns
 
@@ -31,9 +31,9 @@ ENTITIES = Endpoint(
     route="POST /api/v2/ethereum/entities",
     table=Entities,
     parameters=(
-        OnChain(),
-        WindowIn(Entities.last_epoch, finalized=True, all_time=False),
-        SortedBy(("net_share", "beaconscore", "validator_count", "sub_entity_count")),
+        ChainName(),
+        RollingWindow(Entities.last_epoch, finalized=True, all_time=False),
+        SortOrder(("net_share", "beaconscore", "validator_count", "sub_entity_count")),
     ),
     pagination=Cursor(),
     envelope=Envelope.V2,

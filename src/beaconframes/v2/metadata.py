@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Count, Hex, SamePubkey, Table, Text
 from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import Undocumented
@@ -54,7 +54,7 @@ METADATA = Endpoint(
     "metadata",
     route="POST /api/v2/ethereum/validators/metadata",
     table=Metadata,
-    parameters=(OnChain(), ValidatorsIn(Metadata.validator_index, pubkey=Metadata.pubkey)),
+    parameters=(ChainName(), ValidatorSelector(Metadata.validator_index, pubkey=Metadata.pubkey)),
     pagination=Cursor(),
     envelope=Envelope.V2,
     lifetime=Lifetime.KNOWN,

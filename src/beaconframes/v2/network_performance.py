@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, WindowIn
+from beaconframes.endpoint import ChainName, Endpoint, Envelope, RollingWindow, Shape
 from beaconframes.v2._columns import WindowColumns
 from beaconframes.v2._score_columns import ScoreColumns
 
@@ -22,7 +22,7 @@ NETWORK_PERFORMANCE = Endpoint(
     "network_performance",
     route="POST /api/v2/ethereum/performance-aggregate",
     table=NetworkPerformance,
-    parameters=(OnChain(), WindowIn(NetworkPerformance.last_epoch, finalized=True)),
+    parameters=(ChainName(), RollingWindow(NetworkPerformance.last_epoch, finalized=True)),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
 )

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
-    OnChain,
-    PartyIn,
-    Searched,
-    SortedBy,
-    WindowIn,
+    OwnerOrOperator,
+    RollingWindow,
+    SearchText,
+    SortOrder,
 )
 from beaconframes.v2._columns import RankingColumns
 
@@ -33,11 +33,11 @@ OWNERS = Endpoint(
     route="POST /api/v2/ethereum/entities/owners",
     table=Owners,
     parameters=(
-        OnChain(),
-        WindowIn(Owners.last_epoch, finalized=True, all_time=False),
-        SortedBy(("validator_count", "beaconscore", "net_share")),
-        Searched(),
-        PartyIn("operator"),
+        ChainName(),
+        RollingWindow(Owners.last_epoch, finalized=True, all_time=False),
+        SortOrder(("validator_count", "beaconscore", "net_share")),
+        SearchText(),
+        OwnerOrOperator("operator"),
     ),
     pagination=Cursor(),
     envelope=Envelope.V2,

@@ -8,13 +8,13 @@ from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
-    EpochIn,
+    EpochSelector,
     Finality,
-    OnChain,
-    ValidatorsIn,
+    ValidatorSelector,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -41,9 +41,9 @@ PERFORMANCE = Endpoint(
     route="POST /api/v2/ethereum/validators/performance-list",
     table=Performance,
     parameters=(
-        OnChain(),
-        ValidatorsIn(Performance.validator_index, pubkey=Performance.pubkey),
-        EpochIn(Performance.epoch, finalized=True),
+        ChainName(),
+        ValidatorSelector(Performance.validator_index, pubkey=Performance.pubkey),
+        EpochSelector(Performance.epoch, finalized=True),
     ),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,

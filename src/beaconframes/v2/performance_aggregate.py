@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
+from beaconframes.endpoint import (
+    ChainName,
+    Endpoint,
+    Envelope,
+    RollingWindow,
+    Shape,
+    ValidatorSelector,
+)
 from beaconframes.schema import Epoch, Text, UnixTime
 from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._score_columns import ScoreColumns
@@ -30,9 +37,9 @@ PERFORMANCE_AGGREGATE = Endpoint(
     route="POST /api/v2/ethereum/validators/performance-aggregate",
     table=PerformanceAggregate,
     parameters=(
-        OnChain(),
-        ValidatorsIn(batched="refused"),
-        WindowIn(PerformanceAggregate.last_epoch, finalized=True),
+        ChainName(),
+        ValidatorSelector(batched="refused"),
+        RollingWindow(PerformanceAggregate.last_epoch, finalized=True),
     ),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,

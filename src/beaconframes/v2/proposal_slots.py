@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
     Finality,
-    OnChain,
-    TimestampsIn,
-    ValidatorsIn,
+    SlotTimeRange,
+    ValidatorSelector,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -44,9 +44,11 @@ PROPOSAL_SLOTS = Endpoint(
     route="POST /api/v2/ethereum/validators/proposal-slots",
     table=ProposalSlots,
     parameters=(
-        OnChain(),
-        ValidatorsIn(ProposalSlots.validator_index, pubkey=ProposalSlots.pubkey, required=False),
-        TimestampsIn(ProposalSlots.slot),
+        ChainName(),
+        ValidatorSelector(
+            ProposalSlots.validator_index, pubkey=ProposalSlots.pubkey, required=False
+        ),
+        SlotTimeRange(ProposalSlots.slot),
     ),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,

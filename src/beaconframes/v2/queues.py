@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import msgspec
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape
+from beaconframes.endpoint import ChainName, Endpoint, Envelope, Shape
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Epoch, Json, Table, Text, UnixTime, Wei
 from beaconframes.schema.decode_checked import parse_records
@@ -196,7 +196,7 @@ QUEUES = Endpoint(
     "queues",
     route="POST /api/v2/ethereum/queues",
     table=Queues,
-    parameters=(OnChain(),),
+    parameters=(ChainName(),),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
     accept="application/vnd.beaconcha.in.v2.1+json",

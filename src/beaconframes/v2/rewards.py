@@ -8,13 +8,13 @@ from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
-    EpochIn,
+    EpochSelector,
     Finality,
-    OnChain,
-    ValidatorsIn,
+    ValidatorSelector,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -41,9 +41,9 @@ REWARDS = Endpoint(
     route="POST /api/v2/ethereum/validators/rewards-list",
     table=Rewards,
     parameters=(
-        OnChain(),
-        ValidatorsIn(Rewards.validator_index, pubkey=Rewards.pubkey),
-        EpochIn(Rewards.epoch, finalized=True),
+        ChainName(),
+        ValidatorSelector(Rewards.validator_index, pubkey=Rewards.pubkey),
+        EpochSelector(Rewards.epoch, finalized=True),
     ),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,

@@ -8,7 +8,14 @@ import polars as pl
 import polars.selectors as cs
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape, ValidatorsIn, WindowIn
+from beaconframes.endpoint import (
+    ChainName,
+    Endpoint,
+    Envelope,
+    RollingWindow,
+    Shape,
+    ValidatorSelector,
+)
 from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import WindowColumns
 from beaconframes.v2._reward_columns import RewardColumns
@@ -44,9 +51,9 @@ REWARDS_AGGREGATE = Endpoint(
     route="POST /api/v2/ethereum/validators/rewards-aggregate",
     table=RewardsAggregate,
     parameters=(
-        OnChain(),
-        ValidatorsIn(batched="added"),
-        WindowIn(RewardsAggregate.last_epoch, finalized=True),
+        ChainName(),
+        ValidatorSelector(batched="added"),
+        RollingWindow(RewardsAggregate.last_epoch, finalized=True),
     ),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,

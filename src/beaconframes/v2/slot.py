@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Envelope, Finality, OnChain, Shape, SlotIn
+from beaconframes.endpoint import ChainName, Endpoint, Envelope, Finality, Shape, SlotSelector
 from beaconframes.schema import (
     Count,
     Epoch,
@@ -174,7 +174,10 @@ SLOT = Endpoint(
     "slot",
     route="POST /api/v2/ethereum/slot",
     table=SlotOverview,
-    parameters=(OnChain(), SlotIn(SlotOverview.slot, root=SlotOverview.block_root, required=True)),
+    parameters=(
+        ChainName(),
+        SlotSelector(SlotOverview.slot, root=SlotOverview.block_root, required=True),
+    ),
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     envelope=Envelope.V2,

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
     Finality,
-    OnChain,
-    SlotIn,
-    ValidatorsIn,
+    SlotSelector,
+    ValidatorSelector,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -114,9 +114,9 @@ SLOT_ATTESTATION_DUTIES = Endpoint(
     route="POST /api/v2/ethereum/slot/attestation-duties",
     table=SlotAttestationDuties,
     parameters=(
-        OnChain(),
-        SlotIn(SlotAttestationDuties.slot, number_only=True),
-        ValidatorsIn(
+        ChainName(),
+        SlotSelector(SlotAttestationDuties.slot, number_only=True),
+        ValidatorSelector(
             SlotAttestationDuties.validator_index,
             pubkey=SlotAttestationDuties.pubkey,
             required=False,

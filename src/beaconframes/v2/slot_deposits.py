@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
     Finality,
-    OnChain,
-    SlotIn,
-    ValidatorsIn,
+    SlotSelector,
+    ValidatorSelector,
 )
 from beaconframes.schema import Hex, Slot, Table
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -35,7 +35,7 @@ SLOT_DEPOSITS = Endpoint(
     "slot_deposits",
     route="POST /api/v2/ethereum/slot/deposits",
     table=SlotDeposits,
-    parameters=(OnChain(), SlotIn(SlotDeposits.slot), ValidatorsIn(optional=True)),
+    parameters=(ChainName(), SlotSelector(SlotDeposits.slot), ValidatorSelector(optional=True)),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
     Finality,
-    OnChain,
-    SlotIn,
-    ValidatorsIn,
+    SlotSelector,
+    ValidatorSelector,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -53,9 +53,9 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
     route="POST /api/v2/ethereum/slot/sync-committee-duties",
     table=SlotSyncCommitteeDuties,
     parameters=(
-        OnChain(),
-        SlotIn(SlotSyncCommitteeDuties.slot, number_only=True),
-        ValidatorsIn(
+        ChainName(),
+        SlotSelector(SlotSyncCommitteeDuties.slot, number_only=True),
+        ValidatorSelector(
             SlotSyncCommitteeDuties.validator_index,
             pubkey=SlotSyncCommitteeDuties.pubkey,
             required=False,

@@ -9,14 +9,14 @@ import polars as pl
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
     Finality,
-    OnChain,
-    SlotIn,
-    SomeOf,
-    ValidatorsIn,
+    SlotSelector,
+    ValidatorSelector,
+    ValueFilter,
 )
 from beaconframes.schema import Count, Hex, Json, Slot, SlotTime, Table, Text, Wei
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -93,15 +93,15 @@ SLOT_WITHDRAWALS = Endpoint(
     route="POST /api/v2/ethereum/slot/withdrawals",
     table=SlotWithdrawals,
     parameters=(
-        OnChain(),
-        SlotIn(SlotWithdrawals.slot),
-        ValidatorsIn(
+        ChainName(),
+        SlotSelector(SlotWithdrawals.slot),
+        ValidatorSelector(
             SlotWithdrawals.validator_index,
             pubkey=SlotWithdrawals.pubkey,
             required=False,
             optional=True,
         ),
-        SomeOf("type_filter", SlotWithdrawals.type, TYPES),
+        ValueFilter("type_filter", SlotWithdrawals.type, TYPES),
     ),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Endpoint, Envelope, OnChain, Shape
+from beaconframes.endpoint import ChainName, Endpoint, Envelope, Shape
 from beaconframes.schema import Table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ STATE = Endpoint(
     "state",
     route="POST /api/v2/ethereum/state",
     table=State,
-    parameters=(OnChain(),),
+    parameters=(ChainName(),),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
 )

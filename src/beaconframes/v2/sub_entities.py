@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
-    EntityIn,
+    EntityName,
     Envelope,
-    OnChain,
-    SortedBy,
-    WindowIn,
+    RollingWindow,
+    SortOrder,
 )
 from beaconframes.schema import Count, Fraction, Text
 from beaconframes.v2._columns import RankingColumns
@@ -38,10 +38,10 @@ SUB_ENTITIES = Endpoint(
     route="POST /api/v2/ethereum/entity/sub-entities",
     table=SubEntities,
     parameters=(
-        OnChain(),
-        EntityIn(),
-        WindowIn(SubEntities.last_epoch, finalized=True, all_time=False),
-        SortedBy(("net_share", "beaconscore", "validator_count")),
+        ChainName(),
+        EntityName(),
+        RollingWindow(SubEntities.last_epoch, finalized=True, all_time=False),
+        SortOrder(("net_share", "beaconscore", "validator_count")),
     ),
     pagination=Cursor(),
     envelope=Envelope.V2,

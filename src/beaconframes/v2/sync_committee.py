@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Endpoint, Envelope, Finality, OnChain, PeriodIn, Shape
+from beaconframes.endpoint import ChainName, Endpoint, Envelope, Finality, PeriodSelector, Shape
 from beaconframes.schema import Epoch, Period, Table, Text, UnixTime
 from beaconframes.v2._columns import ABSENT, FINALITY
 
@@ -29,7 +29,7 @@ SYNC_COMMITTEE = Endpoint(
     "sync_committee",
     route="POST /api/v2/ethereum/sync-committee",
     table=SyncCommittee,
-    parameters=(OnChain(), PeriodIn(SyncCommittee.period)),
+    parameters=(ChainName(), PeriodSelector(SyncCommittee.period)),
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     envelope=Envelope.V2,

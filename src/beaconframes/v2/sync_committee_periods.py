@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Epoch, Table
 from beaconframes.v2._arguments import SubjectsOrSet
 
@@ -27,7 +27,7 @@ SYNC_COMMITTEE_PERIODS = Endpoint(
     "sync_committee_periods",
     route="POST /api/v2/ethereum/validators/sync-committee-periods",
     table=SyncCommitteePeriods,
-    parameters=(OnChain(), ValidatorsIn(batched="refused")),
+    parameters=(ChainName(), ValidatorSelector(batched="refused")),
     pagination=Cursor(),
     envelope=Envelope.V2,
 )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, PeriodIn, ValidatorsIn
+from beaconframes.endpoint import (
+    ChainName,
+    Cursor,
+    Endpoint,
+    Envelope,
+    PeriodSelector,
+    ValidatorSelector,
+)
 from beaconframes.schema import Epoch, Period, Table, Text
 from beaconframes.v2._arguments import SubjectsOrSet
 
@@ -28,7 +35,11 @@ SYNC_COMMITTEE_VALIDATORS = Endpoint(
     "sync_committee_validators",
     route="POST /api/v2/ethereum/sync-committee/validators",
     table=SyncCommitteeValidators,
-    parameters=(OnChain(), PeriodIn(SyncCommitteeValidators.period), ValidatorsIn(optional=True)),
+    parameters=(
+        ChainName(),
+        PeriodSelector(SyncCommitteeValidators.period),
+        ValidatorSelector(optional=True),
+    ),
     pagination=Cursor(sized=False),
     envelope=Envelope.V2,
 )

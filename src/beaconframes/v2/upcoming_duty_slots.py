@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Slot, Table
 from beaconframes.v2._arguments import SubjectsOrSet
 
@@ -27,7 +27,7 @@ UPCOMING_DUTY_SLOTS = Endpoint(
     "upcoming_duty_slots",
     route="POST /api/v2/ethereum/validators/upcoming-duty-slots",
     table=UpcomingDutySlots,
-    parameters=(OnChain(), ValidatorsIn(batched="refused")),
+    parameters=(ChainName(), ValidatorSelector(batched="refused")),
     pagination=Cursor(),
     envelope=Envelope.V2,
 )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.active_periods import Lifetime
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Count, Epoch, Flag, Hex, SamePubkey, Table, Text, Wei
 from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY, NullableEpoch
@@ -81,7 +81,10 @@ VALIDATORS = Endpoint(
     "validators",
     route="POST /api/v2/ethereum/validators",
     table=Validators,
-    parameters=(OnChain(), ValidatorsIn(Validators.validator_index, pubkey=Validators.pubkey)),
+    parameters=(
+        ChainName(),
+        ValidatorSelector(Validators.validator_index, pubkey=Validators.pubkey),
+    ),
     pagination=Cursor(),
     envelope=Envelope.V2,
     lifetime=Lifetime.KNOWN,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, OnChain, ValidatorsIn
+from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Epoch, Table
 from beaconframes.v2._arguments import SubjectsOrSet
 
@@ -26,7 +26,7 @@ VALIDATOR_QUEUES = Endpoint(
     "validator_queues",
     route="POST /api/v2/ethereum/validators/queues",
     table=ValidatorQueues,
-    parameters=(OnChain(), ValidatorsIn()),
+    parameters=(ChainName(), ValidatorSelector()),
     pagination=Cursor(sized=False),
     envelope=Envelope.V2,
 )

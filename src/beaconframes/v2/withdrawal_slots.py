@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal, Unpack, overload
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import (
+    ChainName,
     Cursor,
     Endpoint,
     Envelope,
     Finality,
-    OnChain,
-    TimestampsIn,
-    ValidatorsIn,
+    SlotTimeRange,
+    ValidatorSelector,
 )
 from beaconframes.schema import Slot, Table
 from beaconframes.v2._arguments import SubjectsOrSet
@@ -36,7 +36,7 @@ WITHDRAWAL_SLOTS = Endpoint(
     "withdrawal_slots",
     route="POST /api/v2/ethereum/validators/withdrawal-slots",
     table=WithdrawalSlots,
-    parameters=(OnChain(), ValidatorsIn(batched="refused"), TimestampsIn()),
+    parameters=(ChainName(), ValidatorSelector(batched="refused"), SlotTimeRange()),
     pagination=Cursor(),
     finality=Finality.AT_FINALITY,
     envelope=Envelope.V2,
