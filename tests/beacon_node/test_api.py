@@ -6,6 +6,7 @@ import contextlib
 import copy
 import itertools
 import json
+import re
 import threading
 import tracemalloc
 
@@ -52,6 +53,40 @@ def test_node_and_chain():
     assert "479" == api.head()["header"]["message"]["slot"]
     assert "57" == api.finality("head")["finalized"]["epoch"]
     assert "Lodestar/v1.5.1" in repr(api)
+
+
+class Flags(Fault):
+    """Members beside the data of each JSON answer."""
+
+    def __init__(self, **members):
+        self.members = members
+
+    def change(self, node, request, answer):
+        body = json.loads(answer.body)
+        if answer.status == 200 and "data" in body:
+            answer.body = json.dumps(body | self.members).encode()
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        ({"execution_optimistic": True}, "execution node has not verified .*print"),
+        ({"finalized": False}, "slot 20 is not final in a response, but slots before 456 are"),
+        ({"execution_optimistic": False, "finalized": True}, ""),
+    ],
+)
+def test_rows_that_the_node_does_not_vouch_for_are_warned_of_once(member, words, caplog):
+    """Optimistic answers may be invalidated later; final rows are stored for good."""
+    api, _ = connect(faults=[Flags(**member)])
+    api.block(21)  # Nothing is known of the head yet.
+    head, epoch = api.read_head()
+    for slot in (head, epoch * 8, 20, 19, 20):
+        api.header(slot)
+
+    messages = [record.getMessage() for record in caplog.records]
+    assert bool(words) == len(messages)
+    assert re.search(words, "".join(messages))
 
 
 def test_missed_slot_has_no_block():

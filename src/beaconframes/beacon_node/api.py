@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -25,7 +26,7 @@ from beaconframes.errors import (
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import NoReturn, Self
 
     from numpy.typing import NDArray
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from beaconframes.http.response import ResponsePage
 
 T = TypeVar("T")
+
+log = logging.getLogger("beaconframes.node")
 
 MAX_REWARD: Final = 10**9
 """Gwei: no reward of one block, and no reward of one epoch's attestation, is higher."""
@@ -134,6 +137,10 @@ class BeaconApi:
         self._has_post_ids = True
         self._eligibility: dict[str, int] = {}
         """First epoch in which the head's validators surely exist, by index and public key."""
+        self._final_slot_count = 0
+        """Slots before the finalized checkpoint that was read last."""
+        self._warned: set[str] = set()
+        """The members of envelopes of which a warning was logged."""
 
     def __repr__(self) -> str:
         client = self.session.client_version
@@ -250,6 +257,7 @@ class BeaconApi:
                 f"epoch {epoch} is finalized, but the head is slot {slot}",
                 hint="Check that the node is synchronized and of the right chain",
             )
+        self._final_slot_count = self.chain_spec.first_slot_of(epoch)
         return slot, epoch
 
     # States.
@@ -455,7 +463,34 @@ class BeaconApi:
     # Requests.
 
     def _fetch(self, route: str, path_arguments: Any = None, **options: Any) -> ResponsePage:
-        return self.session.fetch(route, path_arguments, **options)
+        page = self.session.fetch(route, path_arguments, **options)
+        if page.envelope_fields.get("execution_optimistic") == b"true":
+            self._warn_once(
+                "execution_optimistic",
+                f"{self._client()}: its execution node has not verified the chain up to its head, "
+                "so that rows may still change: load again when print(node) says synchronized",
+            )
+        if page.envelope_fields.get("finalized") == b"false":
+            self._check_final(path_arguments or {})
+        return page
+
+    def _check_final(self, path_arguments: Mapping[str, object]) -> None:
+        """Warn of a response for a final slot that the node does not call final."""
+        slot = str(path_arguments.get("state_id", path_arguments.get("block_id")))
+        if slot.isdigit() and int(slot) < self._final_slot_count:
+            self._warn_once(
+                "finalized",
+                f"{self._client()}: slot {slot} is not final in a response, but slots before "
+                f"{self._final_slot_count} are finalized: if the address has several nodes "
+                "behind it, one of them is behind",
+            )
+
+    def _warn_once(self, member: str, message: str) -> None:
+        with self._lock:
+            is_new = member not in self._warned
+            self._warned.add(member)
+        if is_new:
+            log.warning(message)
 
     def _get_object(
         self, route: str, path_arguments: Any = None, kind: type[Any] | None = None
