@@ -7,9 +7,8 @@ Outside of them rows cannot exist, so they are not missing. Loaders, plans, expo
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 if TYPE_CHECKING:
@@ -43,15 +42,19 @@ class Lifetime(Enum):
     BALANCE = "from activation until the balance can be withdrawn"
 
 
-def end_epoch(lifetime: Lifetime) -> nw.Expr:
-    """Return the first epoch without required rows, from the columns of a validator."""
+def end_epoch(lifetime: Lifetime, library: Any) -> Any:
+    """Return the first epoch without required rows, from the columns of a validator.
+
+    The expression is one of *library*: polars or narwhals, which have the same functions.
+    """
+    withdrawable, exited = library.col("withdrawable_epoch"), library.col("exit_epoch")
     if lifetime is Lifetime.BALANCE:
-        return nw.col("withdrawable_epoch")
+        return withdrawable
     if lifetime is Lifetime.PENALTIES:
         # The consensus specification penalizes it while the next epoch is not withdrawable.
-        penalized = nw.when(nw.col("slashed")).then(nw.col("withdrawable_epoch") - 1)
-        return penalized.otherwise(nw.col("exit_epoch"))
-    return nw.col("exit_epoch")
+        is_slashed = library.col("slashed")
+        return library.when(is_slashed).then(withdrawable - 1).otherwise(exited)
+    return exited
 
 
 def find_periods(
@@ -61,11 +64,10 @@ def find_periods(
 
     A validator that is never active gets a ``start`` in the far future.
     """
-    epochs = (
-        nw.from_native(validators)
-        .with_columns(nw.col("activation_epoch").alias("start"), end_epoch(lifetime).alias("end"))
-        .to_native()
-        .select("validator_index", "start", pl.col("end") - 1)
+    epochs = validators.select(
+        "validator_index",
+        start=pl.col("activation_epoch"),
+        end=end_epoch(lifetime, pl) - 1,
     )
     if unit != "epoch":
         epochs = epochs.with_columns(

@@ -93,7 +93,7 @@ def _mark_epochs(active_periods: Lazy, epochs: pl.DataFrame, lifetime: Lifetime)
     """Return a row per validator and epoch with whether the validator was active."""
     grid = active_periods.join(move_to_engine(epochs, active_periods), how="cross")
     is_activated = nw.col("activation_epoch") <= nw.col("epoch")
-    has_exited = end_epoch(lifetime) <= nw.col("epoch")
+    has_exited = end_epoch(lifetime, nw) <= nw.col("epoch")
     is_active = nw.when(
         is_activated.fill_null(value=False) & ~has_exited.fill_null(value=False)
     ).then(1)
