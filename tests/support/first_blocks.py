@@ -8,22 +8,22 @@ import polars as pl
 KEY = ["validator_index", "epoch"]
 
 
-def compute_first_blocks(world):
+def compute_first_blocks(chain):
     """Limits of the income inside the first block, one row per validator and final epoch.
 
     The sync committee's part follows from the signature bits. A proposer with several blocks in the
     epoch earned between nothing and all of its rewards for included votes.
     """
-    blocks = world.canonical.filter(
-        pl.col("proposer_index").is_not_null(), pl.col("epoch") <= world.finalized
+    blocks = chain.canonical.filter(
+        pl.col("proposer_index").is_not_null(), pl.col("epoch") <= chain.finalized
     )
     first = blocks.filter(pl.col("slot") % 32 == 0).join(
-        world.epochs.select("epoch", "eligible_ether_gwei"), "epoch"
+        chain.epochs.select("epoch", "eligible_ether_gwei"), "epoch"
     )
     root = pl.col("eligible_ether_gwei").sqrt().floor().cast(pl.Int64)
-    per_increment = 10**9 * world.meta["preset"]["base_reward_factor"] // root
+    per_increment = 10**9 * chain.meta["preset"]["base_reward_factor"] // root
     seat = per_increment * (pl.col("eligible_ether_gwei") // 10**9) * 2 // 64 // 32 // 512
-    seats = world.sync_committees.select("period", "seat", "validator_index")
+    seats = chain.sync_committees.select("period", "seat", "validator_index")
     signed = first.with_columns(
         period=pl.col("epoch") // 256, share=seat, seat=pl.int_ranges(0, pl.lit(512))
     )
@@ -46,7 +46,7 @@ def compute_first_blocks(world):
     votes = pl.col("proposer_attestation_inclusion_reward_gwei")
     paid = (
         own.filter("is_first")
-        .join(world.income_history, KEY)
+        .join(chain.income_history, KEY)
         .select(*KEY, least=pl.when(pl.col("own") == 1).then(votes).otherwise(0), most=votes)
     )
     rows = exact.join(paid, KEY, how="full", coalesce=True).with_columns(
@@ -57,13 +57,13 @@ def compute_first_blocks(world):
     )
 
 
-def sum_first_withdrawals(world):
+def sum_first_withdrawals(chain):
     """Withdrawals in the first block, one row per validator and epoch."""
-    rows = world.withdrawal_events.filter(pl.col("slot") % 32 == 0)
+    rows = chain.withdrawal_events.filter(pl.col("slot") % 32 == 0)
     return rows.select("validator_index", epoch=pl.col("slot") // 32, paid="amount_gwei")
 
 
-def compute_balances_before(world, net):
+def compute_balances_before(chain, net):
     """Balances before the first block, from those of the first epoch on. One row per key.
 
     *net* has the income in ``gwei`` by validator and epoch. The rewards of an epoch are paid at its
@@ -73,23 +73,23 @@ def compute_balances_before(world, net):
     moved = pl.concat(
         [
             net.select(*KEY, "gwei"),
-            world.deposit_events.select("validator_index", epoch=epoch, gwei="amount_gwei"),
-            world.withdrawal_events.select(
+            chain.deposit_events.select("validator_index", epoch=epoch, gwei="amount_gwei"),
+            chain.withdrawal_events.select(
                 "validator_index", epoch=epoch, gwei=-pl.col("amount_gwei")
             ),
         ]
     )
     start = (
-        world.balance_history.filter(pl.col("epoch") == world.first)
-        .join(compute_first_blocks(world), KEY, how="left")
-        .join(sum_first_withdrawals(world), KEY, how="left")
+        chain.balance_history.filter(pl.col("epoch") == chain.first)
+        .join(compute_first_blocks(chain), KEY, how="left")
+        .join(sum_first_withdrawals(chain), KEY, how="left")
         .select(
             "validator_index",
             pl.col("epoch") - 1,
             gwei=pl.col("balance_gwei") - pl.col("high").fill_null(0) + pl.col("paid").fill_null(0),
         )
     )
-    grid = world.balance_history.select(
+    grid = chain.balance_history.select(
         "validator_index", pl.col("epoch") - 1, gwei=pl.lit(0, pl.Int64)
     )
     return (
@@ -102,5 +102,5 @@ def compute_balances_before(world, net):
             pl.col("epoch") + 1,
             before=pl.col("gwei").cum_sum().over("validator_index"),
         )
-        .filter(pl.col("epoch") <= world.finalized + 1)
+        .filter(pl.col("epoch") <= chain.finalized + 1)
     )
