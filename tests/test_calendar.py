@@ -307,6 +307,28 @@ class TestSpans:
         assert expected == span(since, until, unit=unit, latest=10**7)
 
     @pytest.mark.parametrize(
+        ("month", "first", "last"),
+        [
+            ("2026-10", "2026-10-01", "2026-10-31"),
+            ("2026-09", "2026-09-01", "2026-09-30"),
+            ("2024-02", "2024-02-01", "2024-02-29"),
+            ("2026-02", "2026-02-01", "2026-02-28"),
+            ("2025-12", "2025-12-01", "2025-12-31"),
+            ("2020-12", "2020-12-01", "2020-12-31"),
+            (np.datetime64("2026-10"), "2026-10-01", "2026-10-31"),
+        ],
+    )
+    @pytest.mark.parametrize("unit", ["slot", "epoch", "day"])
+    def test_a_month_is_all_its_utc_days(self, month, first, last, unit):
+        """since="2026-10" starts with its first day, and until="2026-10" ends with its last."""
+        assert span(first, last, unit=unit) == span(month, month, unit=unit)
+
+    def test_a_month_may_be_one_bound_of_a_range(self):
+        """The other bound is a number, a date or an instant."""
+        assert span("2026-10-01", "2026-10-06") == span("2026-10", "2026-10-06")
+        assert span("2026-09-30T12:00", "2026-10-31") == span("2026-09-30T12:00", "2026-10")
+
+    @pytest.mark.parametrize(
         ("value", "text"),
         [
             (np.datetime64("2021-02-23"), "2021-02-23"),
@@ -334,7 +356,6 @@ class TestSpans:
     @pytest.mark.parametrize(
         "value",
         [
-            np.datetime64("2026-10"),
             np.datetime64("2026", "Y"),
             np.datetime64("NaT"),
             np.datetime64("20000-01-01"),
@@ -343,7 +364,7 @@ class TestSpans:
         ],
     )
     def test_other_times_of_numpy_are_refused(self, value):
-        """Z2: months, NaT, years after 9999 and lengths of time: the message shows a valid date."""
+        """Z2: years, NaT, years after 9999 and lengths of time: the message shows a valid date."""
         with pytest.raises(UsageError, match=r'since=.* Use .* a date such as "2026-10-01"'):
             span(value)
 
@@ -539,7 +560,11 @@ class TestSpans:
             "435",
             "-250",
             "20261001",
-            "2026-10",
+            "2026-13",
+            "2026-00",
+            "2026-1",
+            "2026/10",
+            "2026",
             "2026-W40",
             "2026-W40-1",
             "2026-13-01",
@@ -572,7 +597,8 @@ class TestSpans:
         with pytest.raises(UsageError, match=rf"^{end}=(.|\n)* is not a valid time") as caught:
             span(**{end: value})
         assert str(caught.value).endswith(
-            '. Use an epoch number, a date such as "2026-10-01", or an age such as "30d"'
+            '. Use an epoch number, a date such as "2026-10-01", a month such as "2026-10", '
+            'or an age such as "30d"'
         )
         assert len(str(caught.value)) < 300
 
@@ -583,7 +609,7 @@ class TestSpans:
             span("1y", unit=unit)
         assert str(caught.value) == (
             f"since='1y' is not a valid time. Use {example} number, "
-            'a date such as "2026-10-01", or an age such as "30d"'
+            'a date such as "2026-10-01", a month such as "2026-10", or an age such as "30d"'
         )
 
     @pytest.mark.parametrize(

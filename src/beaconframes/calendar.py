@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import re
+from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -32,6 +33,7 @@ else:  # Loaders resolve their type hints without numpy, whose import takes time
 _MICROSECOND = timedelta(microseconds=1)
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9].*")
 _AGE = re.compile(r"([0-9]{1,9})([wdhm])")
 _AGE_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
@@ -259,10 +261,11 @@ def resolve_span(
     """Return the units that start between *since* and *until*, both inclusive.
 
     An int is the number of a unit; a negative int counts back from the latest (-1 is the latest).
-    A datetime is an instant (UTC if it has no time zone), a date the whole UTC day;
-    ``np.datetime64`` is a day in its unit ``D``, and an instant in a finer unit. ``"30d"``,
-    ``"12h"``, ``"45m"``, ``"2w"`` and a timedelta are an age before now. ``"latest"`` is the latest
-    unit. None is the default; without a default, *since* is 0 and *until* the latest.
+    A datetime is an instant (UTC if it has no time zone), a date the whole UTC day, and
+    ``"2026-10"`` the whole month; ``np.datetime64`` is a month or a day in its units ``M`` and
+    ``D``, and an instant in a finer unit. ``"30d"``, ``"12h"``, ``"45m"``, ``"2w"`` and a timedelta
+    are an age before now. ``"latest"`` is the latest unit. None is the default; without a default,
+    *since* is 0 and *until* the latest.
 
     *latest* and *now* are called at most once, and only if they are needed.
     """
@@ -364,7 +367,7 @@ def instants(
 ) -> tuple[datetime, datetime]:
     """Return the first and the last instant of a text, date, datetime or timedelta."""
     try:
-        # The text of a datetime64 is a date in its unit D, and an instant in a finer unit.
+        # The text of a datetime64 is a month or a date in its units M and D, else an instant.
         is_text = isinstance(value, str) or type(value).__name__ == "datetime64"
         parsed = _parse_time(argument, str(value), unit) if is_text else value
         if isinstance(parsed, timedelta) and parsed >= timedelta(0):
@@ -372,7 +375,9 @@ def instants(
             return instant, instant
         if isinstance(parsed, date) and not isinstance(parsed, datetime):
             midnight = datetime.combine(parsed, time(), UTC)
-            return midnight, midnight + (timedelta(days=1) - _MICROSECOND)
+            is_month = is_text and _MONTH.fullmatch(str(value))
+            days = monthrange(parsed.year, parsed.month)[1] if is_month else 1
+            return midnight, midnight + (timedelta(days=days) - _MICROSECOND)
         instant = _to_utc(argument, parsed, unit)
     except OverflowError:
         raise UsageError(
@@ -382,12 +387,14 @@ def instants(
 
 
 def _parse_time(argument: str, text: str, unit: Unit) -> date | datetime | timedelta:
-    """Parse an age, a date or an instant."""
+    """Parse an age, a date, the first day of a month, or an instant."""
     if age := _AGE.fullmatch(text):
         return timedelta(**{_AGE_UNITS[age[2]]: int(age[1])})
     try:
         if _DATE.fullmatch(text):
             return date.fromisoformat(text)
+        if _MONTH.fullmatch(text):
+            return date.fromisoformat(f"{text}-01")
         # The pattern comes first: fromisoformat also accepts 20261001 and 2026-W40.
         if _INSTANT.fullmatch(text):
             return datetime.fromisoformat(text)
@@ -413,7 +420,8 @@ def _invalid_time(argument: str, value: object, unit: Unit) -> UsageError:
     article = "an" if unit == "epoch" else "a"
     return UsageError(
         f"{argument}={_format_value(value)} is not a valid time",
-        hint=f'Use {article} {unit} number, a date such as "2026-10-01", or an age such as "30d"',
+        hint=f'Use {article} {unit} number, a date such as "2026-10-01", a month such as '
+        '"2026-10", or an age such as "30d"',
     )
 
 

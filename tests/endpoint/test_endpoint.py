@@ -532,6 +532,14 @@ def test_a_range_after_the_head_is_refused():
         plan("income_history", young, validators=1, since=10)
 
 
+def test_a_month_that_is_not_over_ends_with_the_latest():
+    """until="2026-11" on November 1 loads up to the head, as until="2026-11-01" does."""
+    month = plan("income_history", validators=1, since="2026-11", until="2026-11")
+
+    assert month == plan("income_history", validators=1, since="2026-11-01", until="2026-11-01")
+    assert HEAD.finalized_epoch == parse_cells(month)[-1][1]
+
+
 @pytest.mark.parametrize("bound", [np.int64(400_000), np.uint32(400_000)])
 def test_a_bound_may_be_an_integer_of_another_library(bound):
     """Numbers of numpy are numbers."""

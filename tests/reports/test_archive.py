@@ -3,14 +3,17 @@
 import ast
 import json
 from datetime import UTC, date, datetime
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.calendar import MAINNET
 from beaconframes.client import Explorer, set_explorer
+from beaconframes.endpoint import ChainHead, Head
 from beaconframes.errors import UsageError
-from beaconframes.reports.archive import list_periods, save_reports
+from beaconframes.reports.archive import find_final_range, list_periods, save_reports
 
 FIRST = datetime(2026, 1, 30, 6, tzinfo=UTC)
 
@@ -30,6 +33,21 @@ def test_periods_are_whole(every, last, periods):
     found = list_periods(every, FIRST, last)
 
     assert periods == [tuple(f"{day:%m-%d}" for day in period) for period in found]
+
+
+@pytest.mark.parametrize("since", ["2026-10", "2026-10-01", date(2026, 10, 1)])
+def test_a_range_that_starts_with_a_day_has_its_report(since):
+    """The first epoch of a day starts after midnight; the day and its month are whole."""
+    epoch = MAINNET.at("epoch", datetime(2026, 11, 3, tzinfo=UTC))
+    head = Head(epoch=epoch, finalized_epoch=epoch, slot=32 * epoch)
+    chain_head = ChainHead(MAINNET, lambda: head, lambda: MAINNET.time_of("epoch", epoch), head)
+    explorer = SimpleNamespace(chain=MAINNET, chain_head=chain_head)
+
+    periods = list_periods("1mo", *find_final_range(explorer, since, None))
+
+    assert [(date(2026, 10, 1), date(2026, 10, 31))] == periods
+    later = find_final_range(explorer, "2026-10-01T00:05", None)
+    assert date(2026, 10, 2) == list_periods("1d", *later)[0][0]
 
 
 @pytest.mark.parametrize("every", ["1y", "0d", "day", 1, None])

@@ -89,7 +89,7 @@ load = LoaderGroup(
     help="""Load rows and print them, or write them to a file.
 
     LOADER is the name of a loader without load_: load income-history is load_income_history. A
-    time is an epoch, slot or day (negative numbers count back from the latest), a date or a time in
-    UTC, or an age such as 30d or 12h.
+    time is an epoch, slot or day (negative numbers count back from the latest), a date, a month
+    (2026-10) or a time in UTC, or an age such as 30d or 12h.
     """,
 )

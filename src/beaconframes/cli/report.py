@@ -34,7 +34,7 @@ def selection_options() -> list[click.Parameter]:
     """Return the options that select what a report is about."""
     return [
         click.Argument(["validators"], required=False),
-        click.Option(["--since"], help="Start: an epoch, date, time or age. Default: 30d."),
+        click.Option(["--since"], help="Start: an epoch, date, month, time or age. Default: 30d."),
         click.Option(["--until"], help="End, included. Default: the latest final epoch."),
         click.Option(["--year"], help="A calendar year in --tz, instead of --since and --until."),
         click.Option(["--tz"], default="UTC", help="Time zone of the days, such as Europe/Berlin."),

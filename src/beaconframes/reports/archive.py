@@ -87,4 +87,9 @@ def find_final_range(explorer: Explorer, since: Any, until: Any) -> tuple[dateti
     """Return the times of a range: its start, and the end of its last final epoch."""
     first, last = find_range(explorer.chain_head, since, until)
     chain = explorer.chain
-    return chain.time_of("epoch", first), chain.time_of("epoch", last + 1)
+    start = chain.time_of("epoch", first)
+    if first > 0:
+        # A day is whole if the epoch before starts on the day before, also if its own first epoch
+        # starts minutes after midnight.
+        start = chain.time_of("epoch", first - 1) + timedelta(microseconds=1)
+    return start, chain.time_of("epoch", last + 1)

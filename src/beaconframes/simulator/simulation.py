@@ -146,7 +146,7 @@ def simulate(
 
 
 def find_slot(chain: Chain, moment: Moment) -> int:
-    """Return the slot at a moment: ``"now"``, a datetime, an age, or a date for its last slot."""
+    """Return the slot at a moment: ``"now"``, a datetime, an age, or the end of a date or month."""
     present = datetime.now(UTC)
     if moment == "now":
         return chain.at("slot", present)

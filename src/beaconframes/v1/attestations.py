@@ -281,6 +281,7 @@ def load_attestations(
         (``since=-10`` is the last 10), a date, a datetime or ``"6h"``. Default: the last 100
         processed epochs, which are all that the public service has.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     slim
         Whether to leave out ``committee_index``, which halves the bytes; the column is then null.

@@ -74,6 +74,7 @@ def load_epoch_slots(
         First and last epoch, inclusive: an epoch, a negative number counting back from the latest,
         a date, a datetime or ``"12h"``. Default: the latest epoch.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     explorer, strict, lazy, frame, max_requests
         See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a

@@ -116,6 +116,7 @@ def load_graffiti_wall(
         (``since=-100_000``), a date, a datetime or ``"30d"``; ``since=0`` is the whole history.
         Default: the last 10,001 slots, as in the service.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     summarize
         Whether to load the latest paint of each pixel only, instead of every paint.

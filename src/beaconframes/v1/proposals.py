@@ -77,6 +77,7 @@ def load_proposals(
         (``since=-250`` is the last 250), a date, a datetime or ``"30d"``. Default: the last 101
         processed epochs.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     explorer, strict, lazy, frame, max_requests
         See `load_validators`.

@@ -216,6 +216,7 @@ def load_validator_stats(
         back from the latest complete day, a date, a datetime or ``"30d"``. Default: from the first
         to the latest day.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     explorer, strict, lazy, frame, max_requests
         See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a

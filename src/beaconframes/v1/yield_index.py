@@ -97,6 +97,7 @@ def load_yield_index(
         back from the latest complete day, a date, a datetime or ``"30d"``. Default: the latest
         published day.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     explorer, strict, lazy, frame, max_requests
         See `load_validators`. With ``strict=True``, days that are not published raise `MissingRows`

@@ -89,6 +89,7 @@ def load_balances(
         First and last epoch, inclusive: an epoch, a negative number counting back from the latest
         (``since=-10`` is the last ten), a date, a datetime or ``"2h"``. Default: the latest epoch.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     explorer, strict, lazy, frame, max_requests
         See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`

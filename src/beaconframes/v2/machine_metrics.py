@@ -172,6 +172,7 @@ def load_machine_metrics(
         First and last instant, inclusive: a date, a datetime or ``"12h"``. Numbers are invalid,
         because machines have no epochs. Default: all readings that the service still has.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     explorer, strict, lazy, frame, max_requests
         See `beaconframes.load_validators`.

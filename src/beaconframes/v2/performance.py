@@ -87,6 +87,7 @@ def load_performance(
         finalized epoch (``since=-10`` is the last ten), a date, a datetime or ``"2h"``. Default:
         the latest finalized epoch.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     explorer, strict, lazy, frame, max_requests
         See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`

@@ -91,6 +91,7 @@ def load_proposal_slots(
         First and last slot, inclusive: a slot, a negative number counting back from the latest, a
         date, a datetime or ``"30d"``. Default: from genesis to the latest slot.
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
+        ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     explorer, strict, lazy, frame, max_requests
         See `beaconframes.load_validators`.
