@@ -60,7 +60,7 @@ def test_planned_requests_are_sent(faults):
 
 
 def test_bytes_and_time_are_measured():
-    """A state has the size that the node states; blocks are assumed until some were received."""
+    """A state has the size that the node states, a block that of the blocks received so far."""
     with BeaconNodeStub("capella", head=95) as stub, bf.node(stub.url, store=False) as node:
         session = node.connection.api.session
         slots = [
@@ -69,9 +69,9 @@ def test_bytes_and_time_are_measured():
         size = max(len(stub.recording.ssz_state(slot)) for slot in slots)
         assert {STATE: size} == session.stated_sizes
         planned = plan(LOADS["income"], node)
-        assert 4 * size + 24 * 280_000 == planned.bytes
+        head = session.measured[BLOCK]
+        assert (1, 4 * size + 24 * head.byte_count) == (head.requests, planned.bytes)
         assert planned.seconds is None
-        assert "a block has 280 kB: none was received so far" in str(planned)
         assert "unknown: this connection has not loaded any epoch" in planned._repr_html_()
 
         LOADS["income"]()

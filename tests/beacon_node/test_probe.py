@@ -14,7 +14,7 @@ from beaconframes.beacon_node.execution import ExecutionApi
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.probe import NEEDS, NEVER, probe
 from beaconframes.endpoint import Endpoint
-from beaconframes.errors import ConnectionFailed
+from beaconframes.errors import ConnectionFailed, ResponseError
 
 from ..support.beacon_node_faults import PrunedStates
 from ..support.beacon_node_stub import VERSIONS, BeaconNodeStub
@@ -43,7 +43,7 @@ def test_archive_node(recording, head, finalized):
     assert 0 == found.oldest_state_epoch
     assert 0 == found.find_table("income_history").oldest_epoch
     assert {""} == {each.reason for each in found.tables if each.oldest_epoch is not None}
-    assert sum(stub.counts.values()) == found.request_count <= 25
+    assert sum(stub.counts.values()) == found.request_count <= 26
     assert [] == stub.unrecorded
     assert "the whole chain" in str(found)
     assert "<td" in found._repr_html_()
@@ -107,7 +107,6 @@ def test_states_with_holes():
         ("no-inactivity", "attestation_rewards", "no inactivity penalty"),
         ("no-attestation-rewards", "attestation_rewards", "Route not found"),
         ("sync-reward-is-balance", "sync_rewards", "not a reward but a balance"),
-        ("old-genesis", "ssz", "genesis time"),
         ("json-instead-of-ssz", "ssz", "answered JSON"),
         ("debug-forbidden", "ssz", "Forbidden"),
         ("rewards-fail-above-32-eth", "attestation_rewards", "AttestationRewardsError"),
@@ -120,6 +119,13 @@ def test_quirks_of_routes_are_found(fault, ability, words):
     assert ability not in found.oldest
     assert words in found.reasons[ability]
     assert 0 == found.find_table("balance_history").oldest_epoch
+
+
+@pytest.mark.parametrize("more", [[], ["debug-forbidden"]], ids=["states", "routes"])
+def test_a_wrong_genesis_time_is_an_error(more):
+    """All times of frames would be wrong, also of loads that read no block and no state."""
+    with pytest.raises(ResponseError, match=r"timestamp is .* by the node's genesis time"):
+        probe_stub("electra", faults=["old-genesis", *more])
 
 
 def test_rewards_of_recent_epochs_only():

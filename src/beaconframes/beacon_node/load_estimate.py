@@ -11,7 +11,6 @@ from beaconframes.beacon_node.index_coverage import BLOCK_TABLES, REWARD_TABLES
 from beaconframes.beacon_node.reader import CONCURRENT_REQUESTS
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.fetch.source import RequestEstimate
-from beaconframes.summary import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -32,8 +31,6 @@ SYNC_REWARDS: Final = "/eth/v1/beacon/rewards/sync_committee/{block_id}"
 BY_SLOT: Final = {BLOCK, BLOCK_REWARDS, SYNC_REWARDS}
 """Routes with one request per slot."""
 
-ASSUMED_BLOCK: Final = 280_000
-"""Bytes of a block of mainnet as JSON, until a block was received."""
 STATE_BYTES: Final = 145
 """Bytes of a state by validator, until a node has stated the size of one."""
 RECORD_BYTES: Final = {VALIDATORS: 600, REWARDS: 115}
@@ -111,9 +108,6 @@ class LoadEstimate:
             return measured.byte_count / measured.requests
         if route in session.stated_sizes:
             return session.stated_sizes[route]
-        if route == BLOCK:
-            remarks.append(f"a block has {format_bytes(ASSUMED_BLOCK)}: none was received so far")
-            return ASSUMED_BLOCK
         if route == STATE and records is not None:
             remarks.append(f"a state has {STATE_BYTES} bytes per validator")
             return STATE_BYTES * records

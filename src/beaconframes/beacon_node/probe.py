@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from beaconframes.beacon_node.clients import find_client
 from beaconframes.beacon_node.index_coverage import LARGE_TABLES
 from beaconframes.beacon_node.reader import MANY_VALIDATORS
-from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, is_since
+from beaconframes.beacon_node.signed_block import parse_block
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, FORKS, is_since
 from beaconframes.errors import (
     BeaconframesError,
     ConnectionFailed,
@@ -254,6 +255,7 @@ class _Probe:
         version = api.version()
         spec = self.spec = api.chain_spec
         head, finalized = api.read_head()
+        self._check_genesis()
         self.first = spec.fork_epochs.get("altair", 0)
         if self.first == FAR_FUTURE_EPOCH:
             self.first = 0
@@ -283,6 +285,13 @@ class _Probe:
             request_count=api.request_count - before,
             has_many_validators=has_many,
         )
+
+    def _check_genesis(self) -> None:
+        """Raise ResponseError if the block of the head has another time than its slot."""
+        block = self.api.block("head")
+        slot = int(block["message"]["slot"]) if block else 0
+        if block and self.spec.fork_at(self.spec.epoch_of(slot)) in FORKS:
+            parse_block(self.spec, slot, block)
 
     def _probe_history(self) -> None:
         api, newest = self.api, self.newest
