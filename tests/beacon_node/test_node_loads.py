@@ -163,7 +163,7 @@ def test_options_are_those_of_an_explorer(stub, monkeypatch):
         assert isinstance(bf.load_balance_history([1], since=3, until=3), pd.DataFrame)
         assert 1000 == node.rate
         stub.faults.append(NoBlocksFrom(0, pause=20))
-        node._own["timeout"] = None, 0.2
+        node._given["timeout"] = None, 0.2
         with pytest.raises(RequestTimeout, match=r"within 0\.2 s"):
             bf.load_income_history([1], since=5, until=5)
 

@@ -17,7 +17,7 @@ from beaconframes.calendar import MAINNET
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset, Grid
 from beaconframes.dataset.eviction import count_bytes
-from beaconframes.fetch import pipeline
+from beaconframes.fetch.pipeline import Pipeline
 from beaconframes.server import Server
 
 GRID = Grid("validator", "epoch", ("validator", "epoch"))
@@ -190,7 +190,7 @@ def test_eviction_takes_no_request(server, tmp_path):
 def test_files_deleted_before_they_are_read(server, tmp_path, monkeypatch):
     """F16: if another process deletes files between plan and read, their rows are fetched."""
     known = {"chain": server.service.chain, "rate": 10_000, "store": tmp_path}
-    load_rows, deleted = pipeline.load_rows, []
+    load_rows, deleted = Pipeline.load_rows, []
 
     def load_then_delete(*arguments):
         result = load_rows(*arguments)
@@ -202,7 +202,7 @@ def test_files_deleted_before_they_are_read(server, tmp_path, monkeypatch):
 
     with bf.Explorer(server.url, **known) as explorer:
         expected = bf.load_balance_history(**BALANCES[0], explorer=explorer)
-        monkeypatch.setattr(pipeline, "load_rows", load_then_delete)
+        monkeypatch.setattr(Pipeline, "load_rows", load_then_delete)
         assert_frame_equal(expected, bf.load_balance_history(**BALANCES[0], explorer=explorer))
     assert 1 == len(deleted)
 

@@ -32,7 +32,7 @@ OF_VALIDATORS = ("validators", *WINDOWED)
 thorough = settings(deadline=None, derandomize=True, database=None, max_examples=60)
 
 
-def chain_head(head=HEAD, *, chain=MAINNET, known=None):
+def chain_head(head=HEAD, *, chain=MAINNET, fixed=None):
     """Return a chain head that records each request for the head."""
     head_requests = []
 
@@ -40,7 +40,7 @@ def chain_head(head=HEAD, *, chain=MAINNET, known=None):
         head_requests.append(head)
         return head
 
-    chain_head = ChainHead(chain, request_head, lambda: NOW, known)
+    chain_head = ChainHead(chain, request_head, lambda: NOW, fixed)
     object.__setattr__(chain_head, "head_requests", head_requests)
     return chain_head
 
@@ -517,11 +517,11 @@ def test_the_clock_does_not_limit_a_simulated_chain():
 
     assert 1000 == len(plan("income_history", chain_head(chain=chain), **beyond))
 
-    known = chain_head(chain=chain, known=Head(epoch=470, finalized_epoch=467, slot=15_041))
-    assert 5 == len(plan("income_history", known, validators=1, since=0, until=467))
+    fixed = chain_head(chain=chain, fixed=Head(epoch=470, finalized_epoch=467, slot=15_041))
+    assert 5 == len(plan("income_history", fixed, validators=1, since=0, until=467))
     with pytest.raises(UsageError, match="467"):
-        plan("income_history", known, validators=1, since=0, until=468)
-    assert [] == known.head_requests
+        plan("income_history", fixed, validators=1, since=0, until=468)
+    assert [] == fixed.head_requests
 
 
 def test_a_range_after_the_head_is_refused():

@@ -220,6 +220,6 @@ def current_epoch(chain_head: ChainHead) -> int:
 
     The service may lag by some epochs: an exit is set at least five epochs before it happens.
     """
-    if chain_head.known is not None:
-        return chain_head.known.epoch
+    if chain_head.fixed is not None:
+        return chain_head.fixed.epoch
     return chain_head.chain.at("epoch", chain_head.now()) if chain_head.is_live else -1

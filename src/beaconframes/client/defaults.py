@@ -1,4 +1,4 @@
-"""Defaults of an explorer: the addresses of the public service, its rate limit, its store."""
+"""The parts of an explorer, and their defaults: addresses, rate limit, source, store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from beaconframes.cache.local_store import LocalStore, find_stored_chain, store_
 from beaconframes.config import is_loopback
 from beaconframes.endpoint import Head
 from beaconframes.errors import ConfigError
+from beaconframes.fetch.source import ApiSource
 from beaconframes.http.rate_limiter import RateLimiter
+from beaconframes.http.session import Session
 from beaconframes.http.shared_rate_limit import SharedRateLimit
 
 if TYPE_CHECKING:
@@ -80,6 +82,19 @@ def create_rate_limiter(
         or key is not None
         or not is_loopback(host),
     )
+
+
+def create_source(
+    url: str, key: Secret | None, rate_limiter: RateLimiter, *, public: bool
+) -> ApiSource:
+    """Return the API at *url* as a source of rows; V2 of the *public* service has one address."""
+    session = session_v2 = Session(url, key, rate_limiter=rate_limiter)
+    if public and url != PUBLIC_URL_V2:
+        # The key has one quota for V1 and V2.
+        session_v2 = Session(
+            PUBLIC_URL_V2, key, rate_limiter=rate_limiter, retry_quota=session.retry_quota
+        )
+    return ApiSource(session, session_v2, public=public)
 
 
 def create_local_store(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
@@ -12,10 +12,10 @@ from beaconframes.cache.read_through import open_rows
 from beaconframes.cache.validator_epochs import ValidatorEpochsCache
 from beaconframes.calendar import Chain, get_chain
 from beaconframes.client.defaults import (
-    PUBLIC_URL_V2,
     PUBLIC_URLS,
     create_local_store,
     create_rate_limiter,
+    create_source,
     find_chain_of_store,
     may_be_local_explorer,
     public_url,
@@ -42,22 +42,22 @@ from beaconframes.errors import (
 from beaconframes.fetch.completeness import allow_unfinalized
 from beaconframes.fetch.head import LATEST_STATE, PINNED_HEADS, HeadV1, HeadV2
 from beaconframes.fetch.missing_report import LAST_LOAD, list_gaps, report_missing
-from beaconframes.fetch.pipeline import MemoryRows, load_rows, load_stored
-from beaconframes.fetch.source import ApiSource
-from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts, Session
+from beaconframes.fetch.pipeline import MemoryRows, Pipeline
+from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
 from beaconframes.progress import show_progress
 from beaconframes.summary import render_html
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Self
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.client.quota import Quota
+    from beaconframes.config import Settings
     from beaconframes.endpoint import Endpoint, Request
     from beaconframes.fetch.pipeline import LoadResult
 
@@ -71,6 +71,9 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Wait for *seconds* of this clock."""
 
+
+WARNING_LEVEL = 5
+"""The frames from a warning of `Explorer.load` to the call of the loader, for ``stacklevel``."""
 
 default_explorers: list[Explorer] = []
 """The explorers that loaders use by default: the last one. `Explorer.close` removes it."""
@@ -163,13 +166,14 @@ class Explorer:
         )
         # A key is sent only to the address that it was given with.
         key = settings.api_key if url is None or api_key is not None else None
-        self._own = {
+        self._given = {
             "frame": frame,
             "strict": strict,
             "max_requests": max_requests,
             "timeout": timeout,
             "progress": progress,
         }
+        """The settings of loads as given here; the others may change between loads."""
         self.clock: Clock | None = None
         """The clock of a live local explorer, which may be faster; None is the system's."""
         self.about: Mapping[str, Any] = {}
@@ -184,13 +188,7 @@ class Explorer:
         self.has_key = key is not None or not public
         """Whether it has a key, or a service that may need none."""
         self.rate_limiter = create_rate_limiter(settings, self.url, key, public=public)
-        session = session_v2 = Session(self.url, key, rate_limiter=self.rate_limiter)
-        if public and self.url != PUBLIC_URL_V2:
-            # The key has one quota for V1 and V2.
-            session_v2 = Session(
-                PUBLIC_URL_V2, key, rate_limiter=self.rate_limiter, retry_quota=session.retry_quota
-            )
-        self.source = ApiSource(session, session_v2, public=public)
+        self.source = create_source(self.url, key, self.rate_limiter, public=public)
         self.validator_epochs = ValidatorEpochsCache(self)
         self._store_setting, self._store_limit = settings.store, settings.store_limit
         if is_given("chain", chain):
@@ -222,7 +220,7 @@ class Explorer:
         rate = self.rate
         lines = [
             ("chain", self.chain.name if is_known else "unknown until the first request"),
-            ("frames", current_settings(**self._own).frame),
+            ("frames", current_settings(**self._given).frame),
             ("store", self._describe_store()),
             ("rate limit", "unknown" if rate is None else f"{rate:g} requests per second"),
             ("requests sent", f"{self.requests:,}"),
@@ -332,7 +330,7 @@ class Explorer:
         """Return the chain head, as reported by V1."""
         fixed = self._head.fixed
         reread = self._head.reread if fixed is None else None
-        batch_limit = self.source.identifier_limit_of(Envelope.V1).at_once
+        batch_limit = self.source.identifier_limit_of(Envelope.V1).current
         return ChainHead(
             self.chain,
             self._head.head,
@@ -350,7 +348,7 @@ class Explorer:
         """Return the chain head, as reported by V2."""
         fixed = self._head.fixed
         end = self._head_v2 if fixed is None else fixed
-        batch_limit = self.source.identifier_limit_of(Envelope.V2).at_once
+        batch_limit = self.source.identifier_limit_of(Envelope.V2).current
         reread = self._head_v2.reread if fixed is None else None
         stated = (lambda: self._head_v2.last) if fixed is None else None
         return ChainHead(
@@ -404,37 +402,15 @@ class Explorer:
         """
         arguments = {"frame": frame, "strict": strict, "max_requests": max_requests}
         settings = current_settings(
-            **{**self._own, **{n: value for n, value in arguments.items() if value is not None}}
+            **{**self._given, **{n: value for n, value in arguments.items() if value is not None}}
         )
         if lazy and frame == "pandas":
             raise UsageError(
                 'lazy=True returns a polars LazyFrame, so frame="pandas" is not possible',
                 hint="Leave one of them out",
             )
-        most = settings.max_requests
-        limit = nullcontext() if most is None else limit_requests(self, endpoint, values, most)
-        if self._read_head is not None and PINNED_HEADS.get(None) is None:
-            # The dataset may have grown since the last load.
-            self._head.fixed = self._read_head()
-        pinned = PINNED_HEADS.set(PINNED_HEADS.get({}))
-        timeouts = None
-        if isinstance(settings.timeout, tuple):
-            timeouts = CallTimeouts.start(settings.timeout, self.rate_limiter.clock)
-        timed = CALL_TIMEOUTS.set(timeouts)
-        try:
-            with (
-                limit,
-                show_progress(
-                    endpoint.name,
-                    show=settings.progress,
-                    requests_left=lambda: count_requests_left(self.rate_limiter),
-                ),
-            ):
-                LAST_LOAD.missing = None
-                result = self._load(endpoint, values, is_lazy=lazy)
-        finally:
-            PINNED_HEADS.reset(pinned)
-            CALL_TIMEOUTS.reset(timed)
+        with self._limit_load(endpoint, values, settings):
+            result = self._load(endpoint, values, is_lazy=lazy)
         if lazy:
             rows: Any = result.to_lazy(endpoint, values)
         else:
@@ -442,27 +418,57 @@ class Explorer:
             rows = to_pandas(rows) if settings.frame == "pandas" else rows
         # For the captions of charts. pandas has this attribute, and polars accepts it.
         rows.attrs = {"simulated": True} if self.about.get("simulated") else {}
+        self._report_gaps(endpoint, result, rows, is_strict=settings.strict)
+        return rows
+
+    @contextmanager
+    def _limit_load(
+        self, endpoint: Endpoint, values: Mapping[str, Any], settings: Settings
+    ) -> Iterator[None]:
+        """Limit the requests and the time of one load, pin the chain head, and show progress."""
+        if self._read_head is not None and PINNED_HEADS.get(None) is None:
+            # The dataset may have grown since the last load.
+            self._head.fixed = self._read_head()
+        timeouts = None
+        if isinstance(settings.timeout, tuple):
+            timeouts = CallTimeouts.start(settings.timeout, self.rate_limiter.clock)
+        most = settings.max_requests
+        limit = nullcontext() if most is None else limit_requests(self, endpoint, values, most)
+        progress = show_progress(
+            endpoint.name,
+            show=settings.progress,
+            requests_left=lambda: count_requests_left(self.rate_limiter),
+        )
+        heads_token = PINNED_HEADS.set(PINNED_HEADS.get({}))
+        timeouts_token = CALL_TIMEOUTS.set(timeouts)
+        try:
+            with limit, progress:
+                LAST_LOAD.missing = None
+                yield
+        finally:
+            PINNED_HEADS.reset(heads_token)
+            CALL_TIMEOUTS.reset(timeouts_token)
+
+    def _report_gaps(
+        self, endpoint: Endpoint, result: LoadResult, rows: Any, *, is_strict: bool
+    ) -> None:
+        """Warn of the gaps in the *rows* of a load; if *is_strict*, raise the warning."""
         for warning in result.warnings:
             if isinstance(warning, MissingRows):
                 LAST_LOAD.missing = warning.missing
-                if settings.strict:
+                if is_strict:
                     warning.rows = rows
                     raise warning
-            warnings.warn(warning, stacklevel=4)
+            warnings.warn(warning, stacklevel=WARNING_LEVEL)
         if not result.gaps.missing.is_empty():
             missing = allow_unfinalized(result.gaps.missing, self.chain_head_of(endpoint))
+            gaps = result.gaps._replace(missing=missing)
             warning = report_missing(
-                endpoint,
-                result.gaps._replace(missing=missing),
-                result.required,
-                rows,
-                self.chain,
-                strict=settings.strict,
+                endpoint, gaps, result.required, rows, self.chain, strict=is_strict
             )
-            warnings.warn(warning, stacklevel=4)
+            warnings.warn(warning, stacklevel=WARNING_LEVEL)
         elif not result.gaps.inactive.is_empty() and not result.warnings:
             LAST_LOAD.missing = list_gaps(endpoint, result.gaps, result.required)[0]
-        return rows
 
     def _load(self, endpoint: Endpoint, values: Mapping[str, Any], *, is_lazy: bool) -> LoadResult:
         """Load the rows: read stored ones, and fetch the rest."""
@@ -471,30 +477,25 @@ class Explorer:
         stored = None
         if store is not None:
             stored = open_rows(self, store, endpoint, values, is_lazy=is_lazy)
-        if store is not None and stored is not None:
-            try:
-                return load_stored(
-                    self.source,
-                    endpoint,
-                    stored,
-                    chain_head,
-                    self.validator_epochs,
-                    is_lazy=is_lazy,
-                )
-            except DatasetError as error:
-                if self.offline:
-                    raise
-                store.warn_unusable(error)
-            except ConfigError as error:
-                raise self._explain_chain_error(error) from self._chain_error
-        if self.offline:
-            raise UsageError(
-                f"load_{endpoint.name} needs requests, and this explorer is offline",
-                hint="Connect without offline=True",
-            )
-        rows = MemoryRows(endpoint, values, chain_head)
         try:
-            return load_rows(self.source, endpoint, rows, chain_head, self.validator_epochs)
+            if store is not None and stored is not None:
+                pipeline = Pipeline(
+                    self.source, endpoint, stored, chain_head, self.validator_epochs
+                )
+                try:
+                    return pipeline.load_stored(is_lazy=is_lazy)
+                except DatasetError as error:
+                    if self.offline:
+                        raise
+                    store.warn_unusable(error)
+            if self.offline:
+                raise UsageError(
+                    f"load_{endpoint.name} needs requests, and this explorer is offline",
+                    hint="Connect without offline=True",
+                )
+            rows = MemoryRows(endpoint, values, chain_head)
+            pipeline = Pipeline(self.source, endpoint, rows, chain_head, self.validator_epochs)
+            return pipeline.load_rows()
         except ConfigError as error:
             raise self._explain_chain_error(error) from self._chain_error
 

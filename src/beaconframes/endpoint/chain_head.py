@@ -49,8 +49,8 @@ class Head:
 class ChainHead:
     """The chain, and its head as far as a client knows it.
 
-    ``head`` may cost a request, so it is called only if the plan depends on it. ``known`` is a
-    head that no longer moves, such as that of a dataset served locally. ``at_once`` is how many
+    ``head`` may cost a request, so it is called only if the plan depends on it. ``fixed`` is a
+    head that no longer moves, such as that of a dataset served locally. ``batch_limit`` is how many
     validators one request may name, as far as the client has learned it. ``reread`` requests the
     head once more, and may return a lower one; without it the head does not move. Without a
     request, ``recent`` returns the head if the service has just stated it, and ``stated`` the last
@@ -61,8 +61,8 @@ class ChainHead:
     chain: Chain
     head: Callable[[], End]
     now: Callable[[], datetime]
-    known: Head | None = None
-    at_once: int = 100
+    fixed: Head | None = None
+    batch_limit: int = 100
     reread: Callable[[], End] | None = None
     recent: Callable[[], Head | None] | None = None
     stated: Callable[[], End | None] | None = None
@@ -75,7 +75,7 @@ class ChainHead:
     def check_not_future(self, unit: Unit, number: int, *, finalized: bool = False) -> None:
         """Raise UsageError for a *number* that cannot exist yet; sends no request."""
         recent = self.recent() if self.recent is not None and not self.is_live else None
-        if (head := self.known or recent) is not None:
+        if (head := self.fixed or recent) is not None:
             last = head.latest(unit, self.chain, finalized=finalized)
             label = "latest finalized" if finalized else "latest"
         elif self.is_live:

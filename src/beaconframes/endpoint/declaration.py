@@ -14,6 +14,7 @@ from urllib.parse import quote
 import msgspec
 import polars as pl
 
+from beaconframes.endpoint.identifiers import LONGEST_IN_A_PATH
 from beaconframes.endpoint.parameter import Role
 from beaconframes.endpoint.request import Envelope, Request
 from beaconframes.errors import IntegrityError, NotFound, ResponseError
@@ -327,7 +328,3 @@ class Endpoint:
         for parameter in self.all_parameters:
             rows = parameter.sort(rows)
         return rows
-
-
-LONGEST_IN_A_PATH = 7_500
-"""Most characters of identifiers in a URL: proxies accept URLs of 8 KiB."""

@@ -29,6 +29,9 @@ LONGEST_NUMBER = 18
 UNUSED_NUMBER = "9" * LONGEST_NUMBER
 """A number that no validator, slot or day has."""
 
+LONGEST_IN_A_PATH = 7_500
+"""Most characters of identifiers in a URL: proxies accept URLs of 8 KiB."""
+
 ADDRESS_HINT = (
     "For the validators of an address, use bf.load_deposit_origin, bf.load_withdrawal_credentials "
     "or bf.v2.withdrawal"
@@ -67,7 +70,9 @@ def parse_list_text(text: str, argument: str) -> list[int | str]:
             f"{argument} has an empty item: {shorten(text)}",
             hint="Remove the comma, or add the missing item",
         )
-    for word in filter(None, _SEPARATOR.split(text)):
+    for word in _SEPARATOR.split(text):
+        if not word:
+            continue
         if ends := _RANGE.fullmatch(word):
             items += parse_range(argument, int(ends[1]), int(ends[2]))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -61,7 +61,7 @@ class Identifiers(Parameter):
     _: KW_ONLY
     pubkey: Column | None = None
     at_most: int = 100
-    longest: int | None = 7_500
+    longest: int | None = identifiers.LONGEST_IN_A_PATH
     required: bool = True
 
     role = Role.SUBJECT
@@ -82,7 +82,7 @@ class Identifiers(Parameter):
 
     def batch_limit(self, chain_head: ChainHead) -> int:
         """Return how many validators one request may name."""
-        return min(self.at_most, chain_head.at_once)
+        return min(self.at_most, chain_head.batch_limit)
 
     def arguments(self) -> tuple[str, ...]:
         """Return the one argument."""
@@ -91,7 +91,7 @@ class Identifiers(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of at most ``at_most`` identifiers that fit into a URL."""
         items = identifiers.normalise_validators(values[self.arg])
-        return self.divide(items, min(self.at_most, chain_head.at_once))
+        return self.divide(items, min(self.at_most, chain_head.batch_limit))
 
     def split(self, batch: Batch, batch_limit: int) -> list[Batch]:
         """Return *batch* in parts of at most *batch_limit* identifiers."""
@@ -259,7 +259,7 @@ def filter_number(column: Column, rows: pl.LazyFrame, number: int | None) -> pl.
 
 @dataclass(frozen=True)
 class Texts(Parameter):
-    """Subjects given as texts that match ``pattern``; one request takes ``at_once`` of them.
+    """Subjects given as texts that match ``pattern``, one per request.
 
     ``what`` describes such a text in an error. ``column`` is the column of the text, if rows have
     it; then completeness is checked by it.
@@ -271,7 +271,6 @@ class Texts(Parameter):
     pattern: str
     what: str
     column: Column | None = None
-    at_once: int = 1
     error: str = "invalid request"
 
     role = Role.SUBJECT
@@ -281,23 +280,19 @@ class Texts(Parameter):
         """Return the column of the text."""
         return self.column
 
-    def batch_limit(self, chain_head: ChainHead) -> int:
-        """Return how many texts one request may name."""
-        return self.at_once
-
     def arguments(self) -> tuple[str, ...]:
         """Return the one argument."""
         return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the texts in lower case, each once, ``at_once`` in a batch."""
-        texts = list(dict.fromkeys(map(self.check, identifiers.iterate_items(values[self.arg]))))
-        batches = []
-        for start in range(0, len(texts), self.at_once):
-            batch = texts[start : start + self.at_once]
-            expected = () if self.column is None else (ExpectedRows({self.column.name: batch}),)
-            batches.append(Batch({self.wire: ",".join(batch)}, expected))
-        return batches
+        """Return one batch for each text, in lower case and without duplicates."""
+        items = identifiers.iterate_items(values[self.arg])
+        texts = dict.fromkeys(self.check(item) for item in items)
+        if self.column is None:
+            return [Batch({self.wire: text}) for text in texts]
+        return [
+            Batch({self.wire: text}, (ExpectedRows({self.column.name: [text]}),)) for text in texts
+        ]
 
     def check(self, item: Any) -> str:
         """Return one text as it is sent, or raise UsageError."""
@@ -314,18 +309,15 @@ class Texts(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        if self.at_once > 1:
-            about = f"At most {self.at_once} values, separated by commas."
-            return {self.wire: {"type": "string", "minLength": 1, "description": about}}
         pattern = self.pattern.replace(ADDRESS, f"(?:0x)?{ADDRESS.removeprefix('0x')}")
         return {self.wire: {"type": "string", "pattern": f"^(?:{pattern})$"}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the subjects."""
-        texts = [self.canonical(text) for text in fields[self.wire].split(",")]
-        if len(texts) > self.at_once or not all(re.fullmatch(self.pattern, text) for text in texts):
+        """Return the rows of the subject."""
+        text = self.canonical(fields[self.wire])
+        if not re.fullmatch(self.pattern, text):
             raise RequestRefused(self.error)
-        return rows if self.column is None else rows.filter(pl.col(self.column.name).is_in(texts))
+        return rows if self.column is None else rows.filter(pl.col(self.column.name) == text)
 
 
 @dataclass(frozen=True)
@@ -339,7 +331,6 @@ class EpochWindow(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
-    fields: ClassVar = ("latest_epoch", "offset", "limit")
     selects_expected = True
 
     @property
@@ -460,9 +451,9 @@ class UnitPerRequest(Parameter):
         """Return the number in *fields*, or None for the latest day."""
         text = fields[self.wire]
         unit: Any = self.column.unit
-        if self.refuses_future and (identifiers.parse_number(text) or 0) > view.head.latest(
-            unit, view.chain
-        ):
+        number = identifiers.parse_number(text)
+        newest = view.head.latest(unit, view.chain)
+        if self.refuses_future and number is not None and number > newest:
             raise RequestRefused(self.error)
         return parse_number_or_tag(self.column, text, self.tags, view, self.error)
 
@@ -482,11 +473,6 @@ class LastEpochs(Parameter):
     role = Role.RANGE
     args = ("since", "until")
     selects_expected = True
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Return the wire field that sets the window."""
-        return (self.wire,)
 
     @property
     def rows_column(self) -> Column | None:

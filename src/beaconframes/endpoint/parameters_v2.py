@@ -106,7 +106,7 @@ class ValidatorSelector(Parameter):
 
     def batch_limit(self, chain_head: ChainHead) -> int:
         """Return the most identifiers of one request; the plan of the key sets it."""
-        return chain_head.at_once
+        return chain_head.batch_limit
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of identifiers as large as allowed, or one batch for any other set."""
@@ -124,7 +124,7 @@ class ValidatorSelector(Parameter):
         if IDENTIFIERS not in validator_set:
             return [Batch({"validator": validator_set})]
         items = validator_set[IDENTIFIERS]
-        return self.split(self.batch(items), chain_head.at_once) if items else []
+        return self.split(self.batch(items), chain_head.batch_limit) if items else []
 
     def batch(self, items: list[int | str]) -> Batch:
         """Return the fields that request *items*, and the rows that they select."""

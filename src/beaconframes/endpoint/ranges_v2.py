@@ -240,7 +240,7 @@ class SlotTimeRange(Parameter):
 
 def current_slot(chain_head: ChainHead) -> int:
     """Return the current slot: by the clock, or the latest slot of a chain without a clock."""
-    if chain_head.is_live or chain_head.known is not None:
+    if chain_head.is_live or chain_head.fixed is not None:
         return chain_head.chain.at("slot", chain_head.now())
     return chain_head.latest("slot")
 

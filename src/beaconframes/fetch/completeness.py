@@ -15,9 +15,10 @@ from beaconframes.endpoint.intervals import intervals_of, merge_intervals
 from beaconframes.errors import IntegrityError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Parameter
+    from beaconframes.endpoint.intervals import Interval
 
 log = logging.getLogger("beaconframes.fetch")
 
@@ -78,11 +79,14 @@ class Requirement:
             if rows.required and id(rows) not in seen:
                 seen[id(rows)] = rows
                 by_parameter.setdefault(id(parameter), RequiredRows(parameter)).add(rows)
-        requirements = list(by_parameter.values())
-        return cls(
-            next((rows for rows in requirements if rows.parameter.role is not Role.RANGE), None),
-            next((rows for rows in requirements if rows.parameter.role is Role.RANGE), None),
-        )
+        requirement = cls()
+        for required in by_parameter.values():
+            is_range = required.parameter.role is Role.RANGE
+            if is_range and requirement.units is None:
+                requirement.units = required
+            elif not is_range and requirement.subjects is None:
+                requirement.subjects = required
+        return requirement
 
 
 def find_missing(
@@ -327,21 +331,20 @@ def is_expected(rows: pl.DataFrame, selections: Sequence[ExpectedRows]) -> pl.Ex
 
     *rows* have the types of these columns. Ranges are not expanded.
     """
-    conditions = []
+    conditions: list[pl.Expr] = []
     for name in selections[0].values:
-        parts = [expected.values[name] for expected in selections]
-        values = [value for part in parts if not isinstance(part, range) for value in part]
-        conditions += [pl.col(name).is_between(*interval) for interval in merge_ranges(parts)]
+        values: list[Any] = []
+        intervals: list[Interval] = []
+        for expected in selections:
+            requested = expected.values[name]
+            if isinstance(requested, range):
+                intervals += intervals_of(requested)
+            else:
+                values += requested
+        conditions += [pl.col(name).is_between(*ends) for ends in merge_intervals(intervals)]
         if values or not conditions:
             conditions.append(pl.col(name).is_in(series_of(rows, name, values).implode()))
     return reduce(or_, conditions).fill_null(value=False)
-
-
-def merge_ranges(parts: Iterable[Collection[Any]]) -> tuple[tuple[int, int], ...]:
-    """Return the ranges among *parts* as merged intervals; there may be thousands of ranges."""
-    return merge_intervals(
-        interval for part in parts if isinstance(part, range) for interval in intervals_of(part)
-    )
 
 
 def drop_received(key: list[str], rows: pl.DataFrame, received: pl.DataFrame) -> pl.DataFrame:

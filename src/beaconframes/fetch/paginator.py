@@ -75,14 +75,14 @@ class IdentifierLimit:
 
     largest: ClassVar = 100
     smallest: ClassVar = 20
-    at_once: int = largest
+    current: int = largest
     is_known: bool = False
 
     def learn(self, refusal: TooManyIdentifiers) -> None:
         """Set the limit that the *refusal* states, or else the smallest limit of all plans."""
         stated = STATED_LIMIT.search(refusal.message)
         limit = int(stated[1]) if stated else self.smallest
-        self.at_once = limit if 0 < limit < self.at_once else min(self.smallest, self.at_once)
+        self.current = limit if 0 < limit < self.current else min(self.smallest, self.current)
         self.is_known = True
 
 
@@ -173,16 +173,16 @@ class Paginator:
         limit = self.identifier_limit
         pages: Pages = []
         # A call was planned for the limit known then; only a smaller one divides it again.
-        is_divided = limit.at_once < limit.largest
+        is_divided = limit.current < limit.largest
         parts = (
-            self.endpoint.split(call, limit.at_once, public=self.public) if is_divided else [call]
+            self.endpoint.split(call, limit.current, public=self.public) if is_divided else [call]
         )
         for part in parts:
             try:
                 pages += self.fetch_pages(part)
             except TooManyIdentifiers as refusal:
                 limit.learn(refusal)
-                if len(self.endpoint.split(part, limit.at_once)) == 1:
+                if len(self.endpoint.split(part, limit.current)) == 1:
                     raise
                 pages += self.fetch_call(part)
             else:

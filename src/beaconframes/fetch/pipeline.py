@@ -1,6 +1,6 @@
 """The pipeline of a load: stored rows, requests, pages, rows, checks, result.
 
-A reader of a stack trace sees these steps in this order. Stored rows and rows of this load share
+`Pipeline.load_rows` has these steps in this order. Stored rows and rows of this load share
 one interface, `RowStore`; without a store, `MemoryRows` is an empty one.
 """
 
@@ -20,11 +20,7 @@ from beaconframes.fetch.completeness import (
     find_missing,
 )
 from beaconframes.fetch.dataset_gaps import DatasetGaps
-from beaconframes.fetch.gap_reasons import (
-    GapReasons,
-    Gaps,
-    select_returnable,
-)
+from beaconframes.fetch.gap_reasons import GapReasons, Gaps, select_returnable
 from beaconframes.fetch.refetch import refetch_arguments
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.memory import trim_heap
@@ -117,148 +113,143 @@ class RowStore(Protocol):
         """Return the rows of the load."""
 
 
-def load_stored(
-    source: Source,
-    endpoint: Endpoint,
-    rows: RowStore,
-    chain_head: ChainHead,
-    validators: ValidatorSource,
-    *,
-    is_lazy: bool = False,
-) -> LoadResult:
-    """Return the requested rows of *endpoint*: from the store *rows*, the others from *source*.
+@dataclass
+class FetchSummary:
+    """What a load has fetched so far, and the units that the service accepts."""
 
-    Stored rows are read at once, unless the result *is_lazy*: later, another process may have
-    deleted their files.
-
-    Raises
-    ------
-    DatasetError
-        The store is damaged, or other processes keep removing rows from it.
-    """
-    damage: DatasetError | None = None
-    for _ in range(MAX_RESTARTS):
-        rows.start()
-        try:
-            result = load_rows(source, endpoint, rows, chain_head, validators)
-            if not is_lazy:
-                result.rows = collect(endpoint, result.rows, is_sorted=result.is_sorted)
-        except DatasetError as error:
-            # The damaged segments were removed from the store, so a restart fetches their rows.
-            damage = error
-            continue
-        if rows.is_consistent():
-            return result
-    raise damage or DatasetError(
-        "other processes keep removing rows from the store while it is read",
-        hint="Try again when they have finished, or use another store: store=...",
-    )
+    served: ServedRange
+    calls: list[Call] = field(default_factory=list)
+    not_found: list[Call] = field(default_factory=list)
+    """The calls whose subject the service does not know."""
+    warnings: list[Warning] = field(default_factory=list)
+    partial: list[FetchedRows] = field(default_factory=list)
+    """The parts from a dataset that states what it does not cover."""
 
 
-def load_rows(
-    source: Source,
-    endpoint: Endpoint,
-    rows: RowStore,
-    chain_head: ChainHead,
-    validators: ValidatorSource,
-) -> LoadResult:
-    """Return the requested rows, or raise DatasetError for damage in the store."""
-    calls: list[Call] = []
-    not_found: list[Call] = []
-    warnings: list[Warning] = []
-    partial: list[FetchedRows] = []
-    served = ServedRange(endpoint, chain_head, rows.values)
-    arguments = rows.missing_arguments()
-    if arguments:
-        for fetched in source.fetch_rows(endpoint, arguments, chain_head, served):
-            calls += fetched.calls
-            not_found += fetched.not_found
-            warnings += fetched.warnings
-            if fetched.uncovered is not None:
-                partial.append(fetched)
-            rows.put(fetched)
-    missing = find_missing_rows(rows, calls, served)
-    gaps, required = Gaps(missing, missing), Requirement()
-    if not missing.is_empty():
-        required = rows.requirement(calls)
-        reasons = GapReasons(endpoint, validators, chain_head, required, not_found)
-        gaps = find_gaps(reasons, endpoint, partial, missing, rows)
+@dataclass
+class Pipeline:
+    """One load: *rows* of *endpoint*, those that are not stored from *source*."""
+
+    source: Source
+    endpoint: Endpoint
+    rows: RowStore
+    chain_head: ChainHead
+    validators: ValidatorSource
+
+    def load_stored(self, *, is_lazy: bool = False) -> LoadResult:
+        """Return the requested rows, stored ones included; start again if some were removed.
+
+        Stored rows are read at once, unless the result *is_lazy*: later, another process may have
+        deleted their files.
+
+        Raises
+        ------
+        DatasetError
+            The store is damaged, or other processes keep removing rows from it.
+        """
+        damage: DatasetError | None = None
+        for _ in range(MAX_RESTARTS):
+            self.rows.start()
+            try:
+                result = self.load_rows()
+                if not is_lazy:
+                    result.rows = collect(self.endpoint, result.rows, is_sorted=result.is_sorted)
+            except DatasetError as error:
+                # The damaged segments were removed from the store, so a restart fetches their rows.
+                damage = error
+                continue
+            if self.rows.is_consistent():
+                return result
+        raise damage or DatasetError(
+            "other processes keep removing rows from the store while it is read",
+            hint="Try again when they have finished, or use another store: store=...",
+        )
+
+    def load_rows(self) -> LoadResult:
+        """Return the requested rows, or raise DatasetError for damage in the store."""
+        fetched = FetchSummary(ServedRange(self.endpoint, self.chain_head, self.rows.values))
+        served = fetched.served
+        arguments = self.rows.missing_arguments()
         if arguments:
-            returnable = rows.only_requested(select_returnable(endpoint, gaps.missing))
-            batches = refetch_arguments(endpoint, calls, not_found, returnable)
-            if refetch_batches(source, endpoint, rows, batches, chain_head, served):
-                missing = find_missing_rows(rows, calls, served)
-                gaps = find_gaps(reasons, endpoint, partial, missing, rows)
-            rows.put_absent(gaps)
-    elif partial:
-        gaps = DatasetGaps(endpoint, partial).add_unrequired(gaps)
-    result = rows.result(gaps, required, warnings)
-    if served.is_narrowed:
-        result.rows = served.clip_rows(result.rows)
-        result.warnings += served.warnings()
-    return result
+            for part in self.source.fetch_rows(self.endpoint, arguments, self.chain_head, served):
+                fetched.calls += part.calls
+                fetched.not_found += part.not_found
+                fetched.warnings += part.warnings
+                if part.uncovered is not None:
+                    fetched.partial.append(part)
+                self.rows.put(part)
+        missing = self._find_missing(fetched)
+        gaps, required = Gaps(missing, missing), Requirement()
+        if not missing.is_empty():
+            required = self.rows.requirement(fetched.calls)
+            gaps = self._fill_gaps(missing, required, fetched, may_refetch=bool(arguments))
+        elif fetched.partial:
+            gaps = DatasetGaps(self.endpoint, fetched.partial).add_unrequired(gaps)
+        result = self.rows.result(gaps, required, fetched.warnings)
+        if served.is_narrowed:
+            result.rows = served.clip_rows(result.rows)
+            result.warnings += served.warnings()
+        return result
 
+    def _find_missing(self, fetched: FetchSummary) -> pl.DataFrame:
+        """Return the requested rows that are missing, without units that the service refused."""
+        missing = self.rows.find_missing(fetched.calls)
+        return fetched.served.clip_gaps(missing) if fetched.served.is_narrowed else missing
 
-def find_gaps(
-    reasons: GapReasons,
-    endpoint: Endpoint,
-    partial: Sequence[FetchedRows],
-    missing: pl.DataFrame,
-    rows: RowStore,
-) -> Gaps:
-    """Return the gaps in *missing* with their reasons; *partial* rows are those of a dataset."""
-    gaps = reasons.find(missing, rows.keys)
-    if not partial:
+    def _fill_gaps(
+        self,
+        missing: pl.DataFrame,
+        required: Requirement,
+        fetched: FetchSummary,
+        *,
+        may_refetch: bool,
+    ) -> Gaps:
+        """Request the *missing* rows once more; return those still missing, with the reasons."""
+        reasons = GapReasons(
+            self.endpoint, self.validators, self.chain_head, required, fetched.not_found
+        )
+        gaps = self._explain_gaps(missing, reasons, fetched)
+        if not may_refetch:
+            return gaps
+        returnable = self.rows.only_requested(select_returnable(self.endpoint, gaps.missing))
+        batches = refetch_arguments(self.endpoint, fetched.calls, fetched.not_found, returnable)
+        has_new = False
+        for batch in batches:
+            if not batch:
+                continue
+            if not self._refetch(batch, fetched.served):
+                break
+            has_new = True
+        if has_new:
+            missing = self._find_missing(fetched)
+            gaps = self._explain_gaps(missing, reasons, fetched)
+        self.rows.put_absent(gaps)
         return gaps
-    return gaps._replace(missing=DatasetGaps(endpoint, partial).mark(gaps.missing))
 
+    def _explain_gaps(
+        self, missing: pl.DataFrame, reasons: GapReasons, fetched: FetchSummary
+    ) -> Gaps:
+        """Return the gaps in *missing* with their *reasons*."""
+        gaps = reasons.find(missing, self.rows.keys)
+        if not fetched.partial:
+            return gaps
+        dataset_gaps = DatasetGaps(self.endpoint, fetched.partial)
+        return gaps._replace(missing=dataset_gaps.mark(gaps.missing))
 
-def find_missing_rows(rows: RowStore, calls: Sequence[Call], served: ServedRange) -> pl.DataFrame:
-    """Return the rows that are missing after *calls*, without units that the service refused."""
-    missing = rows.find_missing(calls)
-    return served.clip_gaps(missing) if served.is_narrowed else missing
-
-
-def refetch_batches(
-    source: Source,
-    endpoint: Endpoint,
-    rows: RowStore,
-    batches: Sequence[Sequence[Mapping[str, Any]]],
-    chain_head: ChainHead,
-    served: ServedRange,
-) -> bool:
-    """Request *batches* of missing rows until one returns none; return whether any did."""
-    has_new = False
-    for batch in batches:
-        if not batch:
-            continue
-        if not refetch(source, endpoint, rows, batch, chain_head, served):
-            break
-        has_new = True
-    return has_new
-
-
-def refetch(
-    source: Source,
-    endpoint: Endpoint,
-    rows: RowStore,
-    arguments: Sequence[Mapping[str, Any]],
-    chain_head: ChainHead,
-    served: ServedRange,
-) -> bool:
-    """Request missing rows once more; return whether any was received."""
-    full = [rows.refetch_arguments(values) for values in arguments]
-    has_new = False
-    try:
-        for fetched in source.fetch_rows(endpoint, full, chain_head, served):
-            requested = drop_unrequested(endpoint, fetched.calls, fetched.rows)
-            new = drop_received(endpoint.table.key(), requested, rows.keys())
-            has_new |= not new.is_empty()
-            rows.put(fetched._replace(rows=new))
-    except (UsageError, ServiceError, ResponseError):
-        # A failed refetch must not discard the rows received before. Gaps are reported later.
-        return False
-    return has_new
+    def _refetch(self, arguments: Sequence[Mapping[str, Any]], served: ServedRange) -> bool:
+        """Request missing rows once more; return whether any was received."""
+        full = [self.rows.refetch_arguments(values) for values in arguments]
+        has_new = False
+        try:
+            for part in self.source.fetch_rows(self.endpoint, full, self.chain_head, served):
+                requested = drop_unrequested(self.endpoint, part.calls, part.rows)
+                new = drop_received(self.endpoint.table.key(), requested, self.rows.keys())
+                has_new |= not new.is_empty()
+                self.rows.put(part._replace(rows=new))
+        except (UsageError, ServiceError, ResponseError):
+            # A failed refetch must not discard the rows received before. Gaps are reported later.
+            return False
+        return has_new
 
 
 class MemoryRows:
@@ -327,7 +318,8 @@ class MemoryRows:
         if len(self._frames) != 1 or not self._is_merged:
             rows, wide_schema = self._endpoint.table.empty(), self._wide_schema
             # A frame without rows has no inferred columns.
-            self._frames = list(filter(len, self._frames)) or self._frames[:1]
+            with_rows = [frame for frame in self._frames if not frame.is_empty()]
+            self._frames = with_rows or self._frames[:1]
             if self._frames:
                 rows = pl.concat(
                     self._frames, how="vertical" if wide_schema is None else "vertical_relaxed"

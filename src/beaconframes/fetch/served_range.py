@@ -116,7 +116,7 @@ class ServedRange:
         if newest is None or not self.chain_head.may_be_unfinalized(unit, newest):
             return False
         stated = None if self.chain_head.stated is None else self.chain_head.stated()
-        head = self.chain_head.known or stated or GENESIS
+        head = self.chain_head.fixed or stated or GENESIS
         served = parameter.served_units(head, self.chain_head)
         return served is not None and newest >= served.stop
 

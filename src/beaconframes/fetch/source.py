@@ -166,13 +166,13 @@ class ApiSource:
     def estimate(self, endpoint: Endpoint, calls: Sequence[Call]) -> RequestEstimate:
         """Return the number of requests for *calls* of *endpoint*, without a request."""
         limit = self.identifier_limit_of(endpoint.envelope)
-        parts = [part for call in calls for part in endpoint.split(call, limit.at_once)]
+        parts = [part for call in calls for part in endpoint.split(call, limit.current)]
         counts = [endpoint.count_pages(part) for part in parts]
         may_be_more = [] if all(is_certain for _, is_certain in counts) else [UNKNOWN_PAGES]
         if not limit.is_known and any(len(endpoint.split(p, limit.smallest)) > 1 for p in parts):
             may_be_more.append(
                 "the maximum number of validators per request is unknown; "
-                f"{limit.at_once} are assumed"
+                f"{limit.current} are assumed"
             )
         return RequestEstimate(sum(number for number, _ in counts), tuple(may_be_more))
 
@@ -209,7 +209,7 @@ class ApiSource:
             # An old epoch exists, so its load does not need the head.
             if isinstance(until, int) and chain_head.may_be_unfinalized("epoch", until):
                 served.check_not_future(calls)
-            expect_requests(endpoint, calls, limit.at_once)
+            expect_requests(endpoint, calls, limit.current)
             session = self.session_of(endpoint.envelope)
             paginator = Paginator(endpoint, session, limit, served, public=public)
             warnings = ResponseWarnings(endpoint, chain_head.chain)
