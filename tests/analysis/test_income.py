@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import beaconframes as bf
 from beaconframes import analysis
 from beaconframes.calendar import Chain
 from beaconframes.errors import UsageError
@@ -307,3 +308,22 @@ def test_wrong_arguments_are_explained():
         analysis.income(frame, by="epoch")
     with pytest.raises(UsageError, match="tx_fee_reward_wei holds String"):
         analysis.income(frame.with_columns(pl.col("tx_fee_reward_wei").cast(pl.String)))
+
+
+def test_a_missing_index_is_refused():
+    """In pandas, one missing index makes the column a float: its income was that of validator nan.
+
+    A missing label is a group of its own: its rows belong to no label.
+    """
+    rows = history((1, 10, {}), (2, 10, {}))
+    whole = rows.with_columns(pl.col("validator_index") * 1.0)
+    assert [1, 2] == analysis.income(whole, by="validator_index")["validator_index"].to_list()
+    wrong = bf.to_pandas(rows).assign(validator_index=[1, float("nan")])
+    for frame in (wrong, rows.with_columns(validator_index=pl.Series([1.0, None])).lazy()):
+        with pytest.raises(UsageError, match=r"validator_index holds (null|nan), .* in 1 of its"):
+            analysis.income(frame, by="validator_index")
+        with pytest.raises(UsageError, match="validator_index holds"):
+            analysis.income(frame, blocks=frame)
+    assert [2] == analysis.income(wrong)["validator_epochs"].tolist()
+    labelled_rows = rows.with_columns(label=pl.Series(["a", None]))
+    assert [None, "a"] == analysis.income(labelled_rows, by="label")["label"].to_list()

@@ -239,9 +239,9 @@ def test_a_column_of_prices_needs_prices():
         analysis.ledger(EARNED, price="eur")
 
 
-@pytest.mark.parametrize("index", [float("nan"), 1.5])
+@pytest.mark.parametrize("index", [float("nan"), 1.5, None])
 def test_an_index_that_is_no_whole_number_is_refused(index):
-    """The error names the value, also for a lazy frame; whole indices may be floats."""
+    """The error names value and rows, also for a lazy frame; whole indices may be floats."""
     rows = history((1, 10, {}), (2, 10, {})).with_columns(pl.col("validator_index") * 1.0)
     assert [1, 2] == analysis.ledger(rows)["validator_index"].to_list()
     first = pl.int_range(pl.len()) == 0
@@ -251,6 +251,8 @@ def test_an_index_that_is_no_whole_number_is_refused(index):
 
     for frame in (wrong, wrong.lazy()):
         with pytest.raises(
-            UsageError, match=f"validator_index holds {index}, which is not an index"
+            UsageError, match=f"validator_index holds {index or 'null'}, which is not .* in 1 of"
         ):
             analysis.ledger(frame)
+        with pytest.raises(UsageError, match="which is not an index"):
+            analysis.ledger(EARNED, withdrawals=frame.with_columns(amount_gwei=1))

@@ -64,6 +64,26 @@ def open_frame(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> Lazy
     return lazy
 
 
+def check_indices(rows: Lazy) -> None:
+    """Raise UsageError for a validator index that is no whole number, such as not-a-number.
+
+    In pandas, one missing index makes the column a float. Only such columns are computed.
+    """
+    kind = rows.collect_schema().get("validator_index")
+    if kind is None or not kind.is_float():
+        return
+    index = nw.col("validator_index")
+    is_wrong = index.is_null() | ~index.is_finite() | (index != index.round())
+    wrong = collect(map_rows(rows, lambda part: part.filter(is_wrong).select(index)))
+    if wrong.height:
+        value = wrong.item(0, 0)
+        raise UsageError(
+            f"the column validator_index holds {'null' if value is None else value}, which is not "
+            f"an index, in {wrong.height:,} of its rows",
+            hint="Remove these rows, and convert the column to integers.",
+        )
+
+
 def _is_all_null(frame: IntoFrame, name: str) -> bool:
     """Return whether a column has no value; its type in pandas is then arbitrary."""
     wrapped: Any = nw.from_native(cast("Any", frame))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.engines import move_to_engine, open_frame
+from beaconframes.analysis.engines import check_indices, move_to_engine, open_frame
 from beaconframes.analysis.income_columns import REWARDS
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
@@ -59,11 +59,13 @@ def open_income(income: IntoFrame, columns: Sequence[str], blocks: IntoFrame | N
 
     Then `PRIORITY_FEES` are the fees. An amount received that is not in *blocks* is an error.
     """
-    if blocks is None:
-        return open_frame(income, columns, loader="load_income_history")
     inclusion = REWARDS["proposal_reward_gwei"]
     needed = [*_KEYS, *inclusion, FEES]
-    rows = open_frame(income, [*columns, *needed], loader="load_income_history")
+    used = columns if blocks is None else [*columns, *needed]
+    rows = open_frame(income, used, loader="load_income_history")
+    check_indices(rows)
+    if blocks is None:
+        return rows
     has_block = nw.any_horizontal(*(nw.col(name) > 0 for name in needed[2:]), ignore_nulls=True)
     proposed = collect(map_rows(rows, lambda part: part.select(*needed).filter(has_block)))
     received = _sum_received(_read_blocks(blocks), proposed)

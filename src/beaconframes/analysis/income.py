@@ -113,7 +113,8 @@ def income(
     ------
     UsageError
         For sums that do not fit their type, and for negative amounts in polars and Dask, where an
-        overflow would be silent. A lazy frame raises when it is computed.
+        overflow would be silent. A lazy frame raises when it is computed. Also for missing or
+        fractional validator indices in a float column, which pandas makes of a missing one.
     """
     check_choice("every", every, get_args(Every))
     check_choice("day", day, get_args(Day))

@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 from beaconframes.analysis.aggregation import aggregate, get_amount_type
 from beaconframes.analysis.engines import (
     add_date,
+    check_indices,
     collect_sums,
     open_frame_like,
     return_lazy,
@@ -20,7 +21,7 @@ from beaconframes.analysis.execution_income import BASIS, FEES, build_basis, ope
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
 from beaconframes.analysis.valuation import PRICE_TIME, VALUES, add_values, find_daily_prices
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing, map_rows
+from beaconframes.frames import drop_missing, map_rows
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def ledger(
         withdrawal_rows = open_frame_like(
             withdrawals, columns, loader="load_validator_withdrawals", like=rows
         )
+        check_indices(withdrawal_rows)
         withdrawal_rows = add_date(drop_missing(withdrawal_rows, columns), "day", tz).rename(
             {"amount_gwei": "withdrawals_gwei"}
         )
@@ -115,27 +117,8 @@ def _select_sums(rows: Lazy, amounts: list[str]) -> Lazy:
         (nw.col(name) if name in amounts else nw.lit(0)).cast(get_amount_type(name)).alias(name)
         for name in _SUMS
     ]
-    _check_validators(rows)
     keys = nw.col("date"), nw.col("validator_index").cast(nw.Int64)
     return map_rows(rows, lambda part: part.select(*keys, *columns))
-
-
-def _check_validators(rows: Lazy) -> None:
-    """Raise UsageError for a validator index that is no whole number, such as not-a-number."""
-    if not rows.collect_schema()["validator_index"].is_float():
-        return
-    index = nw.col("validator_index")
-    wrong = collect(
-        map_rows(
-            rows,
-            lambda part: part.filter(~index.is_finite() | (index != index.round())).select(index),
-        )
-    )
-    if wrong.height:
-        raise UsageError(
-            f"the column validator_index holds {wrong.item(0, 0)}, which is not an index",
-            hint="Remove these rows, and convert the column to integers.",
-        )
 
 
 def _add_totals(sums: Lazy, basis: nw.Expr) -> Lazy:
