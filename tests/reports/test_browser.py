@@ -74,6 +74,27 @@ def test_the_page_in_a_browser(browser, file, width, scheme, paper):
     page.close()
 
 
+def test_tables_of_events_are_lists_on_a_phone(browser, file):
+    """Each row is a block with the headings beside its values: nothing scrolls sideways."""
+    page = browser.new_page(viewport={"width": 360, "height": 800})
+    page.goto(file.as_uri())
+
+    scrolls = "(e) => [e.clientWidth, e.scrollWidth]"
+    tables = page.locator("#problems .scroll, #upcoming .scroll").all()
+    sizes = [table.evaluate(scrolls) for table in tables]
+    assert len(sizes) >= 2
+    assert [width for width, _ in sizes] == [needed for _, needed in sizes]
+    label = "(e) => getComputedStyle(e, '::before').content"
+    cells = page.locator("#problems tbody tr").first.locator("td").all()
+    headings = page.locator("#problems thead").first.locator("th").all_inner_texts()
+    assert [f'"{heading}"' for heading in headings[1:]] == [
+        cell.evaluate(label) for cell in cells[1:]
+    ]
+    page.locator("#problems th", has_text="Validator").first.click()
+    assert "ascending" == page.locator("#problems th").nth(1).get_attribute("aria-sort")
+    page.close()
+
+
 def test_tables_sort(browser, file):
     """A click sorts by number, ascending, then descending; the heading says so."""
     page = browser.new_page()

@@ -82,6 +82,17 @@ def test_the_numbers_of_the_answer_are_in_the_page(made, page):
     assert "Balances reconcile" in text
 
 
+def test_cells_of_problems_have_their_heading(page):
+    """A phone shows this table as lists of headings and values."""
+    section = page.partition('<section id="problems"')[2].partition("</section>")[0]
+    table = section.partition("<table>")[2].partition("</table>")[0]
+    headings = re.findall(r"<button[^>]*>([^<]*)</button>", table)
+    rows = [re.findall('<td[^>]* data-label="([^"]*)"', row) for row in table.split("<tr>")[2:]]
+
+    assert [headings] * len(rows) == rows
+    assert rows
+
+
 def test_every_chart_has_an_alternative_text(page):
     figures = [dict(a) for tag, a in Elements(page).found if tag == "figure"]
     assert len(figures) == 9
@@ -241,10 +252,10 @@ def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):
     section = page[page.index('<section id="upcoming">') : page.index('<section id="validators">')]
     totals, first = section.split("The first few")
     assert ["sync committee", "200", "200"] == re.findall("<td[^>]*>([^<]*)</td>", totals)[:3]
-    assert 5 == first.count("<td>sync committee</td>")
+    assert 5 == first.count(">sync committee</td>")
     assert '5 of 200 rows; all are in <code>report.frames["upcoming"]' in first
     section = few[few.index('<section id="upcoming">') : few.index('<section id="validators">')]
-    assert 3 == section.count("<td>sync committee</td>")
+    assert 3 == section.count(">sync committee</td>")
 
 
 def test_long_names_of_groups_are_short_and_whole_in_the_title(made, no_charts):
