@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import time
 from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors, v1, v2
@@ -17,16 +17,9 @@ from beaconframes.cache.local_store import LocalStore
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Grid
 from beaconframes.endpoint.cache_policy import CachePolicy
-from beaconframes.server import Server
 
 from ..support.faults import FAULTS, FaultServer, changed_rows
-
-
-@pytest.fixture(scope="module")
-def server(chain):
-    """The local explorer."""
-    with Server(chain) as running:
-        yield running
+from ..support.store_loads import FINAL, load_counted
 
 
 @pytest.fixture
@@ -218,18 +211,6 @@ class TestTruncatedResponses:
         monkeypatch.setitem(FAULTS, "early", changed_rows(only_early))
         monkeypatch.setitem(FAULTS, "first", changed_rows(only_first))
 
-    @pytest.fixture
-    def later(self, monkeypatch):
-        """Move the clock, so that the next response confirms earlier ones."""
-        now = time.time()
-        times = itertools.count(1)
-
-        def move():
-            at = now + next(times) * empty_responses.CONFIRMATION_SECONDS
-            monkeypatch.setattr(time, "time", lambda: at)
-
-        return move
-
     def test_validator_with_rows_is_never_unknown(self, faulty, explorer, later):
         """G4: a validator with rows is known, although the list of validators omits it."""
         for _ in range(3):
@@ -343,3 +324,90 @@ def test_a_load_that_the_store_answers_reads_its_rows_once(explorer, server, mon
     assert first.equals(again)
     assert 6 == first.height
     assert 1 == read.count("income_history")
+
+
+@pytest.fixture
+def late_validator(chain):
+    """A validator that was activated in the middle of the chain, and its first epoch."""
+    first = pl.col("activation_epoch")
+    rows = chain.scan("validators").filter(first.is_between(20, 300)).collect()
+    return rows["validator_index"][0], rows["activation_epoch"][0]
+
+
+@pytest.mark.parametrize("beside", [[], [5]])
+def test_epochs_before_the_activation_are_requested_once(server, store, late_validator, beside):
+    """G1: epochs before the activation are not missing, and are requested once."""
+    validator, first = late_validator
+    call = lambda e: bf.load_income_history(  # noqa: E731
+        [validator, *beside], since=0, until=first + 10, explorer=e
+    )
+    plain = load_counted(server, False, call)
+    found, second = (load_counted(server, store, call) for _ in range(2))
+
+    assert 0 == second.requests
+    assert_frame_equal(plain.rows, second.rows)
+    assert [] == plain.warnings == found.warnings == second.warnings
+    assert first == second.rows.filter(validator_index=validator)["epoch"].min()
+
+
+def load_until_confirmed(server, store, call, later):
+    """Return the third counted load; the first two send requests, and confirm each other."""
+    for _ in range(2):
+        later()
+        assert 0 < load_counted(server, store, call).requests
+    later()
+    return load_counted(server, store, call)
+
+
+def test_an_unknown_validator_is_requested_by_two_loads(server, store, later):
+    """An unknown validator has no rows; two loads show that, and no later one requests it."""
+    call = lambda e: bf.load_income_history([5, 999_999], since=9, until=40, explorer=e)  # noqa: E731
+    third = load_until_confirmed(server, store, call, later)
+
+    assert (0, 32, 1) == (third.requests, third.rows.height, len(third.warnings))
+    assert "unknown to the service (999999)" in str(third.warnings[0])
+
+
+def test_a_slot_without_a_block_is_requested_by_two_loads(server, store, chain, later):
+    """A slot without a block is requested by two loads."""
+    missed = chain.scan("blocks").filter(status="missed").head(4).collect()["slot"].to_list()
+    call = lambda e: bf.load_slots([*missed, 3200], explorer=e)  # noqa: E731
+    third = load_until_confirmed(server, store, call, later)
+
+    assert (0, 1, 1) == (third.requests, third.rows.height, len(third.warnings))
+
+
+@pytest.mark.parametrize(
+    ("path", "call"),
+    [
+        ("validator", lambda e: bf.load_income_history(101, since=9, until=9, explorer=e)),
+        ("slot", lambda e: bf.load_slots([3200, 3201], explorer=e)),
+    ],
+)
+def test_a_service_without_any_rows_is_no_evidence(server, store, path, call):
+    """If nothing is received, not even from another table, no absence is stored."""
+    expected = load_counted(server, False, call).rows
+    with FaultServer(f"rows_empty?path=/{path}", upstream=server.url) as silent:
+        options = {"chain": server.service.chain, "store": store, "rate": 10_000}
+        with bf.Explorer(silent.url, **options) as explorer:
+            with pytest.warns(errors.MissingRows):
+                assert call(explorer).is_empty()
+            silent.fault("")
+            found = call(explorer)
+
+    assert_frame_equal(expected, found)
+    assert expected.height > 0
+
+
+def test_recent_final_epochs_without_rows_are_requested_again(server, store):
+    """Recent final epochs without rows are requested again, since rows may follow."""
+    with FaultServer(
+        "rows_lack?fields=epoch&cells=466,467&path=/income", upstream=server.url
+    ) as late:
+        call = lambda e: bf.load_income_history([5, 6], since=400, until=FINAL, explorer=e)  # noqa: E731
+        explorer = bf.Explorer(late.url, chain=server.service.chain, store=store, rate=10_000)
+        with pytest.warns(errors.MissingRows, match="epoch 466 to 467"):
+            assert 2 * 66 == call(explorer).height
+        late.fault("")
+        assert 2 * 68 == call(explorer).height
+        explorer.close()

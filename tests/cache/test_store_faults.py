@@ -19,7 +19,6 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.dataset import Dataset
-from beaconframes.server import Server
 
 from ..support.faults import FastClock, FaultServer
 from ..support.store_processes import (
@@ -32,28 +31,6 @@ from ..support.store_processes import (
     read_result,
     start_worker,
 )
-
-
-@pytest.fixture(scope="module")
-def server(chain):
-    """The local explorer, which counts its requests."""
-    with Server(chain) as running:
-        yield running
-
-
-@pytest.fixture
-def store(tmp_path):
-    return tmp_path / "store"
-
-
-@pytest.fixture(scope="module")
-def truth(server, tmp_path_factory):
-    """The rows of the explorer, as a frame, and the file that worker processes read them from."""
-    rows = load(connect(server, False))
-    path = tmp_path_factory.mktemp("truth") / "rows.parquet"
-    rows.write_parquet(path)
-    return rows, path
-
 
 TWICE = """
 results = []

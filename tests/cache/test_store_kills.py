@@ -16,8 +16,6 @@ from functools import partial
 import pytest
 from polars.testing import assert_frame_equal
 
-from beaconframes.server import Server
-
 from ..support.store_processes import LAST, check_store, connect, list_datasets, load, start_worker
 
 log = logging.getLogger(__name__)
@@ -52,22 +50,6 @@ ALIKE = 12
 
 LANES = 2
 """Stores that are filled concurrently."""
-
-
-@pytest.fixture(scope="module")
-def server(chain):
-    """The local explorer, which counts its requests."""
-    with Server(chain) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def truth(server, tmp_path_factory):
-    """The rows of the explorer, as a frame, and the file that worker processes read them from."""
-    rows = load(connect(server, False))
-    path = tmp_path_factory.mktemp("truth") / "rows.parquet"
-    rows.write_parquet(path)
-    return rows, path
 
 
 def check_resumes(server, store, truth, until):

@@ -18,19 +18,11 @@ from beaconframes.config import settings
 from beaconframes.dataset import Dataset, Grid
 from beaconframes.dataset.eviction import count_bytes
 from beaconframes.fetch.pipeline import Pipeline
-from beaconframes.server import Server
 
 GRID = Grid("validator", "epoch", ("validator", "epoch"))
 SCHEMA = pl.Schema({"validator": pl.Int64, "epoch": pl.Int64, "noise": pl.Int64})
 ENTRY = 2_500
 """Rows of an entry: about 20 kB, since the noise cannot be compressed."""
-
-
-@pytest.fixture(scope="module")
-def server(chain):
-    """The local explorer."""
-    with Server(chain) as running:
-        yield running
 
 
 @pytest.fixture

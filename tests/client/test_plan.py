@@ -13,24 +13,19 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.client.plan import Plan
 from beaconframes.config import settings
-from beaconframes.server import Server
+
+from ..support.store_processes import connect
 
 
-@pytest.fixture(scope="module")
-def server(chain):
+@pytest.fixture
+def server(running):
     """The local explorer, which counts its requests."""
-    with Server(chain) as running:
-        yield running
+    return running
 
 
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "store"
-
-
-def connect(server, store, **more):
-    """Return an explorer without any state but the store."""
-    return bf.Explorer(server.url, chain=server.service.chain, store=store, **more)
 
 
 INCOME, BALANCES = bf.load_income_history, bf.load_balance_history

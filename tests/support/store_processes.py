@@ -31,6 +31,7 @@ def load(validators=range({VALIDATORS.stop}), since=0, until={LAST}):
 
 
 def connect(server, store, **more):
+    """Return an explorer without any state but the store."""
     return bf.Explorer(server.url, chain=server.service.chain, store=store, **more)
 
 
