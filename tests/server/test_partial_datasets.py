@@ -15,6 +15,7 @@ from beaconframes.v1.epochs import Epochs
 from beaconframes.v1.execution_blocks import ExecutionBlocks
 from beaconframes.v1.income_history import IncomeHistory
 from beaconframes.v1.slot_withdrawals import SlotWithdrawals
+from beaconframes.v1.validator_stats import ValidatorStats
 
 from ..support import small_dataset as small
 
@@ -123,6 +124,23 @@ def test_no_validator_is_unknown_to_a_dataset(explorer):
         found = bf.load_validators([1, 9], explorer=explorer)
 
     assert [1] == found["validator_index"].to_list()
+
+
+def test_days_that_an_opened_dataset_does_not_have_are_missing(tmp_path):
+    """Daily statistics have no coverage; without a service, no row is "not returned by" one."""
+    days = pl.DataFrame({"validator_index": [1, 2, 2], "day": [2, 1, 2]})
+    dataset = small.create(
+        tmp_path / "data",
+        meta={"latest_epoch": 16_300, "finalized_epoch": 16_298, "latest_slot": 8 * 16_300},
+        validator_stats=small.fit(ValidatorStats, days),
+        validators=small.validators(range(1, 3)),
+    )
+
+    with bf.open(dataset), pytest.warns(bf.MissingRows, match=NOT_IN_DATASET):
+        found = bf.load_validator_stats([1, 2], since=0, until=2)
+
+    assert [(1, 2), (2, 1), (2, 2)] == found.select("validator_index", "day").rows()
+    assert [(1, 0, 1, NOT_IN_DATASET), (2, 0, 0, NOT_IN_DATASET)] == bf.missing().rows()
 
 
 def test_events_of_slots_that_are_not_covered_are_missing(explorer):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import polars as pl
+
+from beaconframes.active_periods import NOT_IN_DATASET, NOT_RETURNED, REASON
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.quota import Quota
 from beaconframes.config import settings as settings_block
@@ -79,13 +82,17 @@ class OpenedDataset(Explorer):
         return Quota(str(self.service.dataset.path), source="a dataset on disk has no quota")
 
     def _load(self, endpoint: Endpoint, values: Mapping[str, Any], *, is_lazy: bool) -> LoadResult:
-        """Load the rows, unless the dataset is closed."""
+        """Load the rows, unless the dataset is closed; missing ones are not in the dataset."""
         if self.is_closed:
             raise UsageError(
                 f"the dataset {self.service.dataset.path} is closed",
                 hint="Call bf.open again, and load before it is closed",
             )
-        return super()._load(endpoint, values, is_lazy=is_lazy)
+        result = super()._load(endpoint, values, is_lazy=is_lazy)
+        if REASON in result.gaps.missing.columns:
+            named = pl.col(REASON).replace(NOT_RETURNED, NOT_IN_DATASET)
+            result.gaps = result.gaps._replace(missing=result.gaps.missing.with_columns(named))
+        return result
 
     def close(self) -> None:
         """Let loaders use the previous explorer again."""
