@@ -1,0 +1,122 @@
+"""Luck of a report: proposals and sync committees that chance would give."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from .intervals import compute_binomial_p_value, compute_binomial_range, compute_clopper_pearson
+from .source import KEYS, Source
+
+
+def query_luck(source: Source) -> pl.DataFrame | None:
+    """Proposals beside their expected number."""
+    return _compute_luck(source, [])
+
+
+def query_group_luck(source: Source) -> pl.DataFrame | None:
+    """Proposals of each group beside their expected number."""
+    return _compute_luck(source, ["group"]) if source.groups else None
+
+
+def query_sync_luck(source: Source) -> pl.DataFrame | None:
+    """Seats in sync committees beside their expected number."""
+    return _compute_sync_luck(source, [])
+
+
+def query_group_sync_luck(source: Source) -> pl.DataFrame | None:
+    """Seats of each group beside their expected number."""
+    return _compute_sync_luck(source, ["group"]) if source.groups else None
+
+
+def _list_shares(source: Source, keys: list[str]) -> pl.DataFrame:
+    """Return the ``share`` of active validators in the balance of all, by epoch."""
+    total = pl.col("effective_balances_sum_wei").cast(pl.Int128) // 10**9
+    days = source.index.select("day", total=total.cast(pl.Float64))
+    periods = source.validators.select("validator_index", "activation_epoch", "exit_epoch")
+    epoch = pl.col("epoch")
+    rows = (
+        source.balances.filter(epoch <= source.last)
+        .with_columns(day=epoch // source.day)
+        .join(days, on="day")
+        .join(periods, on="validator_index")
+        .filter(epoch >= pl.col("activation_epoch"), epoch < pl.col("exit_epoch").fill_null(2**62))
+        .with_columns(share=pl.col("effective_balance_gwei") / pl.col("total"))
+    )
+    return rows.join(source.group_of, on="validator_index") if keys else rows
+
+
+def _add_chance(drawn: int, trials: int, mean: float) -> dict[str, float]:
+    """Return what chance gives, and the interval of luck."""
+    low, high = compute_clopper_pearson(drawn, trials)
+    return {
+        **compute_binomial_range(trials, mean / trials),
+        "luck": drawn / mean,
+        "luck_low": low * trials / mean,
+        "luck_high": high * trials / mean,
+        "p_value": compute_binomial_p_value(drawn, trials, mean / trials),
+    }
+
+
+def _compute_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
+    if source.index is None:
+        return None
+    rows = _list_shares(source, keys)
+    proposals = source.blocks.unique("slot").select(
+        "status", "epoch", validator_index="proposer_index"
+    )
+    outcomes = ("proposed", "missed", "orphaned")
+    found = []
+    for name, part in rows.group_by(keys or pl.lit(0)):
+        drawn = part.join(proposals, on=KEYS)["status"].to_list()
+        slots = part["epoch"].n_unique() * source.slots
+        mean = source.slots * math.fsum(part["share"])
+        last = part.filter(pl.col("epoch") == rows["epoch"].max())
+        now = source.slots * math.fsum(last["share"])
+        found.append(
+            {
+                **dict(zip(keys, name, strict=False)),
+                "slots": slots,
+                "expected": mean,
+                "drawn": len(drawn),
+                **{outcome: drawn.count(outcome) for outcome in outcomes},
+                **_add_chance(len(drawn), slots, mean),
+                "days_to_next": source.seconds / 86_400 / now if now else None,
+            }
+        )
+    return pl.DataFrame(found).sort(keys) if keys else pl.DataFrame(found)
+
+
+def _compute_sync_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
+    """Compare seats of this committee and the next one, which were drawn a period before."""
+    if source.index is None:
+        return None
+    rows = _list_shares(source, keys)
+    size, now = source.chain.sync_committee_size, source.latest // source.period
+    found = []
+    for name, part in rows.group_by(keys or pl.lit(0)):
+        expected, drawn, periods = 0.0, 0, 0
+        for period in (now, now + 1):
+            selected = part.filter(pl.col("epoch") == max(0, (period - 1) * source.period))
+            own = selected["validator_index"].implode()
+            seats = source.scan("sync_committees").filter(pl.col("period") == period).collect()
+            if selected.height and seats.height:
+                periods += 1
+                expected += size * math.fsum(selected["share"])
+                drawn += seats.filter(pl.col("validator_index").is_in(own)).height
+        if expected:
+            seats = periods * size
+            found.append(
+                {
+                    **dict(zip(keys, name, strict=False)),
+                    "periods": periods,
+                    "seats": seats,
+                    "expected": expected,
+                    "drawn": drawn,
+                    **_add_chance(drawn, seats, expected),
+                }
+            )
+    if not found:
+        return None
+    return pl.DataFrame(found).sort(keys) if keys else pl.DataFrame(found)
