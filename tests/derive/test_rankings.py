@@ -179,3 +179,15 @@ def test_rewards_that_are_not_covered_are_null(frames, produced):
     reward = pl.col("producer_reward_wei")
     unknown = produced.with_columns(pl.when(pl.col("slot") != 303).then(reward))
     assert [(3200, None, None, None), (7, 7, 7, 7)] == find_rewards(frames, unknown)[:2]
+
+
+def test_without_the_latest_epoch_only_pending_validators_have_rewards(frames, produced):
+    """Step 11: a validator that is active since the latest epoch may have a block in it."""
+    latest = build_validators(
+        {}, {"activation_epoch": 28}, {"activation_epoch": LAST}, {"activation_epoch": None}
+    )
+
+    unknown = (None, None, None, None)
+    assert [unknown, unknown, unknown, (0, 0, 0, 0)] == find_rewards(
+        frames | {"validators": latest}, produced, execution_blocks=((0, LAST - 1),)
+    )

@@ -360,6 +360,27 @@ def test_a_service_without_a_head_refuses_one_epoch(service):
     assert 1 == replicas.count("/epoch/")
 
 
+class WithoutFirstHead(WithoutHead):
+    """Does not answer the first request for the head."""
+
+    def answer(self, request, path):
+        if len(self.paths) == 1:
+            return super().answer(request, path)
+        return super(WithoutHead, self).answer(request, path)
+
+
+def test_a_refused_epoch_is_explained_by_the_latest_epoch(service):
+    """C6: the error names the epoch that the caller gave, and the latest one to give instead."""
+    replicas = WithoutFirstHead(service, lambda number, path: 458)
+
+    with pytest.raises(errors.BadRequest) as caught:
+        bf.load_epochs(since=450, until=470, explorer=connect_to(replicas))
+
+    assert "epoch 470 is after the latest epoch of the service, 458" in str(caught.value)
+    assert "Give numbers up to 458, or omit until to load up to the latest" == caught.value.hint
+    assert (2, 1) == (replicas.count("latestState"), replicas.count("/epoch/"))
+
+
 @pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
 def test_epochs_after_a_known_head_are_not_requested(service, load):
     """C6: a head that the service has just stated refuses later epochs without a request."""

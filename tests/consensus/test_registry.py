@@ -1,0 +1,66 @@
+"""The registry of a state: which validators a slashing slashes, and incomplete responses."""
+
+import numpy as np
+import pytest
+
+from beaconframes.consensus.registry import Registry, is_slashable
+from beaconframes.errors import ResponseError
+
+FAR_FUTURE_EPOCH = 2**64 - 1
+ETH = 10**9
+
+
+def build_records(*indices, activation_epoch=10, withdrawable_epoch=FAR_FUTURE_EPOCH):
+    """Return validators as a beacon node lists them."""
+    validator = {
+        "pubkey": "0x" + "8a" * 48,
+        "withdrawal_credentials": "0x01" + "00" * 31,
+        "effective_balance": str(32 * ETH),
+        "slashed": False,
+        "activation_eligibility_epoch": "0",
+        "activation_epoch": str(activation_epoch),
+        "exit_epoch": str(FAR_FUTURE_EPOCH),
+        "withdrawable_epoch": str(withdrawable_epoch),
+    }
+    return [
+        {"index": str(index), "balance": str(32 * ETH), "status": "", "validator": validator}
+        for index in indices
+    ]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"), [(9, False), (10, True), (19, True), (20, False), (21, False)]
+)
+def test_slashable_from_activation_until_withdrawable(epoch, expected):
+    """is_slashable_validator of the specification: activation <= epoch < withdrawable."""
+    registry = Registry.from_api(build_records(0, withdrawable_epoch=20))
+
+    assert expected == is_slashable(registry, np.array([False]), 0, epoch)
+
+
+def test_a_slashed_validator_is_not_slashable():
+    """is_slashable_validator of the specification: not slashed before."""
+    registry = Registry.from_api(build_records(0, 1))
+
+    assert [False, True] == [
+        is_slashable(registry, np.array([True, False]), index, 15) for index in (0, 1)
+    ]
+
+
+@pytest.mark.parametrize("index", [2, 3])
+def test_a_validator_that_the_state_does_not_have_is_not_slashable(index):
+    """A block may create a validator; it is active after the epoch of that block."""
+    registry = Registry.from_api(build_records(0, 1))
+
+    assert not is_slashable(registry, np.array([False, False]), index, 15)
+
+
+@pytest.mark.parametrize(
+    ("indices", "missing"), [((1, 2), 0), ((0, 2), 1), ((2, 0, 3), 1), ((0, 0, 1), 2)]
+)
+def test_a_response_without_a_validator_names_it(indices, missing):
+    """The registry has all validators; the error names the first one that is missing."""
+    words = f"has {len(indices)} validators without validator {missing}"
+
+    with pytest.raises(ResponseError, match=words):
+        Registry.from_api(build_records(*indices))
