@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 from urllib.parse import parse_qsl
 
 import pytest
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.cache import empty_responses, validator_epochs
 from beaconframes.calendar import MAINNET
 from beaconframes.v1 import recorder
 
@@ -224,3 +226,55 @@ def test_an_error_that_a_retry_cannot_cure(server, store, clock):
         with pytest.raises(errors.Unauthorized):
             record(explorer, until=300)
         assert 3 * 96 == bf.store(explorer).tables()["rows"].sum()
+
+
+NEW = 9
+FAR = 2**63 - 1
+
+
+class LearningServer(ForgettingServer):
+    """It has no duties of a validator, which it knows only since an epoch."""
+
+    def _good(self, seen):
+        path = seen.target.partition("?")[0]
+        if path.rpartition("/")[2] in {"3,9", "9,3"}:
+            known = [3, NEW] if self.epoch > BASE + 160 else [3]
+            epochs = {"activationepoch": 0, "exitepoch": FAR, "withdrawableepoch": FAR}
+            rows = [
+                {"validatorindex": one, "status": "active_online", "slashed": False, **epochs}
+                for one in known
+            ]
+        elif path.endswith("/attestations"):
+            body = super()._good(seen)[1]
+            rows = json.loads(body)["data"] or []
+            rows = [row for row in rows if row["validatorindex"] != NEW]
+        else:
+            return super()._good(seen)
+        return 200, json.dumps({"status": "OK", "data": rows}).encode()
+
+
+@pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
+def test_a_validator_that_was_unknown_once(store, monkeypatch):
+    """Once the service knows the validator, duties that it never sent are lost, not absent."""
+    with LearningServer() as server, connect(server, store) as explorer:
+        clock = FastClock(server, 150)
+        monkeypatch.setattr(recorder, "now", clock.now)
+        monkeypatch.setattr(recorder, "sleep", clock.sleep)
+        for module in (validator_epochs, empty_responses):
+            passing = SimpleNamespace(time=lambda: clock.now().timestamp())
+            monkeypatch.setattr(module, "time", passing)
+
+        def record_until(until):
+            report = bf.record("attestations", [3, NEW], until=BASE + until, explorer=explorer)
+            return [
+                (first - BASE, last - BASE, state)
+                for first, last, state in report.filter(validator_index=NEW)
+                .drop("validator_index")
+                .rows()
+            ]
+
+        assert [(53, 140, "absent")] == record_until(140)
+        # After the load of epoch 163, which fails, the service does not have these epochs.
+        clock.slept.clear()
+        clock.then = lambda: clock.move(300 * (len(clock.slept) - 1))
+        assert [(53, 160, "lost")] == record_until(160)

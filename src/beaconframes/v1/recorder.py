@@ -255,10 +255,12 @@ class Recorder:
         unknown = stored_rows.store.unconfirmed(
             stored_rows.table, requested.subjects, requested.intervals
         )
+        found = self.explorer.validator_epochs.known([*map(int, unknown)], 0)
+        known = found.filter(pl.col("status").is_not_null())["validator_index"]
         rows = []
         for index in map(int, requested.subjects):
             gaps = missing.get(str(index), ())
-            if index not in served:
+            if index not in served and index not in known:
                 gaps = subtract_intervals(gaps, unknown.get(str(index), ()))
             state = "kept" if index in served else "absent"
             rows += [
