@@ -28,5 +28,5 @@ def electra_explorer(electra_folder):
 @pytest.fixture
 def electra(electra_explorer):
     """That explorer, for the loaders of a test."""
-    set_explorer(electra_explorer.explorer)
+    set_explorer(electra_explorer)
     return electra_explorer

@@ -22,7 +22,7 @@ def reconcile(folder, last, *, by_slot):
             for load in (bf.load_balance_history, bf.load_income_history)
         ]
         withdrawals = bf.load_validator_withdrawals(validators, since=0, until=last)
-        chain = local.explorer.chain
+        chain = local.chain
     dataset = bf.Dataset.open(folder)
     moves = [dataset.scan(name).select(AMOUNTS) for name in ("deposit_events", "transfer_events")]
     return bf.analysis.reconcile(

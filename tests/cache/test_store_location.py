@@ -52,7 +52,7 @@ def test_a_service_on_this_machine_has_no_store_by_default(server, monkeypatch, 
     assert bf.Explorer(server.url, chain=server.service.chain).local_store is None
     assert bf.Explorer(server.url, chain=server.service.chain, store=True).local_store is not None
     with bf.local(server.service.dataset) as local:
-        assert local.explorer.local_store is None
+        assert local.local_store is None
 
 
 def test_a_remote_service_has_a_store_by_default(monkeypatch, tmp_path):

@@ -14,7 +14,7 @@ from beaconframes import client
 from beaconframes.calendar import MAINNET
 from beaconframes.client.connection import get_explorer
 from beaconframes.client.defaults import public_url
-from beaconframes.errors import ConfigError
+from beaconframes.errors import ConfigError, UsageError
 
 from ..support.beacon_node_stub import BeaconNodeStub
 
@@ -29,17 +29,14 @@ def stub():
 
 @pytest.fixture
 def open_source(chain, running, stub):
-    """Return a function that opens a source, and returns it with the explorer of its loads."""
+    """Return a function that opens a source of loaders."""
 
     def open_source(kind):
-        if kind == "local":
-            local = bf.local(chain)
-            return local, local.explorer
         if kind == "node":
-            source = bf.node(stub.url, store=False)
-        else:
-            source = bf.open(chain) if kind == "open" else bf.connect(running.url)
-        return source, source
+            return bf.node(stub.url, store=False)
+        if kind == "connect":
+            return bf.connect(running.url)
+        return bf.open(chain) if kind == "open" else bf.local(chain)
 
     return open_source
 
@@ -53,10 +50,10 @@ def environment(monkeypatch, running):
 @pytest.mark.parametrize("kinds", [*itertools.permutations(KINDS, 2)], ids="-".join)
 def test_the_first_source_closes_before_the_second(kinds, open_source):
     """Loaders use the second; then the source before both, never one that is closed."""
-    base, _ = open_source("open")
-    (first, _), (second, explorer) = map(open_source, kinds)
+    base = open_source("open")
+    first, second = map(open_source, kinds)
     first.close()
-    assert get_explorer() is explorer
+    assert get_explorer() is second
     second.close()
     second.close()
     assert get_explorer() is base
@@ -69,10 +66,10 @@ def test_blocks_of_sources(open_source):
     before = []
     with ExitStack() as blocks:
         for kind in KINDS:
-            source, explorer = open_source(kind)
+            explorer = open_source(kind)
             if before:
                 blocks.callback(lambda: used.append(get_explorer()))
-            blocks.enter_context(source)
+            blocks.enter_context(explorer)
             before.append(explorer)
         used = [get_explorer()]
     assert before[::-1] == used
@@ -128,3 +125,33 @@ def test_a_misspelled_variable_of_the_key_is_named(monkeypatch):
     assert "not read" not in str(plain.value)
     assert "none is set (the variable BEACONFRAMES_APIKEY is not read)" in str(raised.value)
     assert "a-secret" not in str(raised.value)
+
+
+CALLS = {
+    "load": lambda explorer: bf.load_validators([3], explorer=explorer).height,
+    "plan": lambda explorer: bf.plan(bf.load_validators, [3], explorer=explorer).rows,
+    "quota": lambda explorer: bf.quota(explorer) and 1,
+    "export": lambda explorer: (
+        bf.export(
+            bf.load_validators, "rows.csv", validators=[3], explorer=explorer, overwrite=True
+        ).rows
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_local_explorer_is_an_explorer(name, chain, tmp_path, monkeypatch):
+    """`explorer=` takes what `bf.local` returned, as it takes what `bf.open` returned."""
+    monkeypatch.chdir(tmp_path)
+    with bf.local(chain) as local, bf.open(chain):
+        before = local.requests
+        assert CALLS[name](local) == 1
+        assert (local.requests > before) == (name in {"load", "export"})
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_address_is_not_an_explorer(name, running, tmp_path, monkeypatch):
+    """`explorer=` with an address is a UsageError, and not an AttributeError."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"of type str, not an explorer\. Pass what bf\.connect"):
+        CALLS[name](running.url)

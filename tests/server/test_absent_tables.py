@@ -45,7 +45,7 @@ LOADERS = {
 def test_v1_names_the_absent_table(local, table):
     """Row 6: neither a bad request nor rows that did not come back."""
     with pytest.raises(errors.TableNotInDataset, match=f"this dataset has no {table}") as caught:
-        LOADERS[table](explorer=local.explorer)
+        LOADERS[table](explorer=local)
 
     assert table == caught.value.table
     assert f"beaconframes index ... --tables {table}`" in caught.value.hint
@@ -56,16 +56,16 @@ def test_v1_names_the_absent_table(local, table):
 def test_v2_names_the_absent_table(local):
     """Row 6: V2 derives its answers from the tables of V1, and names the one that it needs."""
     with pytest.raises(errors.TableNotInDataset, match="this dataset has no validators"):
-        bf.v2.load_rewards([1], since=3, until=3, explorer=local.explorer)
+        bf.v2.load_rewards([1], since=3, until=3, explorer=local)
     with pytest.raises(errors.TableNotInDataset, match="this dataset has no latest_state"):
-        bf.v2.load_state(explorer=local.explorer)
+        bf.v2.load_state(explorer=local)
 
 
 def test_an_absent_table_costs_one_request(local):
     """Neither a retry nor the path of another wire is tried."""
     before = local.requests
     with pytest.raises(errors.TableNotInDataset):
-        bf.load_yield_index(since=0, until=0, explorer=local.explorer)
+        bf.load_yield_index(since=0, until=0, explorer=local)
 
     assert 1 == local.requests - before
 
@@ -86,7 +86,7 @@ def test_a_dataset_without_a_latest_state_loads_over_the_network(dataset):
 def test_missing_rows_without_validators_are_missing_and_not_unknown(local):
     """Without the table of validators, no validator is called unknown."""
     with pytest.warns(bf.MissingRows, match=r"not returned by the service \(16\)"):
-        bf.load_attestations([15, 16], since=158, explorer=local.explorer)
+        bf.load_attestations([15, 16], since=158, explorer=local)
 
 
 def test_an_export_is_exported_again(tmp_path, dataset):

@@ -291,7 +291,7 @@ def test_loaders_of_a_live_local_explorer(hoodi, first):
     with local(hoodi, live=True, start=first + 10, speed=0.001) as service:
         assert [first + 9, first + 10] == bf.load_epochs(since=-2)["epoch"].to_list()
         ages = bf.load_income_history(0, since="40m", until=first + 8)
-        assert HOODI.time_of("epoch", first + 10) <= service.explorer.now()
+        assert HOODI.time_of("epoch", first + 10) <= service.now()
 
     assert first + 8 == ages["epoch"].max()
     assert timedelta(minutes=40) > HOODI.time_of("epoch", first + 10) - ages["time"].min()

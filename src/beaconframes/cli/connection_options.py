@@ -183,7 +183,7 @@ def use_dataset(folder: Path | None) -> Iterator[Explorer]:
         if folder is not None:
             yield stack.enter_context(open_folder(folder))
         else:
-            yield stack.enter_context(local(stack.enter_context(open_stored_sample()))).explorer
+            yield stack.enter_context(local(stack.enter_context(open_stored_sample())))
 
 
 @contextlib.contextmanager

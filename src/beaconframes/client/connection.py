@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from beaconframes.client.explorer import Explorer, RequestlessExplorer, default_explorers
 from beaconframes.config import configure
+from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     import os
@@ -74,19 +75,33 @@ def set_explorer(explorer: Explorer | None) -> None:
         default_explorers.append(explorer)
 
 
-def get_explorer() -> Explorer:
-    """Return the default explorer: the last open one, or a new one from the environment."""
+def get_explorer(explorer: Explorer | None = None) -> Explorer:
+    """Return *explorer*, or the default one: the last open one, or one from the environment."""
+    if explorer is not None:
+        return check_explorer(explorer)
     # Another thread may close it after a check.
     with suppress(IndexError):
         return default_explorers[-1]
     return connect()
 
 
-def get_explorer_without_key() -> Explorer:
-    """Return the default explorer, or one for calls that send no request and need no key."""
+def get_explorer_without_key(explorer: Explorer | None = None) -> Explorer:
+    """Return *explorer*, or the default one, or one for calls without requests and key."""
+    if explorer is not None:
+        return check_explorer(explorer)
     with suppress(IndexError):
         return default_explorers[-1]
     return RequestlessExplorer()
+
+
+def check_explorer(explorer: Explorer) -> Explorer:
+    """Return *explorer*, or raise a UsageError for an object of another type."""
+    if not isinstance(explorer, Explorer):
+        raise UsageError(
+            f"explorer= is an object of type {type(explorer).__name__}, not an explorer",
+            hint="Pass what bf.connect, bf.Explorer, bf.local, bf.open or bf.node returned",
+        )
+    return explorer
 
 
 def quota(explorer: Explorer | None = None) -> Quota:
@@ -94,5 +109,4 @@ def quota(explorer: Explorer | None = None) -> Quota:
 
     Sends no request: the figures are from earlier responses to any process on this machine.
     """
-    used = get_explorer_without_key() if explorer is None else explorer
-    return used.read_quota()
+    return get_explorer_without_key(explorer).read_quota()

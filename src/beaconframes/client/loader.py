@@ -87,7 +87,7 @@ def load(
     max_requests: int | None = None,
 ) -> Frame:
     """Load the rows of *endpoint* that *values* select, from *explorer* or the connected one."""
-    source = get_explorer() if explorer is None else explorer
+    source = explorer if isinstance(explorer, Explorer) else get_explorer(explorer)
     for bound in ("since", "until"):
         # From here on, every number is an int, numpy's included.
         if (number := to_integer(values.get(bound))) is not None:

@@ -161,7 +161,7 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
             hint=f"Give the function and then its arguments: bf.plan({example})",
         )
     explorer = options.pop("explorer", None)
-    planned = PlanningExplorer(get_explorer_without_key() if explorer is None else explorer)
+    planned = PlanningExplorer(get_explorer_without_key(explorer))
     try:
         with suppress(PlanningEnded):
             loader(*arguments, explorer=planned, **options)

@@ -137,7 +137,7 @@ def store(explorer: Explorer | None = None) -> Store:
         bf.store().tables()       # the tables as a frame
         bf.store().prune("attestations_slim", last=300_000)
     """
-    used_explorer = explorer if explorer is not None else get_explorer_without_key()
+    used_explorer = get_explorer_without_key(explorer)
     path = used_explorer.store_path
     if path is None:
         raise ConfigError(

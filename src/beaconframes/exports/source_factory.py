@@ -96,7 +96,7 @@ def create_call_source(
                 hint="Give a frame, a function that returns one, or a loader and its arguments",
             )
         return create_frame_source(frame, table)
-    used_explorer = explorer or bound.arguments.get("explorer") or get_explorer()
+    used_explorer = get_explorer(explorer or bound.arguments.get("explorer"))
     call = LoaderCall(
         function, endpoint, used_explorer, dict(bound.arguments), unfinalized=unfinalized
     )

@@ -149,7 +149,7 @@ def report(
     Report
         It shows itself in a notebook. ``frames`` has every number; ``save`` writes one HTML file.
     """
-    source = get_explorer() if explorer is None else explorer
+    source = get_explorer(explorer)
     if year is not None:
         chain = source.chain
         since, until = find_year(year, tz, since, until, genesis=chain.genesis, now=source.now())

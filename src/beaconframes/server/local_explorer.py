@@ -205,6 +205,11 @@ class Server:
         """Return the number of requests that the server has answered."""
         return self.service.requests
 
+    @property
+    def is_running(self) -> bool:
+        """Return whether the server answers requests."""
+        return self._thread.is_alive()
+
     def wait(self) -> None:
         """Wait until the server stops."""
         while self._thread.is_alive():
@@ -251,7 +256,7 @@ def check_origins(origins: Collection[str]) -> list[str]:
     return [origin.lower() for origin in listed]
 
 
-class Local(Server):
+class Local(Explorer):
     """A local explorer that loaders use until it is closed; see `local`."""
 
     def __init__(
@@ -268,22 +273,23 @@ class Local(Server):
 
         Loaders return frames of the kind *frame*, and send the first of the *keys*.
         """
-        super().__init__(dataset, keys=keys, wire=wire, **options)
+        self.server = Server(dataset, keys=keys, wire=wire, **options)
+        self.service = self.server.service
         chain, clock = self.service.chain, self.service.views.clock
         head: Head | Callable[[], Head] | None = None
         if clock is None:
             may_change = self.service.views.may_change
             head = (lambda: self.service.head) if may_change else self.service.head
         key = next(iter(keys), ANY_KEY if wire == "public" else None)
-        self.explorer = Explorer(
-            self.url, api_key=key, chain=chain, frame=frame, head=head, store=False
+        super().__init__(
+            self.server.url, api_key=key, chain=chain, frame=frame, head=head, store=False
         )
-        self.explorer.clock = clock
-        self.explorer.source.stated_headers.update(self.service.headers)
+        self.clock = clock
+        self.source.stated_headers.update(self.service.headers)
         settings = current_settings(store=store)
         location = settings.store if store else False
         if location:
-            self.explorer.local_store = create_local_store(
+            self.local_store = create_local_store(
                 location,
                 build_store_address(dataset),
                 chain,
@@ -291,33 +297,47 @@ class Local(Server):
                 limit=settings.store_limit,
             )
         meta = dataset.meta
-        self.explorer.about = {name: meta.get(name) for name in ("service", "simulated")}
-        set_explorer(self.explorer)
+        self.about = {name: meta.get(name) for name in ("service", "simulated")}
+        set_explorer(self)
 
     def __repr__(self) -> str:
         """Return the address and the name of the dataset."""
         return f"Local({self.url!r}, {self.service.dataset.path.name!r})"
 
-    def _repr_html_(self) -> str | None:
-        """Return dataset and requests for a notebook; None if the dataset cannot be read."""
+    def _repr_html_(self) -> str:
+        """Return dataset, settings and requests for a notebook."""
+        return render_html(f"Local explorer {self.url}", self._describe())
+
+    def _describe(self) -> list[tuple[str, str]]:
+        """Return the facts about the dataset and the loads, each with its name."""
         dataset = self.service.dataset
+        lines = [("status", "running" if self.server.is_running else "closed")]
         try:
             origin, head = describe_origin(dataset.meta), self.service.head
         except DatasetError:
-            return None
-        lines = [
-            ("status", "running" if self._thread.is_alive() else "closed"),
+            return [*lines, ("dataset", f"{dataset.path} cannot be read")]
+        return [
+            *lines,
             ("dataset", str(dataset.path)),
             *(line for line in origin if "epoch" not in line[0]),
             ("head", f"epoch {head.epoch:,}, slot {head.slot:,}"),
+            *(line for line in super()._describe() if line[0] in {"frames", "store"}),
             ("requests answered", f"{self.requests:,}"),
         ]
-        return render_html(f"Local explorer {self.url}", lines)
+
+    @property
+    def requests(self) -> int:
+        """Return the number of requests that the server has answered, also to other clients."""
+        return self.server.requests
+
+    def wait(self) -> None:
+        """Wait until the server stops."""
+        self.server.wait()
 
     def close(self) -> None:
         """Stop the server; loaders use the previous explorer again."""
-        self.explorer.close()
         super().close()
+        self.server.close()
 
 
 def local(

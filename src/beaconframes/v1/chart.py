@@ -81,7 +81,7 @@ def load_chart(name: str, *, explorer: Explorer | None = None) -> Image:
         endpoint=f"GET {CHART_PATH}",
         envelope=Envelope.PNG,
     )
-    source = get_explorer() if explorer is None else explorer
+    source = get_explorer(explorer)
     return decode_image(source.fetch(request))
 
 

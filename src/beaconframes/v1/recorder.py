@@ -110,7 +110,7 @@ def record(
             f"{what!r} cannot be recorded",
             hint='Only "attestations" can: the service keeps all other data',
         )
-    source = get_explorer() if explorer is None else explorer
+    source = get_explorer(explorer)
     if source.local_store is None or source.offline:
         raise ConfigError(
             f"{source!r} cannot record: it has no store, or is offline",
