@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beaconframes as bf
-from beaconframes.calendar import Chain
+from beaconframes.calendar import MAINNET, Chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.chunked_load import ChunkedLoad
@@ -124,6 +124,16 @@ def test_an_interrupted_export_continues_at_midnight(genesis, expected):
     assert expected == load.find_unit_after(january_1)
 
 
+def test_an_interrupted_export_by_period_continues_with_the_next_period():
+    """A period has 256 epochs, so that period 4 starts with epoch 1024."""
+    load = object.__new__(ChunkedLoad)
+    load.partitioning = create_partitioning("period", pl.Schema({"epoch": pl.Int64()}), MAINNET)
+    load.policy = SimpleNamespace(unit_name="epoch")
+    load.call = SimpleNamespace(explorer=SimpleNamespace(chain=MAINNET))
+
+    assert [256, 1024] == [load.find_unit_after(period) for period in (0, 3)]
+
+
 def test_files_by_validators_are_in_the_order_of_validators(tmp_path):
     """Divided by validators, the files have all epochs of one validator after the other."""
     rows = income()
@@ -204,6 +214,16 @@ def test_sort_rows_sorts_as_polars(data):
     found = sort_rows([rows[:cut], rows[cut:]], key)
 
     assert found.equals(rows.sort(key, nulls_last=True, maintain_order=True))
+
+
+def test_sort_rows_sorts_negative_numbers_by_the_whole_key():
+    """The first column decides, also where the second one has the bounds -1 and 0."""
+    rows = pl.DataFrame({"first": [1, 0, 0], "second": [-1, 0, -1]})
+
+    found = sort_rows([rows[:2]], ["first", "second"]), sort_rows([rows], ["first", "second"])
+
+    assert [(0, 0), (1, -1)] == found[0].rows()
+    assert [(0, -1), (0, 0), (1, -1)] == found[1].rows()
 
 
 @pytest.mark.parametrize("by", ["day", "validators", pytest.param(None, marks=pytest.mark.more)])
