@@ -551,10 +551,9 @@ class TestSecrets:
     )
     def test_the_error_of_another_setting_does_not_show_the_key(self, set_values):
         """A traceback with local variables contains no key in frames of this module."""
-        try:
+        with pytest.raises(ConfigError) as caught:
             set_values(rate=-1, api_key=KEY, nonsense=2)
-        except ConfigError as error:
-            story = traceback.TracebackException.from_exception(error, capture_locals=True)
+        story = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
         ours = [frame for frame in story.stack if frame.filename == config.__file__]
         assert ours
         assert KEY not in "".join(str(frame.locals) for frame in ours)

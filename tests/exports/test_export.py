@@ -26,6 +26,7 @@ from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.chunked_load import ChunkedLoad
 from beaconframes.exports.manifest import check_license
 from beaconframes.exports.partitions import create_partitioning
+from beaconframes.exports.result import NOT_FINAL
 from beaconframes.exports.row_order import sort_rows
 from beaconframes.exports.targets import parse_target
 
@@ -132,6 +133,23 @@ def test_an_interrupted_export_by_period_continues_with_the_next_period():
     load.call = SimpleNamespace(explorer=SimpleNamespace(chain=MAINNET))
 
     assert [256, 1024] == [load.find_unit_after(period) for period in (0, 3)]
+
+
+def test_a_resumed_load_keeps_only_the_gaps_of_finished_partitions():
+    """Gaps before epoch 450 stay; epochs from 450 on, and rows that were not final, load again."""
+    load = object.__new__(ChunkedLoad)
+    load.policy = SimpleNamespace(unit_column="epoch", subject_column="validator_index")
+    load.first_subject, load.since, load.start = 0, 225, 450
+    gaps = [
+        {"validator_index": 7, "first_epoch": 440, "last_epoch": 449},
+        {"validator_index": 7, "first_epoch": 445, "last_epoch": 460},
+        {"validator_index": 7, "first_epoch": 450, "last_epoch": 455},
+        {"first_epoch": 440, "last_epoch": 449, "reason": NOT_FINAL},
+    ]
+
+    found = load.select_finished_gaps(gaps)
+
+    assert [(440, 449), (445, 449)] == [(gap["first_epoch"], gap["last_epoch"]) for gap in found]
 
 
 def test_files_by_validators_are_in_the_order_of_validators(tmp_path):

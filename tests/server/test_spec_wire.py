@@ -257,8 +257,10 @@ def test_incomplete_requests_are_closed(explorer, monkeypatch, begun, body):
     name, port = host.split(":")
     with socket.create_connection((name, int(port)), timeout=30) as connection:
         connection.sendall(begun + body.replace(b"{host}", host.encode()))
+        end = time.monotonic() + 60
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             while not (select.select([connection], [], [], 0.05)[0] and connection.recv(9) == b""):
+                assert time.monotonic() < end, "the connection stays open"
                 connection.sendall(b"a")
 
 
