@@ -135,6 +135,11 @@ def test_old_epochs_of_a_pruned_node(stub):
             bf.load_epoch_slots(since=2, until=2)
         with pytest.raises(NotServed, match=f"needs epochs 3 to 4, {expected}"):
             bf.load_epochs(since=3, until=4)
+        # "Try again later" was the advice of V2.
+        for until in (4, 6):
+            with pytest.raises(NotServed, match=rf"rewards needs epochs 3 to .*{expected}.*from 6"):
+                bf.v2.load_rewards([1], since=3, until=until)
+        assert {6} == set(bf.v2.load_rewards([1], since=6, until=6)["epoch"])
         with pytest.raises(MissingRows, match="the oldest that this node can answer"):
             bf.load_balance_history([1], since=3, until=4, strict=True)
 

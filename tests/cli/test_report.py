@@ -90,6 +90,15 @@ def test_frames_as_json_of_groups_with_prices(run, tmp_path):
     assert "2500.00000000" == frames["value"][0]["eur"]
 
 
+def test_a_range_without_a_whole_period_is_warned_of(run, tmp_path):
+    """The default of 30 days rarely has a whole month: "0 reports" did not say so."""
+    result = run("3", "--since", "440", "--every", "1mo", "--out", str(tmp_path / "reports"))
+
+    assert (0, f"{tmp_path}/reports: 0 reports\n") == (result.exit_code, result.stdout)
+    assert "no whole period of 1mo from 2026-10-02 to 2026-10-0" in result.stderr
+    assert "Give an earlier --since, or a shorter --every" in result.stderr
+
+
 @pytest.mark.more
 def test_a_folder_is_filled_and_resumed(run, tmp_path):
     """--every writes one page for each whole day, and only the missing ones later."""

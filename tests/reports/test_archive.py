@@ -2,7 +2,7 @@
 
 import ast
 import json
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 
 import polars as pl
@@ -48,6 +48,11 @@ def test_a_range_that_starts_with_a_day_has_its_report(since):
     assert [(date(2026, 10, 1), date(2026, 10, 31))] == periods
     later = find_final_range(explorer, "2026-10-01T00:05", None)
     assert date(2026, 10, 2) == list_periods("1d", *later)[0][0]
+
+
+def test_a_long_range_has_all_of_its_periods():
+    """Days after the thousandth had no page, without a word."""
+    assert 1500 == len(list_periods("1d", FIRST, FIRST + timedelta(days=1501)))
 
 
 @pytest.mark.parametrize("every", ["1y", "0d", "day", 1, None])

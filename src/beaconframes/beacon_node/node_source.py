@@ -30,7 +30,7 @@ from beaconframes.beacon_node.index_coverage import (
 from beaconframes.beacon_node.load_estimate import LoadEstimate
 from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.state_tables import read_validators
-from beaconframes.endpoint import Head
+from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
 from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded
 from beaconframes.fetch.source import RequestEstimate
@@ -276,8 +276,9 @@ class GrowingIndex:
                 endpoint=endpoint.route,
             )
         old = [epoch for epoch in needs.epochs or () if epoch < self.node.first_epoch]
-        if old and BY_EPOCH & needs.tables and self.gap_reason:
-            # These tables state no coverage.
+        # These tables, and answers of V2, state no coverage.
+        is_whole = BY_EPOCH & needs.tables or endpoint.envelope is Envelope.V2
+        if old and is_whole and self.gap_reason:
             raise NotServed(
                 f"load_{endpoint.name} needs epochs {min(old)} to {max(old)}, {self.gap_reason}",
                 hint=f"Load epochs from {self.node.first_epoch} on",

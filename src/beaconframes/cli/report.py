@@ -181,6 +181,11 @@ def _save_every(
 
     first, last = find_final_range(explorer, arguments["since"], arguments["until"])
     periods = list_periods(chosen["every"], first, last)
+    if not periods:
+        print_warning(
+            f"there is no whole period of {chosen['every']} from {first:%Y-%m-%d} to "
+            f"{last:%Y-%m-%d}. Give an earlier --since, or a shorter --every"
+        )
 
     def make(since: date, until: date) -> Report:
         return _make(arguments | {"since": since, "until": until}, explorer)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
     from beaconframes.reports.report import Report
 
-_MOST = 1000
 _EVERY = re.compile(r"([1-9]\d{0,2})(d|w|mo)")
 
 
@@ -32,7 +31,7 @@ def list_periods(every: str, first: datetime, last: datetime) -> list[tuple[date
     count, unit = int(found[1]), found[2]
     periods: list[tuple[date, date]] = []
     for start, end in _iterate_periods(count, unit, first.astimezone(UTC)):
-        if datetime(end.year, end.month, end.day, tzinfo=UTC) > last or len(periods) >= _MOST:
+        if datetime(end.year, end.month, end.day, tzinfo=UTC) > last:
             return periods
         periods.append((start, end - timedelta(days=1)))
     return periods
