@@ -107,10 +107,10 @@ def test_a_folder_is_filled_and_resumed(run, tmp_path):
     first = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
 
     names = sorted(path.name for path in folder.iterdir())
-    assert (0, ["report-2026-10-01.html"]) == (first.exit_code, names)
-    stamp = (folder / names[0]).stat().st_mtime_ns
+    assert (0, ["index.html", "report-2026-10-01.html"]) == (first.exit_code, names)
+    stamp = (folder / names[1]).stat().st_mtime_ns
     again = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
-    assert (0, stamp) == (again.exit_code, (folder / names[0]).stat().st_mtime_ns)
+    assert (0, stamp) == (again.exit_code, (folder / names[1]).stat().st_mtime_ns)
 
 
 def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from datetime import UTC, date, datetime, timedelta
 from types import SimpleNamespace
 
@@ -14,6 +15,9 @@ from beaconframes.client import Explorer, set_explorer
 from beaconframes.endpoint import ChainHead, Head
 from beaconframes.errors import UsageError
 from beaconframes.reports.archive import find_final_range, list_periods, save_reports
+from beaconframes.reports.formats import show_eth, show_eth_wei
+from beaconframes.reports.report import Report
+from beaconframes.reports.tables import select_problems
 
 FIRST = datetime(2026, 1, 30, 6, tzinfo=UTC)
 
@@ -79,7 +83,56 @@ def test_an_interrupted_run_is_resumed(made, no_charts, tmp_path):
 
     assert [1, 2, 2, 3] == calls
     assert [f"report-2026-01-0{day}.html" for day in (1, 2, 3)] == [path.name for path in paths]
-    assert paths == sorted((tmp_path / "reports").iterdir())
+    assert [tmp_path / "reports" / "index.html", *paths] == sorted((tmp_path / "reports").iterdir())
+
+
+def test_the_folder_has_a_page_that_links_the_reports(made, no_charts, tmp_path):
+    """Newest first: period, income and what to look at; earlier reports of the folder as well."""
+    days = [(date(2026, 1, 5), date(2026, 1, 11)), (date(2026, 1, 12), date(2026, 1, 18))]
+    frames = made.report.frames
+    flawless = frames | {
+        "problems": frames["problems"].clear(),
+        "missing": frames["missing"].clear(),
+        "reconciliation": frames["reconciliation"].with_columns(unexplained=0),
+    }
+    gap = pl.DataFrame({"input": ["income"], "reason": ["not in the dataset"]})
+    incomplete = frames | {"missing": pl.concat([frames["missing"], gap], how="diagonal")}
+    made_reports = iter([Report(flawless, {}), Report(incomplete, {})])
+    (tmp_path / "report-2025-12-31.html").write_text("<title>of another version</title>")
+
+    save_reports(lambda *_: next(made_reports), tmp_path, days)
+    first = (tmp_path / "index.html").read_bytes()
+    save_reports(lambda *_: 1 / 0, tmp_path, days)
+
+    page = first.decode()
+    assert first == (tmp_path / "index.html").read_bytes()
+    rows = re.findall("<tr>(.*?)</tr>", page.partition("<tbody>")[2], re.DOTALL)
+    assert [
+        ("report-2026-01-12_2026-01-18.html", "2026-01-12 to 2026-01-18"),
+        ("report-2026-01-05_2026-01-11.html", "2026-01-05 to 2026-01-11"),
+        ("report-2025-12-31.html", "2025-12-31"),
+    ] == [re.search('<a href="([^"]*)">([^<]*)</a>', row).groups() for row in rows]
+    cells = [re.findall("<td[^>]*>([^<]*)</td>", row) for row in rows]
+    answer = frames["summary"].row(0, named=True)
+    income, lost = show_eth_wei(answer["net_income_wei"]), show_eth(answer["lost_gwei"])
+    problems = select_problems(frames["problems"]).height
+    assert [income] * 2 == [row[0] for row in cells[:2]]
+    assert [lost] * 2 == [row[3] for row in cells[:2]]
+    assert f"{problems} problems, rows are missing" == cells[0][4]
+    assert "no problem" == cells[1][4]
+    assert {""} == set(cells[2])
+    assert "Simulated data" in page
+    assert "://" not in page
+
+
+def test_another_index_page_is_not_replaced(tmp_path):
+    """The error comes before the first report, which takes its requests."""
+    (tmp_path / "index.html").write_text("<title>My site</title>")
+
+    with pytest.raises(UsageError, match=r"index\.html is not a list of reports"):
+        save_reports(lambda *_: 1 / 0, tmp_path, [(date(2026, 1, 1), date(2026, 1, 1))])
+
+    assert "<title>My site</title>" == (tmp_path / "index.html").read_text()
 
 
 @pytest.mark.more

@@ -64,7 +64,7 @@ def selection_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["--every"], metavar="1d|1w|1mo",
-            help="Write a page for each whole period. Run it again to add the new ones.",
+            help="Write a page for each whole period and index.html. Run it again to add new ones.",
         ),
         overwrite_option(),
         json_option(),
@@ -159,10 +159,9 @@ def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:
 
 def _warn_of_gaps(made: Report) -> None:
     """Warn if rows are missing that can exist; the exit code is then that of missing rows."""
-    from beaconframes.active_periods import NATURAL, REASON
+    from beaconframes.reports.tables import select_gaps
 
-    gaps = made.frames["missing"]
-    gaps = gaps.filter(~gaps[REASON].is_in(NATURAL))
+    gaps = select_gaps(made.frames)
     if gaps.is_empty():
         return
     current_state().incomplete = True
@@ -207,12 +206,16 @@ def _report_file(out: Path, made: Report, requests: int, *, as_json: bool) -> No
 
 
 def _report_folder(folder: Path, paths: list[Path], *, as_json: bool) -> None:
-    """Print the folder and the number of its reports."""
+    """Print the folder, the number of its reports, and the page that lists them."""
+    from beaconframes.reports.archive import INDEX
+
     if as_json:
-        print_json({"folder": str(folder), "files": [path.name for path in paths]})
+        files = [path.name for path in paths]
+        print_json({"folder": str(folder), "files": files, "index": INDEX if paths else None})
     else:
         noun = "report" if len(paths) == 1 else "reports"
-        click.echo(f"{click.format_filename(folder)}: {len(paths):,} {noun}")
+        index = f", listed in {INDEX}" if paths else ""
+        click.echo(f"{click.format_filename(folder)}: {len(paths):,} {noun}{index}")
 
 
 def _write(made: Report, chosen: dict[str, Any], requests: int) -> None:

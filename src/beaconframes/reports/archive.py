@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import UsageError
+from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.reports.inputs import find_range
+from beaconframes.reports.page import render_index
+from beaconframes.reports.report import write_text
 
 if TYPE_CHECKING:
     import os
@@ -18,6 +23,15 @@ if TYPE_CHECKING:
     from beaconframes.reports.report import Report
 
 _EVERY = re.compile(r"([1-9]\d{0,2})(d|w|mo)")
+
+INDEX = "index.html"
+"""The page of a folder that links its reports."""
+_NAME = re.compile(r"report-(\d{4}-\d\d-\d\d)(?:_(\d{4}-\d\d-\d\d))?\.html")
+_STATED = re.compile(r'<meta name="beaconframes-report" content="([^"]*)">')
+_GENERATOR = re.compile(r'<meta name="generator" content="beaconframes report">')
+_OVERVIEW = ("income", "rate", "effectiveness", "lost", "result", "is_simulated")
+_HEAD = 4096
+"""Characters of a page that contain what it states for the list."""
 
 
 def list_periods(every: str, first: datetime, last: datetime) -> list[tuple[date, date]]:
@@ -67,10 +81,17 @@ def save_reports(
 ) -> list[Path]:
     """Save a report of each period that has no file yet; return the paths of all.
 
-    A file is complete once it has its name, so that an interrupted run can be resumed.
+    A file is complete once it has its name, so that an interrupted run can be resumed. At the end,
+    `INDEX` links all reports of the folder.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
+    index = target / INDEX
+    if index.exists() and not _GENERATOR.search(_read_head(index)):
+        raise UsageError(
+            f"{index} is not a list of reports, and would be replaced",
+            hint="Choose another folder, or rename the file",
+        )
     paths = []
     for first, last in periods:
         name = f"{first}" if first == last else f"{first}_{last}"
@@ -79,7 +100,31 @@ def save_reports(
             make(first, last).save(path)
             on_file(path)
         paths.append(path)
+    if rows := _list_reports(target):
+        write_text(index, render_index(rows))
     return paths
+
+
+def _list_reports(folder: Path) -> list[dict[str, Any]]:
+    """Return the reports of a folder, newest first: their period, and what their pages state."""
+    found: list[dict[str, Any]] = []
+    for path in sorted(folder.glob("report-*.html"), reverse=True):
+        if (name := _NAME.fullmatch(path.name)) is None:
+            continue
+        row = dict.fromkeys(_OVERVIEW) | {"file": path.name}
+        row |= {"first": name[1], "last": name[2] or name[1]}
+        # A page of an earlier version states nothing.
+        if stated := _STATED.search(_read_head(path)):
+            known = json.loads(html.unescape(stated[1]))
+            row |= {column: known.get(column) for column in _OVERVIEW}
+        found.append(row)
+    return found
+
+
+def _read_head(path: Path) -> str:
+    """Return the beginning of a page, before its style sheet."""
+    with translate_errors(path), path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_HEAD)
 
 
 def find_final_range(explorer: Explorer, since: Any, until: Any) -> tuple[datetime, datetime]:
@@ -87,8 +132,8 @@ def find_final_range(explorer: Explorer, since: Any, until: Any) -> tuple[dateti
     first, last = find_range(explorer.chain_head, since, until)
     chain = explorer.chain
     start = chain.time_of("epoch", first)
-    if first > 0:
-        # A day is whole if the epoch before starts on the day before, also if its own first epoch
-        # starts minutes after midnight.
-        start = chain.time_of("epoch", first - 1) + timedelta(microseconds=1)
+    midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
+    # The first epoch of a day starts minutes after midnight; the day is whole nevertheless.
+    if first > 0 and chain.time_of("epoch", first - 1) < midnight:
+        start = midnight
     return start, chain.time_of("epoch", last + 1)

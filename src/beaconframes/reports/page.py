@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from beaconframes.reports.formats import (
 )
 from beaconframes.reports.pictures import build_pictures
 from beaconframes.reports.renderers import render_plotly, render_svg
-from beaconframes.reports.tables import list_tables
+from beaconframes.reports.tables import list_tables, select_gaps, select_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,9 +65,51 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "reconciliation": _get_row(frames, "reconciliation"),
         "gap_count": frames["missing"].height,
         "unknown_count": _count_unknown(frames),
+        "overview": json.dumps(_build_overview(frames)),
         **list_tables(frames),
     }
     return _load_environment().get_template("report.html.j2").render(context)
+
+
+def render_index(rows: list[dict[str, Any]]) -> str:
+    """Return the page that links the reports of a folder."""
+    css, script = _read("report.css"), _read("table_sort.js")
+    policy = _build_policy(script, interactive=False)
+    context = {"rows": rows, "css": css, "script": script, "policy": policy}
+    return _load_environment().get_template("index.html.j2").render(context)
+
+
+def _build_overview(frames: Frames) -> dict[str, Any]:
+    """Return the texts of a report in the list of a folder; its page has them."""
+    answer = frames["summary"].row(0, named=True)
+    if answer.get("net_income_wei") is not None:
+        income = show_eth_wei(answer["net_income_wei"])
+    else:
+        income = show_eth(answer.get("consensus_income_gwei"))
+        income += "" if income == "unknown" else " (consensus layer only)"
+    return {
+        "income": income,
+        "rate": show_percent(answer.get("apr_on_effective")),
+        "effectiveness": show_percent(answer.get("effectiveness")),
+        "lost": show_eth(answer.get("lost_gwei")),
+        "result": _describe_result(frames, is_known=answer.get("lost_gwei") is not None),
+        "is_simulated": dict(frames["facts"].iter_rows()).get("simulated") == "yes",
+    }
+
+
+def _describe_result(frames: Frames, *, is_known: bool) -> str:
+    """Return the number of problems, and whether the report can be trusted."""
+    problems = frames.get("problems")
+    count = 0 if problems is None else select_problems(problems).height
+    parts = [show_quantity(count, "problem")] if count else []
+    if not count:
+        parts = ["no problem" if is_known else "problems unknown"]
+    if select_gaps(frames).height:
+        parts.append("rows are missing")
+    checked = _get_row(frames, "reconciliation")
+    if checked is not None and checked["unexplained"]:
+        parts.append("balances do not reconcile")
+    return ", ".join(parts)
 
 
 def describe_left_out(answer: Mapping[str, Any]) -> str:

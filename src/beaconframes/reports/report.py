@@ -70,11 +70,11 @@ class Report:
 
         One HTML file with everything in it: it can be mailed, printed and read without a network.
         """
-        return _write(path, self.to_html())
+        return write_text(path, self.to_html())
 
     def save_json(self, path: str | os.PathLike[str]) -> Path:
         """Write the result of `to_json` to a file; return its path."""
-        return _write(path, self.to_json())
+        return write_text(path, self.to_json())
 
     def summarize(self) -> list[str]:
         """Return the answer as lines of text, for a terminal."""
@@ -82,7 +82,7 @@ class Report:
 
     def to_notebook(self, path: str | os.PathLike[str]) -> Path:
         """Write a notebook with the calls that make each part, to go on from; return its path."""
-        return _write(path, self._notebook)
+        return write_text(path, self._notebook)
 
     def to_json(self) -> str:
         """Return all frames as JSON: rows with exact amounts; times in UTC, ISO 8601."""
@@ -174,7 +174,7 @@ def make_report(inputs: Inputs, *, interactive: bool = False) -> Report:
     return Report(frames, left_out, interactive=interactive, notebook=notebook)
 
 
-def _write(path: str | os.PathLike[str], text: str) -> Path:
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a file under another name first: an interrupted call leaves no incomplete file."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.part")
