@@ -2,11 +2,7 @@
 
 import json
 
-import matplotlib as mpl
 import narwhals.stable.v2 as nw
-
-mpl.use("Agg")
-
 import polars as pl
 import pytest
 from matplotlib import pyplot as plt
@@ -30,12 +26,6 @@ from ..support.chart_frames import (
     yields,
 )
 from ..support.engines import make
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def simulated(frame):

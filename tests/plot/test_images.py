@@ -6,10 +6,6 @@ picture before you commit it. Font renderers differ slightly, hence the toleranc
 line or label exceeds it.
 """
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import polars as pl
 import pytest
 from matplotlib import pyplot as plt
@@ -19,12 +15,6 @@ from beaconframes import plot
 from ..support.chart_frames import CHARTS, blocks, committee, income
 
 SMALL = {"dpi": 60, "metadata": {"Software": None}}
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def picture(**more):

@@ -1,0 +1,43 @@
+"""Charts of gas fees."""
+
+import numpy as np
+import pytest
+from matplotlib.colors import rgb_to_hsv, to_hex, to_rgb
+
+from beaconframes import charts, colours, plot
+
+from ..support.chart_frames import gas
+from ..support.drawn_charts import lines_by_name, tick_labels
+
+
+def test_a_reading_of_gas_fees_is_bars():
+    """Fastest first, in gwei; the axis has the time of the reading."""
+    ax = plot.gas_fees(gas(0))
+
+    assert pytest.approx([4.0, 3.0, 2.0, 1.0]) == [bar.get_height() for bar in ax.patches]
+    assert ["Rapid\nabout 15 seconds", "Fast\nabout 1 minute"] == tick_labels(ax.xaxis)[:2]
+    assert "Wait until included" == ax.get_xlabel()
+    assert "Rapid, about 15 seconds: 4 gwei; Fast, about 1 minute: 3 gwei" in plot.alt_text(ax)
+    assert "One reading: Dec 1, 2020, 12:00 UTC" == charts.gas_fees(gas(0)).note
+    assert "Gas price (gwei)" == ax.get_ylabel()
+
+
+def test_readings_of_gas_fees_are_lines():
+    """A line per tier, which stops at a long pause."""
+    ax = plot.gas_fees(gas(0, 5, 10, 60, 65), unit="wei")
+
+    heights = lines_by_name(ax)["Slow (about 10 minutes)"].get_ydata()
+    assert [False, False, False, True, False, False] == list(np.isnan(heights))
+    assert {1e9} == set(heights[np.isfinite(heights)])
+
+
+def test_the_tiers_of_gas_have_shades_of_one_hue():
+    """The faster, the darker."""
+    ax = plot.gas_fees(gas(0))
+    shades = [to_hex(bar.get_facecolor()) for bar in ax.patches]
+
+    assert list(colours.BLUES) == shades
+    assert {0.0} == {label.get_rotation() for label in ax.get_xticklabels()}
+    hues = [rgb_to_hsv(to_rgb(shade)) for shade in shades]
+    assert max(hue for hue, *_ in hues) - min(hue for hue, *_ in hues) < 0.02
+    assert sorted(shades, key=lambda shade: sum(to_rgb(shade))) == shades

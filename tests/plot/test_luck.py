@@ -1,0 +1,132 @@
+"""Charts of luck in proposals and sync committees."""
+
+import polars as pl
+import pytest
+
+from beaconframes import charts, colours, interactive, plot
+from beaconframes.errors import UsageError
+
+from ..support.chart_frames import balances, committee, proposals, totals
+from ..support.drawn_charts import legend_labels, lines_by_name, tick_labels
+
+
+def plain_names(axis):
+    """Return tick labels without the marks of a formula."""
+    return [name.replace("$\\mathdefault{", "").rstrip("}$") for name in tick_labels(axis)]
+
+
+def luck_frames():
+    """Validators 1 and 2 of 4 in 100 epochs: 800 proposals each, and 128 of the 512 seats."""
+    blocks = proposals(*["proposed"] * 860, "missed", proposers=(1,), first=0)
+    members = committee([*[1] * 128, *[2] * 250, *[3] * 134])
+    return balances(range(100)), totals(range(100)), blocks, members
+
+
+def test_luck_compares_actual_with_expected_numbers():
+    """1,600 proposals are expected, 861 assigned; 256 seats are expected, 378 held."""
+    ax = plot.luck(*luck_frames())
+
+    assert ["Proposals\n861 of 1,600 expected", "Sync seats\n378 of 256.0 expected"] == (
+        tick_labels(ax.yaxis)
+    )
+    points = lines_by_name(ax)["Actual, outside of the range"]
+    assert pytest.approx([100 * 861 / 1600, 100 * 378 / 256]) == list(points.get_xdata())
+    assert [0.0, 1.0] == list(points.get_ydata())
+    # 1.96 standard deviations of 3,200 slots with a share of a half: 1,545 to 1,655.
+    bar = ax.patches[0]
+    assert pytest.approx((100 * 1545 / 1600, 100 * 1655 / 1600), abs=0.1) == (
+        bar.get_x(),
+        bar.get_x() + bar.get_width(),
+    )
+    assert [
+        "Range of chance (95 % of all cases)",
+        "Actual, outside of the range",
+        "As many as expected",
+    ] == legend_labels(ax)
+    assert "Actual (% of expected)" == ax.get_xlabel()
+    assert [100.0, 100.0] == list(lines_by_name(ax)["As many as expected"].get_xdata())
+
+
+@pytest.mark.parametrize("paper", ["#ffffff", "#000000"])
+def test_the_range_of_chance_and_its_markers_have_contrast(paper):
+    """WCAG 2, 1.4.11: 3 between the range and the paper, and between a marker and the range."""
+    theme = colours.Theme(paper)
+    spread, *points = charts.luck(*luck_frames(), by="validator_index").layers[:-1]
+    inside = [layer.colour for layer in points if layer.name == "Actual"]
+    assert inside
+
+    for one, other in ((spread.colour, colours.PAPER), (spread.colour, inside[0])):
+        low, high = sorted(colours.compute_luminance(theme.adapt(each)) for each in (one, other))
+        assert (high + 0.05) / (low + 0.05) >= 3
+
+
+def test_luck_of_nearly_all_validators_has_readable_ticks():
+    """The range is narrow: ticks are percentages of few digits, and not offsets from 100."""
+    blocks = proposals(*["proposed"] * 3199, proposers=(1, 2), first=0)
+
+    ax = plot.luck(balances(range(100)), totals(range(100), 2), blocks)
+
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    shown = [float(text) for text in plain_names(ax.xaxis) if low <= float(text) <= high]
+    assert 2 <= len(shown) <= 5
+    assert all(abs(number - 100) < 0.1 for number in shown)
+
+
+def test_luck_by_validator_has_a_row_for_each():
+    """Validator 1 has 861 of 800 proposals, 2 none; 1 has as many seats as expected."""
+    ax = plot.luck(*luck_frames(), by="validator_index")
+    figure = interactive.luck(*luck_frames(), by="validator_index")
+
+    assert [
+        "validator 1, proposals\n861 of 800.0 expected",
+        "validator 2, proposals\n0 of 800.0 expected",
+        "validator 1, sync seats\n128 of 128.0 expected",
+        "validator 2, sync seats\n250 of 128.0 expected",
+    ] == tick_labels(ax.yaxis)
+    assert [100.0] == list(lines_by_name(ax)["Actual"].get_xdata())
+    (actual,) = (trace for trace in figure.data if trace.name == "Actual")
+    (text,) = actual.text
+    assert text.startswith("validator 1, sync seats, 128 of 128.0 expected, ")
+    assert text.endswith(" by chance")
+
+
+def test_many_validators_are_ranked_by_their_luck():
+    """Eleven validators with one expected proposal each: 2 has five, 1 two, the others none."""
+    blocks = proposals(*["proposed"] * 7, proposers=(2, 2, 1, 2, 2, 1, 2), first=0)
+    held = balances([0], range(1, 12))
+
+    chart = charts.luck(held, totals([0], 32), blocks, by="validator_index")
+
+    area, inside, outside, reference = chart.layers
+    assert "Validator, luckiest first" == chart.x.label
+    assert ([2, *range(3, 12)], [200.0, *[0.0] * 9]) == (inside.x.tolist(), inside.y.tolist())
+    assert ([1], [500.0]) == (outside.x.tolist(), outside.y.tolist())
+    assert ("validator 2, 5 of 1.00 expected, 0 to 3 by chance",) == outside.texts
+    assert {300.0} == set(area.high)
+    assert not reference.vertical
+    assert "One epoch only" == chart.single_note
+
+
+def test_names_of_groups_are_text():
+    """The names of groups are no formulas of matplotlib and no tags of plotly."""
+    held, *others = luck_frames()
+    held = held.with_columns(pool=pl.lit("<b>$x$"))
+
+    ax = plot.luck(held, *others, by="pool")
+    figure = interactive.luck(held, *others, by="pool")
+
+    assert tick_labels(ax.yaxis)[0].startswith(r"<b>\$x\$, proposals")
+    assert figure.layout.yaxis.ticktext[0].startswith("&lt;b&gt;&#36;x&#36;, proposals")
+
+
+def test_luck_needs_duties():
+    """Neither proposals nor committees are an error; a range without a share has a note."""
+    held, epochs, blocks, _ = luck_frames()
+
+    with pytest.raises(UsageError, match="proposals or sync committees"):
+        plot.luck(held, epochs)
+    ax = plot.luck(held.with_columns(effective_balance_gwei=0), epochs, blocks)
+    assert ["No luck to draw: no validator of which a duty is expected"] == [
+        text.get_text() for text in ax.texts
+    ]
