@@ -326,6 +326,8 @@ class TestAddresses:
             "https://explorer.example\r\nX: y",
             "https://explorer.example/\x00",
             "https://explorer.example\\path",
+            "https://explorer.example/api/v1",
+            "http://127.0.0.1:8000/api/v2/ethereum/",
             "https://explorer.example?",
             "https://explorer.example/?a=b",
             "https://explorer.example/#top",
@@ -338,7 +340,7 @@ class TestAddresses:
         ],
     )
     def test_an_invalid_address_is_refused(self, url):
-        """No scheme, no host, invalid characters, query, fragment or user."""
+        """No scheme, no host, invalid characters, query, fragment, user, or the path of an API."""
         with pytest.raises(ConfigError, match=r"^the (url|address) "):
             check_url(url)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
+from zoneinfo import ZoneInfo
 
+import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -290,7 +292,8 @@ class TestFrames:
     )
     def test_other_objects_are_refused(self, frame):
         """Anything but a frame or Series is refused with its type."""
-        for convert in (to_eth, to_gwei, to_wei, to_pandas):
+        converts = (to_eth, to_gwei, to_wei, to_pandas)
+        for convert in converts[: 3 if isinstance(frame, pa.Table) else 4]:
             with pytest.raises(UsageError, match=f"{type(frame).__name__} is not a frame"):
                 convert(frame)
 
@@ -477,6 +480,23 @@ class TestPandas:
         frame, series = pd.DataFrame({"a": [1]}), pd.Series([1], name="a")
         assert frame is to_pandas(frame)
         assert series is to_pandas(series)
+
+    def test_frames_of_other_engines_keep_every_digit(self):
+        """Wei of DuckDB and Arrow stay decimals, sums of gwei whole, and times are in UTC."""
+        time = datetime(2026, 10, 1, 2, tzinfo=ZoneInfo("Europe/Berlin"))
+        rows = pl.DataFrame(
+            {"n": [1, 2], "time": [time, time], "x_gwei": [2**60 + 1, 1], "x_wei": [MOST, None]},
+            schema_overrides={"x_wei": WEI},
+        )
+        connection = duckdb.connect()
+        table = connection.from_arrow(rows.to_arrow())
+        sums = table.aggregate("sum(x_gwei) AS x_gwei, sum(x_wei) AS x_wei")
+
+        for frame in (table, rows.to_arrow()):
+            there = to_pandas(frame)
+            assert_frame_equal(rows.cast({"time": pl.Datetime("us", "UTC")}), pl.from_pandas(there))
+            assert "datetime64[us, UTC]" == str(there["time"].dtype)
+        assert [2**60 + 2, MOST] == to_pandas(sums).iloc[0].tolist()
 
     def test_zero_rows_keep_their_types(self):
         """An empty frame has its Arrow types too."""

@@ -240,6 +240,11 @@ def check_url(url: Any, *, has_key: bool = False) -> str:
         host = None
     if not host or not re.fullmatch(r"[^\s\\\x00-\x1f\x7f]+", url):
         raise ConfigError(f"the url {url[:80]!r} is not valid: host or port cannot be parsed")
+    if base := re.search(r"/api/v[12](/ethereum)?/*$", parts.path):
+        raise ConfigError(
+            f"the url ends in {base[0]}, which loaders append themselves",
+            hint="Remove this end of the address",
+        )
     if has_key and parts.scheme == "http" and not is_loopback(host):
         raise ConfigError(
             f"the key would be sent unencrypted to {host}",

@@ -137,12 +137,13 @@ def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
     Times are ``datetime64[us, UTC]`` and days ``datetime64[us]``, as pandas itself reads them, so
     ``merge_asof``, ``resample`` and ``.loc["2026-10-01"]`` work. Everything else has the types of
     *dtype_backend*. A lazy frame is collected. A pandas frame is returned unchanged, unless
-    *dtype_backend* is given.
+    *dtype_backend* is given. Frames of DuckDB, Dask, PySpark and Arrow are computed; their own
+    conversions to pandas turn wei into floats or objects.
 
     Parameters
     ----------
     frame
-        A frame or Series of polars or pandas.
+        A frame or Series of polars or pandas, or a frame of another engine.
     dtype_backend
         As in ``pandas.read_parquet``. ``"pyarrow"``, the default: integers, decimals and text
         are Arrow-backed, which is compact and fast. ``"numpy_nullable"``: integers are
@@ -168,7 +169,7 @@ def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
     if isinstance(frame, pl.LazyFrame):
         frame = frame.collect()
     if not isinstance(frame, pl.DataFrame):
-        raise _build_type_error(frame)
+        frame = _collect_frame(frame)
     portable = frame.with_columns(
         # Arrow has no integers of 128 bits, and pandas has no type for days.
         pl.col(pl.Int128, pl.UInt128).cast(pl.Decimal(38, 0)),
@@ -179,6 +180,20 @@ def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
     result = portable.to_arrow().to_pandas(types_mapper=map_type)
     result.attrs.update(attributes)
     return result
+
+
+def _collect_frame(frame: Any) -> pl.DataFrame:
+    """Compute a frame of another engine, with times in UTC."""
+    import narwhals.stable.v2 as nw
+    import polars as pl
+
+    try:
+        wrapped = nw.from_native(frame)
+    except TypeError:
+        raise _build_type_error(frame) from None
+    table: pl.DataFrame = wrapped.lazy().collect("polars").to_native()
+    times = pl.selectors.datetime(time_zone="*")
+    return table.with_columns(times.dt.convert_time_zone("UTC").dt.cast_time_unit("us"))
 
 
 def _find_arrow_type(arrow_type: Any) -> Any:
@@ -386,7 +401,7 @@ def _is_pandas(frame: object) -> bool:
 
 
 def _build_type_error(frame: object) -> UsageError:
-    hint = "Pass a polars or pandas frame or Series"
+    hint = "Pass a polars or pandas frame or Series; bf.to_pandas converts frames of other engines"
     if isinstance(frame, int | float | Decimal):
         hint += ". A number has no unit: one ether is 10**9 gwei, or 10**18 wei"
     return UsageError(f"{type(frame).__name__} is not a frame", hint=hint)

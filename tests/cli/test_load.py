@@ -403,6 +403,26 @@ def test_validators_from_standard_input(run):
     assert [1, 2, 3] == [row["validator_index"] for row in json.loads(result.stdout)["data"]]
 
 
+def test_validators_from_a_file(run, tmp_path):
+    """A file with a list, as in `report` and `index`; lines that are invalid have a number."""
+    (file := tmp_path / "mine.txt").write_bytes(STDIN)
+    result = run("load", "validators", "--validators", str(file), "--validators", "4", "--json")
+    file.write_text("1\nnonsense\n")
+    invalid = run("load", "validators", "--validators", str(file))
+
+    assert [1, 2, 3, 4] == [row["validator_index"] for row in json.loads(result.stdout)["data"]]
+    assert 2 == invalid.exit_code
+    assert "line 2 of " in invalid.stderr
+
+
+@pytest.mark.parametrize("option", ["VALIDATORS", "--validators"])
+def test_a_list_that_is_longer_than_a_file_name(option):
+    """A list of 300 validators is no name of a file, and no OSError."""
+    texts = ",".join(map(str, range(300)))
+
+    assert [*range(300)] == list_argument.parse_list(option, [texts], normalise_validator)
+
+
 @pytest.mark.parametrize(
     ("raw", "line"),
     [

@@ -253,6 +253,21 @@ def test_diff_returns_the_same_kind_of_frame(kind):
     assert wall.diff(WALL, picture).equals(rows)
 
 
+def test_diff_between_two_dates(tmp_path):
+    """A frame is a target, and a picture of the wall lies where it was painted."""
+    earlier = painted((1, 41, 30, "ff0000", 7), (2, 43, 31, "00ff00", 8))
+    later = pl.concat([earlier, painted((3, 43, 31, "0000ff", 9), (4, 45, 35, "123456", 9))])
+    picture = wall.render(earlier)
+    path = wall.save(earlier, tmp_path / "earlier.png")
+
+    for target in (earlier, earlier.to_pandas(), picture, path):
+        changed = wall.diff(later, target).select("x", "y", "painted", "color")
+        assert [(43, 31, "0000ff", "00ff00")] == changed.rows()
+    assert (0, 0) == wall.diff(later, picture.crop((0, 0, 1, 1))).select("x", "y").row(0)
+    with pytest.raises(UsageError, match=r"no column x, y, color"):
+        wall.diff(later, pl.DataFrame({"slot": [1]}))
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -95,7 +95,9 @@ def test_background_fills_unpainted_pixels():
     frame = changes((1, 0, 0, "000000"))
     image = wall.render(frame, background="#0a64fa", region=(0, 0, 1, 0))
     named = wall.render(frame, background="red", region=(0, 0, 1, 0))
+    bare = wall.render(frame, background="0A64fa", region=np.array([0, 0, 1, 0]))
 
+    assert np.array_equal(image, bare)
     assert [(0, 0, 0, 255), (10, 100, 250, 255)] == [image.getpixel((x, 0)) for x in (0, 1)]
     assert (255, 0, 0, 255) == named.getpixel((1, 0))
 
@@ -192,7 +194,7 @@ def test_invalid_scales_are_refused(scale):
         wall.render(changes(), scale=scale)
 
 
-@pytest.mark.parametrize("background", ["nocolour", "#12345678", 7])
+@pytest.mark.parametrize("background", ["nocolour", "#12345678", "1234567", 7, (0, 0, 0)])
 def test_invalid_backgrounds_are_refused(background):
     """A background is a solid colour."""
     with pytest.raises(UsageError, match="background="):

@@ -13,6 +13,7 @@ from beaconframes.frames import (
     check_choice,
     collect,
     drop_missing,
+    list_column_names,
     select_columns,
 )
 from beaconframes.progress import show_elapsed
@@ -43,7 +44,8 @@ def find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
     except UsageError as error:
         raise UsageError(
             f"prices: {error.message}",
-            hint=f"Pass a frame with a column time, in UTC, and {price}, the price of 1 ETH.",
+            hint="Prices have a column time, in UTC, and one with the price of 1 ETH, named by "
+            f"price=. Their columns: {', '.join(list_column_names(prices)) or 'none'}.",
         ) from None
     if not rows.collect_schema()[price].is_numeric():
         raise UsageError(

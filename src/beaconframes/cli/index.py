@@ -151,7 +151,7 @@ def write_index(
     from beaconframes.config import settings
 
     chosen: dict[str, Any] = {
-        "validators": parse_list("--validators", validators, check_validator, reads_files=True)
+        "validators": parse_list("--validators", validators, check_validator)
         if validators
         else None,
         "tables": None if tables is None else parse_tables(tables),

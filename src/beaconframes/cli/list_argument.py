@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 STANDARD_INPUT = "-"
+FILE_OPTIONS = ("validators", "--validators")
+"""Arguments and options whose lists may be files."""
 _SHOWN = 60
 
 
@@ -21,13 +23,11 @@ def parse_list(
     option: str,
     texts: Iterable[str],
     check: Callable[[Any], object],
-    *,
-    reads_files: bool = False,
 ) -> list[int | str]:
     """Return all items of *texts*: numbers, ranges such as ``1-100``, and other words.
 
     ``-`` is standard input: items separated by commas or spaces on any number of lines, with
-    comments after ``#``. So is the name of an existing file, if the option *reads_files*. *check*
+    comments after ``#``. A list of validators may be the name of such a file as well. *check*
     validates the items; its errors get the line number.
     """
     items: list[int | str] = []
@@ -37,7 +37,7 @@ def parse_list(
             if stream is None:
                 raise UsageError("standard input is closed", hint="Redirect a file or a pipe to it")
             _parse_lines(option, items, stream, "standard input", check)
-        elif reads_files and Path(text).is_file():
+        elif option.lower() in FILE_OPTIONS and _is_file(text):
             with Path(text).open("rb") as file:
                 _parse_lines(option, items, file, text, check)
         else:
@@ -45,6 +45,14 @@ def parse_list(
     if not items:
         raise UsageError(f"{option} is empty", hint="Give at least one item")
     return items
+
+
+def _is_file(text: str) -> bool:
+    """Return whether a text is the name of a file; a list may be too long for one."""
+    try:
+        return Path(text).is_file()
+    except OSError:
+        return False
 
 
 def _parse_items(

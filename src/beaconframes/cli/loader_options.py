@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli.help_texts import parse_argument_help
-from beaconframes.cli.list_argument import check_number, check_word, parse_list
+from beaconframes.cli.list_argument import FILE_OPTIONS, check_number, check_word, parse_list
 from beaconframes.cli.validators_argument import parse_id, parse_validators
 from beaconframes.errors import UsageError
 
@@ -145,6 +145,8 @@ def build_option(
     if kind.many:
         text += " Separate items by commas; 1-100 is a range, - reads standard input."
     names = [f"--{name.replace('_', '-')}", name]
+    if names[0] in FILE_OPTIONS:
+        text += " The name of a file reads its list."
     if kind.flag:
         return click.Option(names, is_flag=True, help=text)
     return click.Option(

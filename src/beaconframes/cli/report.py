@@ -97,9 +97,7 @@ def read_arguments(chosen: dict[str, Any], names: Sequence[str]) -> dict[str, An
     arguments = {name: chosen[name] for name in names}
     arguments |= {name: _read_moment(chosen[name]) for name in ("since", "until")}
     if chosen["validators"] is not None:
-        arguments["validators"] = parse_list(
-            "VALIDATORS", [chosen["validators"]], check_validator, reads_files=True
-        )
+        arguments["validators"] = parse_list("VALIDATORS", [chosen["validators"]], check_validator)
     if chosen["groups"] is not None:
         arguments["groups"] = _read_groups(chosen["groups"])
     return arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -67,13 +68,16 @@ def parse_background(background: str | None) -> int:
     if background is None:
         return 0
     try:
-        red, green, blue, *opacity = ImageColor.getrgb(background)
-    except (ValueError, TypeError):
+        # The column `color` of the wall has no "#", and in a shell it begins a comment.
+        is_bare = re.fullmatch(r"[0-9A-Fa-f]{6}", background)
+        red, green, blue, *opacity = ImageColor.getrgb(f"#{background}" if is_bare else background)
+    except (ValueError, TypeError, AttributeError):
         opacity = [0]
     if opacity:
         raise UsageError(
             f"background={background!r} is not a solid colour",
-            hint='Pass "#rrggbb", or a name such as "white".',
+            hint='Pass "rrggbb", "#rrggbb", or a name such as "white". Without background=, '
+            "unpainted pixels are transparent.",
         )
     return red << 24 | green << 16 | blue << 8 | 0xFF
 

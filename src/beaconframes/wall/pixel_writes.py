@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from beaconframes.calendar import to_integer
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, select_columns
 
@@ -131,9 +133,10 @@ def _extend(first: int, last: int, smallest: int) -> tuple[int, int]:
 
 def check_region(region: RegionChoice) -> Region:
     """Return the corners of a region, or raise unless it lies on the wall; None is all of it."""
-    if region is None or region == "all":
+    if region is None or (isinstance(region, str) and region == "all"):
         return 0, 0, SIZE - 1, SIZE - 1
-    match region:
+    given: Any = region
+    match tuple(map(to_integer, given)) if isinstance(given, Iterable) else ():
         case (int(x0), int(y0), int(x1), int(y1)):
             if 0 <= x0 <= x1 < SIZE and 0 <= y0 <= y1 < SIZE:
                 return x0, y0, x1, y1

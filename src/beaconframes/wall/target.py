@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +12,11 @@ from PIL import Image
 
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, return_like
+from beaconframes.wall.images import render
 from beaconframes.wall.pixel_writes import SIZE, read_writes
 
 if TYPE_CHECKING:
-    import os
-
-    from narwhals.stable.v2.typing import IntoFrameT
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 _FORMS = {"long": "graffitiwall:{}:{}:#{:06x}", "short": "gw:{:03}{:03}{:06x}"}
 _TEXTS = ("painted", "color", "graffiti")
@@ -24,23 +25,27 @@ _OPAQUE = 128
 
 def diff(
     frame: IntoFrameT,
-    target: Image.Image | str | os.PathLike[str],
+    target: Image.Image | str | os.PathLike[str] | IntoFrame,
     *,
-    at: tuple[int, int] = (0, 0),
+    at: tuple[int, int] | None = None,
     form: str = "long",
 ) -> IntoFrameT:
     """List the pixels that differ from a target picture. One row per differing pixel.
 
     *frame* is the present wall: ``bf.load_graffiti_wall(since=0)``. *target* is an image, or the
     path of one, with its upper left corner *at* ``(x, y)``. Its pixels with an opacity below one
-    half are ignored. ``painted`` is the present colour of a pixel, null for unpainted, and
-    ``color`` the target colour. ``graffiti`` is the text for a block: ``graffitiwall:x:y:#rrggbb``,
+    half are ignored. *target* may also be a frame, such as the wall until an earlier day: its
+    unpainted pixels are ignored. The default of *at* is the position in the picture's metadata,
+    which ``render`` and ``save`` write, or else ``(0, 0)``.
+
+    ``painted`` is the present colour of a pixel, null for unpainted, and ``color`` the target
+    colour. ``graffiti`` is the text for a block: ``graffitiwall:x:y:#rrggbb``,
     or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves more of the 32 bytes for other text.
     Rows are sorted by ``y``, ``x``.
     """
     check_choice("form", form, _FORMS)
     image = _open_image(target)
-    left, top = _check_corner(at, image)
+    left, top = _check_corner(_find_corner(image) if at is None else at, image)
     pixels = np.asarray(image.convert("RGBA")).astype(np.int64)
     target_values = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
     painted_values = read_writes(frame).paint()[top : top + image.height, left : left + image.width]
@@ -63,10 +68,12 @@ def diff(
     return return_like(todo, frame)
 
 
-def _open_image(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
-    """Open an image, and check its size before its pixels are decoded."""
+def _open_image(target: Image.Image | str | os.PathLike[str] | IntoFrame) -> Image.Image:
+    """Open an image, and check its size before its pixels are decoded; or render a frame."""
     if isinstance(target, Image.Image):
         return _check_size(target)
+    if not isinstance(target, str | os.PathLike):
+        return render(target)
     try:
         with Image.open(target) as image:
             _check_size(image).load()
@@ -78,6 +85,16 @@ def _open_image(target: Image.Image | str | os.PathLike[str]) -> Image.Image:
             f"the picture {str(target)!r} cannot be opened: {error}",
             hint="Pass the path of a PNG, or a Pillow image.",
         ) from error
+
+
+def _find_corner(image: Image.Image) -> tuple[int, int]:
+    """Return the position in the metadata of a picture that is neither cut nor enlarged."""
+    # `render` writes a tuple, and a PNG file has a text.
+    text = str(image.info.get("region", image.info.get("Region", "")))
+    match [int(number) for number in re.findall(r"\d+", text)]:
+        case [x0, y0, x1, y1] if (x1 - x0 + 1, y1 - y0 + 1) == image.size:
+            return x0, y0
+    return 0, 0
 
 
 def _check_size(image: Image.Image) -> Image.Image:
