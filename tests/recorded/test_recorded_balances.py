@@ -9,7 +9,8 @@ import pytest
 
 import beaconframes as bf
 
-from .test_recorded_rows import INDEX, RECORDED, replay
+from ..support.recorded_files import RECORDED
+from .test_recorded_rows import INDEX, replay
 
 INCOME = "v1-validator-incomedetailhistory--1.json"
 FIRST_EPOCH, FIRST_BALANCE = 185_914, 35_605_930_844

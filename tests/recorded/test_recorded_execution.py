@@ -1,26 +1,23 @@
 """Recorded responses about the execution layer, replayed and compared cell by cell.
 
 The expected values are computed from the recorded JSON with ``json``, ``decimal`` and ``datetime``
-alone. The recordings are not part of the project; BEACONFRAMES_RECORDED is their folder.
+alone.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 import beaconframes as bf
 from beaconframes.errors import SchemaError
 
+from ..support.recorded_files import RECORDED
 from ..support.replay import replaying
 
-DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "recorded"
-RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", DEFAULT))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 BLOCKS = """

@@ -1,16 +1,13 @@
 """Recorded responses, replayed through the client and compared cell by cell.
 
 The expected values are computed from the recorded JSON with ``json``, ``decimal`` and ``datetime``
-alone. The recordings are not part of the project; BEACONFRAMES_RECORDED is their folder.
+alone.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import warnings
-from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
@@ -19,10 +16,9 @@ from beaconframes.endpoint import Head
 from beaconframes.errors import IntegrityError, SchemaError
 
 from ..support.contract import CALENDAR, TABLES, rows, unknown
+from ..support.recorded_files import RECORDED, read_index, read_records
 from ..support.replay import replaying
 
-DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "recorded"
-RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", DEFAULT))
 KINDS = {
     "v1-validator-incomedetailhistory": "income_history",
     "v1-validator-balancehistory": "balance_history",
@@ -41,15 +37,7 @@ def table_of(file):
     return KINDS.get(file.partition("--")[0])
 
 
-def index():
-    """Return the index entries of the nine endpoints, by file name."""
-    if not (RECORDED / "index.json").exists():
-        return {}
-    known = json.loads((RECORDED / "index.json").read_text())
-    return {entry["file"]: entry for entry in known if table_of(entry["file"])}
-
-
-INDEX = index()
+INDEX = read_index(KINDS)
 ROUNDED = {"v1-ethstore--docs1.json"}
 CONTRADICTORY = {
     "v1-epoch-slots--docs1.json": "slot 12751457 is not in epoch 398479",
@@ -59,17 +47,10 @@ CONTRADICTORY = {
 pytestmark = pytest.mark.skipif(not INDEX, reason=f"no recorded answers in {RECORDED}")
 
 
-def records(file):
-    """Return the records of a recorded response, with exact numbers."""
-    answer = json.loads((RECORDED / file).read_bytes(), parse_int=int, parse_float=Decimal)
-    data = answer.get("data", answer)
-    return data if isinstance(data, list) else [data]
-
-
 def call(file):
     """Return the loader's arguments for a recording, and the expected request target."""
     table, path = table_of(file), INDEX[file]["path"]
-    found = records(file)
+    found = read_records(file)
     if table == "validators":
         body = INDEX[file]["request_body"]
         subjects = json.loads(body)["indicesOrPubkey"] if body else path.rpartition("/")[2]
@@ -114,7 +95,7 @@ def replay(file):
 @pytest.mark.parametrize("file", sorted(set(INDEX) - ROUNDED - set(CONTRADICTORY)))
 def test_every_cell_matches_the_recording(file):
     """Values, types, nulls, zeros and order follow from the recorded JSON alone."""
-    found = records(file)
+    found = read_records(file)
     expected = rows(table_of(file), found)
 
     frame, missing = replay(file)
@@ -143,7 +124,7 @@ def test_only_calendar_fields_have_no_column(table):
     """The week of an epoch follows from the epoch; every other recorded field has a column."""
     files = [file for file in INDEX if table_of(file) == table]
 
-    without = {field for file in files for r in records(file) for field in unknown(table, r)}
+    without = {field for file in files for r in read_records(file) for field in unknown(table, r)}
 
     assert (CALENDAR if "history" in table else set()) == without
 

@@ -6,7 +6,6 @@ hand from the documentation of the API.
 
 from __future__ import annotations
 
-import json
 import warnings
 
 import pytest
@@ -15,8 +14,8 @@ import beaconframes as bf
 from beaconframes.errors import IntegrityError
 
 from ..support.contract import TABLES, read, rows, unknown
+from ..support.recorded_files import RECORDED, read_index, read_records
 from ..support.replay import replaying
-from .test_recorded_rows import RECORDED, records
 
 LINES = {
     "slots": TABLES["epoch_slots"],
@@ -162,22 +161,14 @@ def table_of(file):
     return KINDS.get(file.partition("--")[0])
 
 
-def index():
-    """Return the index entries of these endpoints, by file name."""
-    if not (RECORDED / "index.json").exists():
-        return {}
-    known = json.loads((RECORDED / "index.json").read_text())
-    return {entry["file"]: entry for entry in known if table_of(entry["file"])}
-
-
-INDEX = index()
+INDEX = read_index(KINDS)
 
 pytestmark = pytest.mark.skipif(not INDEX, reason=f"no recorded answers in {RECORDED}")
 
 
 def call(file):
     """Return the loader's arguments for a recording, and the expected request target."""
-    table, found = table_of(file), records(file)
+    table, found = table_of(file), read_records(file)
     path = INDEX[file]["path"]
     if table == "validator_queue":
         return {}, path
@@ -211,7 +202,7 @@ def replay(file):
 @pytest.mark.parametrize("file", sorted(set(INDEX) - CONTRADICTORY))
 def test_every_cell_matches_the_recording(file):
     """Values, types, nulls, zeros and order follow from the recorded JSON alone."""
-    found = records(file)
+    found = read_records(file)
     arguments = {key: value for key, value in call(file)[0].items() if isinstance(value, str)}
     column = {"address": "from_address", "credentials": "credentials"}
     known = {column[key]: value for key, value in arguments.items() if key in column}
@@ -240,7 +231,9 @@ def test_every_field_has_a_column(table):
     """The frame has every recorded field."""
     files = [file for file in INDEX if table_of(file) == table]
 
-    without = {field for file in files for r in records(file) for field in unknown(table, r, LINES)}
+    without = {
+        field for file in files for r in read_records(file) for field in unknown(table, r, LINES)
+    }
 
     assert files
     assert set() == without

@@ -6,20 +6,16 @@ The recordings are not part of the project; the tests are skipped without them.
 from __future__ import annotations
 
 import json
-import os
 from datetime import UTC, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 
 import beaconframes as bf
 from beaconframes import errors
 
+from ..support.recorded_files import RECORDED
 from ..support.replay import replaying
-
-DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "recorded"
-RECORDED = Path(os.environ.get("BEACONFRAMES_RECORDED", DEFAULT))
 
 
 def index():

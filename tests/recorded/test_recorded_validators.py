@@ -14,8 +14,8 @@ import pytest
 import beaconframes as bf
 
 from ..support.contract import CALENDAR, TABLES, read, rows, unknown
+from ..support.recorded_files import RECORDED, read_index, read_records
 from ..support.replay import replaying
-from .test_recorded_rows import RECORDED, records
 
 LINES = {
     "proposals": TABLES["epoch_slots"],
@@ -183,15 +183,7 @@ def table_of(file):
     return KINDS.get(file.partition("--")[0])
 
 
-def index():
-    """Return the index entries of these endpoints, by file name."""
-    if not (RECORDED / "index.json").exists():
-        return {}
-    known = json.loads((RECORDED / "index.json").read_text())
-    return {entry["file"]: entry for entry in known if table_of(entry["file"])}
-
-
-INDEX = index()
+INDEX = read_index(KINDS)
 
 pytestmark = pytest.mark.skipif(not INDEX, reason=f"no recorded answers in {RECORDED}")
 
@@ -209,7 +201,7 @@ def subject(file, found):
 
 def call(file):
     """Return the loader's arguments for a recording, and the expected request target."""
-    table, found = table_of(file), records(file)
+    table, found = table_of(file), read_records(file)
     if table == "leaderboard":
         return {}, INDEX[file]["path"]
     validator = subject(file, found)
@@ -256,7 +248,7 @@ def replay(file):
 @pytest.mark.parametrize("file", sorted(INDEX))
 def test_every_cell_matches_the_recording(file):
     """Values, types, nulls, zeros and order follow from the recorded JSON alone."""
-    found = records(file)
+    found = read_records(file)
     expected = rows(table_of(file), found, LINES)
     if table_of(file) == "proposal_luck":
         expected = [row | {"validators": str(LUCKY)} for row in expected]
@@ -275,7 +267,9 @@ def test_only_calendar_fields_have_no_column(table):
     """The week of an attested epoch follows from the epoch; every other field has a column."""
     files = [file for file in INDEX if table_of(file) == table]
 
-    without = {field for file in files for r in records(file) for field in unknown(table, r, LINES)}
+    without = {
+        field for file in files for r in read_records(file) for field in unknown(table, r, LINES)
+    }
 
     assert files
     assert (CALENDAR if table == "attestations" else set()) == without

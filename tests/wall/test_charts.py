@@ -3,7 +3,6 @@
 import base64
 import io
 import re
-from datetime import UTC, datetime
 
 import matplotlib as mpl
 
@@ -21,26 +20,11 @@ from beaconframes import colours, interactive, plot, wall
 from beaconframes.errors import UsageError
 from beaconframes.units import to_pandas
 
-START = datetime(2026, 10, 1, tzinfo=UTC)
+from ..support.painted_walls import WALL, paint
+
 REGION = (0, 0, 3, 2)
 
 
-def painted(*rows):
-    """A wall from (slot, x, y, color, validator)."""
-    schema = {"slot": pl.Int64, "x": pl.Int64, "y": pl.Int64}
-    schema |= {"color": pl.String, "validator_index": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
-        time=pl.lit(START) + pl.duration(seconds=12 * pl.col("slot"))
-    )
-
-
-WALL = painted(
-    (30, 1, 0, "00FF00", 9),
-    (10, 1, 0, "ff0000", 7),
-    (25, 2, 0, "0000ff", 7),
-    (20, 1, 0, "00ff00", 8),
-    (40, 1, 1, "123456", 8),
-)
 NAN = float("nan")
 
 
@@ -116,7 +100,7 @@ def test_age_is_in_units_of_time():
 )
 def test_the_unit_of_the_age_fits_the_oldest_paint(slots, ages):
     """Hours, days, weeks or years; a day has 7,200 slots."""
-    frame = painted((0, 1, 0, "00ff00", 9), (slots, 2, 0, "ff0000", 9))
+    frame = paint((0, 1, 0, "00ff00", 9), (slots, 2, 0, "ff0000", 9))
 
     assert ages == scale(plot.wall(frame, show="age"))[1]
     (trace,) = interactive.wall(frame, show="age").data
@@ -138,7 +122,7 @@ def test_overwrites_count_how_often_a_pixel_was_painted():
 def test_many_overwrites_have_a_logarithmic_scale():
     """One pixel painted 200 times does not hide the difference between once and twice."""
     rows = [(slot, 3, 3, "00ff00", 1) for slot in range(200)]
-    frame = painted(*rows, (300, 4, 3, "00ff00", 1), (301, 5, 3, "ff0000", 1))
+    frame = paint(*rows, (300, 4, 3, "00ff00", 1), (301, 5, 3, "ff0000", 1))
 
     axes = plot.wall(frame, show="overwrites")
 
@@ -154,7 +138,7 @@ def test_many_overwrites_have_a_logarithmic_scale():
 
 def test_the_painted_area_is_drawn_by_default():
     """The axes have the true positions; a small area is extended; "all" is the whole wall."""
-    frame = painted((1, 400, 10, "00ff00", 1), (2, 449, 12, "ff0000", 1))
+    frame = paint((1, 400, 10, "00ff00", 1), (2, 449, 12, "ff0000", 1))
 
     for options, left, right, top, bottom in (
         ({}, 400, 449, 2, 21),
@@ -172,8 +156,8 @@ def test_the_painted_area_is_drawn_by_default():
 
 def test_territory_has_a_legend_with_the_largest_first():
     """Nine holders have a colour; all others share grey; the legend counts pixels."""
-    frame = painted(*((slot, slot % 20, 0, "abcdef", slot % 20 // 2) for slot in range(20)))
-    frame = pl.concat([frame, painted(*((90 + x, x, 1, "abcdef", 5) for x in range(3)))])
+    frame = paint(*((slot, slot % 20, 0, "abcdef", slot % 20 // 2) for slot in range(20)))
+    frame = pl.concat([frame, paint(*((90 + x, x, 1, "abcdef", 5) for x in range(3)))])
 
     axes = plot.wall(frame, show="territory", region=(0, 0, 19, 1))
 
@@ -331,7 +315,7 @@ def test_hover_texts_have_the_last_painter():
 
 def test_steps_in_which_nothing_changes_are_left_out():
     """The slider has only steps that change the picture; one state needs no slider."""
-    frame = painted((0, 0, 0, "111111", 1), (99, 1, 0, "222222", 1))
+    frame = paint((0, 0, 0, "111111", 1), (99, 1, 0, "222222", 1))
 
     assert 2 == len(interactive.wall(frame, region=REGION, steps=50).layout.sliders[0].steps)
     assert () == interactive.wall(frame.head(1), region=REGION).layout.sliders
@@ -339,7 +323,7 @@ def test_steps_in_which_nothing_changes_are_left_out():
 
 def test_more_colours_than_a_palette_has():
     """300 colours are exact in the interactive wall too."""
-    frame = painted(*((i, i, 0, f"{i * 777:06x}", 1) for i in range(300)))
+    frame = paint(*((i, i, 0, f"{i * 777:06x}", 1) for i in range(300)))
 
     (trace,), _ = history(interactive.wall(frame, region=(0, 0, 299, 0), steps=1))
 

@@ -3,7 +3,6 @@
 import itertools
 import struct
 import zlib
-from datetime import UTC, datetime
 
 import numpy as np
 import polars as pl
@@ -14,31 +13,12 @@ from beaconframes import wall
 from beaconframes.errors import UsageError
 from beaconframes.units import to_pandas
 
-START = datetime(2026, 10, 1, tzinfo=UTC)
-
-
-def painted(*rows):
-    """A wall from (slot, x, y, color, validator)."""
-    schema = {"slot": pl.Int64, "x": pl.Int64, "y": pl.Int64}
-    schema |= {"color": pl.String, "validator_index": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
-        time=pl.lit(START) + pl.duration(seconds=12 * pl.col("slot"))
-    )
-
-
-# Validators 7, 8 and 9 quarrel about (1, 0); the rows are in no order.
-WALL = painted(
-    (30, 1, 0, "00FF00", 9),
-    (10, 1, 0, "ff0000", 7),
-    (25, 2, 0, "0000ff", 7),
-    (20, 1, 0, "00ff00", 8),
-    (40, 1, 1, "123456", 8),
-)
+from ..support.painted_walls import START, WALL, paint
 
 
 def many(count=20_000, seed=4):
     rng = np.random.default_rng(seed)
-    return painted(
+    return paint(
         *zip(
             rng.permutation(count).tolist(),
             rng.integers(0, 40, count).tolist(),
@@ -215,7 +195,7 @@ def test_black_is_not_unpainted():
     picture = target((0, 0, "000000", 255))
 
     assert [(None, "000000")] == wall.diff(WALL, picture).select("painted", "color").rows()
-    assert wall.diff(painted((1, 0, 0, "000000", 1)), picture).is_empty()
+    assert wall.diff(paint((1, 0, 0, "000000", 1)), picture).is_empty()
 
 
 @pytest.mark.parametrize("form", ["long", "short"])
