@@ -123,7 +123,7 @@ def test_proposals_of_the_last_101_epochs(chain, explorer, count, requests):
 
     assert requests == explorer.requests
     assert_frame_equal(without_counts(expected), found)
-    if count == 1000:
+    if count > 100:
         assert latest - 100 == found["epoch"].min()
         assert {"proposed", "missed"} <= set(found["status"])
 
@@ -368,16 +368,17 @@ def test_luck_agrees_with_the_dataset(chain, explorer):
 def test_luck_of_keys_and_of_a_set_without_proposals(chain, explorer):
     """Public keys name the same set; a set without proposals has neither luck nor time frame."""
     proposers = set(rows(chain, "blocks", by="slot").filter(status="proposed")["proposer_index"])
-    idle = [n for n in range(1000) if n not in proposers][:2]
+    validators = rows(chain, "validators", by="validator_index")["validator_index"]
+    idle = [index for index in validators if index not in proposers][:2]
 
     by_index, by_key = (bf.load_proposal_luck(v).drop("validators") for v in (7, keys(chain, 8)[7]))
 
     assert_frame_equal(by_index, by_key)
-    if len(idle) == 2:
-        (row,) = bf.load_proposal_luck(idle).rows(named=True)
-        assert [None] * 3 == [
-            row[name] for name in ("proposal_luck", "next_proposal_estimate_time", "time_frame")
-        ]
+    assert 2 == len(idle)
+    (row,) = bf.load_proposal_luck(idle).rows(named=True)
+    assert [None] * 3 == [
+        row[name] for name in ("proposal_luck", "next_proposal_estimate_time", "time_frame")
+    ]
 
 
 def test_luck_of_a_set_that_is_too_large(explorer):

@@ -235,8 +235,8 @@ def test_diff_returns_the_same_kind_of_frame(kind):
 
 def test_diff_between_two_dates(tmp_path):
     """A frame is a target, and a picture of the wall lies where it was painted."""
-    earlier = painted((1, 41, 30, "ff0000", 7), (2, 43, 31, "00ff00", 8))
-    later = pl.concat([earlier, painted((3, 43, 31, "0000ff", 9), (4, 45, 35, "123456", 9))])
+    earlier = paint((1, 41, 30, "ff0000", 7), (2, 43, 31, "00ff00", 8))
+    later = pl.concat([earlier, paint((3, 43, 31, "0000ff", 9), (4, 45, 35, "123456", 9))])
     picture = wall.render(earlier)
     path = wall.save(earlier, tmp_path / "earlier.png")
 
