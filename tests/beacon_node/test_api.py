@@ -17,14 +17,13 @@ import pytest
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.quirks import QUIRKS
-from beaconframes.consensus.registry import Registry
+from beaconframes.beacon_node.validator_rows import build_registry
 from beaconframes.errors import (
     ConnectionFailed,
     IntegrityError,
     NotFound,
     NotServed,
     ProtocolError,
-    ResponseError,
     SchemaError,
     ServerError,
 )
@@ -106,9 +105,9 @@ def test_validators_are_never_requested_by_comma_lists(fault):
     api, stub = connect(faults=[fault] if fault else [])
     rows = api.validators(96, [3, 4, 11])
 
-    assert ["3", "4", "11"] == [row["index"] for row in rows]
-    assert rows == [row for row in api.validators(96) if row["index"] in {"3", "4", "11"}]
-    assert rows[0] == api.validators(96, [rows[0]["validator"]["pubkey"]])[0]
+    assert [3, 4, 11] == [row.index for row in rows]
+    assert rows == [row for row in api.validators(96) if row.index in {3, 4, 11}]
+    assert rows[0] == api.validators(96, [rows[0].validator.pubkey])[0]
     assert [] == api.validators(96, [])
     assert (fault != "no-post-ids") == (not any("id=" in sent for sent in stub.log))
     assert not any("," in sent for sent in stub.log)
@@ -120,7 +119,7 @@ def test_validators_in_several_requests(monkeypatch):
     api, stub = connect("electra")
     rows = api.validators(8, range(8))
 
-    assert [str(index) for index in range(8)] == [row["index"] for row in rows]
+    assert list(range(8)) == [row.index for row in rows]
     assert 3 == stub.counts["/eth/v1/beacon/states/{state_id}/validators"]
 
 
@@ -137,8 +136,8 @@ def test_validator_that_does_not_exist_yet_is_no_error():
     """Validators 70 to 72 of the Electra chain are made by deposits of epochs 4 to 6."""
     api, stub = connect("electra")
 
-    assert ["69"] == [row["index"] for row in api.validators(8, [69, 70, 999])]
-    assert ["69", "70"] == [row["index"] for row in api.validators(399, [69, 70, 999])]
+    assert [69] == [row.index for row in api.validators(8, [69, 70, 999])]
+    assert [69, 70] == [row.index for row in api.validators(399, [69, 70, 999])]
     assert 3 == stub.counts["/eth/v1/beacon/states/{state_id}/validators"]
 
 
@@ -343,6 +342,8 @@ class Planted(Fault):
     def change(self, node, request, answer):
         if request.route != self.route:
             return answer
+        if not self.place:
+            return answer.with_data(self.value)
         data = answer.data
         target = data
         for name in self.place[:-1]:
@@ -375,7 +376,10 @@ def test_a_head_that_cannot_be_right_is_an_error(route, place, value, error, mat
     [
         ((0, "index"), None),
         ((0, "balance"), "9" * 30),
+        ((), {}),
+        ((0, "index"), "x"),
         ((0, "validator"), []),
+        ((0, "validator"), {}),
         ((0, "validator", "exit_epoch"), {}),
         ((0, "validator", "pubkey"), "0x12"),
     ],
@@ -383,10 +387,18 @@ def test_a_head_that_cannot_be_right_is_an_error(route, place, value, error, mat
 def test_a_validator_with_an_invalid_field_is_an_error(place, value):
     """Chosen ones, and all of them as a replay reads them."""
     api, _ = connect(faults=[Planted(VALIDATORS, place, value)])
-    with pytest.raises(SchemaError, match=r"validators: the response of .* is invalid"):
-        api.validators(104, [0])
-    with pytest.raises(ResponseError, match=r"validators of the node are invalid"):
-        Registry.from_api(api.validators(0))
+    for ids in ([0], None):
+        with pytest.raises(SchemaError, match=r"validators: the response of .* is invalid"):
+            api.validators(104, ids)
+
+
+@pytest.mark.parametrize("ids", [[0], None])
+def test_a_text_is_a_flag(ids):
+    """The text "false" counted as slashed, as each text that is not empty."""
+    place = (0, "validator", "slashed")
+    for text, expected in (("false", False), ("true", True)):
+        api, _ = connect(faults=[Planted(VALIDATORS, place, text)])
+        assert expected == build_registry(api.validators(104, ids)).slashed[0]
 
 
 def test_pending_queues():

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from beaconframes.consensus.registry import Registry, is_slashable
+from beaconframes.beacon_node.validator_rows import build_whole_registry
+from beaconframes.consensus.registry import is_slashable
 from beaconframes.errors import ResponseError
+
+from ..support.beacon_states import parse_rows
 
 FAR_FUTURE_EPOCH = 2**64 - 1
 ETH = 10**9
@@ -22,10 +25,12 @@ def build_records(*indices, activation_epoch=10, withdrawable_epoch=FAR_FUTURE_E
         "exit_epoch": str(FAR_FUTURE_EPOCH),
         "withdrawable_epoch": str(withdrawable_epoch),
     }
-    return [
-        {"index": str(index), "balance": str(32 * ETH), "status": "", "validator": validator}
-        for index in indices
-    ]
+    return parse_rows(
+        [
+            {"index": str(index), "balance": str(32 * ETH), "status": "", "validator": validator}
+            for index in indices
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,14 +38,14 @@ def build_records(*indices, activation_epoch=10, withdrawable_epoch=FAR_FUTURE_E
 )
 def test_slashable_from_activation_until_withdrawable(epoch, expected):
     """is_slashable_validator of the specification: activation <= epoch < withdrawable."""
-    registry = Registry.from_api(build_records(0, withdrawable_epoch=20))
+    registry = build_whole_registry(build_records(0, withdrawable_epoch=20))
 
     assert expected == is_slashable(registry, np.array([False]), 0, epoch)
 
 
 def test_a_slashed_validator_is_not_slashable():
     """is_slashable_validator of the specification: not slashed before."""
-    registry = Registry.from_api(build_records(0, 1))
+    registry = build_whole_registry(build_records(0, 1))
 
     assert [False, True] == [
         is_slashable(registry, np.array([True, False]), index, 15) for index in (0, 1)
@@ -50,7 +55,7 @@ def test_a_slashed_validator_is_not_slashable():
 @pytest.mark.parametrize("index", [2, 3])
 def test_a_validator_that_the_state_does_not_have_is_not_slashable(index):
     """A block may create a validator; it is active after the epoch of that block."""
-    registry = Registry.from_api(build_records(0, 1))
+    registry = build_whole_registry(build_records(0, 1))
 
     assert not is_slashable(registry, np.array([False, False]), index, 15)
 
@@ -63,4 +68,4 @@ def test_a_response_without_a_validator_names_it(indices, missing):
     words = f"has {len(indices)} validators without validator {missing}"
 
     with pytest.raises(ResponseError, match=words):
-        Registry.from_api(build_records(*indices))
+        build_whole_registry(build_records(*indices))

@@ -6,7 +6,9 @@ import base64
 import functools
 import json
 
-from beaconframes.consensus.registry import Registry
+import msgspec
+
+from beaconframes.beacon_node.validator_rows import ValidatorRow, build_whole_registry
 from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import Spec
 from beaconframes.consensus.state import decode_state
@@ -41,7 +43,7 @@ class RecordedStates:
 
     def registry(self, slot):
         """Return the validators that the node lists for the first or last slot of an epoch."""
-        return Registry.from_api(json.loads(self.recording.validators(slot))["data"])
+        return build_whole_registry(parse_rows(json.loads(self.recording.validators(slot))["data"]))
 
     def blocks(self, epoch):
         """Return the messages of the blocks of an epoch, in order."""
@@ -62,3 +64,8 @@ class RecordedStates:
 def load_states(name):
     """Return a recorded chain: altair (without states), capella or electra."""
     return RecordedStates(name)
+
+
+def parse_rows(data):
+    """Return the rows in the data of the validators route."""
+    return msgspec.convert(data, list[ValidatorRow], strict=False)

@@ -14,7 +14,7 @@ import numpy as np
 from beaconframes.beacon_node.node_session import QUICK, SLOW, SSZ
 from beaconframes.beacon_node.quirks import QUIRKS
 from beaconframes.beacon_node.signed_block import Checkpoint, Root, SignedBlock, SignedHeader
-from beaconframes.beacon_node.state_tables import ValidatorRow
+from beaconframes.beacon_node.validator_rows import ValidatorRow
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
 from beaconframes.errors import (
     IntegrityError,
@@ -269,7 +269,7 @@ class BeaconApi:
 
     def validators(
         self, state_id: int | str, ids: Iterable[int | str] | None = None
-    ) -> list[dict[str, Any]]:
+    ) -> list[ValidatorRow]:
         """Return balance, status and record of validators in a state.
 
         Without *ids*, of all: on mainnet about 1 GB of JSON, so that `state` is the better choice.
@@ -505,15 +505,13 @@ class BeaconApi:
         page = self._fetch(route, {"state_id": state_id}, timeouts=SLOW)
         return self._decode(route, page.data, list[dict[str, Any]])
 
-    def _request_validators(
-        self, state_id: int | str, ids: list[str] | None
-    ) -> list[dict[str, Any]]:
+    def _request_validators(self, state_id: int | str, ids: list[str] | None) -> list[ValidatorRow]:
         route = "/eth/v1/beacon/states/{state_id}/validators"
         arguments = {"state_id": state_id}
         if ids is None:
             page = self._fetch(route, arguments, timeouts=SLOW)
-            return self._decode(route, page.data, list[dict[str, Any]])
-        rows: list[dict[str, Any]] = []
+            return self._decode(route, page.data, list[ValidatorRow])
+        rows: list[ValidatorRow] = []
         start = 0
         while start < len(ids):
             if self._has_post_ids:
@@ -528,13 +526,12 @@ class BeaconApi:
                 part = ids[start : start + MAX_IDS_IN_QUERY]
                 query = [("id", each) for each in part]
                 page = self._fetch(route, arguments, query=query, timeouts=SLOW)
-            self._decode(route, page.data, list[ValidatorRow])
-            rows += self._decode(route, page.data, list[dict[str, Any]])
+            rows += self._decode(route, page.data, list[ValidatorRow])
             start += len(part)
         return rows
 
     def _check_missing(
-        self, state_id: int | str, missing: list[str], rows: list[dict[str, Any]]
+        self, state_id: int | str, missing: list[str], rows: list[ValidatorRow]
     ) -> None:
         """Raise IntegrityError if a *missing* validator must have existed in the state."""
         unknown = [each for each in missing if each not in self._eligibility]
@@ -543,17 +540,16 @@ class BeaconApi:
             known = self._request_validators("head", [*unknown, "0"])
             found = dict.fromkeys(unknown, FAR_FUTURE_EPOCH)
             for row in known:
-                validator = row.get("validator", {})
-                epoch = int(validator.get("activation_eligibility_epoch", FAR_FUTURE_EPOCH))
-                found[str(row.get("index"))] = found[str(validator.get("pubkey"))] = epoch
-            if not any(str(row.get("index")) == "0" for row in known):
+                epoch = row.validator.activation_eligibility_epoch
+                found[str(row.index)] = found[row.validator.pubkey] = epoch
+            if not any(row.index == 0 for row in known):
                 raise self._missing_error("head", ["0"])
             self._eligibility |= found
         epoch = FAR_FUTURE_EPOCH - 1
         if str(state_id).isdigit():
             epoch = int(state_id) // self.chain_spec.slots_per_epoch
         # A registry only grows: below an index that exists, all exist.
-        last = max((int(row.get("index", -1)) for row in rows), default=-1)
+        last = max((row.index for row in rows), default=-1)
         lost = [
             each
             for each in missing
@@ -648,8 +644,7 @@ class BeaconApi:
         return self.session.client_version or "the node"
 
 
-def _find_missing(ids: Sequence[str], rows: list[dict[str, Any]]) -> list[str]:
+def _find_missing(ids: Sequence[str], rows: list[ValidatorRow]) -> list[str]:
     """Return the *ids* without a row."""
-    found = {str(row.get("index")) for row in rows}
-    found |= {str(row["validator"]["pubkey"]) for row in rows if "validator" in row}
+    found = {text for row in rows for text in (str(row.index), row.validator.pubkey)}
     return [each for each in dict.fromkeys(ids) if each not in found]

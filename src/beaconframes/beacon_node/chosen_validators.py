@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from beaconframes.beacon_node.validator_rows import build_registry
 from beaconframes.consensus.registry import (
     ADDRESS_PREFIX,
     COMPOUNDING_PREFIX,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from beaconframes.beacon_node.validator_rows import ValidatorRow
     from beaconframes.consensus.spec import Spec
 
     Ints = NDArray[np.int64]
@@ -56,14 +58,13 @@ class ChosenValidators:
     """Arrays with one entry for each of the *indices*."""
 
     @classmethod
-    def from_api(cls, rows: Sequence[Entry]) -> ChosenValidators:
-        """Return the validators in the data of the validators route."""
-        ordered = sorted(rows, key=lambda row: int(row["index"]))
-        indices = np.array([int(row["index"]) for row in ordered], np.int64)
+    def from_rows(cls, rows: Sequence[ValidatorRow]) -> ChosenValidators:
+        """Return the validators of a response."""
+        ordered = sorted(rows, key=lambda row: row.index)
+        indices = np.array([row.index for row in ordered], np.int64)
         if len(indices) > 1 and (repeated := indices[1:][np.diff(indices) == 0]).size:
             raise ResponseError(f"the response has validator {repeated[0]} twice")
-        numbered = [{**row, "index": number} for number, row in enumerate(ordered)]
-        return cls(indices, Registry.from_api(numbered))
+        return cls(indices, build_registry(ordered))
 
     @cached_property
     def positions(self) -> dict[int, int]:

@@ -21,7 +21,8 @@ from beaconframes.beacon_node.index_coverage import (
 )
 from beaconframes.beacon_node.node import Node
 from beaconframes.beacon_node.reader import MANY_VALIDATORS
-from beaconframes.beacon_node.state_tables import read_state_validators, read_validators
+from beaconframes.beacon_node.state_tables import read_state_validators
+from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head

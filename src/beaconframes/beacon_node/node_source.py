@@ -29,7 +29,7 @@ from beaconframes.beacon_node.index_coverage import (
 )
 from beaconframes.beacon_node.load_estimate import LoadEstimate
 from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
-from beaconframes.beacon_node.state_tables import read_validators
+from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
 from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import numpy as np
 
 from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.beacon_node.validator_rows import build_whole_registry
 from beaconframes.consensus.registry import Registry, extend_zeros
 from beaconframes.consensus.replay import Replay
 from beaconframes.consensus.spec import is_since
@@ -69,7 +70,7 @@ class ReplayAmounts(StateAmounts):
     def genesis_state(self) -> Registry:
         """Return the validators of genesis."""
         api = self.reader.api
-        return self.reader.cached("genesis", 0, lambda: Registry.from_api(api.validators(0)))
+        return self.reader.cached("genesis", 0, lambda: build_whole_registry(api.validators(0)))
 
     def replay_until(self, epoch: int) -> ReplayedEpoch:
         """Return a replayed epoch, after all epochs before it."""
@@ -95,7 +96,7 @@ class ReplayAmounts(StateAmounts):
             reader.check_blocks(epoch)
             blocks = list(reader.messages(epoch).values())
             last = reader.slots_of(epoch)[-1]
-            registry = Registry.from_api(reader.request_state(last, reader.api.validators))
+            registry = build_whole_registry(reader.request_state(last, reader.api.validators))
             committees = reader.committees(epoch)
             sync_committee = reader.sync_committee(epoch)
         except (NotFound, NotServed, BadRequest, ServerError) as error:

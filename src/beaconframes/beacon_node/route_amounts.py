@@ -215,8 +215,8 @@ class RouteAmounts:
                 ) from error
             if chosen is not None:
                 requested = set(chosen)
-                rows = [row for row in rows if int(row["index"]) in requested]
-            return ChosenValidators.from_api(rows)
+                rows = [row for row in rows if row.index in requested]
+            return ChosenValidators.from_rows(rows)
 
         return self._cached("validators", epoch, chosen, read)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
 import polars as pl
 from msgspec import Struct
 
-from beaconframes.beacon_node.signed_block import Amount, Index, Pubkey, Root, Uint
+from beaconframes.beacon_node.signed_block import Amount, Pubkey
 from beaconframes.beacon_node.tables import build_frame
+from beaconframes.beacon_node.validator_rows import EPOCHS
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.errors import ResponseError
@@ -27,67 +28,10 @@ if TYPE_CHECKING:
 
     Ints: TypeAlias = NDArray[np.int64]
 
-_EPOCHS: Final = (
-    "activation_eligibility_epoch",
-    "activation_epoch",
-    "exit_epoch",
-    "withdrawable_epoch",
-)
-
-
-class _Record(Struct, gc=False):
-    pubkey: Pubkey
-    withdrawal_credentials: Root
-    effective_balance: Amount
-    slashed: bool
-    activation_eligibility_epoch: Uint
-    activation_epoch: Uint
-    exit_epoch: Uint
-    withdrawable_epoch: Uint
-
-
-class ValidatorRow(Struct, gc=False):
-    """A validator in a state."""
-
-    index: Index
-    balance: Amount
-    validator: _Record
-
 
 class _PendingDeposit(Struct, gc=False):
     pubkey: Pubkey
     amount: Amount
-
-
-def read_validators(data: Any) -> pl.DataFrame:
-    """Return the validators in the JSON of ``/eth/v1/beacon/states/{state_id}/validators``.
-
-    The columns are those of the table that a state has; see `build_validators`.
-    """
-    try:
-        rows = msgspec.convert(data, list[ValidatorRow], strict=False)
-    except msgspec.ValidationError as error:
-        raise ResponseError(f"the validators of the node are invalid: {error}") from None
-    records = [row.validator for row in rows]
-    epochs = {
-        name: np.array([min(getattr(each, name), FAR_FUTURE_EPOCH) for each in records], np.int64)
-        for name in _EPOCHS
-    }
-    return pl.DataFrame(
-        {
-            "validator_index": pl.Series([row.index for row in rows], dtype=pl.Int64),
-            "pubkey": pl.Series([each.pubkey.lower() for each in records], dtype=pl.String),
-            "slashed": pl.Series([each.slashed for each in records], dtype=pl.Boolean),
-            "balance_gwei": pl.Series([row.balance for row in rows], dtype=pl.Int64),
-            "effective_balance_gwei": pl.Series(
-                [each.effective_balance for each in records], dtype=pl.Int64
-            ),
-            "withdrawal_credentials": pl.Series(
-                [each.withdrawal_credentials.lower() for each in records], dtype=pl.String
-            ),
-            **epochs,
-        }
-    )
 
 
 def read_state_validators(state: BeaconState) -> pl.DataFrame:
@@ -159,7 +103,7 @@ def build_validators(
         newest_attested=newest_attested_slot,
     )
     frame = frame.with_columns(
-        pl.col(name).replace(FAR_FUTURE_EPOCH, None) for name in _EPOCHS
+        pl.col(name).replace(FAR_FUTURE_EPOCH, None) for name in EPOCHS
     ).with_columns(status=pl.Series(statuses, dtype=pl.String))
     return build_frame(Validators, frame.to_dict(), spec.chain)
 

@@ -17,6 +17,7 @@ from beaconframes.beacon_node.chosen_validators import (
     find_upgrade_moves,
 )
 from beaconframes.beacon_node.epoch_amounts import Deposit
+from beaconframes.beacon_node.validator_rows import build_whole_registry
 from beaconframes.consensus.registry import Registry, compute_total_active_balance, decode_hex
 from beaconframes.consensus.rewards import compute_correlation_penalty
 from beaconframes.consensus.spec import is_since
@@ -78,8 +79,8 @@ class TransitionMoves:
         if not chosen.index_of_pubkey.keys() & {decode_hex(pubkey) for pubkey in pubkeys}:
             return []
         before, after = (
-            ChosenValidators.from_api(self.api.validators(self.spec.first_slot_of(number), pubkeys))
-            for number in (epoch - 1, epoch)
+            ChosenValidators.from_rows(self.api.validators(slot, pubkeys))
+            for slot in map(self.spec.first_slot_of, (epoch - 1, epoch))
         )
         return find_applied_deposits(before, after, entries)
 
@@ -97,7 +98,7 @@ class TransitionMoves:
         """
         if not pairs:
             return []
-        sources = ChosenValidators.from_api(
+        sources = ChosenValidators.from_rows(
             self.reader.request_state(
                 slot, lambda slot: self.api.validators(slot, sorted({pair[0] for pair in pairs}))
             )
@@ -137,7 +138,7 @@ class TransitionMoves:
         if not is_due.any():
             return []
         last = spec.first_slot_of(epoch + 1) - 1
-        registry = Registry.from_api(self.reader.request_state(last, self.api.validators))
+        registry = build_whole_registry(self.reader.request_state(last, self.api.validators))
         slashed = self._read_slashed_balance(epoch, registry)
         if slashed is None:
             return []
@@ -176,7 +177,7 @@ class TransitionMoves:
                 return None
             last = self.spec.first_slot_of(slashed_in + 1) - 1
             before, after = (
-                ChosenValidators.from_api(
+                ChosenValidators.from_rows(
                     self.reader.request_state(slot, lambda slot: self.api.validators(slot, ids))  # noqa: B023
                 ).registry
                 for slot in (max(last - self.spec.slots_per_epoch, 0), last)

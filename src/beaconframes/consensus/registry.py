@@ -1,4 +1,4 @@
-"""The validator registry: a part of each state, or what the validators route of a node returns."""
+"""The validator registry: a part of each state."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
-from beaconframes.errors import ResponseError
-
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -40,36 +37,6 @@ class Registry:
     """Shape (validators, 48)."""
     withdrawal_credentials: Bytes
     """Shape (validators, 32)."""
-
-    @classmethod
-    def from_api(cls, validators: Sequence[Mapping[str, Any]]) -> Registry:
-        """Return the registry in the data of ``/eth/v1/beacon/states/{state_id}/validators``."""
-        try:
-            return cls._parse(validators)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise ResponseError(f"the validators of the node are invalid: {error!r:.200}") from None
-
-    @classmethod
-    def _parse(cls, validators: Sequence[Mapping[str, Any]]) -> Registry:
-        records = sorted(validators, key=lambda each: int(each["index"]))
-        indices = [int(each["index"]) for each in records]
-        if indices != list(range(len(records))):
-            missing = sorted(set(range(len(records))) - set(indices))
-            raise ResponseError(
-                f"the response has {len(records)} validators without validator {missing[0]}",
-                hint="Request all validators of the state",
-            )
-        each = [record["validator"] for record in records]
-        return cls(
-            effective_balances=_parse_integers(each, "effective_balance"),
-            balances=_parse_integers(records, "balance"),
-            slashed=np.array([record["slashed"] for record in each], np.bool_),
-            activation_epochs=_parse_epochs(each, "activation_epoch"),
-            exit_epochs=_parse_epochs(each, "exit_epoch"),
-            withdrawable_epochs=_parse_epochs(each, "withdrawable_epoch"),
-            pubkeys=_parse_bytes(each, "pubkey", 48),
-            withdrawal_credentials=_parse_bytes(each, "withdrawal_credentials", 32),
-        )
 
     def is_active(self, epoch: int) -> Bools:
         """Return for each validator whether it is active in *epoch*."""
@@ -137,16 +104,3 @@ def find_creating_deposit(deposited: Sequence[bytes], registered: bytes) -> int 
     if not any(matches) and registered[0] != 0:
         matches = [each[0] == 0 for each in deposited]
     return matches.index(True) if any(matches) else None
-
-
-def _parse_integers(records: Sequence[Mapping[str, Any]], name: str) -> Ints:
-    return np.array([int(each[name]) for each in records], np.int64)
-
-
-def _parse_epochs(records: Sequence[Mapping[str, Any]], name: str) -> Ints:
-    return np.array([min(int(each[name]), FAR_FUTURE_EPOCH) for each in records], np.int64)
-
-
-def _parse_bytes(records: Sequence[Mapping[str, Any]], name: str, size: int) -> Bytes:
-    joined = b"".join(decode_hex(each[name]) for each in records)
-    return np.frombuffer(joined, np.uint8).reshape(-1, size)
