@@ -132,7 +132,9 @@ def main() -> None:
     """Build the site, and exit with the status of Sphinx."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", type=Path, nargs="?", default=ROOT / "out" / "site")
-    target = parser.parse_args().target.resolve()
+    parser.add_argument("--jobs", default="auto", help="processes of Sphinx")
+    chosen = parser.parse_args()
+    target = chosen.target.resolve()
     from sphinx.cmd.build import main as run_sphinx  # Takes time; tests need the sources only.
 
     work = target.with_name(f"{target.name}-work")
@@ -141,7 +143,7 @@ def main() -> None:
         shutil.rmtree(target, ignore_errors=True)
     # Sphinx copies the content of `more` to the root of the site.
     gallery_pages.write_figures(work / "more" / "figures")
-    options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--jobs", "auto"]
+    options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--jobs", chosen.jobs]
     options += ["-c", str(DOCS), "-d", str(work / "doctrees")]
     options += ["-D", f"html_extra_path={work / 'more'}"]
     status = run_sphinx([*options, str(work / "sources"), str(target)])

@@ -63,7 +63,9 @@ def site(tmp_path_factory):
     with (folder / "site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "site" / "index.html").exists():
+            # The other workers use the other cores; processes of Sphinx take more CPU time.
             command = [sys.executable, ROOT / "docs" / "site" / "build.py", folder / "site"]
+            command += ["--jobs", "1"]
             built = subprocess.run(command, capture_output=True, text=True, check=False)
             assert 0 == built.returncode, built.stderr
     return folder / "site"
