@@ -67,16 +67,15 @@ lab: setup ## open the first notebook in JupyterLab
 test: setup ## run the tests
 	POLARS_MAX_THREADS=1 $(PYTEST)
 
-test-more: setup ## run the notebooks, the gallery, a browser, and more seeds, engines and sizes
-	$(PYTEST) -m "more and not long"
+# Crashes at six points at most, with a fixed seed. One command, as to collect the tests takes time.
+test-more: setup ## run the notebooks, the gallery, a browser, more seeds, engines and sizes, and test-crash
+	$(PYTEST) -m "more and not long or crash and long" --sample 6
 
 test-long: setup ## run the tests that take minutes
 	$(PYTEST) -m long
 
 test-crash: setup ## kill processes and let disks fail at a random sample of the points of test-long
-	$(PYTEST) -m long --sample 6 tests/exports/test_kills.py tests/cache/test_store_kills.py \
-		tests/cache/test_store_faults.py::TestDisk tests/dataset/test_coverage.py \
-		tests/beacon_node/test_index_runs.py
+	$(PYTEST) -m "crash and long" --sample 6
 
 # Half a gigabyte that only these tests need, so it is not part of the environment.
 $(SPARK)/.stamp: requirements-spark.lock | $(UV) $(VENV)/.stamp

@@ -143,7 +143,7 @@ class Runner:
     ("kills", "options"),
     [
         pytest.param(3, {**FEW, "until": 3}, id="few", marks=pytest.mark.more),
-        pytest.param(100, {"until": 20}, id="all", marks=pytest.mark.long),
+        pytest.param(100, {"until": 20}, id="all", marks=[pytest.mark.long, pytest.mark.crash]),
     ],
 )
 def test_killed_and_continued(tmp_path, kills, options, sample):

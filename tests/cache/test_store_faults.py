@@ -47,6 +47,7 @@ print(json.dumps(results))
 LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
 
 
+@pytest.mark.crash
 class TestDisk:
     """If the store cannot be written, loads continue without it, with one warning."""
 

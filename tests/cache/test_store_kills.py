@@ -18,6 +18,8 @@ from polars.testing import assert_frame_equal
 
 from ..support.store_processes import LAST, check_store, connect, list_datasets, load, start_worker
 
+pytestmark = pytest.mark.crash
+
 log = logging.getLogger(__name__)
 
 FILL = """
@@ -92,9 +94,8 @@ def kill_until_full(server, store, truth, seed, most):
             check_store(store, truth)
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(1, marks=pytest.mark.more), pytest.param(200, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [200])
 def test_killed_at_random(server, tmp_path, truth, kills, sample):
     """F11: killed at random moments, many times, until the store is full."""
     kills = sample.limit(kills)

@@ -497,9 +497,9 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(6, marks=pytest.mark.more), pytest.param(200, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.crash
+@pytest.mark.parametrize("kills", [200])
 def test_killed_at_any_moment(dataset, kills, sample):
     """A process killed while it writes and compacts leaves no duplicate and no missing row."""
     finished, kills = 0, sample.limit(kills)

@@ -24,6 +24,8 @@ from beaconframes.server import Server
 
 from ..support.killing import CHANGING, REFUSED, killed, points, workers
 
+pytestmark = pytest.mark.crash
+
 log = logging.getLogger(__name__)
 
 LAST = 299
@@ -104,9 +106,8 @@ def exporters(server):
         yield found
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(3, marks=pytest.mark.more), pytest.param(500, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [500])
 def test_killed_at_random(server, states, tmp_path, exporters, kills, sample):
     """K02, K03: killed at any moment, also several times in a row, and then resumed."""
     dice, count, rounds = random.Random(1), 0, 0
