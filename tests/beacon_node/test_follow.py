@@ -13,7 +13,8 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.beacon_node import follower
-from beaconframes.beacon_node.api import BeaconApi, Event
+from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.api_records import Event
 from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.head_events import HeadEvents

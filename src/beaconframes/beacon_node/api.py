@@ -6,14 +6,26 @@ import functools
 import logging
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 import numpy as np
 
+from beaconframes.beacon_node.api_records import (
+    AttestationReward,
+    AttestationRewardRows,
+    AttestationRewards,
+    BlockHeader,
+    BlockRewards,
+    Checkpoints,
+    CommitteeLabel,
+    Event,
+    SyncCommittee,
+    SyncReward,
+)
 from beaconframes.beacon_node.node_session import QUICK, SLOW, SSZ
 from beaconframes.beacon_node.quirks import QUIRKS
-from beaconframes.beacon_node.signed_block import Checkpoint, Root, SignedBlock, SignedHeader
+from beaconframes.beacon_node.signed_block import SignedBlock
 from beaconframes.beacon_node.validator_rows import ValidatorRow
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
 from beaconframes.errors import (
@@ -47,77 +59,6 @@ MAX_IDS: Final = 5000
 MAX_IDS_IN_QUERY: Final = 64
 """Identifiers of one GET request: as many as fit into an address, as the specification says."""
 _SSZ_HEAD: Final = np.dtype([("time", "<u8"), ("root", "V32"), ("slot", "<u8")])
-
-
-class AttestationRewardRows(NamedTuple):
-    """Attestation rewards of one epoch in gwei, signed; arrays of equal length."""
-
-    validator_indices: NDArray[np.int64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    head: NDArray[np.int64]
-    inactivity: NDArray[np.int64]
-    ideal: dict[tuple[str, int], int]
-    """What a timely vote earns, by vote and effective balance; empty if the node has none."""
-
-
-class Event(NamedTuple):
-    """An event of the node's event stream."""
-
-    topic: str
-    data: dict[str, Any]
-
-
-class _AttestationReward(msgspec.Struct, gc=False):
-    validator_index: int
-    source: int
-    target: int
-    head: int
-    inactivity: int | None = None
-
-
-class _IdealReward(msgspec.Struct, gc=False):
-    effective_balance: int
-    source: int
-    target: int
-    head: int
-
-
-class _AttestationRewards(msgspec.Struct):
-    total_rewards: list[_AttestationReward]
-    ideal_rewards: list[_IdealReward] = []
-
-
-class _SyncReward(msgspec.Struct, gc=False):
-    validator_index: int
-    reward: int
-
-
-class _BlockRewards(msgspec.Struct):
-    proposer_index: int
-    total: int
-    attestations: int
-    sync_aggregate: int
-    proposer_slashings: int
-    attester_slashings: int
-
-
-class _BlockHeader(msgspec.Struct):
-    root: Root
-    header: SignedHeader
-
-
-class _Checkpoints(msgspec.Struct):
-    finalized: Checkpoint
-
-
-class _Committee(msgspec.Struct, gc=False):
-    slot: int
-    index: int
-
-
-class _SyncCommittee(msgspec.Struct):
-    validators: list[int]
 
 
 class BeaconApi:
@@ -230,7 +171,7 @@ class BeaconApi:
         """Return root and header of a block; None if the slot has none."""
         route = "/eth/v1/beacon/headers/{block_id}"
         try:
-            data = self._get_object(route, {"block_id": block_id}, _BlockHeader)
+            data = self._get_object(route, {"block_id": block_id}, BlockHeader)
         except NotFound:
             return None
         self._check_slot(route, block_id, data, ("header", "message", "slot"))
@@ -265,7 +206,7 @@ class BeaconApi:
     def finality(self, state_id: int | str = "head") -> dict[str, Any]:
         """Return the justified and finalized checkpoints of a state."""
         route = "/eth/v1/beacon/states/{state_id}/finality_checkpoints"
-        return self._get_object(route, {"state_id": state_id}, _Checkpoints)
+        return self._get_object(route, {"state_id": state_id}, Checkpoints)
 
     def validators(
         self, state_id: int | str, ids: Iterable[int | str] | None = None
@@ -289,7 +230,7 @@ class BeaconApi:
         """Return the attestation committees of an epoch, with the labels that the client gives."""
         route = "/eth/v1/beacon/states/{state_id}/committees"
         page = self._fetch(route, {"state_id": state_id}, query=[("epoch", epoch)], timeouts=SLOW)
-        labels = self._decode(route, page.data, list[_Committee])
+        labels = self._decode(route, page.data, list[CommitteeLabel])
         count, size = len(labels), self.chain_spec.slots_per_epoch
         if count == 0 or count % size:
             raise self._schema_error(
@@ -303,7 +244,7 @@ class BeaconApi:
         """Return the validator of each seat of the sync committee of an epoch."""
         route = "/eth/v1/beacon/states/{state_id}/sync_committees"
         page = self._fetch(route, {"state_id": state_id}, query=[("epoch", epoch)], timeouts=SLOW)
-        seats = self._decode(route, page.data, _SyncCommittee).validators
+        seats = self._decode(route, page.data, SyncCommittee).validators
         if len(seats) != self.chain_spec.sync_committee_size:
             raise self._schema_error(
                 route,
@@ -379,7 +320,7 @@ class BeaconApi:
         route = "/eth/v1/beacon/rewards/attestations/{epoch}"
         body = [] if ids is None else [str(each) for each in ids]
         page = self._fetch(route, {"epoch": epoch}, body=body, timeouts=SLOW)
-        decoded = self._decode(route, page.data, _AttestationRewards)
+        decoded = self._decode(route, page.data, AttestationRewards)
         rewards = decoded.total_rewards
         if ids is not None:
             chosen = set(ids)
@@ -408,7 +349,7 @@ class BeaconApi:
         """Return the proposer's reward for a block in gwei: its parts and their ``total``."""
         route = "/eth/v1/beacon/rewards/blocks/{block_id}"
         page = self._fetch(route, {"block_id": block_id}, timeouts=SLOW)
-        rewards = msgspec.structs.asdict(self._decode(route, page.data, _BlockRewards))
+        rewards = msgspec.structs.asdict(self._decode(route, page.data, BlockRewards))
         parts = [rewards[name] for name in rewards if name not in {"proposer_index", "total"}]
         if sum(parts) != rewards["total"] or min(parts) < 0:
             raise self._schema_error(
@@ -426,7 +367,7 @@ class BeaconApi:
         page = self._fetch(route, {"block_id": block_id}, body=body, timeouts=SLOW)
         chosen = None if ids is None else set(ids)
         rewards: Counter[int] = Counter()
-        rows = self._decode(route, page.data, list[_SyncReward])
+        rows = self._decode(route, page.data, list[SyncReward])
         for row in rows:
             if chosen is None or row.validator_index in chosen:
                 rewards[row.validator_index] += row.reward
@@ -594,7 +535,7 @@ class BeaconApi:
                 hint="Repeat the request; request finalized slots only",
             )
 
-    def _check_rewards(self, route: str, epoch: int, rewards: list[_AttestationReward]) -> None:
+    def _check_rewards(self, route: str, epoch: int, rewards: list[AttestationReward]) -> None:
         """Raise an error for a row that cannot be right."""
         previous = -1
         for row in rewards:

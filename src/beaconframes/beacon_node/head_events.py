@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
-    from beaconframes.beacon_node.api import BeaconApi, Event
+    from beaconframes.beacon_node.api import BeaconApi
+    from beaconframes.beacon_node.api_records import Event
     from beaconframes.beacon_node.slot_blocks import SlotBlock
 
 log = logging.getLogger("beaconframes.index")
