@@ -6,14 +6,12 @@ import inspect
 import json
 import re
 from pathlib import Path
-from typing import Literal, get_overloads, get_type_hints
 
 import polars as pl
 import pytest
 
 import beaconframes as bf
 from beaconframes import dictionary, errors, v1
-from beaconframes.client import Explorer, Frame
 from beaconframes.endpoint import Head
 from beaconframes.server.access import Access
 from beaconframes.server.app import build_app
@@ -22,9 +20,6 @@ from beaconframes.server.service import Service
 from ..support.replay import replaying
 
 ROOT = Path(__file__).parents[2]
-
-OPTIONS = {"explorer": None, "strict": None, "lazy": False, "frame": None, "max_requests": None}
-"""Keywords of every loader, with their defaults."""
 
 EVERY = pytest.mark.parametrize("endpoint", v1.ENDPOINTS, ids=lambda endpoint: endpoint.name)
 
@@ -50,37 +45,6 @@ def test_every_endpoint_is_public_and_has_a_sample_by_hand():
 
 
 @EVERY
-def test_a_loader_takes_exactly_what_its_endpoint_declares(endpoint):
-    """The signature has the arguments of the declaration, and no others."""
-    taken = set(inspect.signature(loader(endpoint)).parameters)
-
-    assert {*endpoint.arguments, *OPTIONS} == taken
-
-
-@EVERY
-def test_a_loader_has_the_options_of_all_loaders(endpoint):
-    """All are keywords with a default, and Shift-Tab shows each by its name."""
-    taken = inspect.signature(loader(endpoint)).parameters.values()
-    keywords = {p.name: p.default for p in taken if p.kind is p.KEYWORD_ONLY}
-
-    assert OPTIONS.items() <= keywords.items()
-    assert not any(p.kind is p.VAR_KEYWORD for p in taken)
-
-
-@EVERY
-def test_the_type_hints_of_a_loader_resolve(endpoint):
-    """At run time, and without pandas; the overloads name three kinds of frame."""
-    hints = get_type_hints(loader(endpoint))
-
-    assert Explorer | None == hints["explorer"]
-    assert Literal["polars", "pandas"] | None == hints["frame"]
-    assert Frame == hints["return"]
-    assert ["pl.DataFrame", "pl.LazyFrame", "pd.DataFrame"] == [
-        overload.__annotations__["return"] for overload in get_overloads(loader(endpoint))
-    ]
-
-
-@EVERY
 def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
     """The first line states the grain; the notes state the route."""
     text = inspect.getdoc(loader(endpoint))
@@ -91,17 +55,6 @@ def test_a_loader_says_its_grain_its_units_and_its_route(endpoint):
     assert "Notes\n" in text
     # Placeholders have the service's names there, and the loader's in the declaration.
     assert nameless(endpoint.route) in nameless(text.partition("Notes\n")[2])
-
-
-@EVERY
-def test_a_loader_of_a_range_documents_dates_and_timestamps(endpoint):
-    """Z2: ``since`` and ``until`` show in two lines what a date and what a Timestamp means."""
-    text = inspect.getdoc(loader(endpoint))
-
-    has_range = "until" in inspect.signature(loader(endpoint)).parameters
-
-    assert has_range == ('the whole UTC day: ``until="2026-10-01"``' in text)
-    assert has_range == ('one instant: ``until=pd.Timestamp("2026-10-01")``' in text)
 
 
 def nameless(route):
