@@ -443,6 +443,11 @@ def test_numbers_that_validators_sign_may_exceed_64_bits():
     ("data", "message"),
     [
         ([{"slot": "8", "validator_index": "x"}], "proposer duties of epoch 1"),
+        (
+            [{"slot": str(n), "validator_index": str(n)} for n in (*range(8, 16), 8)]
+            + [{"slot": "8", "validator_index": "1"}],
+            r"not those of its slots: slots \[8, 8, 8, 9",
+        ),
         ({}, "proposer duties of epoch 1"),
         ([{"slot": str(slot), "validator_index": "1"} for slot in range(8)], "epoch 1"),
         ([{"slot": str(slot), "validator_index": "1"} for slot in range(9, 16)], "epoch 1"),

@@ -402,6 +402,25 @@ def test_correlation_penalties_without_the_time_of_a_slashing_are_unexplained():
     assert unexplained == -15_000_000_000
 
 
+def test_validators_in_another_order_are_an_error():
+    """A row of one validator with the record of another: its amounts would be those of both."""
+
+    class Swapped:
+        def refuse(self, node, request):
+            return None
+
+        def change(self, node, request, answer):
+            if request.args.get("state_id") != "232" or not request.route.endswith("/validators"):
+                return answer
+            first, second, *others = answer.data
+            first["validator"], second["validator"] = second["validator"], first["validator"]
+            return answer.with_data([first, second, *others])
+
+    built, errors = build_with_fault(Swapped())
+    assert not built
+    assert all("epoch 29: validator 0 has another public key" in text for _, text in errors)
+
+
 def test_rewards_of_another_proposer_are_an_error():
     """After a reorganization, the slot has the block of another proposer."""
 

@@ -259,6 +259,7 @@ class RouteAmounts:
         if epoch == 0:
             return Interval([], [], [], Counter(), Change(0, empty, empty, empty))
         before = self.validators(epoch - 1, chosen)
+        self._check_pubkeys(epoch, before, after)
         parts, missed = {}, Counter[tuple[int, int]]()
         if epoch > 1:
             rewards = self.rewards(epoch - 2, chosen)
@@ -303,6 +304,17 @@ class RouteAmounts:
             missed,
             Change(epoch, after.indices[differs], change[differs], explained[differs]),
         )
+
+    def _check_pubkeys(self, epoch: int, before: ChosenValidators, after: ChosenValidators) -> None:
+        """Raise IntegrityError if a validator has another public key than an epoch before."""
+        _, old, new = np.intersect1d(before.indices, after.indices, return_indices=True)
+        differs = (before.registry.pubkeys[old] != after.registry.pubkeys[new]).any(axis=1)
+        if differs.any():
+            raise IntegrityError(
+                f"{self.api.version()}: epoch {epoch}: validator {before.indices[old][differs][0]} "
+                f"has another public key than in epoch {epoch - 1}",
+                hint="Check that the address is that of one chain, and update the client",
+            )
 
     def _slots_until(self, epoch: int) -> range:
         """Return the slots after the first one of the epoch before, up to that of *epoch*."""

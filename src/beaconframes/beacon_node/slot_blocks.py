@@ -48,10 +48,11 @@ def parse_proposers(spec: Spec, epoch: int, data: Any) -> dict[int, int]:
     first = spec.first_slot_of(epoch)
     slots = range(first, first + spec.slots_per_epoch)
     # Clients omit slot 0, which has no proposer.
-    if set(slots) - proposers.keys() - {0} or proposers.keys() - set(slots):
+    is_double = len(proposers) < len({(duty.slot, duty.validator_index) for duty in duties})
+    if is_double or set(slots) - proposers.keys() - {0} or proposers.keys() - set(slots):
         raise ResponseError(
             f"the proposer duties of epoch {epoch} are not those of its slots: "
-            f"slots {sorted(proposers)}",
+            f"slots {sorted(duty.slot for duty in duties)}",
             hint="The node may have answered for another epoch",
         )
     return proposers
