@@ -19,6 +19,7 @@ from beaconframes.errors import (
     ConfigError,
     ConnectionFailed,
     MissingRows,
+    NotFound,
     NotServed,
     RequestTimeout,
     UsageError,
@@ -316,6 +317,16 @@ def test_the_yield_index_needs_an_execution_node(stub, wanted):
         pytest.raises(NotServed, match=r"load_yield_index .* needs an execution node"),
     ):
         bf.load_yield_index(**wanted)
+
+
+@pytest.mark.parametrize("load", [bf.load_sync_committees, bf.v2.load_sync_committee])
+def test_the_next_sync_committee_is_refused_by_number(stub, load):
+    """Epochs 0 to 10 are complete, and a period has 8 epochs: the next one begins in epoch 16."""
+    refused = pytest.raises(NotFound, match=r"period 2 begins in epoch 16, .*epoch, 10\. Request")
+    with bf.node(stub.url, store=False) as node, refused:
+        assert load("latest")["period"].unique().to_list() == [1]
+        assert "period 2" in str(bf.plan(load, "next", explorer=node))
+        load(["latest", "next"])
 
 
 def test_upcoming_duties_are_refused_by_name(stub):

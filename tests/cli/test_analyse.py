@@ -225,6 +225,14 @@ def test_frames_of_days_and_of_states_set_the_range(run, chain):
     assert coming.exit_code == 0, coming.stderr
     kinds = {row["kind"] for row in json.loads(coming.stdout)["data"]}
     assert "in sync committee" in kinds
+    assert "--with" not in coming.stderr
+
+
+def test_duties_that_are_not_loaded_are_named(run, chain):
+    """Without sync committees, an operator would read an empty list as "no duties"."""
+    result = run("upcoming-duties", "--validators", "3", "--dataset", chain.path)
+
+    assert "are listed with --with committees --with duties" in result.stderr
 
 
 @pytest.mark.more

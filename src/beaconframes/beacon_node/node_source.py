@@ -32,7 +32,7 @@ from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
-from beaconframes.errors import BeaconframesError, NotServed, RequestLimitExceeded
+from beaconframes.errors import BeaconframesError, NotFound, NotServed, RequestLimitExceeded
 from beaconframes.fetch.source import RequestEstimate
 from beaconframes.progress import PROGRESS
 from beaconframes.server.dataset_source import DatasetSource
@@ -53,6 +53,7 @@ MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
 INDEX_HINT = "Index them first: bf.index(node, folder), and load with bf.open(folder)"
 UPCOMING = "upcoming_duty_slots"
+COMMITTEES = ("sync_committees", "sync_committee", "sync_committee_validators")
 """The endpoint whose rows are all after the head."""
 CONTINUE_HINT = "The same call continues after them"
 
@@ -98,8 +99,8 @@ class GrowingIndex:
 
         Raises
         ------
-        NotServed
-            A node cannot answer the endpoint.
+        NotServed, NotFound
+            A node cannot answer the endpoint, or not yet.
         RequestLimitExceeded
             The load needs more epochs than one load can add.
         """
@@ -158,7 +159,7 @@ class GrowingIndex:
         """
         try:
             self.check(endpoint, needs)
-        except NotServed as error:
+        except (NotServed, NotFound) as error:
             reason = f"{error.message}. {error.hint}"
             return RequestEstimate(0, byte_count=0, seconds=0.0, unavailable=(reason,))
         tasks, unavailable = self.find_tasks(needs), []
@@ -237,8 +238,21 @@ class GrowingIndex:
             f"{capabilities.archive_hint}"
         )
 
+    def _check_period(self, endpoint: Endpoint, epoch: int) -> None:
+        """Raise NotFound for the sync period of an *epoch* if it begins after the last epoch."""
+        size = self.node.chain.epochs_per_sync_period
+        first = epoch // size * size
+        if first > self.head.epoch:
+            raise NotFound(
+                f"load_{endpoint.name}: sync period {epoch // size} begins in epoch {first}, and "
+                f"frames from a node end with its last complete epoch, {self.head.epoch}",
+                hint=f"Request /eth/v1/beacon/states/head/sync_committees?epoch={first} of the "
+                "node, or use the explorer API",
+                endpoint=endpoint.route,
+            )
+
     def check(self, endpoint: Endpoint, needs: Needs) -> None:
-        """Raise NotServed for tables that the node cannot answer."""
+        """Raise NotServed for tables that the node cannot answer, NotFound for a future period."""
         capabilities = self.node.capabilities
         if endpoint.name == UPCOMING:
             raise NotServed(
@@ -247,6 +261,8 @@ class GrowingIndex:
                 hint="Request /eth/v1/validator/duties of the node, or use the explorer API",
                 endpoint=endpoint.route,
             )
+        if endpoint.name in COMMITTEES and needs.epochs:
+            self._check_period(endpoint, max(needs.epochs))
         of_execution = needs.tables & {*READINGS, *DEPOSITS}
         if endpoint.table.table_name in EXECUTION_TABLES:
             of_execution |= {endpoint.table.table_name}

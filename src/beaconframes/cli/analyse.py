@@ -20,6 +20,7 @@ from beaconframes.cli.analysis_frames import (
 from beaconframes.cli.common_options import SuggestingGroup, add_common_options, typed_options
 from beaconframes.cli.help_texts import parse_argument_help, parse_summary
 from beaconframes.cli.loader_options import loader_options, pop_arguments
+from beaconframes.cli.messages import print_message
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -249,6 +250,7 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
         chain = values["chain"] or "mainnet"
     if "chain" in parameters:
         arguments["chain"] = chain
+    print_left_out(name, analysis, frames)
     result = function(**frames, **arguments)
     if taxes:
         price = arguments["price"] if "prices" in frames else None
@@ -256,6 +258,14 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
         # No text of such rows is from the chain, and tax tools import no apostrophes.
         chosen |= {"raw": chosen["raw"] or taxes["tool"] is not None}
     output.write_rows(result, chosen, facts)
+
+
+def print_left_out(name: str, analysis: Analysis, frames: Mapping[str, Any]) -> None:
+    """Print the options for duties that are not loaded: no rows would mean that there are none."""
+    left_out = sorted(analysis.optional.keys() - frames.keys())
+    if name == "upcoming-duties" and left_out:
+        options = " ".join(f"--with {frame}" for frame in left_out)
+        print_message(f"sync committees and proposals are listed with {options}")
 
 
 def parse_option(argument: inspect.Parameter, value: Any) -> Any:

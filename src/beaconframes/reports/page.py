@@ -157,7 +157,8 @@ def list_answer(frames: Frames) -> list[str]:
             if name == "income_value" and answer["days_without_price"]:
                 note = f", {show_quantity(answer['days_without_price'], 'day')} without a price"
             if name == "network_effectiveness" and answer["network_since"] is not None:
-                note = f", {answer['network_since']:%Y-%m-%d} to {answer['network_until']:%Y-%m-%d}"
+                ends = (f"{answer[name]:%Y-%m-%d}" for name in ("network_since", "network_until"))
+                note = f", {' to '.join(dict.fromkeys(ends))}"
             if name == "lost_gwei" and answer.get("cost_unknown"):
                 note = (
                     f", the cost of {show_quantity(answer['cost_unknown'], 'problem')} is unknown"

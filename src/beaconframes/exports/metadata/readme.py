@@ -101,8 +101,8 @@ def build_examples(tables: dict[str, Any]) -> str:
     ]
     body = "\n".join([*imports, "", *lines])
     return (
-        f"## How to read it\n\n```python\n{body}\n```\n\nWith beaconframes, all loaders read it "
-        "after `bf.local(folder)`."
+        f"## How to read it\n\n```python\n{body}\n```\n\nWith beaconframes, loaders read it "
+        "after `bf.open(folder)`."
     )
 
 
