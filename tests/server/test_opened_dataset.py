@@ -8,9 +8,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
-from beaconframes.dataset import ledger
+from beaconframes.dataset import Grid, ledger
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.server import dataset_view, table_cache
 from beaconframes.v1 import ENDPOINTS
+
+from ..support import small_dataset as small
 
 KEY = "0x" + "ab" * 48
 LOADS = {
@@ -172,3 +175,39 @@ def test_requests_do_not_read_the_ledger_again(opened, monkeypatch, kind):
 
     assert_frame_equal(expected, loads[kind]())
     assert [] == read
+
+
+def test_a_load_reads_only_the_files_of_its_epochs(tmp_path):
+    """A file whose statistics exclude the epochs is not decoded: this one has no valid data."""
+    grid = Grid("validator_index", "epoch", ("validator_index", "epoch"))
+    dataset = small.create(tmp_path / "data", validators=small.validators(range(3)))
+    for epochs in (range(50), range(50, 100)):
+        rows = small.balances(small.cells(range(3), epochs))
+        covered = {str(index): ((epochs[0], epochs[-1]),) for index in range(3)}
+        with dataset.writing() as writer:
+            writer.add_covered("balance_history", rows, grid, covered)
+    first, _ = sorted(dataset.segments("balance_history"), key=lambda segment: segment.path)
+    file = dataset.path / first.path
+    with file.open("r+b") as damaged:
+        damaged.seek(4)
+        damaged.write(bytes(200))
+
+    with bf.open(dataset):
+        found = bf.load_balance_history([0, 2], since=50, until=99)
+
+    assert 100 == found.height
+
+
+def test_the_first_answers_do_not_read_whole_tables(chain, monkeypatch):
+    """Blocks have fifty columns, of which rewards need five: to read all takes seconds."""
+    monkeypatch.setattr(table_cache, "MAX_RARE_CELLS", 0)
+    monkeypatch.setattr(dataset_view, "FEW_ANSWERS", 1)
+    answers, cached = [], []
+    with bf.open(chain) as opened:
+        for validators in ([1, 2], [2, 1]):
+            rows = bf.v2.load_rewards_aggregate(validators, "24h")
+            answers.append(rows["total_wei"].item())
+            cached.append("blocks" in opened.service.views.current().table_cache._cached)
+
+    assert [False, True] == cached
+    assert answers[0] == answers[1] is not None

@@ -274,7 +274,7 @@ def drop_unrequested(endpoint: Endpoint, calls: list[Call], rows: pl.DataFrame) 
         for name in expected.values
     }
     for selections in expected_by_columns(calls):
-        is_requested = is_expected(rows, selections)
+        is_requested = is_expected(rows, selections).fill_null(value=False)
         name = next(iter(selections[0].values))
         if name in trimmed:
             rows = rows.filter(is_requested)
@@ -329,7 +329,8 @@ def expected_by_columns(calls: list[Call]) -> list[list[ExpectedRows]]:
 def is_expected(rows: pl.DataFrame, selections: Sequence[ExpectedRows]) -> pl.Expr:
     """Return the expression whether a row is one of *selections*, which have the same columns.
 
-    *rows* have the types of these columns. Ranges are not expanded.
+    *rows* have the types of these columns. Ranges are not expanded. A null is in no selection, and
+    stays null: polars skips files by their statistics only without `fill_null`.
     """
     conditions: list[pl.Expr] = []
     for name in selections[0].values:
@@ -344,7 +345,7 @@ def is_expected(rows: pl.DataFrame, selections: Sequence[ExpectedRows]) -> pl.Ex
         conditions += [pl.col(name).is_between(*ends) for ends in merge_intervals(intervals)]
         if values or not conditions:
             conditions.append(pl.col(name).is_in(series_of(rows, name, values).implode()))
-    return reduce(or_, conditions).fill_null(value=False)
+    return reduce(or_, conditions)
 
 
 def drop_received(key: list[str], rows: pl.DataFrame, received: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", default=None)
 """The tables from which the answer in this context is computed so far."""
+
+FEW_ANSWERS = 10
+"""Answers derived from a table for which it is not read as a whole: that takes seconds."""
 
 MAX_HEADS = 100
 """Heads of a dataset that grows: pages of a list need that of its first page."""
@@ -56,6 +59,7 @@ class DatasetView:
         """Changes of the dataset before this view."""
         self.table_cache = TableCache(dataset, public=public, max_bytes=cache_bytes)
         self.drawn: dict[str, pl.DataFrame] = {}
+        self._answers: Counter[str] = Counter()
 
     @cached_property
     def grids(self) -> dict[str, Grid]:
@@ -102,11 +106,15 @@ class DatasetView:
 
         A table that does not exist is an error, or has no rows if its *schema* is given.
         """
+        is_rare = False
         if (scanned := SCANNED_TABLES.get()) is not None:
+            if table not in scanned:
+                self._answers[table] += 1
             scanned.add(table)
+            is_rare = self._answers[table] <= FEW_ANSWERS
         if table in self.drawn:
             return self.drawn[table].lazy()
-        return self.table_cache.scan(table, schema)
+        return self.table_cache.scan(table, schema, is_rare=is_rare)
 
     def has_table(self, table: str) -> bool:
         """Return whether the dataset has a table."""

@@ -35,6 +35,9 @@ Cached = TypeVar("Cached")
 MAX_TABLE_CELLS = 16_000_000
 """Cells up to which a whole table is cached."""
 
+MAX_RARE_CELLS = 1_000_000
+"""Cells up to which a whole table is cached although few answers need it so far."""
+
 MAX_WINDOW_ROWS = 2_000_000
 """Rows up to which a window of all validators is cached: the batches of one load share it."""
 
@@ -92,11 +95,17 @@ class TableCache:
             rows = self.scan(endpoint.table.table_name)
         return self._encode(endpoint, endpoint.select(rows, fields, view).collect(), fields, view)
 
-    def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+    def scan(
+        self, name: str, schema: pl.Schema | None = None, *, is_rare: bool = False
+    ) -> pl.LazyFrame:
         """Return the rows of the table *name*: from memory, unless it is a large table.
 
         A table that does not exist raises TableAbsent, or has no rows if its *schema* is given.
+        With *is_rare*, few answers need the table: of one that is not small, a query then reads
+        only its columns.
         """
+        if is_rare and self._find(name) is None and self._count_cells(name) > MAX_RARE_CELLS:
+            return self.dataset.scan(name, schema=schema)
         table = self._get_table(name, schema)
         return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
 
@@ -107,8 +116,7 @@ class TableCache:
 
         def read() -> tuple[int, pl.DataFrame | None]:
             rows = self.dataset.scan(name, schema=schema)
-            height = self._table_sizes[name].rows if name in self._table_sizes else 0
-            if height * len(schema or rows.collect_schema()) > MAX_TABLE_CELLS:
+            if self._count_cells(name) > MAX_TABLE_CELLS:
                 return 0, None
             # A frame has as many chunks as files were read, and each chunk slows every request.
             table = rows.collect().rechunk()
@@ -116,6 +124,12 @@ class TableCache:
 
         table: pl.DataFrame | None = self.get_or_compute(name, read)
         return table
+
+    def _count_cells(self, name: str) -> int:
+        """Return the number of cells of the table *name*; 0 if it does not exist."""
+        if not self.has(name) or not (height := self._table_sizes[name].rows):
+            return 0
+        return height * len(self.dataset.scan(name).collect_schema())
 
     def _find_positions(
         self, endpoint: Endpoint, fields: Fields, view: View
