@@ -35,7 +35,7 @@ def bare(monkeypatch):
 
 
 class TestOrder:
-    def test_defaults(self):
+    def test_defaults_are_mainnet_polars_and_online(self):
         """Without settings: mainnet, polars, no key, online."""
         expected = {
             "url": None,
@@ -137,7 +137,7 @@ class TestOrder:
 
 
 class TestValues:
-    def test_environment_variables(self, monkeypatch, tmp_path):
+    def test_every_setting_has_an_environment_variable(self, monkeypatch, tmp_path):
         """Every setting has a variable; its value gets its own type."""
         variables = {
             "URL": "https://explorer.example/prefix/",
@@ -182,7 +182,7 @@ class TestValues:
             ("no", False),
         ],
     )
-    def test_boolean_variables(self, monkeypatch, text, expected):
+    def test_boolean_variables_have_three_spellings(self, monkeypatch, text, expected):
         """1, true and yes are true; 0, false and no are false."""
         monkeypatch.setenv("BEACONFRAMES_OFFLINE", text)
         assert expected is current().offline

@@ -169,7 +169,7 @@ def test_ssz_state_is_that_of_the_slot():
         ("pruned-states", NotFound, "404.*start Lodestar with --serveHistoricalState"),
     ],
 )
-def test_wrong_states(fault, kind, words):
+def test_states_of_another_slot_or_chain_are_errors(fault, kind, words):
     """Planted quirks: a state of another slot or chain, or in JSON, is an error."""
     api, _ = connect(faults=[fault])
     api.version()
@@ -229,7 +229,7 @@ def test_state_of_a_skipped_slot():
     assert 2 == stub.counts["/eth/v2/debug/beacon/states/{state_id}"]
 
 
-def test_attestation_rewards():
+def test_attestation_rewards_equal_those_recorded():
     """Rewards come as arrays, sorted, for the requested validators, and equal those recorded."""
     api, stub = connect()
     rewards = api.attestation_rewards(27, [5, 12, 2])
@@ -401,7 +401,7 @@ def test_a_text_is_a_flag(ids):
         assert expected == build_registry(api.validators(104, ids)).slashed[0]
 
 
-def test_pending_queues():
+def test_pending_queues_exist_since_electra():
     """The three queues exist since Electra; before, the client refuses."""
     api, _ = connect("electra")
 

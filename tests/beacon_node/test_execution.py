@@ -218,7 +218,7 @@ def test_pruned_history_names_the_flag():
         ({"gasUsed": "0x1"}, r"used 1 gas, its receipts 142000, but the beacon block has 142000"),
     ],
 )
-def test_contradicting_block(fields, words):
+def test_a_contradicting_block_is_named(fields, words):
     """A reorganized block, or one of another chain, names block, slot and client."""
     node = make_node(eth_getBlockByNumber=lambda *key: change(block(*key), **fields))
 
@@ -235,7 +235,7 @@ def test_contradicting_block(fields, words):
         ({"effectiveGasPrice": "0x0"}, r"has -\d+ wei of priority fees"),
     ],
 )
-def test_contradicting_receipts(fields, words):
+def test_receipts_must_be_those_of_the_block(fields, words):
     """Receipts must be those of the block: hash, transactions, sum of gas."""
     node = make_node(eth_getBlockReceipts=lambda number: change(receipts(number), **fields))
 
@@ -243,7 +243,7 @@ def test_contradicting_receipts(fields, words):
         read_payments(node.api(), pick(20))
 
 
-def test_missing_block():
+def test_a_missing_block_names_the_node():
     """A node that is not synchronized is named, not its empty answer."""
     node = make_node(eth_getBlockByNumber=lambda *_: None)
 
@@ -252,7 +252,7 @@ def test_missing_block():
 
 
 @pytest.mark.parametrize("quantity", ["12", "0x", "0xg", 12, None])
-def test_invalid_quantities(quantity):
+def test_invalid_quantities_are_named(quantity):
     """A number that is not hexadecimal names field, method and client."""
     node = make_node(eth_getBlockReceipts=lambda key: change(receipts(key), gasUsed=quantity))
 
@@ -330,7 +330,7 @@ def test_messages_of_the_node_hide_the_key():
     assert key not in str(caught.value)
 
 
-def test_gas_fees():
+def test_gas_fees_are_base_fee_plus_median_priority_fee():
     """The base fee of the next block, plus the median of a percentile of recent priority fees."""
     history = {
         "oldestBlock": "0x1",
@@ -353,7 +353,7 @@ def test_gas_fees():
     assert int("0x6b0283a2", 16) == row["time"].timestamp()
 
 
-def test_address_balances():
+def test_address_balances_are_exact_wei():
     """Ether in exact wei, one row per address; tokens are unknown."""
     balances = {"0x" + "11" * 20: "0x1", PAID.lower(): hex(10**27 + 1)}
     node = make_node(eth_getBalance=lambda address, _: balances[address])

@@ -33,7 +33,7 @@ def probe_stub(recording="capella", *, execution=False, **options):
 @pytest.mark.parametrize(
     ("recording", "head", "finalized"), [("capella", 479, 57), ("electra", 399, 47)]
 )
-def test_archive_node(recording, head, finalized):
+def test_an_archive_node_serves_the_whole_chain(recording, head, finalized):
     """Head, finality and the whole chain; about 20 requests, and no whole state."""
     found, stub = probe_stub(recording)
 
@@ -145,7 +145,7 @@ def test_node_without_old_blocks():
     )
 
 
-def test_execution_node():
+def test_an_absent_execution_node_is_a_reason():
     """The execution node answers, or its absence is the reason of its tables."""
     found, stub = probe_stub(execution=True)
     assert ("stub/v1", 0) == (found.execution_version, found.find_table("deposits").oldest_epoch)
@@ -164,7 +164,7 @@ def test_execution_node():
     assert "pass the address of an execution node" in found.find_table("deposits").reason
 
 
-def test_young_chain():
+def test_a_young_chain_has_nothing_to_store():
     """Before the second finalized epoch there is nothing to store, and it says so."""
     found, _ = probe_stub(head=20)
 

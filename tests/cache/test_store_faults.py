@@ -71,7 +71,7 @@ class TestDisk:
             *(pytest.param(size, marks=pytest.mark.long) for size in ("16k", "56k")),
         ],
     )
-    def test_full(self, server, store, truth, size):
+    def test_a_full_disk_stops_no_load(self, server, store, truth, size):
         """A disk that becomes full: when the store is created, or later."""
         process = start_worker(
             TWICE, server, store, truth, within=self.command_with_disk(store, size=size)
@@ -89,7 +89,7 @@ class TestDisk:
         )
 
     @pytest.mark.long
-    def test_no_permission(self, server, store, truth):
+    def test_a_folder_without_permission_stops_no_load(self, server, store, truth):
         """A folder without permission to write."""
         store.mkdir(mode=0o500)
         within = []
@@ -118,7 +118,7 @@ class TestDisk:
         assert 100 * 40 == open_dataset(store).scan("balance_history").collect().height
 
     @pytest.mark.long
-    def test_quota(self, server, store, truth):
+    def test_a_quota_stops_no_load(self, server, store, truth):
         """A limit on the size of files affects ledger and segments."""
         assert [["StoreUnavailable"], []] == read_result(
             start_worker(LIMITED + TWICE, server, store, truth)
@@ -165,7 +165,7 @@ def damage(path, how, dice):
 
 
 @pytest.mark.parametrize("damages", [6, pytest.param(1_000, marks=pytest.mark.long)])
-def test_damaged_files(server, tmp_path, truth, damages):
+def test_the_store_recovers_from_damaged_files(server, tmp_path, truth, damages):
     """F12: whichever file is damaged, loaded rows are right, and the store recovers."""
     dice = random.Random(20)
     full, store = tmp_path / "full", tmp_path / "store"
@@ -192,7 +192,7 @@ def test_damaged_files(server, tmp_path, truth, damages):
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
-def test_missing_log(server, store, truth, suffix):
+def test_a_missing_log_gives_no_wrong_row(server, store, truth, suffix):
     """F12: a missing log of the ledger loses commits, but gives no wrong row."""
     with connect(server, store) as explorer:
         load(explorer, until=49)
@@ -385,7 +385,7 @@ def test_cache_headers_have_no_effect(server, store, headers, monkeypatch):
     assert ["limit=2" in target for target in again] == [True]
 
 
-def test_planted_files(server, store, truth):
+def test_planted_files_are_ignored(server, store, truth):
     """F17: files that do not belong to the store are ignored, and never executed."""
     with connect(server, store) as explorer:
         load(explorer)

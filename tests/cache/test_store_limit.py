@@ -91,7 +91,7 @@ def test_rows_of_the_current_load_stay(store):
 
 
 @pytest.mark.more
-def test_lower_limit(store):
+def test_a_lower_limit_makes_room_at_the_next_load(store):
     """C11: with a lower limit than before, the next load makes room."""
     for validator in range(5):
         put(store, validator)
@@ -209,7 +209,7 @@ def test_lazy_frame_keeps_its_rows(server, tmp_path):
         assert 40 * 151 == lazy.collect().height
 
 
-def test_setting(monkeypatch):
+def test_the_limit_is_an_argument_a_block_or_a_variable(monkeypatch):
     """C11: bytes or a size, from an argument, a block or the environment."""
     sizes = {"2GB": 2 * 10**9, "512 MiB": 2**29, "1.5k": 1_500, "700": 700, 64_000: 64_000}
     for text, size in sizes.items():

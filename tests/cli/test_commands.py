@@ -44,7 +44,7 @@ def paint_pixel_by_pixel(pixels):
 
 
 @pytest.mark.more
-def test_demo(run, chain, small_sample, tmp_path):
+def test_demo_writes_pictures_and_an_exact_table(run, chain, small_sample, tmp_path):
     """Four pictures, an exact table, and the requests of each load; the wall is exact."""
     out = tmp_path / "out"
 
@@ -91,7 +91,7 @@ def test_demo_as_json(run, small_sample, tmp_path):
     assert all(Path(file).is_file() for file in report["files"])
 
 
-def test_simulate(run, tmp_path):
+def test_simulate_writes_a_dataset(run, tmp_path):
     """The folder is a dataset; the output lists its tables with their rows."""
     result = run("simulate", "--validators", "64", "--epochs", "8", "--out", str(tmp_path / "made"))
 
@@ -192,7 +192,7 @@ def test_the_banner_of_serve(run, hoodi, monkeypatch):
     assert f"The latest epoch stays epoch {epoch + 20} (2026-10-01 00:00 UTC); use --live" in frozen
 
 
-def test_serve(chain):
+def test_serve_refuses_requests_without_the_key(chain):
     """HTTP on loopback; with a key in the environment, requests without it are refused."""
     process = subprocess.Popen(
         [sys.executable, "-m", "beaconframes", "serve", str(chain.path), "--port", "0", "--json"],

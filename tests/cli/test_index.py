@@ -55,7 +55,7 @@ def folder(first_run, tmp_path):
     return shutil.copytree(first_run[0], tmp_path / "capella")
 
 
-def test_summary(first_run, node):
+def test_the_summary_has_epochs_size_and_cost(first_run, node):
     """The epochs, their size, what they cost, and what the node cannot answer."""
     folder, result = first_run
     assert (0, "") == (result.exit_code, result.stderr)
@@ -72,7 +72,7 @@ def test_summary(first_run, node):
     assert not listed & {name for name, size in sizes.items() if size.rows}
 
 
-def test_continuing(folder, node, monkeypatch):
+def test_stored_epochs_are_not_requested_again(folder, node, monkeypatch):
     """Stored epochs are not requested again, and each new epoch has its verdict.
 
     Credentials in the environment are sent, and shown nowhere.
@@ -129,7 +129,7 @@ def test_check_without_a_node(folder, monkeypatch):
     ]
 
 
-def test_usage_errors(tmp_path, node):
+def test_usage_errors_create_no_folder(tmp_path, node):
     """What is missing or wrong is named; no folder is created."""
     out = tmp_path / "new"
     validators = tmp_path / "validators.txt"
@@ -164,7 +164,7 @@ def test_nodes_of_other_kinds(tmp_path):
 @pytest.mark.more
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("option", [(), ("--follow",)])
-def test_ctrl_c(tmp_path, option):
+def test_ctrl_c_ends_after_the_epoch_in_progress(tmp_path, option):
     """Ctrl-C ends after the epoch in progress, and says how to continue; the same command does."""
     out, signalled = tmp_path / "index", threading.Event()
 

@@ -76,7 +76,7 @@ def test_every_loader_has_a_command_with_its_arguments():
             assert help_texts.parse_summary(loader)
 
 
-def test_table_output(run, income):
+def test_a_table_fits_the_terminal(run, income):
     """The first rows in the width of the terminal, and the number of hidden rows and columns."""
     result = run("load", "income-history", "--validators", "1,2,3", "--since", "-2", "--rows", "4")
 
@@ -95,7 +95,7 @@ def test_table_output(run, income):
     assert all(len(line) <= 100 for line in lines[:5])
 
 
-def test_json_output(run, income):
+def test_json_has_completeness_and_exact_rows(run, income):
     """One object: completeness, number of requests, and the exact rows."""
     result = run("load", "income-history", "--validators", "1-3", "--since", "-2", "--json")
 
@@ -195,7 +195,7 @@ def test_a_kill_leaves_the_old_file(chain, tmp_path, where):
     assert [out] == list(tmp_path.iterdir())
 
 
-def test_invalid_targets(run, tmp_path):
+def test_invalid_targets_are_refused(run, tmp_path):
     """A missing folder, a folder, a device, an unknown format."""
     for options in (
         ["--out", tmp_path / "no" / "x.csv"],
@@ -277,7 +277,7 @@ def test_amounts_in_eth(run, income):
     assert f"0.{gwei:09}000000000" == row["attestation_head_reward_eth"]
 
 
-def test_missing_rows(run):
+def test_missing_rows_are_exit_code_3(run):
     """C06: all other rows are written; the exit code is 3, and JSON lists the missing rows."""
     table = run("load", "validators", "--validators", "1,5000")
     result = run("load", "validators", "--validators", "1,5000", "--json")
@@ -293,7 +293,7 @@ def test_missing_rows(run):
 
 
 @pytest.mark.more
-def test_v2(run):
+def test_loaders_of_v2_have_three_spellings(run):
     """--v2 before or after the loader, or v2. before its name; sets by their names."""
     result = [
         run("load", "rewards", "--v2", "--validators", "dashboard:1/2", "--json"),
@@ -361,7 +361,7 @@ def test_a_set_of_validators_is_loaded(run):
     "texts",
     [["dashboard:x"], ["dashboard:1", "2"], ["owner:a", "owner:b"], ["sub-entity:a"], ["entity:"]],
 )
-def test_invalid_sets(texts):
+def test_invalid_sets_are_refused_before_a_request(texts):
     """The error comes before the first request."""
     with pytest.raises(UsageError):
         loader_options.KINDS["SubjectsOrSet"].parse("--validators", texts)
@@ -507,7 +507,7 @@ def test_wide_letters_in_a_table():
 
 
 @pytest.mark.more
-def test_colours(run, monkeypatch):
+def test_only_a_terminal_has_colours(run, monkeypatch):
     """A terminal has colours, a pipe has none; --no-color and NO_COLOR turn them off."""
     plain = run("load", "latest-state")
     shown = run("load", "latest-state", color=True)
@@ -583,7 +583,7 @@ def test_ask_key_needs_a_terminal(run):
         [],
     ],
 )
-def test_invalid_settings(run, options):
+def test_invalid_settings_are_refused_before_a_request(run, options):
     """The error comes before the first request; without any option, the key is missing."""
     result = run("load", "latest-state", *options, served=False)
 
@@ -633,7 +633,7 @@ def test_max_requests_of_a_local_load(run, small_sample):
     assert "requests" in result.stderr
 
 
-def test_no_connection(run):
+def test_no_connection_is_exit_code_6(run):
     """Exit code 6."""
     result = run("load", "latest-state", "--url", "http://127.0.0.1:9", served=False)
 
@@ -654,7 +654,7 @@ def test_progress_is_on_standard_error(run, small_sample, monkeypatch):
     assert silent.stdout == shown.stdout
 
 
-def test_the_dictionary(run):
+def test_the_dictionary_lists_loaders_and_columns(run):
     """All loaders, or the columns of one; the same as JSON; an unknown loader is an error."""
     loaders = run("dictionary", served=False)
     columns = json.loads(run("dictionary", "v2.rewards", "--json", served=False).stdout)["rows"]

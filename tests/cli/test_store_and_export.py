@@ -52,7 +52,7 @@ def income(filled_store, tmp_path):
     return ["--store", shutil.copytree(filled_store, copy)]
 
 
-def test_store_show(run, income):
+def test_store_show_lists_tables_and_coverage(run, income):
     """Its tables as text and as JSON, and the coverage of one table."""
     result = run("store", "show", *income)
     report = json.loads(run("store", "show", *income, "--json").stdout)
@@ -82,7 +82,7 @@ def test_stored_rows_are_loaded_offline(run, income):
     assert (2, "") == (more.exit_code, more.stdout)
 
 
-def test_store_limit(run, chain, tmp_path):
+def test_store_limit_limits_the_store_of_a_load(run, chain, tmp_path):
     """C11: --store-limit limits the store of a load; an unknown size is an error of the caller."""
     with Server(chain) as server:
         call = ["load", "balance-history", "--validators", "1", "--since", "100", "--until", "110",
@@ -117,7 +117,7 @@ def test_store_verify_and_mend(run, income):
     assert "income_history" in Dataset.open(income[1]).tables()
 
 
-def test_store_prune(run, income):
+def test_store_prune_removes_what_is_chosen(run, income):
     """Some epochs of a validator, then a table, then all; without a choice, an error."""
     some = ["income_history", "--validators", "2", "--first", "150", "--last", "199"]
     first = json.loads(run("store", "prune", *some, *income, "--json").stdout)
@@ -132,7 +132,7 @@ def test_store_prune(run, income):
         assert (2, "") == (result.exit_code, result.stdout)
 
 
-def test_store_compact(run, income):
+def test_store_compact_merges_files(run, income):
     """The number of rows stays; the number of files falls."""
     result = run("store", "compact", *income)
 
@@ -185,7 +185,7 @@ def test_table_names_with_hyphens(run, income, chain, tmp_path):
     assert 0 == result.exit_code
 
 
-def test_invalid_prune(run, income):
+def test_an_invalid_prune_changes_nothing(run, income):
     """The error comes before any change; without matching rows, a message says so."""
     for words in (
         ["--first", "5", "--last", "3"],
@@ -251,7 +251,7 @@ def test_export_to_a_folder(run, chain, tmp_path):
     assert 300 == pl.read_parquet(out / "income_history" / "**" / "*.parquet").height
 
 
-def test_export_follow(run, chain, tmp_path, monkeypatch):
+def test_export_follow_adds_finalized_rows(run, chain, tmp_path, monkeypatch):
     """K12: each round adds newly finalized rows; an error of the service is retried."""
     waited, out = [], tmp_path / "income"
     with Server(chain) as server:
@@ -292,7 +292,7 @@ def parse_documents(text):
         yield found
 
 
-def test_invalid_follow(run, tmp_path):
+def test_invalid_options_of_follow_are_refused(run, tmp_path):
     """--until, and numbers that are not minutes of at most a year."""
     words = ["export", "income-history", "--validators", "1", "--out", tmp_path / "out"]
     for more in (
@@ -385,7 +385,7 @@ def test_export_follow_to_a_file(run, chain, tmp_path, monkeypatch):
     assert 9 == run(*words, "--out", out).exit_code
 
 
-def test_invalid_exports(run, chain, tmp_path):
+def test_invalid_exports_are_refused(run, chain, tmp_path):
     """An image, a file of another kind, an unknown format, a folder that is not a dataset."""
     file = tmp_path / "file"
     file.write_text("old")
@@ -404,7 +404,7 @@ def test_invalid_exports(run, chain, tmp_path):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(run, shell):
+def test_each_shell_has_a_completion_script(run, shell):
     """The script of each shell; an unknown shell is refused."""
     result = run("completion", shell)
 

@@ -105,7 +105,7 @@ def test_the_plan_is_the_number_of_requests(server, store, name, has_store):
 
 
 class TestBounds:
-    def test_pages(self, server):
+    def test_an_unknown_number_of_pages_is_a_lower_bound(self, server):
         """If the number of pages is unknown, the plan is a lower bound, with the reason."""
         with connect(server, False) as explorer:
             plan = bf.plan(bf.v2.load_entities, explorer=explorer)
@@ -113,7 +113,7 @@ class TestBounds:
         assert (1, "at least", None) == (plan.requests, plan.bound, plan.rows)
         assert "unknown until the last page" in str(plan)
 
-    def test_identifier_limit(self, server):
+    def test_an_unknown_identifier_limit_is_stated(self, server):
         """The limit of identifiers per request is unknown before the first response."""
         with connect(server, False) as explorer:
             call = {"since": 200, "until": 200, "explorer": explorer}
@@ -126,7 +126,7 @@ class TestBounds:
         assert bounds == [(p.requests, p.bound) for p in (before, after)]
         assert "100 are assumed" in before.why[0]
 
-    def test_unknown_keys(self, server, store):
+    def test_unknown_keys_cost_a_request(self, server, store):
         """Public keys cost a request to look up; their stored rows are known only afterwards."""
         with connect(server, store) as explorer:
             keys = bf.load_validators([3, 4], explorer=explorer)["pubkey"].to_list()
@@ -146,7 +146,7 @@ class TestBounds:
 
         assert (1 + 2, "exactly") == (plan.requests, plan.bound)
 
-    def test_invalid_arguments(self, server):
+    def test_invalid_arguments_are_usage_errors(self, server):
         """Any function but a loader raises UsageError; other errors are those of the loader."""
         with connect(server, False) as explorer:
             with pytest.raises(errors.UsageError, match="is not a loader"):
@@ -165,7 +165,7 @@ class TestBounds:
 class TestWithoutKey:
     """C5: plans, quotas and the store need no key. A request would fail: there is no network."""
 
-    def test_absolute_epochs(self, tmp_path):
+    def test_absolute_epochs_are_planned_exactly(self, tmp_path):
         """Three windows, and with a store one request for the chain head: the plan is exact."""
         call = {"since": 100_000, "until": 100_249}
         with settings(store=False):
@@ -177,7 +177,7 @@ class TestWithoutKey:
             (p.requests, p.bound, p.rows) for p in (plain, stored)
         ]
 
-    def test_relative_epochs(self):
+    def test_relative_epochs_name_the_assumed_head(self):
         """30 days have 6,750 epochs, so 68 windows; the plan names the head that it assumes."""
         with settings(store=False):
             plan = bf.plan(INCOME, [1], since="30d")
@@ -189,7 +189,7 @@ class TestWithoutKey:
             for epoch in (now - 1, now)
         }
 
-    def test_offline(self, tmp_path):
+    def test_offline_nothing_is_requested(self, tmp_path):
         """Without stored rows, an offline explorer has nothing to load, and the plan says so."""
         with settings(store=tmp_path, offline=True):
             plan = bf.plan(INCOME, [1], since=0, until=9)
@@ -219,7 +219,7 @@ class TestDisplay:
         rate=1.0, month_left=900, month_limit=1000,
     )  # fmt: skip
 
-    def test_terminal(self):
+    def test_a_terminal_shows_a_line_per_figure(self):
         """A terminal shows one line for each figure: requests, rows, store, time, quota."""
         assert """load_income_history:
   requests      822
@@ -228,13 +228,13 @@ class TestDisplay:
   time          14 min at 1 request per second
   this month    91.3% of the 900 requests left of 1,000""" == repr(self.plan)
 
-    def test_notebook(self):
+    def test_a_notebook_shows_a_table(self):
         """A notebook shows the same as a table."""
         html = self.plan._repr_html_()
 
         assert ("<table>", True) == (html[:7], "14 min at 1 request per second" in html)
 
-    def test_everything_stored(self):
+    def test_stored_rows_need_no_time(self):
         """If all rows are stored, no time is needed."""
         plan = Plan("load_epochs", 0, rows=0, kept_rows=11, requests_saved=11)
 
@@ -246,7 +246,7 @@ class TestDisplay:
         ("requests", "words"),
         [(1, "1 s"), (119, "119 s"), (7140, "119 min"), (90_000, "25 h"), (500_000, "5.8 days")],
     )
-    def test_durations(self, requests, words):
+    def test_durations_are_rounded_to_a_useful_unit(self, requests, words):
         """Times are rounded to a useful unit."""
         assert Plan("load_x", requests, rate=1.0).time().startswith(f"{words} at ")
 
@@ -308,7 +308,7 @@ class TestLimit:
         assert server.requests - before <= 3
 
     @pytest.mark.parametrize("value", [-1, 1.5, True, "many"])
-    def test_invalid_limit(self, value):
+    def test_an_invalid_limit_is_refused(self, value):
         """A limit is a whole number from 0 up."""
         with (
             pytest.raises(errors.ConfigError, match="max_requests is"),

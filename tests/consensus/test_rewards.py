@@ -12,27 +12,27 @@ class TestFormulas:
 
     constants = formulas.RewardConstants()
 
-    def test_base_reward(self):
+    def test_base_reward_is_stake_over_its_root(self):
         """34 million ETH at stake: 64 x 10^9 / isqrt(3.4 x 10^16) = 64e9 / 184390889 = 347."""
         assert 347 == formulas.compute_base_reward_per_increment(self.constants, 34_000_000 * ETH)
 
-    def test_sync(self):
+    def test_a_sync_seat_and_its_proposer_share_the_reward(self):
         """347 x 34e6 x 2 // 64 // 32 // 512 = 22502 a seat, x 8 // 56 to the proposer."""
         seat, proposer = formulas.compute_sync_rewards(347, 34_000_000, slots=32, seats=512)
 
         assert (22_502, 3_214) == (seat, proposer)
 
-    def test_slashing(self):
+    def test_a_slashing_pays_reporter_and_proposer(self):
         """32 ETH / 4096 = 7812500 gwei; as much for the reporter, an eighth of it for including."""
         amounts = formulas.compute_slashing_amounts(32 * ETH, 4096, 4096)
 
         assert (7_812_500, 976_562, 6_835_938) == amounts
 
-    def test_inclusion(self):
+    def test_a_proposer_earns_an_eighth_of_the_votes(self):
         """(64 - 8) x 64 / 8 = 448: 10 votes of 32 increments, all flags: 32 x 347 x 54 x 10."""
         assert 13_384 == formulas.compute_inclusion_rewards(32 * 347 * 54 * 10)
 
-    def test_correlation(self):
+    def test_a_third_slashed_takes_the_whole_balance(self):
         """A third slashed takes the whole balance; a small part takes little."""
         total = 3_200 * ETH
 

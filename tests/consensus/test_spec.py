@@ -91,7 +91,7 @@ def test_the_minimal_preset_is_that_of_a_real_client(name):
     assert stated.seconds_per_slot == int(recording.spec["SECONDS_PER_SLOT"])
 
 
-def test_slot_duration():
+def test_slot_duration_may_be_in_milliseconds():
     """Newer configs have milliseconds only."""
     assert parse(SLOT_DURATION_MS="6000").seconds_per_slot == 6
     assert parse(SLOT_DURATION_MS="6000", SECONDS_PER_SLOT="5").seconds_per_slot == 5

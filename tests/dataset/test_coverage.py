@@ -61,7 +61,7 @@ class TestCoverage:
         assert {"2": ((20, 28), (30, 31))} == dataset.coverage("t", ["2", "9"], first=20, last=31)
         assert {} == dataset.coverage("other")
 
-    def test_against_sets(self):
+    def test_additions_and_removals_equal_those_of_sets(self):
         """3,000 random additions and removals have the same result as on plain sets."""
         import sqlite3
 
@@ -153,7 +153,7 @@ class TestAdding:
 
         assert rows([1, 2], range(10, 20)).equals(dataset.scan("t").collect())
 
-    def test_no_duplicates(self, dataset):
+    def test_rows_of_overlapping_rectangles_are_stored_once(self, dataset):
         """Of overlapping rectangles each row is stored once, the first one that was added."""
         dice = random.Random(2)
         truth = set()
@@ -217,7 +217,7 @@ class TestAdding:
         assert cells == set(found.select("validator", "epoch").iter_rows())
         assert len(cells) == found.height
 
-    def test_another_grid(self, dataset):
+    def test_the_grid_of_a_table_cannot_change(self, dataset):
         """The grid of a table cannot change."""
         add(dataset, [1], 0, 1)
 
@@ -246,7 +246,7 @@ class TestSelecting:
 
         assert rows(range(10), range(200, 300)).equals(read(dataset, range(10), (200, 299)))
 
-    def test_uncovered_rows(self, dataset):
+    def test_a_selection_without_coverage_has_no_rows(self, dataset):
         """A selection without coverage has all columns and no rows."""
         assert rows([], []).equals(read(dataset, [1], (0, 9)))
         add(dataset, [1], 0, 9)
@@ -307,7 +307,7 @@ class TestCompacting:
         assert 10 == len(list(scattered.path.glob("t/*.parquet")))
         assert 2_000 == scattered.scan("t").collect().height
 
-    def test_null_keys(self, dataset, monkeypatch):
+    def test_rows_with_a_null_key_are_last(self, dataset, monkeypatch):
         """Rows with a null key are last, and none is missing."""
         monkeypatch.setattr(segments, "ROWS", 4)
         grid = Grid("validator", "epoch", ("reward", "epoch"))
@@ -324,7 +324,7 @@ class TestCompacting:
         expected = [*range(8), *[None] * 8]
         assert expected == dataset.scan("t").collect()["reward"].to_list()
 
-    def test_memory(self, dataset, monkeypatch):
+    def test_compaction_reads_at_most_two_segments(self, dataset, monkeypatch):
         """Compaction reads at most two segments of rows at once."""
         monkeypatch.setattr(segments, "ROWS", 100)
         for first in range(0, 100, 10):
@@ -369,7 +369,7 @@ class TestPruning:
         add(dataset, [1], 0, 9, rows([1], range(10)).with_columns(more=1))
         assert ["validator", "epoch", "reward", "more"] == dataset.scan("t").collect().columns
 
-    def test_unknown_table(self, dataset):
+    def test_an_unknown_table_lists_those_with_coverage(self, dataset):
         """The error names the table, and lists the tables with coverage."""
         add(dataset, [1], 0, 9)
 
@@ -413,7 +413,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("is_read_before", [True, False])
     @pytest.mark.parametrize("how", ["flip", "zero", "cut", "folder", "link", "gone"])
-    def test_never_read(self, damaged, how, is_read_before):
+    def test_a_file_that_changed_is_never_read(self, damaged, how, is_read_before):
         """A file that changed after it was written or read is an error; other rows can be read."""
         if is_read_before:
             assert 400 == read(damaged, [1, 2], (0, 199)).height
@@ -424,7 +424,7 @@ class TestDamage:
         assert rows([1, 2], range(100)).equals(read(damaged, [1, 2], (0, 99)))
 
     @pytest.mark.parametrize("how", ["flip", "zero", "cut", "folder", "link", "gone"])
-    def test_mend(self, damaged, how):
+    def test_mend_removes_only_damaged_segments(self, damaged, how):
         """mend() removes the coverage of the damaged segment alone; its rows can be added again."""
         self.harm(damaged, 1, how)
         (found,) = damaged.mend()

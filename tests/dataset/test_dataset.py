@@ -87,11 +87,11 @@ class TestRoundTrip:
 
         assert rows(0, 19).equals(Dataset.open(dataset.path).scan("income").collect())
 
-    def test_meta(self, dataset):
+    def test_facts_are_read_back_unchanged(self, dataset):
         """Facts about the data are read back unchanged, with the format version."""
         assert {"format_version": 1, **META} == Dataset.open(dataset.path).meta
 
-    def test_set_meta(self, dataset):
+    def test_a_commit_sets_facts_and_leaves_the_others(self, dataset):
         """A commit can set facts; the others stay."""
         with dataset.writing() as writer:
             writer.add("income", rows(0, 0))
@@ -134,7 +134,7 @@ class TestRoundTrip:
 
         assert [6, 6, 3] == [segment.rows for segment in dataset.segments("wide")]
 
-    def test_ledger_facts(self, dataset):
+    def test_the_ledger_matches_the_files(self, dataset):
         """Rows, bytes, hash and ranges in the ledger match the file."""
         dataset.write("income", [rows(5, 8)])
         (segment,) = dataset.segments("income")
@@ -199,7 +199,7 @@ class TestCommit:
         assert (False, False, True) == (stray.exists(), draft.exists(), mine.exists())
         assert rows(0, 10).equals(reopened.scan("income").collect())
 
-    def test_killed_writer(self, dataset):
+    def test_a_killed_writer_leaves_the_dataset_unchanged(self, dataset):
         """A writer killed between segments and ledger leaves the dataset unchanged."""
         dataset.write("income", [rows(0, 9)])
         code = (
@@ -220,7 +220,7 @@ class TestCommit:
         Dataset.open(dataset.path).write("income", [rows(10, 10)])
         assert (2, []) == (len(files(dataset)), dataset.verify())
 
-    def test_many_writers(self, dataset):
+    def test_writers_at_once_take_turns(self, dataset):
         """Threads that write at once take turns; no row is missing."""
         dataset.write("income", [], schema=SCHEMA)
         threads = [
@@ -243,7 +243,7 @@ class TestCommit:
         assert rows(0, 1).equals(before)
         assert rows(0, 3).equals(dataset.scan("income").collect())
 
-    def test_coverage_table(self, dataset):
+    def test_the_ledger_has_a_table_of_coverage(self, dataset):
         """The ledger has a table of coverage by subject and interval."""
         with sqlite3.connect(dataset.path / "ledger.sqlite") as ledger:
             columns = [name for _, name, *_ in ledger.execute("PRAGMA table_info(coverage)")]
@@ -253,7 +253,7 @@ class TestCommit:
 
 
 class TestRefusals:
-    def test_unknown_table(self, dataset):
+    def test_an_unknown_table_lists_the_existing_ones(self, dataset):
         """The error for an unknown table lists the existing ones."""
         dataset.write("income", [rows(0, 0)])
 
@@ -265,7 +265,7 @@ class TestRefusals:
         assert pl.DataFrame(schema=SCHEMA).equals(dataset.scan("none", schema=SCHEMA).collect())
 
     @pytest.mark.parametrize("name", ["", "a/b", "../x", "A", "1a", "a-b", None, "x" * 65])
-    def test_table_names(self, dataset, name):
+    def test_an_invalid_table_name_is_refused(self, dataset, name):
         """An invalid name is refused before anything is written."""
         with pytest.raises(UsageError, match="not a valid name of a table"):
             dataset.write(name, [rows(0, 0)])
@@ -286,7 +286,7 @@ class TestRefusals:
             (lambda f: f.select(f.columns[::-1]), "the order of the columns differs"),
         ],
     )
-    def test_other_columns(self, dataset, change, reason):
+    def test_rows_with_other_columns_are_refused(self, dataset, change, reason):
         """Rows with other columns than the table are refused, in this process and a later one."""
         dataset.write("income", [rows(0, 0)])
 
@@ -312,7 +312,7 @@ class TestRefusals:
             with pytest.raises(DatasetError, match=reason):
                 Dataset.open(tmp_path / name)
 
-    def test_newer_format(self, dataset):
+    def test_a_newer_format_is_refused(self, dataset):
         """F14: a dataset of a newer format is refused."""
         ledger = sqlite3.connect(dataset.path / "ledger.sqlite")
         ledger.execute("PRAGMA user_version = 2")
@@ -324,7 +324,7 @@ class TestRefusals:
             Dataset.open(dataset.path)
 
     @pytest.mark.parametrize("content", [b"", b"not SQLite at all, but long enough" * 99])
-    def test_damaged_ledger(self, dataset, content):
+    def test_a_damaged_ledger_is_a_dataset_error(self, dataset, content):
         """A ledger that is not an SQLite file raises DatasetError."""
         (dataset.path / "ledger.sqlite").write_bytes(content)
 
@@ -336,14 +336,14 @@ class TestRefusals:
             with pytest.raises(DatasetError, match="damaged"):
                 dataset.write("income", [rows(0, 0)])
 
-    def test_create_twice(self, dataset, tmp_path):
+    def test_a_dataset_is_never_created_over_files(self, dataset, tmp_path):
         """A dataset is created neither over another one nor among other files."""
         with pytest.raises(DatasetError, match="is already a dataset"):
             Dataset.create(dataset.path, meta={})
         with pytest.raises(DatasetError, match="is not empty"):
             Dataset.create(tmp_path, meta={})
 
-    def test_unwritable(self, dataset, tmp_path, monkeypatch):
+    def test_an_unwritable_folder_is_a_dataset_error(self, dataset, tmp_path, monkeypatch):
         """Creating and writing in an unwritable folder raise DatasetError."""
         (tmp_path / "file").write_text("x")
         with pytest.raises(DatasetError, match=r"cannot create a dataset|is a file"):
@@ -368,7 +368,7 @@ class TestRefusals:
 
         assert [] == names(tmp_path / "x")
 
-    def test_full_disk(self, dataset, monkeypatch):
+    def test_a_full_disk_leaves_the_dataset_unchanged(self, dataset, monkeypatch):
         """A full disk raises DatasetError, and the dataset is unchanged."""
         dataset.write("income", [rows(0, 9)])
 
@@ -394,7 +394,7 @@ class TestDamage:
         assert [] == dataset.verify()
         return segment
 
-    def test_flipped_bit(self, dataset, segment):
+    def test_the_hash_detects_a_flipped_bit(self, dataset, segment):
         """The hash detects one changed bit."""
         path = dataset.path / segment.path
         content = bytearray(path.read_bytes())

@@ -46,7 +46,7 @@ def test_the_range_and_the_validators(answer, made):
     assert made.inputs.chain.time_of("epoch", LAST + 1) == answer["until"]
 
 
-def test_net_income(answer, tables):
+def test_net_income_is_rewards_less_penalties_and_fees(answer, tables):
     """Consensus income is rewards less penalties; execution income is what proposers received."""
     consensus = tables["income_history"].select(NET.sum()).item()
     blocks = tables["execution_blocks"]
@@ -77,7 +77,7 @@ def test_income_by_day(made, tables):
     assert frame["net_income_wei"].sum() == made.report.frames["days"]["net_income_wei"].sum()
 
 
-def test_yearly_rates(answer, tables):
+def test_yearly_rates_are_income_over_stake(answer, tables):
     """Income over the stake of each epoch, times the epochs of a year."""
     epochs = tables["income_history"].join(
         tables["balance_history"], on=["validator_index", "epoch"]
@@ -90,7 +90,7 @@ def test_yearly_rates(answer, tables):
     assert float(income) / 1e9 * 365 * 225 / (32e9 * rows) == pytest.approx(answer["apr_on_32_eth"])
 
 
-def test_effectiveness(answer, made, tables):
+def test_effectiveness_weighs_source_target_and_head(answer, made, tables):
     """The shares of source, target and head votes that were rewarded, by 14, 26 and 14 of 54."""
     shares = tables["income_history"].select(
         (pl.col(f"attestation_{vote}_reward_gwei") > 0).mean()
@@ -104,7 +104,7 @@ def test_effectiveness(answer, made, tables):
     assert 0.9 < answer["network_effectiveness"] < 1
 
 
-def test_losses(answer, made, tables):
+def test_losses_add_up_to_missed_rewards_and_penalties(answer, made, tables):
     """Votes lost what V2 states as missed rewards, plus penalties; all losses add up."""
     problems = made.report.frames["problems"]
     kinds = dict(problems.group_by("kind").agg(pl.sum("cost_gwei")).iter_rows())
@@ -122,7 +122,7 @@ def test_losses(answer, made, tables):
     assert costs.to_list() == costs.sort(descending=True, nulls_last=True).to_list()
 
 
-def test_balances(made, tables):
+def test_balances_are_those_of_the_last_epoch_of_each_day(made, tables):
     """The balances of the last epoch of each day."""
     last = tables["balance_history"].with_columns(date=pl.col("time").dt.date())
     last = last.filter(pl.col("epoch") == pl.col("epoch").max().over("date"))
@@ -150,7 +150,7 @@ def test_proposals_and_luck(made, tables):
     assert blocks["slot"].n_unique() == luck["drawn"]
 
 
-def test_withdrawals(made, tables):
+def test_withdrawals_are_summed_per_day(made, tables):
     sums = (
         tables["validator_withdrawals"]
         .group_by(date=pl.col("time").dt.date())
@@ -161,7 +161,7 @@ def test_withdrawals(made, tables):
     assert sums.rows() == frame.select("date", "withdrawals_gwei").rows()
 
 
-def test_validators(made, tables):
+def test_each_validator_has_its_own_sums(made, tables):
     """Each validator has its own sums, and its group."""
     frame = made.report.frames["validators"]
     income = tables["income_history"].group_by("validator_index").agg(net=NET.sum())
@@ -174,7 +174,7 @@ def test_validators(made, tables):
     assert frame["lost_gwei"].sum() == made.report.frames["problems"]["cost_gwei"].sum()
 
 
-def test_groups(made):
+def test_the_value_of_a_group_is_the_mean_of_its_validators(made):
     """The value of a group is the mean of its validators."""
     frame = made.report.frames["groups"].filter(pl.col("measure") == "apr_on_effective")
     validators = made.report.frames["validators"]
@@ -182,7 +182,7 @@ def test_groups(made):
     assert means["apr_on_effective"].to_list() == pytest.approx(frame["value"].to_list())
 
 
-def test_trust(made):
+def test_all_balance_changes_reconcile(made):
     """All changes of balance reconcile, and the facts name the source."""
     row = made.report.frames["reconciliation"].row(0, named=True)
     assert row["changes"] == row["explained"] > 0

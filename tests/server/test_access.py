@@ -160,7 +160,7 @@ def test_refused_host_is_named(service):
     assert "not for 'evil.example'" in answer.json()["status"]
 
 
-def test_permitted_origin(chain):
+def test_only_a_permitted_origin_may_read_answers(chain):
     """E8: pages of a permitted origin may read answers and send POST; others may not."""
     page, other = "http://localhost:3000", "http://localhost:3001"
     ask = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "apikey"}
@@ -181,7 +181,7 @@ def test_permitted_origin(chain):
 
 
 @pytest.mark.parametrize("origin", ["*", "localhost", "http://localhost:3000/", "file://x", "null"])
-def test_invalid_origin(chain, origin):
+def test_only_an_exact_origin_can_be_permitted(chain, origin):
     """E8: only an exact origin can be permitted."""
     with pytest.raises(bf.errors.UsageError, match="is not an origin"):
         Server(chain, origins=[origin])
@@ -205,7 +205,7 @@ def test_log_names_the_refused_member(chain, caplog):
     assert "secret-key" not in caplog.text
 
 
-def test_faults(chain):
+def test_every_kind_of_fault_occurs(chain):
     """E4: an outage can be rehearsed: every kind of fault is seen, and the loader survives it."""
     faults = ["503@30%", "truncate@10%", "html@10%"]
     with Server(chain, faults=faults) as server, httpx.Client(base_url=server.url) as client:
@@ -254,14 +254,14 @@ def test_parsed_limits_and_faults():
         {"keys": {"k": "gold"}},
     ],
 )  # fmt: skip
-def test_invalid_options(chain, bad):
+def test_invalid_options_are_named_before_the_start(chain, bad):
     """E4: an invalid value is named before the server starts."""
     with pytest.raises(bf.errors.UsageError), contextlib.closing(Server(chain, **bad)):
         pass
 
 
 @pytest.mark.parametrize("missing", ["slot", "chain"])
-def test_required_members(chain, missing):
+def test_slot_withdrawals_require_slot_and_chain(chain, missing):
     """E12: the specification requires slot and chain of slot/withdrawals."""
     body = {name: value for name, value in BODY.items() if name != missing}
     path = "/api/v2/ethereum/slot/withdrawals"

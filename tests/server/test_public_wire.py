@@ -151,7 +151,7 @@ def test_errors_have_the_messages_of_the_public_service(get, path, message):
     )
 
 
-def test_future_slot(get, chain):
+def test_a_future_slot_is_an_error_only_for_attestations(get, chain):
     """Attestations are an error that names the latest slot; other lists are empty."""
     latest = chain.meta["latest_slot"]
 
@@ -273,7 +273,7 @@ def test_an_epoch_and_a_committee_are_objects(get):
     assert 512 == len(get("/api/v1/sync_committee/0").json()["data"]["validators"])
 
 
-def test_compression(get):
+def test_answers_are_compressed_on_request(get):
     """Answers are compressed with gzip if the request accepts it."""
     path = "/api/v1/sync_committee/0"
     plain = get(path, headers={"accept-encoding": "identity"})
@@ -399,7 +399,7 @@ def test_loaders_obey_the_rate_of_the_headers(chain):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_connection_close(public, method):
+def test_connection_close_is_answered(public, method):
     """A request with Connection: close has an answer with the same header."""
     answer = httpx.request(
         method,

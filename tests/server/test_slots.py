@@ -171,7 +171,7 @@ def test_a_block_by_slot_word_and_root(get, text, root):
     assert {"votes", "withdrawalcount"} < set(block)
 
 
-def test_unknown_root(get):
+def test_an_unknown_root_is_an_empty_list(get):
     """The answer is an empty list, as on the service."""
     assert [] == data(get(f"/slot/{'99' * 32}"))
 
@@ -375,7 +375,7 @@ def test_items_of_another_slot_are_an_error(name, record):
         )
 
 
-def test_several_depositors(service):
+def test_an_address_without_deposits_is_not_missing(service):
     """An address without deposits is not missing."""
     found = bf.load_deposit_origin([POOR, UNKNOWN_ADDRESS, POOR[2:].upper()])
 
@@ -478,7 +478,7 @@ def test_no_requests_are_an_empty_list(get, path):
 
 
 @pytest.mark.parametrize("name", ["healthz", "healthz-loadbalancer"])
-def test_health(dataset, name):
+def test_health_checks_are_plain_text_without_a_key(dataset, name):
     """E15: the health checks are plain text, need no key, and have the words of the service."""
     with Server(dataset, wire="public", require_key=True) as server:
         answer = httpx.get(f"{server.url}/api/{name}")

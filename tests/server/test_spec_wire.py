@@ -23,7 +23,7 @@ def get(explorer):
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/nothing", "/api/v1/validator/1/", "/api/v1/epoch/"])
-def test_unknown_paths(get, path):
+def test_an_unknown_path_is_404_in_the_envelope(get, path):
     """S16: the answer is 404 in the envelope; a path with a trailing slash is unknown."""
     answer = get(path)
 
@@ -95,7 +95,7 @@ def test_validators_by_post(explorer, get):
     assert 400 == httpx.post(url, content=b"7,8").status_code
 
 
-def test_large_body(explorer):
+def test_a_body_of_two_megabytes_is_refused(explorer):
     """S07: a body of two megabytes is refused."""
     body = b'{"indicesOrPubkey":"' + b"7," * 2**20 + b'7"}'
 
@@ -188,7 +188,7 @@ def test_a_committee_has_its_seats_in_order(get, chain):
         ({}, 401),
     ],
 )
-def test_api_key(chain, send, status):
+def test_the_api_key_is_in_the_header_or_the_query(chain, send, status):
     """The key is in the header or in the query; a wrong one is refused in the envelope."""
     with Server(chain, keys=["right"]) as server:
         answer = httpx.get(f"{server.url}/api/v1/latestState", **send)

@@ -142,7 +142,7 @@ def test_a_recording_longer_than_the_service_keeps(server, store, clock):
     assert [row["inclusionslot"] for row in expected] == loaded["inclusion_slot"].to_list()
 
 
-def test_few_requests(server, store, clock):
+def test_a_window_costs_one_request_for_rows_and_one_for_the_head(server, store, clock):
     """One request for the chain; per window, one for rows and one for the head, and a sleep."""
     with connect(server, store) as explorer:
         record(explorer, until=350)
@@ -151,7 +151,7 @@ def test_few_requests(server, store, clock):
     assert 1 + 2 * 6 >= server.requests
 
 
-def test_gap(server, store, clock):
+def test_epochs_not_recorded_in_time_are_reported_as_lost(server, store, clock):
     """Epochs that were not recorded in time are reported as lost, also by a later recording."""
     with connect(server, store) as explorer:
         record(explorer, until=150)
@@ -164,7 +164,7 @@ def test_gap(server, store, clock):
     )
 
 
-def test_outage(server, store, clock):
+def test_the_recorder_retries_during_an_outage(server, store, clock):
     """The recorder retries during an outage, and reports the result."""
     with connect(server, store) as explorer:
         explorer.rate_limiter.clock = faults.FastClock()
@@ -175,7 +175,7 @@ def test_outage(server, store, clock):
     assert 1 in {round(epochs) for epochs in clock.slept}
 
 
-def test_interrupt(server, store, clock):
+def test_an_interrupted_recording_continues(server, store, clock):
     """Ctrl-C returns the report, and another call continues."""
 
     def press():
@@ -203,7 +203,7 @@ def test_interrupt(server, store, clock):
         ({"validators": []}, "validators is empty"),
     ],
 )
-def test_refusals(server, store, clock, call, words):
+def test_invalid_arguments_are_refused_before_the_first_wait(server, store, clock, call, words):
     """Invalid arguments raise before the first wait."""
     call = {"what": "attestations", "validators": VALIDATORS, **call}
     with (

@@ -170,7 +170,7 @@ def test_deposits_by_transaction(chain, explorer, count):
     assert_frame_equal(expected.select(found.columns), found)
 
 
-def test_depositors(chain, explorer):
+def test_each_depositor_has_all_of_its_public_keys(chain, explorer):
     """Each depositor has all of its public keys, with and without a validator."""
     everybody = chain.scan("deposit_origin").select("from_address").collect().to_series()
     some = everybody.unique().sort()[:20]
@@ -206,7 +206,7 @@ def test_validators_by_credentials(chain, explorer):
     assert both["validator_index"].sort().to_list() == by_address["validator_index"].to_list()
 
 
-def test_the_queue(chain, explorer):
+def test_the_queue_equals_the_dataset(chain, explorer):
     """The row equals that of the dataset."""
     found = bf.load_validator_queue()
 
