@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta, timezone
@@ -19,6 +20,7 @@ from beaconframes.calendar import (
     MAINNET,
     Chain,
     Span,
+    find_chain,
     get_chain,
     resolve_span,
 )
@@ -204,6 +206,23 @@ class TestChains:
         assert (1080, 7560) == (chain.epochs_per_day, chain.epochs_per_week)
         assert utc("2026-01-02T00:00:00") == chain.time_of("day", 1)
         assert utc("2026-01-01T11:22:40") == chain.time_of("period", 1)
+
+    @pytest.mark.parametrize(("first", "last"), [(0, 1), (10, 20), (1, 1001)])
+    def test_two_starts_give_genesis_and_slots_of_an_unknown_chain(self, first, last):
+        """Epochs of 192 s are 32 slots of 6 s; epoch 0 starts at genesis."""
+        genesis = utc("2026-01-01T00:00:00")
+        starts = [(number, genesis + number * timedelta(seconds=192)) for number in (first, last)]
+
+        chain = find_chain("epoch", starts)
+
+        assert (genesis, 6, 32) == (chain.genesis, chain.seconds_per_slot, chain.slots_per_epoch)
+
+    def test_a_notebook_shows_the_lengths_of_a_chain(self):
+        """32 slots of 12 s are 384 s; 256 epochs are 98,304 s."""
+        table = re.sub(r"<[^>]*>", " ", MAINNET._repr_html_())
+
+        for text in ("12 seconds", "32 slots, 0:06:24 hours", "225 epochs", "1 day, 3:18:24 hours"):
+            assert text in table
 
     def test_genesis_in_another_zone_is_converted_to_utc(self):
         """A genesis in local time does not follow the daylight saving time of its zone."""
