@@ -58,10 +58,13 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
         return lazy
     kind = lazy.collect_schema()["time"]
     if kind != nw.Datetime:
-        raise UsageError(
-            f"the column time holds {kind}, not times",
-            hint=f"Keep it as bf.{loader}(...) returns it: a UTC datetime.",
-        )
+        hint = f"Keep it as bf.{loader}(...) returns it: a UTC datetime."
+        if kind == nw.String:  # Text of a CSV, JSON or Excel file.
+            hint = (
+                'Parse it: pd.to_datetime(frame["time"], utc=True) in pandas, '
+                'pl.col("time").str.to_datetime(time_zone="UTC") in polars.'
+            )
+        raise UsageError(f"the column time holds {kind}, not times", hint=hint)
     if lazy.implementation.is_duckdb() or lazy.implementation.is_spark_like():
         # These engines store instants without a zone; the connection chooses the zone for display.
         if not isinstance(kind, nw.Datetime) or kind.time_zone is None:

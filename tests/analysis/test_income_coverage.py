@@ -180,7 +180,11 @@ def test_wrong_frames_are_explained():
     frame = steady(1, 2)
     with pytest.raises(UsageError, match=r"no column epoch.*bf\.load_income_history"):
         analysis.income(frame.drop("epoch"))
-    with pytest.raises(UsageError, match="column time holds String"):
-        analysis.income(frame.with_columns(pl.col("time").cast(pl.String)))
+    text = frame.with_columns(pl.col("time").dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ"))
+    with pytest.raises(UsageError, match="column time holds String") as caught:
+        analysis.income(text)
+    assert str(caught.value).endswith('pl.col("time").str.to_datetime(time_zone="UTC") in polars.')
+    parsed = text.with_columns(pl.col("time").str.to_datetime(time_zone="UTC"))
+    assert analysis.income(parsed).equals(analysis.income(frame))
     with pytest.raises(UsageError, match="expected a frame, not dict"):
         analysis.income({"epoch": [1]})
