@@ -458,3 +458,14 @@ def test_program_and_module():
 
     assert result[0].startswith("Usage: beaconframes ")
     assert result[0] == result[1]
+
+
+@pytest.mark.parametrize(
+    "words", [("export",), ("export", "income-history"), ("export", "dataset")]
+)
+def test_the_help_of_exports_states_the_units(run, words):
+    """Exports have no --unit: amounts stay exact, in the unit at the end of the column's name."""
+    shown = " ".join(run(*words, "--help").output.split())
+
+    assert "Amounts stay exact, in gwei and wei, as the names of columns end" in shown
+    assert "--unit" in shown

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 PARTITIONS = ("day", "period", "validators", "none")
 RESUME_HINT = "run the same command again to resume it"
 MINUTES_PER_YEAR = 60 * 24 * 365
+UNITS = (
+    "Amounts stay exact, in gwei and wei, as the names of columns end; load and analyse write "
+    "ether with --unit eth."
+)
 
 
 class Minutes(click.FloatRange):
@@ -74,7 +78,7 @@ def export_options(*, table: bool) -> list[click.Parameter]:
             ["--out"],
             type=FILE,
             required=True,
-            help="A folder for a dataset, or a file such as income.parquet.",
+            help="A folder for a dataset, or a file such as income.parquet. " + UNITS,
         ),
         click.Option(["--format"], help="parquet, csv, jsonl, arrow, duckdb or xlsx."),
         overwrite_option(),
@@ -247,10 +251,10 @@ export = LoaderGroup(
     build=build_command,
     images=False,
     commands={"dataset": dataset},
-    help="""Export rows as a dataset, or as one file.
+    help=f"""Export rows as a dataset, or as one file.
 
     LOADER and its options are those of load; dataset exports all tables of a folder. Rows are
     written in batches, so they may be larger than the memory. Run the same command again to resume
-    an export, or to add newly finalized rows.
+    an export, or to add newly finalized rows. {UNITS}
     """,
 )

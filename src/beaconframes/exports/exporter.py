@@ -74,6 +74,9 @@ def export(
     ``CITATION.cff`` and a README. Readers never see an unfinished dataset, and two exports of
     the same rows have the same bytes.
 
+    Amounts stay exact, in gwei and wei, as the names of columns end. For ether, export the frame
+    that `to_eth` returns.
+
     Parameters
     ----------
     what
