@@ -12,8 +12,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from operator import methodcaller
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import platformdirs
@@ -42,6 +41,7 @@ COARSEST_SHARE = 8
 MAX_SMALL_SEGMENTS = 16
 """Compact a table that has more segments than this."""
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -166,7 +166,7 @@ class LocalStore:
         if not intervals:
             return {}
         first, last = intervals[0][0], intervals[-1][1]
-        return self._try(methodcaller("coverage", table, subjects, first=first, last=last)) or {}
+        return self._try(Dataset.coverage, table, subjects, first=first, last=last) or {}
 
     def unconfirmed(self, table: str, subjects: Collection[str], intervals: Intervals) -> Covered:
         """Return the units of *subjects* in *intervals* that had no rows in one response."""
@@ -195,7 +195,7 @@ class LocalStore:
             return dataset.selection(table, subjects, intervals, schema=schema)
         except DatasetError as error:
             log.warning("%s; the damaged rows are removed and fetched again", error.message)
-            self._try(lambda d: d.mend())
+            self._try(Dataset.mend)
             raise
 
     def put(
@@ -244,11 +244,11 @@ class LocalStore:
 
         Only a limit needs it.
         """
-        self._try(methodcaller("mark_used", table, subjects, intervals, seconds=seconds))
+        self._try(Dataset.mark_used, table, subjects, intervals, seconds=seconds)
 
     def prune_units(self, table: str, units: Covered) -> None:
         """Remove *units*, so that the next load requests them again."""
-        self._try(lambda d: d.prune_units(table, units))
+        self._try(Dataset.prune_units, table, units)
 
     @property
     def removals(self) -> tuple[int, str]:
@@ -260,7 +260,7 @@ class LocalStore:
 
     def newest(self, table: str, unit: str) -> int:
         """Return the last unit with rows in a table; -1 if there are none."""
-        segments = self._try(methodcaller("segments", table)) or []
+        segments = self._try(Dataset.segments, table) or []
         return max((int(s.ranges[unit][1]) for s in segments if unit in s.ranges), default=-1)
 
     def drop_outdated(self, table: str, schema: pl.Schema) -> None:
@@ -268,17 +268,18 @@ class LocalStore:
 
         Nothing can be added to a table without a readable segment, so it is repaired.
         """
-        known = self._try(methodcaller("stored_schema", table))
-        if known is None and self._try(methodcaller("segments", table)):
+        known = self._try(Dataset.stored_schema, table)
+        segments = self._try(Dataset.segments, table)
+        if known is None and segments:
             log.warning("no file of table %s can be read; the rows are fetched again", table)
-            self._try(methodcaller("mend"))
+            self._try(Dataset.mend)
         if known is not None and known != schema:
             log.warning("table %s was stored with other columns; it is fetched again", table)
-            self._try(lambda d: d.prune(table))
+            self._try(Dataset.prune, table)
 
     def compact_small(self, table: str) -> None:
         """Compact a table that has many small segments."""
-        segments = self._try(methodcaller("segments", table)) or []
+        segments = self._try(Dataset.segments, table) or []
         if len(segments) <= MAX_SMALL_SEGMENTS:
             return
         if self.limit is not None:
@@ -286,7 +287,7 @@ class LocalStore:
             size = sum(segment.bytes for segment in segments)
             if COARSEST_SHARE * size > self.limit or size + count_bytes(self.path) > self.limit:
                 return
-        self._try(methodcaller("compact", table))
+        self._try(Dataset.compact, table)
 
     def warn_unusable(self, error: DatasetError) -> None:
         """Warn once that the store cannot be used because of *error*."""
@@ -322,13 +323,15 @@ class LocalStore:
             return any(self.path.iterdir())
         return False
 
-    def _try(self, use: Callable[[Dataset], T]) -> T | None:
-        """Return the result of *use*; None, with one warning, if the dataset cannot be used."""
+    def _try(
+        self, method: Callable[Concatenate[Dataset, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T | None:
+        """Call a *method* of the dataset; return None, with one warning, if it cannot be used."""
         dataset = self.dataset
         if dataset is None:
             return None
         try:
-            return use(dataset)
+            return method(dataset, *args, **kwargs)
         except DatasetError as error:
             if dataset.has_intact_ledger:
                 self._warn(error.message, error.hint)

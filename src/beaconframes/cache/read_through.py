@@ -145,11 +145,16 @@ class ReadThrough:
             complete, empty = split_by_rows(fetched.calls, self.grid, last, rows)
             if fetched.uncovered:
                 uncovered = find_uncovered_units(self.policy, fetched.uncovered)
-                complete, empty = (subtract(part, uncovered) for part in (complete, empty))
+                complete = subtract_uncovered(complete, uncovered)
+                empty = subtract_uncovered(empty, uncovered)
         if not complete and not empty:
             self.unstored.append(rows)
         elif self.store.put(
-            *(self.table, final, self.grid, complete, self._finalized),
+            self.table,
+            final,
+            self.grid,
+            complete,
+            self._finalized,
             empty=empty,
             use=self._use,
         ):
@@ -283,7 +288,11 @@ class ReadThrough:
             complete, empty = (absent, {}) if is_certain else ({}, absent)
             rows = self.endpoint.table.empty()
             self.store.put(
-                *(self.table, rows, self.grid, complete, self._finalized),
+                self.table,
+                rows,
+                self.grid,
+                complete,
+                self._finalized,
                 empty=empty,
                 use=self._use,
             )
@@ -347,12 +356,12 @@ def open_rows(
     )
 
 
-def subtract(units: Covered, uncovered: Covered) -> Covered:
+def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:
     """Return *units* by subject without the *uncovered* ones."""
-    everyone = uncovered.get(CHAIN[0], ())
+    of_chain = uncovered.get(CHAIN[0], ())
     rest = {
         subject: subtract_intervals(
-            intervals, merge_intervals((*uncovered.get(subject, ()), *everyone))
+            intervals, merge_intervals((*uncovered.get(subject, ()), *of_chain))
         )
         for subject, intervals in units.items()
     }

@@ -16,15 +16,16 @@ from beaconframes.cache.finality import (
 )
 from beaconframes.cache.pubkey_index import BATCH_LIMIT, stored_indices
 from beaconframes.cache.read_through import open_rows
+from beaconframes.cache.validator_epochs import ExplorerWithStore
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.endpoint.intervals import count_numbers
 from beaconframes.errors import DatasetError, RequestLimitExceeded
 from beaconframes.fetch.completeness import Requirement
+from beaconframes.fetch.gap_reasons import VALIDATOR
 from beaconframes.fetch.head import HeadV2
 from beaconframes.fetch.paginator import REQUEST_LIMIT
 from beaconframes.fetch.served_range import ServedRange
-from beaconframes.fetch.source import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,17 +35,11 @@ if TYPE_CHECKING:
     from beaconframes.cache.validator_epochs import ValidatorEpochsCache
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.endpoint.intervals import Intervals
-    from beaconframes.fetch.source import ApiSource, RequestEstimate
-
-SUBJECT = "validator_index"
+    from beaconframes.fetch.source import ApiSource, Connection, RequestEstimate
 
 
-class Connected(Connection, Protocol):
+class EstimatedExplorer(ExplorerWithStore, Protocol):
     """An explorer, as far as estimates need it."""
-
-    @property
-    def local_store(self) -> LocalStore | None:
-        """Return the store, if there is one."""
 
     @property
     def source(self) -> ApiSource:
@@ -79,7 +74,7 @@ class Estimate:
 
 @contextmanager
 def limit_requests(
-    explorer: Connected, endpoint: Endpoint, values: Mapping[str, Any], most: int
+    explorer: EstimatedExplorer, endpoint: Endpoint, values: Mapping[str, Any], most: int
 ) -> Iterator[None]:
     """Limit the block to *most* requests; raise RequestLimitExceeded first if it needs more."""
     estimate = estimate_load(explorer, endpoint, values)
@@ -98,7 +93,9 @@ def limit_requests(
         REQUEST_LIMIT.reset(token)
 
 
-def estimate_load(explorer: Connected, endpoint: Endpoint, values: Mapping[str, Any]) -> Estimate:
+def estimate_load(
+    explorer: EstimatedExplorer, endpoint: Endpoint, values: Mapping[str, Any]
+) -> Estimate:
     """Return the estimate for a load; sends no request, except for the chain head."""
     store = explorer.local_store
     if store is not None:
@@ -112,7 +109,7 @@ def estimate_load(explorer: Connected, endpoint: Endpoint, values: Mapping[str, 
 
 
 def estimate_requests(
-    explorer: Connected,
+    explorer: EstimatedExplorer,
     endpoint: Endpoint,
     values: Mapping[str, Any],
     arguments: Sequence[Mapping[str, Any]],
@@ -140,13 +137,13 @@ def estimate_requests(
     )
 
 
-def count_inactive(explorer: Connected, endpoint: Endpoint, calls: Sequence[Call]) -> int:
+def count_inactive(explorer: EstimatedExplorer, endpoint: Endpoint, calls: Sequence[Call]) -> int:
     """Return how many requested rows cannot exist, as far as an earlier load has shown."""
     lifetime, requested = endpoint.lifetime, Requirement.of_calls(endpoint, calls)
     if lifetime is None or requested.subjects is None or requested.units is None:
         return 0
     ((unit, numbers),) = requested.units.values.items()
-    indices = requested.subjects.values.get(SUBJECT, set())
+    indices = requested.subjects.values.get(VALIDATOR, set())
     if unit != "epoch" or not indices:
         return 0
     validators = explorer.validator_epochs.known(indices, max(numbers))
@@ -159,7 +156,7 @@ def count_inactive(explorer: Connected, endpoint: Endpoint, calls: Sequence[Call
         assert values.subjects is not None
         assert values.units is not None
         first, last = min(values.units.values[unit]), max(values.units.values[unit])
-        of_call = pl.col(SUBJECT).is_in(list(values.subjects.values[SUBJECT]))
+        of_call = pl.col(VALIDATOR).is_in(list(values.subjects.values[VALIDATOR]))
         active = pl.min_horizontal("end", last) - pl.max_horizontal("start", first) + 1
         absent = (last - first + 1 - active.clip(0)).sum()
         count += periods.filter(of_call).select(absent).item()
@@ -167,7 +164,7 @@ def count_inactive(explorer: Connected, endpoint: Endpoint, calls: Sequence[Call
 
 
 def estimate_with_store(
-    load: ReadThrough, explorer: Connected, unresolved: UnresolvedPubkeys
+    load: ReadThrough, explorer: EstimatedExplorer, unresolved: UnresolvedPubkeys
 ) -> Estimate:
     """Return the estimate for fetching the rows that are not stored."""
     endpoint = load.endpoint

@@ -87,12 +87,12 @@ def load(
     max_requests: int | None = None,
 ) -> Frame:
     """Load the rows of *endpoint* that *values* select, from *explorer* or the connected one."""
-    source = explorer if isinstance(explorer, Explorer) else get_explorer(explorer)
+    used_explorer = explorer if isinstance(explorer, Explorer) else get_explorer(explorer)
     for bound in ("since", "until"):
         # From here on, every number is an int, numpy's included.
         if (number := to_integer(values.get(bound))) is not None:
             values = {**values, bound: number}
-    rows: Frame = source.load(
+    rows: Frame = used_explorer.load(
         endpoint, values, strict=strict, lazy=lazy, frame=frame, max_requests=max_requests
     )
     return rows

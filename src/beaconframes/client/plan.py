@@ -283,7 +283,8 @@ class PlanningExplorer(Explorer):
 
     def _assume_head(self, request: Request) -> bytes:
         """Count a request for the chain head, and return the assumed response."""
-        self.head_requests += self.source.known_head is None
+        if self.source.known_head is None:
+            self.head_requests += 1
         head, source = self._find_head()
         self.assumptions = {
             f"plans request no chain head; epoch {head.epoch:,} is assumed, from {source}": None

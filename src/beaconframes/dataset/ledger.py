@@ -300,7 +300,11 @@ def get_segments(
         )
         return [
             Segment(
-                *(table, path, rows, size, sha256),
+                table,
+                path,
+                rows,
+                size,
+                sha256,
                 {name: tuple(ends) for name, ends in json.loads(text).items()},
             )
             for table, path, rows, size, sha256, text in entries

@@ -122,35 +122,39 @@ def sweep(missing: Mapping[str, Intervals], batch_limit: int, window: int) -> li
         groups.setdefault(intervals, []).append(subject)
     queue = SubjectQueue()
     for intervals, names in groups.items():
-        queue.add(intervals[0][0], MissingLine(intervals, window), names)
+        queue.add(intervals[0][0], MissingUnits(intervals, window), names)
     rectangles: list[Rectangle] = []
     while queue.starts:
         first = queue.starts[0]
         end = first + window - 1
         chosen = queue.pop(first)
+        # The last request of these subjects may have places for others.
         free = -sum(len(names) for _, names in chosen) % batch_limit
         if free:
             chosen += queue.pop_up_to(end, free)
         names = [name for _, some in chosen for name in some]
-        lasts = [last for line, some in chosen for last in [line.last_missing(end)] * len(some)]
+        lasts: list[int] = []
+        for units, some in chosen:
+            lasts += [units.last_missing(end)] * len(some)
         for start in range(0, len(names), batch_limit):
             part = slice(start, start + batch_limit)
             rectangles.append(Rectangle(tuple(names[part]), first, max(lasts[part])))
-        for line, some in chosen:
-            following = line.next_missing(end + 1)
+        for units, some in chosen:
+            following = units.next_missing(end + 1)
             if following is not None:
-                queue.add(following, line, some)
+                queue.add(following, units, some)
     return rectangles
 
 
-class MissingLine:
-    """The missing intervals of one or several subjects that are missing the same."""
+class MissingUnits:
+    """The missing units of one or several subjects, all of which are missing the same ones."""
 
     def __init__(self, intervals: Intervals, window: int) -> None:
         self.intervals = intervals
         self._window = window
         self._lasts = [last for _, last in intervals]
-        self._counts: dict[int | None, int] = {None: 0}
+        self._counts: dict[int, int] = {}
+        """Requests from a unit on, as far as they have been counted."""
 
     def next_missing(self, unit: int) -> int | None:
         """Return the first missing unit from *unit* on."""
@@ -165,64 +169,64 @@ class MissingLine:
         return self._lasts[index - 1]
 
     def count_requests(self, start: int | None) -> int:
-        """Return how many requests this line alone takes from *start* on."""
-        chain: list[int] = []
-        while start not in self._counts:
-            chain.append(start)  # type: ignore[arg-type]  # None is in the dictionary
-            start = self.next_missing(chain[-1] + self._window)
-        known = self._counts[start]
-        for count, unit in enumerate(reversed(chain), known + 1):
+        """Return how many requests these subjects alone take from *start* on."""
+        starts: list[int] = []
+        while start is not None and start not in self._counts:
+            starts.append(start)
+            start = self.next_missing(start + self._window)
+        known = 0 if start is None else self._counts[start]
+        for count, unit in enumerate(reversed(starts), known + 1):
             self._counts[unit] = count
-        return known + len(chain)
+        return known + len(starts)
 
     def count_requests_after(self, end: int) -> int:
-        """Return how many requests this line alone takes after *end*."""
+        """Return how many requests these subjects alone take after *end*."""
         return self.count_requests(self.next_missing(end + 1))
 
 
 class SubjectQueue:
-    """Subjects by their first missing unit; subjects that are missing the same share a line."""
+    """Subjects by their first missing unit; those that are missing the same are together."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
-        self._lines: dict[int, dict[MissingLine, list[str]]] = {}
+        self._subjects: dict[int, dict[MissingUnits, list[str]]] = {}
 
-    def add(self, start: int, line: MissingLine, names: list[str]) -> None:
-        """Add the subjects *names* with *line* at their first missing unit."""
-        if start not in self._lines:
-            self._lines[start] = {}
+    def add(self, start: int, units: MissingUnits, names: list[str]) -> None:
+        """Add the subjects *names* with their missing *units* at the first missing unit."""
+        if start not in self._subjects:
+            self._subjects[start] = {}
             insort(self.starts, start)
-        self._lines[start].setdefault(line, []).extend(names)
+        self._subjects[start].setdefault(units, []).extend(names)
 
-    def pop(self, start: int) -> list[tuple[MissingLine, list[str]]]:
+    def pop(self, start: int) -> list[tuple[MissingUnits, list[str]]]:
         """Remove and return all subjects at *start*."""
         del self.starts[bisect_left(self.starts, start)]
-        return list(self._lines.pop(start).items())
+        return list(self._subjects.pop(start).items())
 
-    def pop_up_to(self, end: int, free: int) -> list[tuple[MissingLine, list[str]]]:
+    def pop_up_to(self, end: int, free: int) -> list[tuple[MissingUnits, list[str]]]:
         """Remove and return up to *free* subjects that start by *end*.
 
         Subjects that then need one request less come first, then the others by their start.
         """
-        chosen: list[tuple[MissingLine, list[str]]] = []
+        chosen: list[tuple[MissingUnits, list[str]]] = []
         for must_save in (True, False):
             for start in self.starts[: bisect_left(self.starts, end + 1)]:
-                for line in list(self._lines[start]):
-                    saves = line.count_requests(start) != line.count_requests_after(end)
+                for units in list(self._subjects[start]):
+                    saves = units.count_requests(start) != units.count_requests_after(end)
                     if must_save and not saves:
                         continue
-                    names = self._lines[start][line]
-                    chosen.append((line, names[:free]))
+                    names = self._subjects[start][units]
+                    chosen.append((units, names[:free]))
                     free -= len(chosen[-1][1])
-                    self._put_back(start, line, names[len(chosen[-1][1]) :])
+                    self._put_back(start, units, names[len(chosen[-1][1]) :])
                     if not free:
                         return chosen
         return chosen
 
-    def _put_back(self, start: int, line: MissingLine, names: list[str]) -> None:
+    def _put_back(self, start: int, units: MissingUnits, names: list[str]) -> None:
         if names:
-            self._lines[start][line] = names
+            self._subjects[start][units] = names
             return
-        del self._lines[start][line]
-        if not self._lines[start]:
+        del self._subjects[start][units]
+        if not self._subjects[start]:
             self.pop(start)

@@ -41,11 +41,11 @@ def encode_uncovered(uncovered: Mapping[str, Intervals]) -> str:
             subjects[units].append(subject)
     text = _encode(subjects)
     if len(text) > MAX_HEADER:
-        everyone = [subject for names in subjects.values() for subject in names]
-        text = _encode({merge_intervals(u for units in subjects for u in units): everyone})
+        all_subjects = [subject for names in subjects.values() for subject in names]
+        text = _encode({merge_intervals(u for units in subjects for u in units): all_subjects})
     if len(text) > MAX_HEADER:
         bounds = [bound for units in subjects for unit in units for bound in unit]
-        text = _encode({((min(bounds), max(bounds)),): everyone})
+        text = _encode({((min(bounds), max(bounds)),): all_subjects})
     return text
 
 

@@ -32,7 +32,7 @@ class DatasetGaps:
     def __init__(self, endpoint: Endpoint, partial: Sequence[FetchedRows]) -> None:
         """Read what the responses to *partial* loads of *endpoint* state."""
         self._policy = CachePolicy.of(endpoint)
-        stated = [part for fetched in partial for part in fetched.uncovered or ()]
+        stated = [part for fetched in partial for part in fetched.uncovered]
         self._units = find_uncovered_units(self._policy, stated)
         self._has_all_validators = all(fetched.has_all_validators for fetched in partial)
         expected = (rows for call, _ in stated for rows in call.expected)

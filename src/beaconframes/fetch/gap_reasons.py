@@ -24,18 +24,18 @@ from beaconframes.errors import RequestLimitExceeded
 from beaconframes.fetch.completeness import IMPOSSIBLE, PUBKEYS_WITHOUT_ROWS, Requirement
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from beaconframes.endpoint import Call, ChainHead, Endpoint
 
 UNITS = ("epoch", "slot", "day")
-SUBJECT = "validator_index"
-KEY = "pubkey"
+VALIDATOR = "validator_index"
+PUBKEY = "pubkey"
 
 
 NO_VALIDATORS = pl.DataFrame(
     schema={
-        SUBJECT: pl.Int64,
+        VALIDATOR: pl.Int64,
         "status": pl.String,
         "slashed": pl.Boolean,
         "activation_epoch": pl.Int64,
@@ -85,11 +85,11 @@ class GapReasons:
         self._rows: pl.DataFrame | None = None
         self._answered: set[int] = set()
         self._indices: dict[str, int] | None = None
-        self._unknown_keys: set[str] = set()
+        self._unknown_pubkeys: set[str] = set()
         subjects = Requirement.of_calls(endpoint, not_found).subjects
         if subjects is not None and endpoint.lifetime is not None:
-            self._unknown_keys = {*subjects.pubkeys, *subjects.values.get(KEY, ())}
-            self._answered = set(subjects.values.get(SUBJECT, ()))
+            self._unknown_pubkeys = {*subjects.pubkeys, *subjects.values.get(PUBKEY, ())}
+            self._answered = set(subjects.values.get(VALIDATOR, ()))
 
     def find(self, missing: pl.DataFrame, keys: Callable[[], pl.DataFrame]) -> Gaps:
         """Return *missing* with the reason of each gap, without rows that cannot exist.
@@ -102,75 +102,75 @@ class GapReasons:
             return without_inactive(missing.with_columns(pl.lit(UNKNOWN).alias(REASON)))
         if self._endpoint.lifetime is None or missing.is_empty():
             return without_inactive(missing)
-        received = set(keys()[SUBJECT].drop_nulls().unique())
-        unknown_keys, missing = self._resolve(missing, received)
-        if SUBJECT not in missing.columns:
-            return without_inactive(pl.concat([unknown_keys, missing], how="diagonal"))
-        is_open = pl.col(SUBJECT).is_not_null()
+        received = set(keys()[VALIDATOR].drop_nulls().unique())
+        unknown_pubkeys, missing = self._resolve(missing, received)
+        if VALIDATOR not in missing.columns:
+            return without_inactive(pl.concat([unknown_pubkeys, missing], how="diagonal"))
+        is_open = pl.col(VALIDATOR).is_not_null()
         if self._endpoint.lifetime is Lifetime.BALANCE:
             # Validators keep their balance rows after the exit, so a gap between two is an error.
             is_open &= ~pl.col(IMPOSSIBLE)
         unit = next((u for u in UNITS if f"first_{u}" in missing.columns), "")
         has_units = pl.col(f"first_{unit}").is_not_null() if unit else pl.lit(value=False)
-        parts = [unknown_keys, missing.filter(~is_open)]
-        inactive = [missing.clear()]
-        for gaps, split in (
-            (missing.filter(is_open, has_units), self._split),
-            (missing.filter(is_open, ~has_units), self._split_by_status),
-        ):
-            if not gaps.is_empty():
-                found = split(gaps, unit, received)
-                parts.append(found.missing)
-                inactive.append(found.inactive)
-        return Gaps(pl.concat(parts, how="diagonal"), pl.concat(inactive, how="diagonal"))
+        nothing = missing.clear()
+        found = [Gaps(unknown_pubkeys, nothing), Gaps(missing.filter(~is_open), nothing)]
+        with_units = missing.filter(is_open, has_units)
+        without_units = missing.filter(is_open, ~has_units)
+        if not with_units.is_empty():
+            found.append(self._split(with_units, unit, received))
+        if not without_units.is_empty():
+            found.append(self._split_by_status(without_units, received))
+        return Gaps(
+            pl.concat([gaps.missing for gaps in found], how="diagonal"),
+            pl.concat([gaps.inactive for gaps in found], how="diagonal"),
+        )
 
     def _resolve(
         self, missing: pl.DataFrame, received: set[int]
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the public keys without a validator, and *missing* with indices for the others."""
-        nothing, required = missing.clear(), self._required
         by_count = PUBKEYS_WITHOUT_ROWS in missing.columns
-        by_key = KEY in missing.columns
-        if not (by_count or by_key) or required.subjects is None:
-            return nothing, missing
-        keys = required.subjects.pubkeys | set(missing[KEY].drop_nulls() if by_key else ())
-        if self._indices is None:
-            known = sorted(keys - self._unknown_keys)
-            self._indices = self._validators.resolve(known) if known else {}
-        if self._indices is None:
-            return nothing, missing
-        indices = self._indices
-        names = [key for key in sorted(keys) if key not in indices]
-        unknown = pl.DataFrame({KEY: names}, schema={KEY: pl.String}).with_columns(
-            pl.lit(UNKNOWN).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE)
-        )
-        if by_key:
-            index = pl.col(KEY).replace_strict(indices, default=None, return_dtype=pl.Int64)
-            named = index if SUBJECT not in missing.columns else pl.coalesce(SUBJECT, index)
-            missing = missing.with_columns(named.alias(SUBJECT))
-            missing = missing.filter(pl.col(KEY).is_null() | pl.col(SUBJECT).is_not_null())
+        by_pubkey = PUBKEY in missing.columns
+        subjects = self._required.subjects
+        if not (by_count or by_pubkey) or subjects is None:
+            return missing.clear(), missing
+        pubkeys = subjects.pubkeys | set(missing[PUBKEY].drop_nulls() if by_pubkey else ())
+        indices = self._find_indices(pubkeys)
+        if indices is None:
+            return missing.clear(), missing
+        if by_pubkey:
+            missing = replace_pubkeys(missing, indices)
         if by_count:
-            silent = sorted(set(indices.values()) - received)
-            missing = missing.filter(pl.col(PUBKEYS_WITHOUT_ROWS).is_null())
-            missing = missing.drop(PUBKEYS_WITHOUT_ROWS)
-            gaps = pl.DataFrame({SUBJECT: silent}, schema={SUBJECT: pl.Int64}).with_columns(
-                pl.lit(NOT_RETURNED).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE)
+            without_rows = build_gaps(
+                pl.Series(VALIDATOR, sorted(set(indices.values()) - received), pl.Int64),
+                NOT_RETURNED,
             )
-            if required.units is not None:
-                ((unit, numbers),) = required.units.values.items()
-                gaps = gaps.with_columns(
+            units = self._required.units
+            if units is not None:
+                ((unit, numbers),) = units.values.items()
+                without_rows = without_rows.with_columns(
                     pl.lit(min(numbers), pl.Int64).alias(f"first_{unit}"),
                     pl.lit(max(numbers), pl.Int64).alias(f"last_{unit}"),
                 )
-            missing = pl.concat([missing, gaps], how="diagonal")
-        return unknown, missing
+            missing = missing.filter(pl.col(PUBKEYS_WITHOUT_ROWS).is_null())
+            missing = missing.drop(PUBKEYS_WITHOUT_ROWS)
+            missing = pl.concat([missing, without_rows], how="diagonal")
+        unknown = [pubkey for pubkey in sorted(pubkeys) if pubkey not in indices]
+        return build_gaps(pl.Series(PUBKEY, unknown, pl.String), UNKNOWN), missing
+
+    def _find_indices(self, pubkeys: set[str]) -> dict[str, int] | None:
+        """Return the index of each of *pubkeys* that has one; None if the request failed."""
+        if self._indices is None:
+            resolvable = sorted(pubkeys - self._unknown_pubkeys)
+            self._indices = self._validators.resolve(resolvable) if resolvable else {}
+        return self._indices
 
     def _split(self, gaps: pl.DataFrame, unit: Any, received: set[int]) -> Gaps:
         """Return *gaps* with reasons, and the parts of them in which rows cannot exist."""
         chain = self._head.chain
         last: Any = gaps[f"last_{unit}"].max()
         until = last if unit == "epoch" else chain.at("epoch", chain.time_of(unit, last + 1))
-        validators = self._load(set(gaps[SUBJECT]), until, received)
+        validators = self._load(set(gaps[VALIDATOR]), until, received)
         gaps = self._mark_unknown(gaps, validators, received)
         lifetime = self._endpoint.lifetime
         assert lifetime is not None
@@ -178,18 +178,14 @@ class GapReasons:
         missing, inactive = split_gaps(gaps, periods, unit)
         if self._endpoint.is_contiguous and self._endpoint.finality is Finality.AT_FINALITY:
             # An active validator has rows, so an interval without any of them is a gap as well.
-            silent = pl.col(SUBJECT).is_in(list(set(validators[SUBJECT]) - received))
-            missing = missing.with_columns(pl.col(IMPOSSIBLE) | silent)
+            without_rows = list(set(validators[VALIDATOR]) - received)
+            has_no_rows = pl.col(VALIDATOR).is_in(without_rows)
+            missing = missing.with_columns(pl.col(IMPOSSIBLE) | has_no_rows)
         return Gaps(missing, inactive)
 
-    def _split_by_status(
-        self,
-        gaps: pl.DataFrame,
-        unit: Any,  # noqa: ARG002 - as `_split`
-        received: set[int],
-    ) -> Gaps:
+    def _split_by_status(self, gaps: pl.DataFrame, received: set[int]) -> Gaps:
         """Return *gaps* without units as `_split` does: those of validators that are not active."""
-        validators = self._load(set(gaps[SUBJECT]), None, received)
+        validators = self._load(set(gaps[VALIDATOR]), None, received)
         gaps = self._mark_unknown(gaps, validators, received)
         was_active = pl.col("activation_epoch").is_not_null()
         is_active = was_active
@@ -198,10 +194,10 @@ class GapReasons:
                 pl.col("status").str.starts_with(status) for status in ACTIVE_STATUSES
             )
         reasons = validators.filter(~is_active).select(
-            SUBJECT,
+            VALIDATOR,
             pl.when(was_active).then(pl.lit(EXITED)).otherwise(pl.lit(NOT_ACTIVE_YET)).alias("why"),
         )
-        joined = gaps.join(reasons, on=SUBJECT, how="left", maintain_order="left")
+        joined = gaps.join(reasons, on=VALIDATOR, how="left", maintain_order="left")
         inactive = joined.filter(pl.col("why").is_not_null())
         return Gaps(
             joined.filter(pl.col("why").is_null()).drop("why"),
@@ -212,8 +208,8 @@ class GapReasons:
         self, gaps: pl.DataFrame, validators: pl.DataFrame, received: set[int]
     ) -> pl.DataFrame:
         """Return *gaps* with the reason of validators that the service does not know."""
-        known = {*validators[SUBJECT], *received}
-        is_unknown = pl.col(SUBJECT).is_in(list(self._answered - known))
+        known = {*validators[VALIDATOR], *received}
+        is_unknown = pl.col(VALIDATOR).is_in(list(self._answered - known))
         is_open = pl.col(REASON) == NOT_RETURNED
         unknown, default = pl.lit(UNKNOWN), pl.lit(self._reason)
         reason = pl.when(is_unknown).then(unknown).when(is_open).then(default).otherwise(REASON)
@@ -231,6 +227,22 @@ class GapReasons:
             self._answered |= set(answered)
             self._rows = rows if self._rows is None else pl.concat([self._rows, rows])
         return self._rows
+
+
+def build_gaps(subjects: pl.Series, reason: str) -> pl.DataFrame:
+    """Return the gaps of *subjects* for a *reason*, in the column that the series names."""
+    return subjects.to_frame().with_columns(
+        pl.lit(reason).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE)
+    )
+
+
+def replace_pubkeys(missing: pl.DataFrame, indices: Mapping[str, int]) -> pl.DataFrame:
+    """Return *missing* with the index of each public key, without keys that have no index."""
+    index = pl.col(PUBKEY).replace_strict(indices, default=None, return_dtype=pl.Int64)
+    if VALIDATOR in missing.columns:
+        index = pl.coalesce(VALIDATOR, index)
+    missing = missing.with_columns(index.alias(VALIDATOR))
+    return missing.filter(pl.col(PUBKEY).is_null() | pl.col(VALIDATOR).is_not_null())
 
 
 def without_inactive(missing: pl.DataFrame) -> Gaps:

@@ -67,7 +67,8 @@ class FinalityAgreement:
         if stated < self.highest:
             log.warning(
                 "the service reports that %d is finalized, but reported %d before",
-                *(stated, self.highest),
+                stated,
+                self.highest,
             )
         self.agreed = max(self.agreed, min(self.highest, stated))
         self.highest = max(self.highest, stated)

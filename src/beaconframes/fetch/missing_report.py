@@ -21,6 +21,7 @@ from beaconframes.active_periods import (
 from beaconframes.config import current
 from beaconframes.errors import IntegrityError, MissingRows
 from beaconframes.fetch.completeness import IMPOSSIBLE
+from beaconframes.fetch.gap_reasons import VALIDATOR
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
 MAX_GAPS_IN_MESSAGE = 5
 MAX_NAMES_IN_MESSAGE = 3
 
-VALIDATOR = "validator_index"
-
-SILENT = "silent"
+HAS_NO_ROWS = "has_no_rows"
 """The column that marks subjects without any row."""
 
 REASONS = (
@@ -85,8 +84,8 @@ def report_missing(
     With *strict* any missing row raises an error. Errors carry the received *rows*.
     """
     impossible = gaps.missing.filter(IMPOSSIBLE)
-    listed, is_silent = list_gaps(endpoint, gaps, required)
-    silent, partial = listed.filter(is_silent), listed.filter(~is_silent)
+    listed, has_no_rows = list_gaps(endpoint, gaps, required)
+    whole, partial = listed.filter(has_no_rows), listed.filter(~has_no_rows)
     LAST_LOAD.missing = listed
     if not impossible.is_empty():
         error = IntegrityError(
@@ -96,7 +95,7 @@ def report_missing(
         )
         error.missing, error.rows = listed, rows
         raise error
-    parts = [] if silent.is_empty() else [describe_silent(silent, required, chain)]
+    parts = [] if whole.is_empty() else [describe_without_rows(whole, required, chain)]
     if not partial.is_empty():
         parts.append(f"missing rows: {describe_gaps(partial)}")
     warning = MissingRows(
@@ -124,20 +123,20 @@ def list_gaps(
     if not names or endpoint.lifetime is None:
         return parts, pl.repeat(value=False, n=parts.height, eager=True)
     subject = subject_expr(names)
-    units, length = 1, pl.lit(1)
+    unit_count, length = 1, pl.lit(1)
     if required.units is not None:
         ((unit, numbers),) = required.units.values.items()
-        units = len(numbers)
+        unit_count = len(numbers)
         if f"first_{unit}" in parts.columns:
-            length = (pl.col(f"last_{unit}") - pl.col(f"first_{unit}") + 1).fill_null(units)
+            length = (pl.col(f"last_{unit}") - pl.col(f"first_{unit}") + 1).fill_null(unit_count)
         else:
-            length = pl.lit(units)
-    is_silent = subject.is_not_null() & (length.sum().over(subject) >= units)
-    marked = parts.with_columns(is_silent.alias(SILENT))
-    marked = marked.filter(pl.col(SILENT) | ~pl.col(REASON).is_in(NATURAL)).sort(
+            length = pl.lit(unit_count)
+    has_no_rows = subject.is_not_null() & (length.sum().over(subject) >= unit_count)
+    marked = parts.with_columns(has_no_rows.alias(HAS_NO_ROWS))
+    marked = marked.filter(pl.col(HAS_NO_ROWS) | ~pl.col(REASON).is_in(NATURAL)).sort(
         *names, nulls_last=True, maintain_order=True
     )
-    return marked.drop(SILENT), marked[SILENT]
+    return marked.drop(HAS_NO_ROWS), marked[HAS_NO_ROWS]
 
 
 def subject_columns(gaps: pl.DataFrame, required: Requirement) -> list[str]:
@@ -152,14 +151,14 @@ def subject_expr(names: list[str]) -> pl.Expr:
     return pl.coalesce(pl.col(name).cast(pl.String) for name in names)
 
 
-def describe_silent(silent: pl.DataFrame, required: Requirement, chain: Chain) -> str:
+def describe_without_rows(gaps: pl.DataFrame, required: Requirement, chain: Chain) -> str:
     """Return how many validators have no rows, and why: their number and names by reason."""
     assert required.subjects is not None
-    names = subject_columns(silent, required)
+    names = subject_columns(gaps, required)
     # A validator may be inactive in a part of the range: the reason of the other part counts.
     # A source may state reasons of its own.
-    listed_reasons = list(dict.fromkeys((*REASONS, *silent[REASON])))
-    reasons = silent.sort(pl.col(REASON).replace_strict(listed_reasons, range(len(listed_reasons))))
+    listed_reasons = list(dict.fromkeys((*REASONS, *gaps[REASON])))
+    reasons = gaps.sort(pl.col(REASON).replace_strict(listed_reasons, range(len(listed_reasons))))
     by_subject = reasons.select(subject_expr(names).alias("subject"), REASON).unique(
         "subject", keep="first", maintain_order=True
     )
@@ -192,12 +191,14 @@ def describe_reason(reason: str, required: Requirement, chain: Chain) -> str:
 def describe_gaps(missing: pl.DataFrame) -> str:
     """Return the first few gaps as text, with the reason that all of them have."""
     gaps = missing.drop(IMPOSSIBLE, strict=False)
-    if len(ranges := gaps.drop(VALIDATOR, strict=False).columns) < gaps.width:
+    if VALIDATOR in gaps.columns:
+        # Validators with the same gap are listed together.
+        ranges = gaps.drop(VALIDATOR).columns
         gaps = gaps.group_by(ranges, maintain_order=True).agg(VALIDATOR)
         gaps = gaps.select(VALIDATOR, *ranges)
     rest = gaps.height - MAX_GAPS_IN_MESSAGE
     gaps = gaps.drop(REASON, strict=False).head(MAX_GAPS_IN_MESSAGE)
-    shown = "; ".join(map(describe_gap, gaps.iter_rows(named=True)))
+    shown = "; ".join(describe_gap(gap) for gap in gaps.iter_rows(named=True))
     shown += f"; and {rest} more" if rest > 0 else ""
     reasons = set(missing[REASON]) if REASON in missing.columns else set()
     return (
@@ -214,7 +215,8 @@ def describe_gap(gap: Mapping[str, Any]) -> str:
         more = ", ..." if len(validators) > MAX_NAMES_IN_MESSAGE else ""
         many = f"{len(validators):,} validators ({shown}{more})"
         gap = {**gap, VALIDATOR: validators[0] if len(validators) == 1 else None}
-        parts += [many] * (len(validators) > 1)
+        if len(validators) > 1:
+            parts.append(many)
     for name, value in gap.items():
         if value is None or name.startswith("last_") or name == REASON:
             continue

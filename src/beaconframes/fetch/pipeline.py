@@ -175,7 +175,7 @@ class Pipeline:
                 fetched.calls += part.calls
                 fetched.not_found += part.not_found
                 fetched.warnings += part.warnings
-                if part.uncovered is not None:
+                if part.uncovered or not part.has_all_validators:
                     fetched.partial.append(part)
                 self.rows.put(part)
         missing = self._find_missing(fetched)

@@ -36,8 +36,8 @@ class ResponseWarnings:
         self._ranges: dict[bytes, dict[bytes, None]] = {}
         self._keys: dict[int, tuple[object, bytes]] = {}
         self._sunset: str | None = None
-        self.is_dataset = False
-        """Whether a dataset is served that may have some validators only."""
+        self.has_all_validators = True
+        """False for a dataset that may have some validators only."""
         self.uncovered: list[tuple[Call, str]] = []
         """The calls whose units the dataset does not all cover, with these units."""
 
@@ -52,7 +52,7 @@ class ResponseWarnings:
             if (header := page.headers.get(CHAIN_HEADER)) is not None:
                 check_chain(self.chain, header)
             if DATASET_HEADER in page.headers:
-                self.is_dataset = True
+                self.has_all_validators = False
             if header := page.headers.get(UNCOVERED_HEADER):
                 self.uncovered.append((call, header))
             if page.not_found:

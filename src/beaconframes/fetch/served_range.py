@@ -274,7 +274,10 @@ class ServedRange:
         if self.is_open_ended and latest < requested.stop - 1:
             log.warning(
                 "the service stated %s %d as its latest, and now states %d: loading up to %d",
-                *(self.unit, requested.stop - 1, latest, latest),
+                self.unit,
+                requested.stop - 1,
+                latest,
+                latest,
             )
             # The request ends with the latest unit of an earlier reading.
             self.latest.append(requested.stop - 1)
@@ -333,7 +336,9 @@ class ServedRange:
         """Set the last unit that is loaded, which is before the end of *requested*."""
         log.warning(
             "the service stated %s %d as its latest, and refused it: loading up to %d",
-            *(self.unit, requested.stop - 1, last),
+            self.unit,
+            requested.stop - 1,
+            last,
         )
         self.latest += [requested.stop - 1, last]
         self.last = last if self.last is None else min(last, self.last)

@@ -42,7 +42,7 @@ class FetchedRows(NamedTuple):
     rows: pl.DataFrame
     not_found: list[Call]
     warnings: list[Warning]
-    uncovered: Sequence[tuple[Call, str]] | None = None
+    uncovered: Sequence[tuple[Call, str]] = ()
     """Of a dataset: the calls whose units it does not all cover, with these units."""
     has_all_validators: bool = True
     """Whether the source knows all validators; a dataset may have some of them only."""
@@ -265,9 +265,13 @@ def decode_pages(
             rows = parameter.mark_open_rows(rows, chain_head)
     count_rows(rows.height)
     calls = {id(call.batches): call for call, _ in pages}
-    uncovered = warnings.uncovered if warnings.is_dataset or warnings.uncovered else None
     return FetchedRows(
-        list(calls.values()), rows, not_found, [], uncovered, not warnings.is_dataset
+        list(calls.values()),
+        rows,
+        not_found,
+        warnings=[],
+        uncovered=warnings.uncovered,
+        has_all_validators=warnings.has_all_validators,
     )
 
 

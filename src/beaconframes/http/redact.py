@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 REPLACEMENT = "***"
 LOGGERS = (
-    *(f"beaconframes.{package}" for package in ("http", "fetch", "cache", "client", "beacon_node")),
+    "beaconframes",
+    *(f"beaconframes.{name}" for name in ("http", "fetch", "store", "index", "node", "record")),
     *(
         f"{library}{part}"
         for library in ("httpx", "httpcore", "httpx2", "httpcore2")
@@ -53,9 +54,12 @@ def _spellings(key: str) -> list[str]:
         quote(key, safe=""),
         quote(key),
         key.encode("unicode_escape").decode(),
-        *(b64encode(raw).decode().rstrip("="), urlsafe_b64encode(raw).decode().rstrip("=")),
-        *(raw.hex(), raw.hex().upper()),
-        *(key.lower(), key.upper()),
+        b64encode(raw).decode().rstrip("="),
+        urlsafe_b64encode(raw).decode().rstrip("="),
+        raw.hex(),
+        raw.hex().upper(),
+        key.lower(),
+        key.upper(),
     }
     return sorted((text for text in texts if text), key=len, reverse=True)
 

@@ -121,10 +121,10 @@ class Transport:
             self._client,
             self._build(request, timeouts),
             self._auth(request),
-            self._max_body,
-            parse,
-            self._open,
-            request.first_bytes,
+            parse=parse,
+            open_exchanges=self._open,
+            max_body=self._max_body,
+            first_bytes=request.first_bytes,
         )
         try:
             with self._lock:
@@ -261,9 +261,10 @@ class _Exchange(threading.Thread):
         client: httpx.Client,
         request: httpx.Request,
         auth: Callable[[httpx.Request], httpx.Request],
-        max_body: int,
+        *,
         parse: Parse,
         open_exchanges: set[_Exchange],
+        max_body: int,
         first_bytes: int | None,
     ) -> None:
         super().__init__(name="beaconframes-http", daemon=True)
@@ -282,42 +283,51 @@ class _Exchange(threading.Thread):
         self.is_abandoned = False
 
     def run(self) -> None:
-        pending: Future[Any] = self.head
         try:
-            response = self._client.send(
-                self._request, stream=True, auth=self._auth, follow_redirects=False
-            )
-            with closing(response):
-                status = response.status_code
-                headers = {
-                    name: text for name, text in response.headers.items() if name != "set-cookie"
-                }
-                self.head.set_result((status, headers))
-                pending = self.page
-                if status == 200:
-                    # Unlike a join of all chunks, this needs the memory of the body only once.
-                    buffer, size = io.BytesIO(), 0
-                    for chunk in self._read_body(response, self._max_body):
-                        size += buffer.write(chunk)
-                        if size >= self._first_bytes:
-                            break
-                    body = buffer.getvalue()
-                    del buffer
-                else:
-                    with suppress(Exception):
-                        for chunk in self._read_body(response, MAX_ERROR_BODY):
-                            self.error_body += chunk
-            if self._client.is_closed and "network_stream" in response.extensions:
-                # A connection that was opened while the client was closed is not in its pool.
-                response.extensions["network_stream"].close()
-            self._open.discard(self)
-            # Parsed here, where the body was allocated: a page in a second thread would need as
-            # much memory again.
-            page = self._parse(HttpResponse(status, headers, body)) if status == 200 else None
-            self.page.set_result(page)
+            page = self._receive()
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             self._open.discard(self)
+            pending: Future[Any] = self.page if self.head.done() else self.head
             pending.set_exception(error)
+        else:
+            self.page.set_result(page)
+
+    def _receive(self) -> ResponsePage | None:
+        """Send the request; return the parsed response, or None for an error."""
+        response = self._client.send(
+            self._request, stream=True, auth=self._auth, follow_redirects=False
+        )
+        with closing(response):
+            status = response.status_code
+            headers = {
+                name: text for name, text in response.headers.items() if name != "set-cookie"
+            }
+            self.head.set_result((status, headers))
+            if status == 200:
+                body = self._read_page(response)
+            else:
+                with suppress(Exception):
+                    for chunk in self._read_body(response, MAX_ERROR_BODY):
+                        self.error_body += chunk
+        if self._client.is_closed and "network_stream" in response.extensions:
+            # A connection that was opened while the client was closed is not in its pool.
+            response.extensions["network_stream"].close()
+        self._open.discard(self)
+        if status != 200:
+            return None
+        # Parsed here, where the body was allocated: a page in a second thread would need as
+        # much memory again.
+        return self._parse(HttpResponse(status, headers, body))
+
+    def _read_page(self, response: httpx.Response) -> bytes:
+        """Return the body of a page, or its first bytes if only these are requested."""
+        # Unlike a join of all chunks, this needs the memory of the body only once.
+        buffer, size = io.BytesIO(), 0
+        for chunk in self._read_body(response, self._max_body):
+            size += buffer.write(chunk)
+            if size >= self._first_bytes:
+                break
+        return buffer.getvalue()
 
     def _read_body(self, response: httpx.Response, max_size: int) -> Iterator[bytes]:
         # A transport from the caller may return a response that is already read and decompressed.

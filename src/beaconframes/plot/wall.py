@@ -80,7 +80,7 @@ def wall(
             _draw_pixel_map(axes, pixel_map, style | kwargs)
         if not pixels.any():
             axes.text(
-                *(0.5, 0.5), "No pixels to draw", transform=axes.transAxes, ha="center", va="center"
+                0.5, 0.5, "No pixels to draw", transform=axes.transAxes, ha="center", va="center"
             )
         axes.set_xlabel("x (pixels)")
         axes.set_ylabel("y (pixels)")

@@ -155,7 +155,9 @@ class Wei(Column):
             numbers = texts.cast(pl.Int128)
         except (TypeError, pl.exceptions.PolarsError):
             return None
-        return None if "+" in "".join(filter(None, values)) else numbers
+        # polars reads "+1" as a number, which `parse_whole` refuses.
+        has_plus = texts.str.contains("+", literal=True).any()
+        return None if has_plus else numbers
 
     def encode(self) -> pl.Expr:
         """Return integers, or with ``text`` strings."""

@@ -155,9 +155,13 @@ class DatasetSource(ApiSource):
         count_rows(selected.height)
         stated = ((call, find_uncovered(endpoint, call.fields, view)) for call in calls)
         uncovered = [(call, units) for call, units in stated if units]
-        has_all = DATASET_HEADER not in self._service.headers
         return FetchedRows(
-            calls, selected, [], [], None if has_all and not uncovered else uncovered, has_all
+            calls,
+            selected,
+            not_found=[],
+            warnings=[],
+            uncovered=uncovered,
+            has_all_validators=DATASET_HEADER not in self._service.headers,
         )
 
     def _has_units(
