@@ -13,7 +13,8 @@ from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.epoch import build_epoch
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
 from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.reader import ChainReader, RequestCache
+from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.request_cache import RequestCache
 from beaconframes.beacon_node.state_amounts import StateAmounts
 from beaconframes.errors import ConnectionFailed, NotFound
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Every = Literal["day", "all"]
 
 _KEYS = ["validator_index", "day"]
+_AMOUNTS = ["consensus_income_gwei", "execution_income_wei", "priority_fees_wei"]
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index"]
 _BALANCES = ["start_balance_gwei", "end_balance_gwei"]
 _MOVES = ["deposits_amount_gwei", "withdrawals_amount_gwei"]
@@ -154,79 +155,90 @@ def daily_rates(
         Rates are null if execution income is unknown. Sorted. This computes at once.
     """
     check_choice("every", every, get_args(Every))
-    amounts = ["consensus_income_gwei", "execution_income_wei", "priority_fees_wei"]
     groups = list_columns(by)
-    columns = ["day", *groups, "effective_balance_gwei", *amounts]
+    columns = ["day", *groups, "effective_balance_gwei", *_AMOUNTS]
     source = open_frame(daily, columns, loader="daily_income")
-    cl, stake = (pl.sum(n) for n in ("consensus_income_gwei", "effective_balance_gwei"))
-    el, fees = (
-        pl.when(~pl.col(n).is_null().any()).then(pl.col(n).cast(pl.Int128).sum())
-        for n in amounts[1:]
-    )
-    rows = (
-        collect(source)
-        # On the day of the first deposit, the stake at the start of the day is 0.
-        .filter(pl.col("effective_balance_gwei") > 0)
-        .group_by(list(dict.fromkeys([*groups, "day"])))
-        .agg(
-            validator_days=pl.len().cast(pl.Int64),
-            consensus_income_gwei=cl,
-            el=el,
-            fees=fees,
-            stake=stake.cast(pl.Int128),
-            indexed=pl.lit(None, pl.Float64),
+    rows = _sum_days(collect(source), groups)
+    if index is None:
+        rows = rows.with_columns(
+            index_reward=pl.lit(None, pl.Float64), is_compared=pl.lit(value=True)
         )
-    )
-    if index is not None:
+    else:
         days = collect(select_columns(index, ["day", "apr"], loader="load_yield_index"))
         rows = rows.join(days, on="day", how="left").with_columns(
-            indexed=pl.col("apr") * pl.col("stake")
+            index_reward=pl.col("apr") * pl.col("stake"), is_compared=pl.col("apr").is_not_null()
         )
     if every == "all":
-        known = pl.col("indexed").is_not_null()
-        sums = [pl.sum("validator_days", "consensus_income_gwei", "stake", "indexed")]
-        sums += [
-            pl.when(~pl.col(n).is_null().any()).then(pl.sum(n)).alias(n) for n in ("el", "fees")
-        ]
-        indexed_cl = pl.col("consensus_income_gwei").filter(known).sum().alias("indexed_cl")
-        known_fees = pl.col("fees").filter(known)
-        sum_of_fees = pl.when(~known_fees.is_null().any()).then(known_fees.sum())
-        indexed_fees = sum_of_fees.alias("indexed_fees")
-        indexed_stake = pl.col("stake").filter(known).sum().alias("indexed_stake")
-        sums += [indexed_cl, indexed_fees, indexed_stake]
-        rows = rows.group_by(groups).agg(sums) if groups else rows.select(sums)
+        rows, keys = _sum_range(rows, groups), groups
     else:
+        keys = list(dict.fromkeys([*groups, "day"]))
         rows = rows.with_columns(
-            indexed_cl="consensus_income_gwei", indexed_fees="fees", indexed_stake="stake"
+            compared_consensus="consensus_income_gwei",
+            compared_fees="fees",
+            compared_stake="stake",
         )
-    gwei = pl.col("consensus_income_gwei") + pl.col("el").cast(pl.Float64) / _WEI_PER_GWEI
-    stake = pl.when(pl.col("stake") > 0).then(pl.col("stake").cast(pl.Float64))
-    like_index = pl.col("indexed_cl") + pl.col("indexed_fees").cast(pl.Float64) / _WEI_PER_GWEI
-    if index is None:
-        like_index = pl.col("consensus_income_gwei")
-        like_index += pl.col("fees").cast(pl.Float64) / _WEI_PER_GWEI
-        indexed_stake = stake
-    else:
-        indexed_stake = pl.when(pl.col("indexed_stake") > 0).then(
-            pl.col("indexed_stake").cast(pl.Float64)
-        )
+    income = pl.col("consensus_income_gwei") + _to_gwei("execution")
+    compared = pl.col("compared_consensus") + _to_gwei("compared_fees")
     rows = rows.with_columns(
-        execution_income_wei=pl.col("el").cast(pl.Decimal(28, 0)),
-        apr_on_32_eth=365 * gwei / (pl.col("validator_days") * 32e9),
-        apr_on_effective=365 * gwei / stake,
-        apr_as_index=365 * like_index / indexed_stake,
+        execution_income_wei=pl.col("execution").cast(pl.Decimal(28, 0)),
+        apr_on_32_eth=365 * income / (pl.col("validator_days") * 32e9),
+        apr_on_effective=365 * income / _drop_zeros("stake"),
+        apr_as_index=365 * compared / _drop_zeros("compared_stake"),
     )
-    keys = list(dict.fromkeys([*groups, "day"])) if every == "day" else groups
-    columns = [*keys, "validator_days", *amounts[:2], *_RATES]
+    columns = [*keys, "validator_days", *_AMOUNTS[:2], *_RATES]
     if index is not None:
         rows = rows.with_columns(
-            index_apr=pl.when(pl.col("indexed").is_not_null()).then(
-                pl.col("indexed") / indexed_stake
-            )
+            index_apr=pl.col("index_reward") / _drop_zeros("compared_stake")
         ).with_columns(difference_bp=(pl.col("apr_as_index") - pl.col("index_apr")) * 1e4)
         columns += ["index_apr", "difference_bp"]
     result = rows.select(columns)
     return return_table(result.sort(keys) if keys else result, source, daily)
+
+
+def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    """Return amounts and stakes, one row per group and day."""
+    execution, fees = (pl.col(name).cast(pl.Int128) for name in _AMOUNTS[1:])
+    return (
+        # On the day of the first deposit, the stake at the start of the day is 0.
+        rows.filter(pl.col("effective_balance_gwei") > 0)
+        .group_by(list(dict.fromkeys([*groups, "day"])))
+        .agg(
+            validator_days=pl.len().cast(pl.Int64),
+            consensus_income_gwei=pl.sum("consensus_income_gwei"),
+            execution=_sum_if_known(execution),
+            fees=_sum_if_known(fees),
+            stake=pl.sum("effective_balance_gwei").cast(pl.Int128),
+        )
+    )
+
+
+def _sum_range(days: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    """Return the sums over all *days*, and over those that are compared with the index."""
+    is_compared = pl.col("is_compared")
+    sums = {
+        "execution": _sum_if_known(pl.col("execution")),
+        "fees": _sum_if_known(pl.col("fees")),
+        "compared_consensus": pl.col("consensus_income_gwei").filter(is_compared).sum(),
+        "compared_fees": _sum_if_known(pl.col("fees").filter(is_compared)),
+        "compared_stake": pl.col("stake").filter(is_compared).sum(),
+    }
+    totals = pl.sum("validator_days", "consensus_income_gwei", "stake", "index_reward")
+    return days.group_by(groups).agg(totals, **sums) if groups else days.select(totals, **sums)
+
+
+def _sum_if_known(amounts: pl.Expr) -> pl.Expr:
+    """Return the sum of *amounts*; null if one of them is unknown."""
+    return pl.when(~amounts.is_null().any()).then(amounts.sum())
+
+
+def _to_gwei(name: str) -> pl.Expr:
+    """Return the amounts in wei of a column in gwei, as floats."""
+    return pl.col(name).cast(pl.Float64) / _WEI_PER_GWEI
+
+
+def _drop_zeros(name: str) -> pl.Expr:
+    """Return the stakes of a column as floats, null for 0."""
+    return pl.when(pl.col(name) > 0).then(pl.col(name).cast(pl.Float64))
 
 
 def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:
@@ -236,7 +248,8 @@ def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:
     for (validator,), days in amounts.sort("day").group_by("validator_index", maintain_order=True):
         waiting: list[int] = []
         for day, deposit, change in days.select("day", "deposits_gwei", "change").iter_rows():
-            waiting += [deposit] if deposit else []
+            if deposit:
+                waiting.append(deposit)
             total, left = 0, change
             while waiting and left > waiting[0] * _CREDITED:
                 left -= waiting[0]
@@ -256,7 +269,7 @@ def sum_blocks(blocks: IntoFrame, length: int) -> pl.DataFrame:
         validator_index=pl.col("proposer_index").cast(pl.Int64),
         day=(pl.col("epoch") // length).cast(pl.Int64),
     ).agg(
-        received=pl.when(~amount.is_null().any()).then(amount.sum()),
-        fees=pl.when(~fees.is_null().any()).then(fees.sum()),
+        received=_sum_if_known(amount),
+        fees=_sum_if_known(fees),
         has_block=pl.lit(value=True),
     )

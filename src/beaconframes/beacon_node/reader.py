@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +15,7 @@ import numpy as np
 
 from beaconframes.beacon_node.attestations import read_votes
 from beaconframes.beacon_node.execution_blocks import read_payments
+from beaconframes.beacon_node.request_cache import RequestCache
 from beaconframes.beacon_node.slot_blocks import (
     MISSED,
     SlotBlock,
@@ -28,7 +28,6 @@ from beaconframes.consensus.shuffling import Committees, compute_committees, com
 from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import (
     BadRequest,
-    BeaconframesError,
     ConnectionFailed,
     NotFound,
     ResponseError,
@@ -38,7 +37,8 @@ from beaconframes.errors import (
 from beaconframes.http.session import STOP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -66,54 +66,6 @@ MANY_VALIDATORS = 500_000
 """Validators from which two epochs at a time would need more than 2 GB."""
 CONCURRENT_REQUESTS = 8
 """Blocks of an epoch that are requested at the same time."""
-
-
-class RequestCache:
-    """Values by key, computed once, also if several threads need one at the same time."""
-
-    def __init__(self, size: int) -> None:
-        """Cache the *size* values that were used last."""
-        self._size = size
-        self.more = 0
-        """Values that are cached besides, for more threads."""
-        self._values: OrderedDict[Hashable, Future[Any]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return the value of *key*; an error is raised in each thread that waits, and not cached.
-
-        Each thread raises an object of its own: callers add their epoch to the message.
-        """
-        with self._lock:
-            future = self._values.get(key)
-            is_new = future is None
-            if future is None:
-                future = self._values[key] = Future()
-            self._values.move_to_end(key)
-            while len(self._values) > self._size + self.more:
-                self._values.popitem(last=False)
-        if is_new:
-            try:
-                future.set_result(compute())
-            except BaseException as error:  # noqa: BLE001 - raised below
-                self.remove(key)
-                future.set_exception(error)
-        try:
-            value: T = future.result()
-        except BeaconframesError as error:
-            raise copy(error).with_traceback(error.__traceback__) from error.__cause__
-        return value
-
-    def forget_from(self, first: int) -> None:
-        """Forget the values whose keys are numbers from *first* on."""
-        with self._lock:
-            for key in [key for key in self._values if isinstance(key, int) and key >= first]:
-                del self._values[key]
-
-    def remove(self, key: Hashable) -> None:
-        """Free the value of *key*; it would be computed again."""
-        with self._lock:
-            self._values.pop(key, None)
 
 
 class ChainReader:
@@ -313,14 +265,13 @@ class ChainReader:
 
         A node that has lost a block answers as for a missed slot.
         """
-        before, after = range(slot - 1, -1, -1), range(slot + 1, self.head_slot + 1)
-        parent, child = (
-            next(filter(None, map(self.header, slots)), None) for slots in (before, after)
-        )
+        parent = self._find_header(range(slot - 1, -1, -1))
+        child = self._find_header(range(slot + 1, self.head_slot + 1))
         # Some clients do not have the genesis block; the head has no next block.
         if parent is None or child is None:
             return
-        (first, _), (last, root) = map(_read_link, (parent, child))
+        first, _ = _read_link(parent)
+        last, root = _read_link(child)
         if root != str(parent["root"]).lower():
             raise ResponseError(
                 f"the node has no block between the slots {first} and {last}, but the block of "
@@ -328,6 +279,14 @@ class ChainReader:
                 hint="The node has lost a block, or the chain was reorganized. Try again, or use "
                 "another node",
             )
+
+    def _find_header(self, slots: Iterable[int]) -> dict[str, Any] | None:
+        """Return root and header of the first block in *slots*; None if there is no block."""
+        for slot in slots:
+            header = self.header(slot)
+            if header is not None:
+                return header
+        return None
 
     def _request_root(self, slot: int) -> str:
         header = self.api.header(slot)

@@ -23,7 +23,7 @@ from beaconframes.beacon_node.chosen_validators import (
     ChosenValidators,
 )
 from beaconframes.beacon_node.epoch_amounts import UNKNOWN, Change, Deposit, EpochAmounts
-from beaconframes.beacon_node.reader import RequestCache
+from beaconframes.beacon_node.request_cache import RequestCache
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.beacon_node.transition_moves import TransitionMoves
 from beaconframes.consensus.epoch_moves import Move

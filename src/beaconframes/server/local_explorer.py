@@ -1,259 +1,34 @@
-"""The local explorer as a server in this process: start it, let loaders use it, stop it."""
+"""The local explorer: start a server for a dataset, and let loaders use it."""
 
 from __future__ import annotations
 
-import logging
-import socket
-import threading
-import time
-from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Literal, Unpack
 
 import polars as pl
-import uvicorn
 
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.defaults import create_local_store
 from beaconframes.config import current as current_settings
-from beaconframes.config import parse_size
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.dataset import describe_origin
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.server.access import (
-    NO_KEY,
-    TIERS,
-    Access,
-    Limits,
-    has_service_windows,
-    parse_limits,
-)
-from beaconframes.server.app import build_app
-from beaconframes.server.faults import parse_faults
-from beaconframes.server.head_clock import HeadClock
-from beaconframes.server.service import Service
-from beaconframes.server.slow_clients import RequestDeadlineProtocol
+from beaconframes.server.http_server import Server
 from beaconframes.server.table_cache import CACHE_BYTES
 from beaconframes.summary import render_html
-from beaconframes.text import shorten
 from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from types import TracebackType
 
     from beaconframes.endpoint import Head
     from beaconframes.server.access import Tier
+    from beaconframes.server.http_server import ServerOptions
     from beaconframes.server.wire import Wire
 
-LOOPBACK = "127.0.0.1"
-STARTUP_SECONDS = SHUTDOWN_SECONDS = 10.0
-PLANS = (NO_KEY, *TIERS)
 ANY_KEY = "local"
 """The key that loaders send where any key is accepted."""
-
-
-class ServerOptions(TypedDict, total=False):
-    """The arguments of `Server` that `Local` passes on."""
-
-    rate: int | None
-    limits: str | Sequence[str]
-    faults: str | Sequence[str]
-    live: bool
-    start: int | None
-    speed: float
-    cache_bytes: int | str
-
-
-class Server:
-    """A running local explorer; close it, or use it as a ``with`` block."""
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        *,
-        port: int = 0,
-        keys: Mapping[str, Tier] | Collection[str] = (),
-        require_key: bool = False,
-        wire: Wire = "spec",
-        rate: int | None = None,
-        limits: str | Sequence[str] = (),
-        faults: str | Sequence[str] = (),
-        origins: Collection[str] = (),
-        live: bool = False,
-        start: int | None = None,
-        speed: float = 1.0,
-        cache_bytes: int | str = CACHE_BYTES,
-    ) -> None:
-        """Serve *dataset* on a loopback port; port 0 means any free port.
-
-        Parameters
-        ----------
-        dataset
-            The dataset to answer from.
-        port
-            The port on loopback.
-        keys
-            The accepted API keys, each with its tier: ``{"k": "free"}``. A list means premium keys.
-            V2 answers requests with a valid key only. So does V1 on the specification's wire; on
-            the public wire it answers other requests within the limits of no key.
-        require_key
-            Whether every request needs a key, also if *keys* is empty; any key is then accepted.
-            V2 of the public wire always needs one.
-        wire
-            The names, shapes and errors of the specification, or of the ``"public"`` service.
-        rate
-            Requests per second that each key may send.
-        limits
-            The limits of each tier: ``"second=5,hour=1000,month=30000"``,
-            ``["nokey:second=2", "free:second=1,month=1000"]``, or ``"service"`` for those of the
-            public service. Each key is counted separately. Only with ``"service"`` are epochs
-            refused that the public service has dropped: attestation duties after 100 epochs.
-        faults
-            Faults to simulate: ``["503@10%", "hang@1%", "latency=80ms"]``.
-        origins
-            Origins whose web pages may read answers: ``["http://localhost:3000"]``.
-        live
-            Whether the head follows the clock, slot by slot, through the simulated *dataset*:
-            later rows are hidden, and an epoch is final two epochs later. At the end of the
-            dataset the head stops.
-        start
-            The epoch at which a live chain starts; by default that of the present time.
-        speed
-            How many times faster than the clock a live chain moves.
-        cache_bytes
-            The largest size of the rows in memory: a number of bytes, or a text such as
-            ``"128MB"``.
-
-        Raises
-        ------
-        UsageError
-            A value is not valid, or the port is in use.
-        """
-        if wire not in ("spec", "public"):
-            raise UsageError(f"wire={wire!r} is not valid", hint="Use 'spec' or 'public'")
-        if rate is not None and rate < 1:
-            raise UsageError(
-                f"rate={rate!r} permits no request", hint="Use 1 or more requests per second"
-            )
-        permitted = parse_limits(limits)
-        if rate is not None:
-            permitted = {
-                tier: replace(permitted.get(tier, Limits()), second=rate) for tier in PLANS
-            }
-        elif wire == "public" and not permitted:
-            # The public service sends rate-limit headers with every answer.
-            permitted = dict.fromkeys(PLANS, Limits())
-        if (size := parse_size(cache_bytes)) is None:
-            raise UsageError(
-                f"cache_bytes={cache_bytes!r} is not a size",
-                hint='Use a number of bytes above 0, or a text such as "128MB"',
-            )
-        if not live and (start is not None or speed != 1.0):
-            raise UsageError("start and speed need a live chain", hint="Add live=True (--live)")
-        clock = HeadClock(dataset, start=start, speed=speed) if live else None
-        access = Access(keys, wire=wire, require_key=require_key, limits=permitted)
-        self.service = Service(
-            dataset,
-            wire,
-            clock=clock,
-            cache_bytes=size,
-            drops_old_units=has_service_windows(limits),
-        )
-        application = build_app(self.service, access, parse_faults(faults), check_origins(origins))
-        # asyncio sets TCP_NODELAY only if the socket's protocol is TCP. Without TCP_NODELAY, each
-        # answer on a keep-alive connection waits 40 ms for an acknowledgement.
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._socket.bind((LOOPBACK, port))
-        except OSError as error:
-            self._socket.close()
-            raise UsageError(
-                f"port {port} cannot be used ({error.strerror})",
-                hint="Choose another port, or 0 for any free port",
-            ) from None
-        self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                application,
-                http=RequestDeadlineProtocol,
-                lifespan="off",
-                # uvicorn's own configuration would close the log handlers of the user's program.
-                log_config=None,
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                timeout_keep_alive=30,
-                timeout_graceful_shutdown=2,
-            )
-        )
-        # Polars raises KeyboardInterrupt in any computing thread, the server's included.
-        logging.getLogger("uvicorn.error").addFilter(is_not_expected)
-        self._thread = threading.Thread(
-            target=self._server.run, args=([self._socket],), name="beaconframes-local", daemon=True
-        )
-        self._thread.start()
-        deadline = time.monotonic() + STARTUP_SECONDS
-        while not self._server.started and self._thread.is_alive() and time.monotonic() < deadline:
-            time.sleep(0.005)
-
-    @property
-    def requests(self) -> int:
-        """Return the number of requests that the server has answered."""
-        return self.service.requests
-
-    @property
-    def is_running(self) -> bool:
-        """Return whether the server answers requests."""
-        return self._thread.is_alive()
-
-    def wait(self) -> None:
-        """Wait until the server stops."""
-        while self._thread.is_alive():
-            self._thread.join(0.2)
-
-    def close(self) -> None:
-        """Stop the server and release its port."""
-        self._server.should_exit = True
-        self._thread.join(SHUTDOWN_SECONDS)
-        self._socket.close()
-
-    def __enter__(self) -> Self:
-        """Return the server itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop the server."""
-        self.close()
-
-
-def is_not_expected(record: logging.LogRecord) -> bool:
-    """Return whether a log record should be written: all but Ctrl-C and simulated faults."""
-    kind = record.exc_info[0] if record.exc_info else None
-    is_interrupt = kind is not None and issubclass(kind, KeyboardInterrupt)
-    # The faults "hang" and "truncate" send no complete answer.
-    return not (is_interrupt or record.msg.startswith("ASGI callable returned without"))
-
-
-def check_origins(origins: Collection[str]) -> list[str]:
-    """Return the *origins* in lower case, or raise UsageError for one that is not an origin."""
-    listed = [origins] if isinstance(origins, str) else list(origins)
-    for origin in listed:
-        address = urlsplit(origin)
-        is_origin = address.scheme in {"http", "https"} and address.hostname is not None
-        if not is_origin or f"{address.scheme}://{address.netloc}" != origin or "@" in origin:
-            raise UsageError(
-                f"{shorten(origin)} is not an origin", hint="Write 'http://localhost:3000'"
-            )
-    return [origin.lower() for origin in listed]
 
 
 class Local(Explorer):

@@ -126,7 +126,7 @@ class Service:
         view = self.views.current()
         try:
             translated = wire.translate_fields(endpoint, fields, view, self.wire)
-            rows = self.draw_rows(endpoint, translated, view)
+            rows = self.simulate_rows(endpoint, translated, view)
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             uncovered = find_uncovered(endpoint, translated, view)
             if uncovered and not records and is_uncovered(endpoint, translated, uncovered):
@@ -140,12 +140,12 @@ class Service:
         headers = {**self.headers, UNCOVERED_HEADER: uncovered} if uncovered else self.headers
         return Response(body, media_type=JSON, headers=headers)
 
-    def draw_rows(
+    def simulate_rows(
         self, endpoint: Endpoint, fields: Fields, view: DatasetView
     ) -> pl.LazyFrame | None:
         """Return rows that a simulated dataset does not store; None if the table has them."""
         if endpoint is ATTESTATIONS:
-            return self.draw_old_duties(fields, view)
+            return self.simulate_old_duties(fields, view)
         if endpoint is not SLOT_ATTESTATIONS:
             return None
         slot = parse_number(fields["slot"])
@@ -160,7 +160,7 @@ class Service:
         rows: pl.DataFrame = view.table_cache.get_or_compute(("old attestations", epoch), draw)
         return rows.lazy()
 
-    def draw_old_duties(self, fields: Fields, view: DatasetView) -> pl.LazyFrame | None:
+    def simulate_old_duties(self, fields: Fields, view: DatasetView) -> pl.LazyFrame | None:
         """Return stored duties and those that a simulated dataset does not store.
 
         Returns None if the table has all of the requested epochs.

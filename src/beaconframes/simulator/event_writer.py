@@ -29,14 +29,20 @@ class EventWriter:
 
     def add(self, epoch: Epoch) -> None:
         """Add the events of an epoch."""
-        first, withdrawals, blocks = (
-            epoch.number * self._size,
-            epoch.withdrawals,
-            epoch.slots.rewarded,
-        )
+        for table, columns in self._collect_columns(epoch).items():
+            self._columns.setdefault(table, []).append(columns)
+        for table, rows in self._collect_rows(epoch).items():
+            self._rows.setdefault(table, []).extend(rows)
+        if len(self._columns["fee_events"]) == _CHUNK_EPOCHS:
+            self.flush()
+
+    def _collect_columns(self, epoch: Epoch) -> dict[str, tuple[Ints, ...]]:
+        """Return the events of an epoch that are in arrays, by table: a column in each array."""
+        first = epoch.number * self._size
+        withdrawals, blocks = epoch.withdrawals, epoch.slots.rewarded
         numbers = self._withdrawals + np.arange(len(withdrawals.slots))
         self._withdrawals += len(numbers)
-        columns_by_table: dict[str, tuple[Ints, ...]] = {
+        columns: dict[str, tuple[Ints, ...]] = {
             "withdrawal_events": (
                 numbers,
                 first + withdrawals.slots,
@@ -45,30 +51,37 @@ class EventWriter:
             ),
             "fee_events": (first + np.flatnonzero(blocks), epoch.fees[blocks]),
         }
-        if epoch.attestations is not None and epoch.number <= self._finalized:
+        if epoch.number > self._finalized:
+            return columns
+        if epoch.attestations is not None:
             duties = epoch.attestations
             missed = duties.inclusion_slots < 0
             late = duties.inclusion_slots > duties.slots + 1
-            columns_by_table["missed_attestation_events"] = (
+            columns["missed_attestation_events"] = (
                 np.full(missed.sum(), epoch.number),
                 first + duties.slots[missed],
                 duties.validators[missed],
             )
-            columns_by_table["late_attestation_events"] = (
+            columns["late_attestation_events"] = (
                 np.full(late.sum(), epoch.number),
                 first + duties.slots[late],
                 duties.validators[late],
                 first + duties.inclusion_slots[late],
             )
-        if epoch.number <= self._finalized:
-            missed_rewards = epoch.income.missed
-            validators = np.flatnonzero(missed_rewards.any(axis=0))
-            columns_by_table["missed_reward_events"] = (
-                np.full(len(validators), epoch.number),
-                validators,
-                *missed_rewards[:, validators],
-            )
-        rows_by_table: dict[str, list[tuple[Any, ...]]] = {
+        missed_rewards = epoch.income.missed
+        validators = np.flatnonzero(missed_rewards.any(axis=0))
+        columns["missed_reward_events"] = (
+            np.full(len(validators), epoch.number),
+            validators,
+            *missed_rewards[:, validators],
+        )
+        return columns
+
+    def _collect_rows(self, epoch: Epoch) -> dict[str, list[tuple[Any, ...]]]:
+        """Return the events of an epoch that are objects, by table: a tuple for each row."""
+        first = epoch.number * self._size
+        withdrawals = epoch.withdrawals
+        return {
             "deposit_events": [
                 (first + slot, validator, gwei) for slot, validator, gwei in epoch.deposits
             ],
@@ -77,7 +90,8 @@ class EventWriter:
             ],
             "switch_events": [(first + slot, *switch) for slot, *switch in epoch.switches],
             "withdrawal_request_events": [
-                (r.slot, r.validator, r.amount) for r in epoch.withdrawal_requests
+                (request.slot, request.validator, request.amount)
+                for request in epoch.withdrawal_requests
             ],
             "rejected_request_events": [
                 (first + slot, *request) for slot, *request in epoch.rejected_requests
@@ -88,16 +102,15 @@ class EventWriter:
             ],
             "exit_events": [(first + slot, validator) for slot, validator in epoch.exits],
             "slashing_events": [
-                (first + s.slot, s.validator, s.kind, first + s.offence_slot)
-                for s in epoch.slashings
+                (
+                    first + offence.slot,
+                    offence.validator,
+                    offence.kind,
+                    first + offence.offence_slot,
+                )
+                for offence in epoch.slashings
             ],
         }
-        for table, columns in columns_by_table.items():
-            self._columns.setdefault(table, []).append(columns)
-        for table, rows in rows_by_table.items():
-            self._rows.setdefault(table, []).extend(rows)
-        if len(self._columns["fee_events"]) == _CHUNK_EPOCHS:
-            self.flush()
 
     def flush(self) -> None:
         """Write the collected events."""

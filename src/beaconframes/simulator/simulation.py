@@ -30,7 +30,7 @@ from beaconframes.simulator.registry import create_registry
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import polars as pl
 
@@ -88,17 +88,7 @@ def simulate(
         "history_days": history_days,
         "seed": seed,
     }
-    for name, value in arguments.items():
-        if type(value) is not int or value < _MINIMUM[name]:
-            raise UsageError(
-                f"{name}={value!r} is not valid",
-                hint=f"Use an integer of {_MINIMUM[name]} or more",
-            )
-        if value > _MAXIMUM.get(name, value):
-            raise UsageError(
-                f"{name}={value:,} is too large",
-                hint=f"Use an integer of {_MAXIMUM[name]:,} or less",
-            )
+    check_arguments(arguments)
     if chain is None:
         clock = create_chain(history_days) if ends is None else MAINNET
     else:
@@ -143,6 +133,21 @@ def simulate(
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return Dataset.open(folder)
+
+
+def check_arguments(arguments: Mapping[str, int]) -> None:
+    """Raise UsageError for a size or a seed outside of the limits of simulations."""
+    for name, value in arguments.items():
+        if type(value) is not int or value < _MINIMUM[name]:
+            raise UsageError(
+                f"{name}={value!r} is not valid",
+                hint=f"Use an integer of {_MINIMUM[name]} or more",
+            )
+        if value > _MAXIMUM.get(name, value):
+            raise UsageError(
+                f"{name}={value:,} is too large",
+                hint=f"Use an integer of {_MAXIMUM[name]:,} or less",
+            )
 
 
 def find_slot(chain: Chain, moment: Moment) -> int:
