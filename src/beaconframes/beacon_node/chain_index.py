@@ -19,6 +19,7 @@ from beaconframes.dataset import Dataset
 from beaconframes.derive import ChainTables, Coverage
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.chain_metadata import describe_chain
+from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
@@ -279,13 +280,9 @@ def _describe(validators: Any) -> str:
 def _intersect(covered: Iterable[Iterable[tuple[int, int]]]) -> list[tuple[int, int]]:
     """Return the intervals that all subjects have."""
     result: list[tuple[int, int]] | None = None
-    for parts in dict.fromkeys(map(tuple, covered)):
-        own = list(parts)
-        result = (
-            own
-            if result is None
-            else [
-                (max(a, c), min(b, d)) for a, b in result for c, d in own if max(a, c) <= min(b, d)
-            ]
-        )
+    for intervals in dict.fromkeys(map(tuple, covered)):
+        if result is None:
+            result = list(intervals)
+        else:
+            result = [part for ends in result for part in clip_intervals(intervals, *ends)]
     return result or []

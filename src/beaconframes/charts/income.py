@@ -59,31 +59,22 @@ def income(
 ) -> Chart:
     """Build the income by epoch, day, week or month: bars, lines, or stacked components."""
     _check_arguments(unit, by, every, yield_index, balances)
-    groups = "validator_index" if by == "validator" else ()
-    rows = to_polars(sum_income(frame, blocks=blocks, every=every, by=groups, coverage=True))
-    is_known = not rows["execution_income_wei"].null_count()
-    if not is_known:
-        consensus = pl.col("consensus_income_gwei").cast(pl.Decimal(28, 0)) * 10**9
-        rows = rows.with_columns(
-            consensus.cast(pl.Decimal(28, 0)).alias("net_income_wei"),
-            pl.lit(0, pl.Decimal(28, 0)).alias("execution_income_wei"),
-        )
-    if every != "epoch":
-        midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-        rows = rows.with_columns(time=midnight)
+    rows, is_known = _sum_periods(frame, blocks, every, by)
     bars = every != "epoch" and not cumulative
     style = "hollow" if by == "validator" else "hatched"
     incomplete = "" if cumulative or rows["complete"].all() else f", {style} where incomplete"
     x = Axis(
         f"{series.TIME_NAMES[every]} (UTC{incomplete})", every, series.to_datetime64(rows["time"])
     )
-    quantity = "Income" if by == "component" else "Net income" if is_known else "Consensus income"
+    quantity = "Net income" if is_known else "Consensus income"
+    if by == "component":
+        quantity = "Income"
     suffix = " and validator" if by == "validator" else ""
     span = f"per {every}{suffix}"
     if cumulative and not rows.is_empty():
         span = f"since {series.format_day(rows['time'].min())}"
     y = Axis(f"{quantity} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
-    note = CONSENSUS_ONLY if not is_known else FEES_ONLY if blocks is None else ""
+    note = _describe_execution_income(is_known=is_known, has_blocks=blocks is not None)
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with a time and every amount")
         return Chart(x, y, empty_note=f"No income to draw: {reason}")
@@ -110,18 +101,47 @@ def income(
         )
         expected = (line,)
         chart = replace(chart, legend=(quantity, line.name))
-    net = (
-        Bars(
+    net: Bars | Line
+    if bars:
+        net = Bars(
             series.to_datetime64(rows["time"]),
             series.to_floats(rows["y"]),
             quantity,
             width=_compute_bar_widths(rows, every),
             incomplete=_find_incomplete(rows),
         )
-        if bars
-        else validator_lines.build_line(rows, quantity, marked=every != "epoch")
-    )
+    else:
+        net = validator_lines.build_line(rows, quantity, marked=every != "epoch")
     return replace(chart, layers=(net, *expected))
+
+
+def _describe_execution_income(*, is_known: bool, has_blocks: bool) -> str:
+    """Return the note about the part of the execution income that the chart does not have."""
+    if not is_known:
+        return CONSENSUS_ONLY
+    return "" if has_blocks else FEES_ONLY
+
+
+def _sum_periods(
+    frame: IntoFrame, blocks: IntoFrame | None, every: Every, by: By
+) -> tuple[pl.DataFrame, bool]:
+    """Return the income by period, and whether execution income is known.
+
+    If it is not known, the net income is that of the consensus layer.
+    """
+    groups = "validator_index" if by == "validator" else ()
+    rows = to_polars(sum_income(frame, blocks=blocks, every=every, by=groups, coverage=True))
+    is_known = not rows["execution_income_wei"].null_count()
+    if not is_known:
+        consensus = pl.col("consensus_income_gwei").cast(pl.Decimal(28, 0)) * 10**9
+        rows = rows.with_columns(
+            consensus.cast(pl.Decimal(28, 0)).alias("net_income_wei"),
+            pl.lit(0, pl.Decimal(28, 0)).alias("execution_income_wei"),
+        )
+    if every != "epoch":
+        midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+        rows = rows.with_columns(time=midnight)
+    return rows, is_known
 
 
 def build_daily_income_chart(totals: pl.DataFrame) -> Chart:

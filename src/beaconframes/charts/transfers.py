@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Moment
 
 Every = Literal["day", "week", "month"]
+
+Kinds: TypeAlias = dict[str, tuple[pl.DataFrame, str]]
+"""The rows and the colour of each kind of transfer, by its name in the legend."""
 
 _MAX_MARKERS = 60  # Markers of more days than this overlap.
 
@@ -39,7 +42,13 @@ def withdrawals(
     reason = series.explain_empty(frame, "no row with a time and an amount")
     kinds = {"Withdrawals": (rows, colours.BLUE)}
     return _build_transfers(
-        kinds, "Withdrawals", reason, every, unit, (since, until), cumulative=cumulative
+        kinds,
+        "Withdrawals",
+        reason,
+        every=every,
+        unit=unit,
+        loaded=(since, until),
+        cumulative=cumulative,
     )
 
 
@@ -65,18 +74,24 @@ def deposits(
         "Signature not checked": (rows.filter(valid.is_null()), colours.GREY),
     }
     return _build_transfers(
-        kinds, "Deposits", reason, every, unit, (since, until), cumulative=cumulative
+        kinds,
+        "Deposits",
+        reason,
+        every=every,
+        unit=unit,
+        loaded=(since, until),
+        cumulative=cumulative,
     )
 
 
 def _build_transfers(
-    kinds: dict[str, tuple[pl.DataFrame, str]],
+    kinds: Kinds,
     title: str,
     reason: str,
+    *,
     every: Every,
     unit: Unit,
     loaded: tuple[Moment | None, Moment | None],
-    *,
     cumulative: bool,
 ) -> Chart:
     """Build stacked bars of the exact sums by day, week or month, or lines of running sums.
@@ -85,25 +100,18 @@ def _build_transfers(
     """
     check_choice("every", every, get_args(Every))
     check_choice("unit", unit, get_args(Unit))
-    all_rows = pl.concat(
-        rows.select(
-            "amount_gwei", kind=pl.lit(name), time=pl.col("time").dt.truncate(series.LENGTHS[every])
-        )
-        for name, (rows, _) in kinds.items()
-    )
-    amount = pl.col("amount_gwei").cast(pl.Decimal(38, 0)).sum()
-    sums = all_rows.group_by("time", "kind").agg(amount)
+    sums = _sum_kinds(kinds, every)
     periods = sums.select("time").unique().sort("time")
-    moments = series.to_datetime64(periods["time"])
+    starts = series.to_datetime64(periods["time"])
     ends = series.to_datetime64(periods["time"].dt.offset_by(series.LENGTHS[every]))
-    partial = series.find_partial_periods(moments, ends, *loaded)
+    partial = series.find_partial_periods(starts, ends, *loaded)
     hatched = ""
     if not cumulative and partial.any():
         hatched = ", hatched: may be incomplete" if None in loaded else ", hatched where incomplete"
-    x = Axis(f"{series.TIME_NAMES[every]} (UTC{hatched})", every, moments)
+    x = Axis(f"{series.TIME_NAMES[every]} (UTC{hatched})", every, starts)
     span = f"per {every}"
     if cumulative and periods.height:
-        span = f"since {series.format_day(all_rows['time'].min())}"
+        span = f"since {series.format_day(periods['time'].min())}"
     y = Axis(f"{title} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if periods.is_empty():
         return Chart(x, y, empty_note=f"No {title.lower()} to draw: {reason}")
@@ -114,16 +122,14 @@ def _build_transfers(
     for name, (rows, colour) in kinds.items():
         if rows.is_empty():
             continue
-        kind_sums = periods.join(
-            sums.filter(pl.col("kind") == name), on="time", how="left", maintain_order="left"
-        )
-        amounts = kind_sums["amount_gwei"].fill_null(0)
+        of_kind = sums.filter(pl.col("kind") == name)
+        joined = periods.join(of_kind, on="time", how="left", maintain_order="left")
+        amounts = joined["amount_gwei"].fill_null(0)
         if cumulative:
-            height = series.convert_amounts(amounts.cum_sum(), unit)
             layers.append(
                 Line(
-                    moments,
-                    height,
+                    starts,
+                    series.convert_amounts(amounts.cum_sum(), unit),
                     name,
                     colour,
                     marked=periods.height <= _MAX_MARKERS,
@@ -132,11 +138,19 @@ def _build_transfers(
             )
         else:
             height = series.convert_amounts(amounts, unit)
-            width = (ends - moments) * 0.8
-            layers.append(Bars(moments, height, name, colour, base.copy(), width, partial))
+            width = (ends - starts) * 0.8
+            layers.append(Bars(starts, height, name, colour, base.copy(), width, partial))
             base += height
-    names = tuple(kinds) if len(kinds) > 1 else ()
-    shown = {layer.name for layer in layers if isinstance(layer, Line | Bars)}
-    return Chart(
-        x, y, tuple(layers), single_note=single_note, legend=tuple(n for n in names if n in shown)
+    shown = [name for name, (rows, _) in kinds.items() if not rows.is_empty()]
+    legend = tuple(shown) if len(kinds) > 1 else ()
+    return Chart(x, y, tuple(layers), single_note=single_note, legend=legend)
+
+
+def _sum_kinds(kinds: Kinds, every: Every) -> pl.DataFrame:
+    """Return the exact amounts by kind and by day, week or month."""
+    start = pl.col("time").dt.truncate(series.LENGTHS[every])
+    rows = pl.concat(
+        rows.select("amount_gwei", kind=pl.lit(name), time=start)
+        for name, (rows, _) in kinds.items()
     )
+    return rows.group_by("time", "kind").agg(pl.col("amount_gwei").cast(pl.Decimal(38, 0)).sum())

@@ -197,6 +197,7 @@ class Explorer:
             self.chain = find_chain_of_store(settings.store, self.url) or self._default_chain
         elif not may_be_local_explorer(self.url):
             self.chain = self._default_chain
+        # Otherwise the first use of `chain` requests it.
         if self.offline and head is None:
             head = read_stored_head(self.local_store, self.chain, needed=self._sends_requests)
         self._read_head = head if callable(head) else None

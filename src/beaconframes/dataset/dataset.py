@@ -269,7 +269,7 @@ class Dataset(MaintainedTables):
             return Shrinkage(fits=True)
         with self.writing() as writer:
             before = self.prune_mark
-            deleted, fits = eviction.evict(self.path, writer, limit, used_since)
+            deleted, fits = eviction.evict(writer, limit, used_since)
             mark = ledger.get_meta(writer.connection, inner=True).get(PRUNE_MARK, "")
             after = f"{mark} {before.rpartition(' ')[2]}"
         for path in deleted:

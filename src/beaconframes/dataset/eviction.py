@@ -33,12 +33,13 @@ class Shrinkage(NamedTuple):
     mark_after: str = ""
 
 
-def evict(folder: Path, writer: Writer, limit: int, used_since: int) -> tuple[set[str], bool]:
+def evict(writer: Writer, limit: int, used_since: int) -> tuple[set[str], bool]:
     """Remove segments until the files have at most *limit* bytes.
 
     Segments used since the time *used_since* stay. Returns the files to delete after the commit,
     and whether the limit holds.
     """
+    folder = writer.folder
     grids = coverage.decode_grids(ledger.get_meta(writer.connection, inner=True))
     deleted = release_retired(folder, writer.connection)
     while count_bytes(folder, deleted) > limit:
@@ -53,10 +54,10 @@ def evict(folder: Path, writer: Writer, limit: int, used_since: int) -> tuple[se
         _, _, oldest = min(unused)
         grid = grids[oldest.table]
         if segments.find_damage(oldest, folder, thorough=True):
-            maintenance.prune_damaged(folder, writer, oldest.table, grid)
+            maintenance.remove_damaged(writer, oldest.table, grid)
         else:
             units = coverage.find_covered(pl.read_parquet(folder / oldest.path), grid)
-            maintenance.prune_units(folder, writer, oldest.table, grid, units)
+            maintenance.remove_units(writer, oldest.table, grid, units)
         deleted |= release_retired(folder, writer.connection)
     return deleted, True
 

@@ -68,7 +68,7 @@ class MaintainedTables(CoveredTables):
         for name, grid in self.grids().items():
             if table in (None, name):
                 with self.writing() as writer:
-                    compact(self.path, writer, name, grid, first, last)
+                    compact_segments(writer, name, grid, first, last)
 
     def replace_tables(
         self, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any] | None = None
@@ -121,14 +121,14 @@ class MaintainedTables(CoveredTables):
                 hint=f"It has: {', '.join(self.grids()) or 'none'}",
             )
         with self.writing() as writer:
-            prune(self.path, writer, table, grid, subjects, first, last)
+            remove_rows(writer, table, grid, subjects, first, last)
 
     def prune_units(self, table: str, units: Covered) -> None:
         """Remove the rows of some *units* of a table with coverage, and their coverage."""
         grid = self.grids().get(table)
         if grid is not None and units:
             with self.writing() as writer:
-                prune_units(self.path, writer, table, grid, units)
+                remove_units(writer, table, grid, units)
 
     def mend(self) -> list[Damage]:
         """Remove damaged segments and their coverage, so that they can be loaded again.
@@ -140,7 +140,7 @@ class MaintainedTables(CoveredTables):
         for table in dict.fromkeys(damage.table for damage in damaged):
             if table in grids:
                 with self.writing() as writer:
-                    prune_damaged(self.path, writer, table, grids[table])
+                    remove_damaged(writer, table, grids[table])
         return damaged
 
 
@@ -175,8 +175,8 @@ def delete_unlisted(folder: Path, listed: Collection[str]) -> None:
                 file.unlink(missing_ok=True)
 
 
-def compact(
-    folder: Path, writer: Writer, table: str, grid: Grid, first: int = 0, last: int = MAX_UNIT
+def compact_segments(
+    writer: Writer, table: str, grid: Grid, first: int = 0, last: int = MAX_UNIT
 ) -> None:
     """Rewrite segments of *table* as large sorted ones, from the first small or overlapping one.
 
@@ -189,7 +189,7 @@ def compact(
     rewritten = ordered[count_compacted(ordered, grid) :]
     if len(rewritten) <= 1:
         return
-    rows = scan_segments(folder, rewritten)
+    rows = scan_segments(writer.folder, rewritten)
     retire_segments(writer.connection, rewritten)
     parts = split_key_ranges(rows, grid.key[0])
     for start in range(0, len(parts), SEGMENTS_PER_READ):
@@ -239,8 +239,7 @@ def scan_segments(folder: Path, chosen: list[Segment]) -> pl.LazyFrame:
     return pl.scan_parquet([folder / segment.path for segment in chosen], glob=False)
 
 
-def prune(
-    folder: Path,
+def remove_rows(
     writer: Writer,
     table: str,
     grid: Grid,
@@ -256,7 +255,7 @@ def prune(
     else:
         touched = [s for s in listed if s.rows and s.may_contain({grid.unit: (first, last)})]
         for segment in touched:
-            rows = scan_segments(folder, [segment])
+            rows = scan_segments(writer.folder, [segment])
             names = None if subjects is None else list(subjects)
             pruned = coverage.build_filter(grid, names, [(first, last)], rows.collect_schema())
             rest = rows.filter(~pruned.fill_null(value=False)).collect()
@@ -267,7 +266,7 @@ def prune(
     mark_pruned(writer.connection)
 
 
-def prune_units(folder: Path, writer: Writer, table: str, grid: Grid, units: Covered) -> None:
+def remove_units(writer: Writer, table: str, grid: Grid, units: Covered) -> None:
     """Remove the rows and the coverage of *units*."""
     parts = [part for intervals in units.values() for part in intervals]
     ends = min(first for first, _ in parts), max(last for _, last in parts)
@@ -275,7 +274,7 @@ def prune_units(folder: Path, writer: Writer, table: str, grid: Grid, units: Cov
     for segment in ledger.get_segments(writer.connection, table):
         if not segment.rows or not segment.may_contain(bounds):
             continue
-        rows = scan_segments(folder, [segment]).collect()
+        rows = scan_segments(writer.folder, [segment]).collect()
         rest = coverage.filter_covered(rows, grid, units, inside=False)
         if rest.height < segment.rows:
             retire_segments(writer.connection, [segment])
@@ -291,10 +290,10 @@ def mark_pruned(connection: LedgerConnection) -> None:
     ledger.set_meta(connection, {PRUNE_MARK: secrets.token_hex(8)})
 
 
-def prune_damaged(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
+def remove_damaged(writer: Writer, table: str, grid: Grid) -> None:
     """Remove damaged segments, and the coverage of all rows that they may have contained."""
     listed = ledger.get_segments(writer.connection, table)
-    damaged = [one for one in listed if segments.find_damage(one, folder, thorough=True)]
+    damaged = [one for one in listed if segments.find_damage(one, writer.folder, thorough=True)]
     retire_segments(writer.connection, damaged)
     for segment in damaged:
         if not segment.rows:
@@ -305,4 +304,4 @@ def prune_damaged(folder: Path, writer: Writer, table: str, grid: Grid) -> None:
             least, greatest = segment.ranges[grid.subject]
             covered = coverage.read(writer.connection, table)
             subjects = [s for s in covered if least <= type(least)(s) <= greatest]  # type: ignore[operator]
-        prune(folder, writer, table, grid, subjects, int(low), int(high))
+        remove_rows(writer, table, grid, subjects, int(low), int(high))

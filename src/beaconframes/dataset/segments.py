@@ -59,7 +59,7 @@ class Writer:
     def __init__(self, folder: Path, connection: LedgerConnection) -> None:
         self.smallest = False
         """Whether files are to be as small as possible, which takes ten times as long."""
-        self._folder = folder
+        self.folder = folder
         self.connection = connection
         self._schemas: dict[str, pl.Schema] = {}
         self._buffers: dict[str, _Buffer] = {}
@@ -114,7 +114,7 @@ class Writer:
         if not intervals:
             return
         first, last = min(part[0] for part in intervals), max(part[1] for part in intervals)
-        with ledger.translate_errors(self._folder):
+        with ledger.translate_errors(self.folder):
             covered = coverage.read(self.connection, table, complete, first, last)
             coverage.add(self.connection, table, complete)
         rows = coverage.filter_covered(rows, grid, complete)
@@ -152,12 +152,12 @@ class Writer:
     def _schema(self, table: str, frame: pl.DataFrame) -> pl.Schema:
         if table not in self._schemas:
             listed = self._segments(table, limit=1)
-            schema = read_schema(self._folder, listed) if listed else frame.schema
+            schema = read_schema(self.folder, listed) if listed else frame.schema
             if schema is None:  # The first segment is damaged.
-                schema = read_schema(self._folder, self._segments(table))
+                schema = read_schema(self.folder, self._segments(table))
             if schema is None:
                 raise DatasetError(
-                    f"no segment of table {table} in {self._folder} can be read",
+                    f"no segment of table {table} in {self.folder} can be read",
                     hint="Run verify() to list the damaged segments",
                 )
             self._schemas[table] = schema
@@ -168,20 +168,21 @@ class Writer:
 
     def _write(self, table: str, rows: pl.DataFrame) -> None:
         grid = self._grids.get(table)
-        grid_columns = () if grid is None else tuple(filter(None, (grid.subject, grid.unit)))
+        grid_columns: list[str] = []
         if grid is not None:
+            grid_columns = [name for name in (grid.subject, grid.unit) if name is not None]
             leading = rows[grid.key[0]]
             # A sort of millions of sorted rows would take longer than writing them.
             if not (leading > leading.shift(1)).slice(1).all(ignore_nulls=False):
                 rows = rows.sort(grid.key, nulls_last=True, maintain_order=True)
         try:
             segment = write_segment(
-                self._folder, table, self._number, rows, grid_columns, smallest=self.smallest
+                self.folder, table, self._number, rows, grid_columns, smallest=self.smallest
             )
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DatasetError(
-                f"table {table} cannot be written to {self._folder}: {reason}",
+                f"table {table} cannot be written to {self.folder}: {reason}",
                 hint="The dataset is unchanged",
             ) from error
         ledger.add_segment(self.connection, self._number, segment)

@@ -64,46 +64,66 @@ def resume_export(
 
     Raises IncompatibleExport if the dataset or the journal has other arguments.
     """
-    other_tables = find_other_tables(existing, sources)
+    has_other_tables = bool(find_other_tables(existing, sources))
     for source in sources:
-        name = source.table.name
-        new = build_plan(source, file_format, partitionings[name], cells)
-        new_origin, old_origin = {key: new[key] for key in ORIGIN}, extract_origin(existing)
-        if differences := describe_differences(
-            drop_unknown_origin(old_origin, new_origin), drop_unknown_origin(new_origin, old_origin)
-        ):
-            raise IncompatibleExport(
-                f"the dataset in {journal.target} is from another source: {differences}",
-                hint="Choose another folder, or remove this one",
-            )
-        old = extract_plan(existing, name)
-        if other_tables:
-            # A table of unknown origin takes over the origin of the other tables.
-            old, new = drop_unknown_origin(old, new_origin), drop_unknown_origin(new, new_origin)
-        if old and (differences := describe_differences(drop_bounds(old), drop_bounds(new))):
-            raise IncompatibleExport(
-                f"{journal.target} has a different table {name}: {differences}",
-                hint="Give the same arguments as before, choose another folder, or remove this one",
-            )
-        if any(not has_valid_ranges(file, source) for file in existing.list_files(name)):
-            raise DatasetError(
-                f"the manifest in {journal.target} has ranges that the columns of {name} "
-                "cannot contain",
-                hint="Restore it from a copy, or export to another folder",
-            )
-        resume_source(existing, journal, source, partitionings[name])
-    plan = {
-        s.table.name: build_plan(s, file_format, partitionings[s.table.name], cells)
-        for s in sources
+        partitioning = partitionings[source.table.name]
+        plan = build_plan(source, file_format, partitioning, cells)
+        check_existing_table(
+            existing,
+            source,
+            plan,
+            target=journal.target,
+            has_other_tables=has_other_tables,
+        )
+        resume_source(existing, journal, source, partitioning)
+    # The plans have the requests of the resumed sources.
+    plans = {
+        source.table.name: build_plan(source, file_format, partitionings[source.table.name], cells)
+        for source in sources
     }
     interrupted = journal.plan
-    if interrupted is not None and (differences := describe_differences(interrupted, plan)):
+    if interrupted is not None and (differences := describe_differences(interrupted, plans)):
         raise IncompatibleExport(
             f"{journal.target} has an interrupted export with other arguments: {differences}",
             hint=f"Give the same arguments, choose another folder, or remove {journal.folder}",
         )
     if interrupted is None:
-        journal.add_plan(plan)
+        journal.add_plan(plans)
+
+
+def check_existing_table(
+    existing: ExistingDataset,
+    source: Source,
+    plan: dict[str, Any],
+    *,
+    target: Path,
+    has_other_tables: bool,
+) -> None:
+    """Raise IncompatibleExport if rows of *source* do not fit to the dataset in *target*."""
+    name = source.table.name
+    new_origin, old_origin = {key: plan[key] for key in ORIGIN}, extract_origin(existing)
+    if differences := describe_differences(
+        drop_unknown_origin(old_origin, new_origin), drop_unknown_origin(new_origin, old_origin)
+    ):
+        raise IncompatibleExport(
+            f"the dataset in {target} is from another source: {differences}",
+            hint="Choose another folder, or remove this one",
+        )
+    old_plan = extract_plan(existing, name)
+    if has_other_tables:
+        # A table of unknown origin takes over the origin of the other tables.
+        old_plan = drop_unknown_origin(old_plan, new_origin)
+        plan = drop_unknown_origin(plan, new_origin)
+    if old_plan and (differences := describe_differences(drop_bounds(old_plan), drop_bounds(plan))):
+        raise IncompatibleExport(
+            f"{target} has a different table {name}: {differences}",
+            hint="Give the same arguments as before, choose another folder, or remove this one",
+        )
+    if any(not has_valid_ranges(file, source) for file in existing.list_files(name)):
+        raise DatasetError(
+            f"the manifest in {target} has ranges that the columns of {name} cannot contain",
+            hint="Restore it from a copy, or export to another folder",
+        )
 
 
 def has_valid_ranges(file: Segment, source: Source) -> bool:

@@ -64,7 +64,11 @@ class Source:
         merged: list[dict[str, Any]] = []
 
         def sort_key(gap: dict[str, Any]) -> tuple[list[tuple[str, str]], int]:
-            subject = [(k, str(v).zfill(20)) for k, v in gap.items() if k not in (first, last)]
+            subject = [
+                (name, str(value).zfill(20))
+                for name, value in gap.items()
+                if name not in (first, last)
+            ]
             return sorted(subject), gap.get(first, 0)
 
         for gap in sorted(self.gaps, key=sort_key):
