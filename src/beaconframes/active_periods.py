@@ -116,8 +116,7 @@ def split_gaps(
     after = joined.with_columns(
         pl.max_horizontal(first, pl.col("end") + 1).alias(first), pl.lit(EXITED).alias(REASON)
     )
+    outside = pl.concat([before, after], how="vertical_relaxed")
     order = list(dict.fromkeys((*columns, REASON)))
-    inside, before, after = (
-        part.filter(pl.col(first) <= pl.col(last)).select(order) for part in (inside, before, after)
-    )
-    return inside, pl.concat([before, after], how="vertical_relaxed")
+    is_interval = pl.col(first) <= pl.col(last)
+    return inside.filter(is_interval).select(order), outside.filter(is_interval).select(order)

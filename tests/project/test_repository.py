@@ -210,3 +210,16 @@ def test_the_readme_shows_what_its_example_prints(tmp_path, machine_cache):
     assert "" == answer.stderr
     assert printed == answer.stdout
     assert {"days.png", "graffiti.png"} <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_map_of_the_code_agrees_with_the_folders():
+    """The map in CONTRIBUTING has each package and each module of the library, and no other."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    listed = text.partition("src/beaconframes/\n")[2].partition("```")[0]
+    # The names end with two spaces; the rest of the line describes them.
+    names = {name for line in listed.splitlines() for name in line.split("  ")[1].split(", ")}
+    package = ROOT / "src" / "beaconframes"
+    modules = {path.name for path in package.glob("*.py") if not path.name.startswith("__")}
+    packages = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+
+    assert names - {"__init__.pyi"} == modules | packages

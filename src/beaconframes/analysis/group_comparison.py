@@ -134,19 +134,24 @@ def _compute_welch_margin(
 def _compare_shares(
     own: pl.DataFrame, others: pl.DataFrame, pair: tuple[str, str], level: float, strict: float
 ) -> tuple[object, ...]:
-    (k, n), (m, total) = ([int(part[name].sum()) for name in pair] for part in (own, others))
-    count = own.filter(pl.col(pair[1]) > 0).height
-    if n == 0:
+    hits, events = pair
+    own_hits, own_events = int(own[hits].sum()), int(own[events].sum())
+    other_hits, other_events = int(others[hits].sum()), int(others[events].sum())
+    count = own.filter(pl.col(events) > 0).height
+    if own_events == 0:
         return count, *([None] * 8)
-    low, high = compute_wilson_interval(k, n, level)
-    if total == 0:
-        return count, k / n, low, high, *([None] * 5)
-    difference = k / n - m / total
-    mine, rest = compute_wilson_interval(k, n, strict), compute_wilson_interval(m, total, strict)
-    first = difference - math.hypot(k / n - mine[0], rest[1] - m / total)
-    last = difference + math.hypot(mine[1] - k / n, m / total - rest[0])
+    share = own_hits / own_events
+    low, high = compute_wilson_interval(own_hits, own_events, level)
+    if other_events == 0:
+        return count, share, low, high, *([None] * 5)
+    other_share = other_hits / other_events
+    difference = share - other_share
+    own_low, own_high = compute_wilson_interval(own_hits, own_events, strict)
+    other_low, other_high = compute_wilson_interval(other_hits, other_events, strict)
+    first = difference - math.hypot(share - own_low, other_high - other_share)
+    last = difference + math.hypot(own_high - share, other_share - other_low)
     differs = first > 0 or last < 0
-    return count, k / n, low, high, m / total, difference, first, last, differs
+    return count, share, low, high, other_share, difference, first, last, differs
 
 
 def compute_wilson_interval(k: int, n: int, level: float = 0.95) -> tuple[float, float]:

@@ -137,10 +137,8 @@ class BlockMoves:
     def _slash(self, index: int, epoch: int, slot: int) -> Iterator[BalanceMove]:
         if index in self.slashed or index not in self.before.positions:
             return
-        start, end = (
-            int(self.before.get(name, index))
-            for name in ("activation_epochs", "withdrawable_epochs")
-        )
+        start = int(self.before.get("activation_epochs", index))
+        end = int(self.before.get("withdrawable_epochs", index))
         if self.before.get("slashed", index) or not start <= epoch < end:
             return
         self.slashed.add(index)

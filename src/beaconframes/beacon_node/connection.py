@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.execution import ExecutionApi
 from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.probe import Capabilities, TableAbility, probe
+from beaconframes.beacon_node.probe import probe
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.route_amounts import RouteAmounts
@@ -20,6 +20,7 @@ from beaconframes.errors import NotServed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from beaconframes.beacon_node.capabilities import Capabilities, TableAbility
     from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.calendar import Chain
     from beaconframes.config import Secret

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
-    from beaconframes.beacon_node.probe import Capabilities
+    from beaconframes.beacon_node.capabilities import Capabilities
     from beaconframes.endpoint import Endpoint
     from beaconframes.fetch.pipeline import LoadResult
 

@@ -1,12 +1,10 @@
-"""What a node can answer, found with few requests: client, head, oldest states, tables."""
+"""The probe of a node: finds client, head and oldest states with few requests."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING
 
-from beaconframes.beacon_node.clients import find_client
-from beaconframes.beacon_node.index_coverage import LARGE_TABLES
+from beaconframes.beacon_node.capabilities import Capabilities
 from beaconframes.beacon_node.reader import MANY_VALIDATORS
 from beaconframes.beacon_node.signed_block import parse_block
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, FORKS, is_since
@@ -21,216 +19,12 @@ from beaconframes.errors import (
     Unauthorized,
 )
 from beaconframes.http.session import CALL_TIMEOUTS
-from beaconframes.summary import render_html, render_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from beaconframes.beacon_node.api import BeaconApi
     from beaconframes.beacon_node.execution import ExecutionApi
-
-ABILITIES: Final = {
-    "blocks": "blocks",
-    "states": "validators of old states",
-    "ssz": "SSZ states",
-    "attestation_rewards": "attestation rewards",
-    "block_rewards": "block rewards",
-    "sync_rewards": "sync committee rewards",
-    "duties": "committees of old epochs",
-    "proposers": "proposer duties of old epochs",
-    "pending": "pending queues",
-    "execution": "an execution node",
-}
-"""What a node may be able to answer, by name: in words."""
-
-_INCOME: Final = (
-    ("blocks", "ssz"),
-    ("states", "attestation_rewards", "block_rewards", "sync_rewards", "proposers"),
-    ("blocks", "states", "duties", "genesis"),
-)
-_BLOCKS: Final = (("blocks",),)
-_DUTIES: Final = (("blocks", "ssz"), ("blocks", "duties"))
-_EXECUTION: Final = (("blocks", "execution"),)
-NEEDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    **dict.fromkeys(
-        (
-            "attester_slashings", "bls_changes", "epoch_slots", "graffiti_wall", "proposals",
-            "proposer_slashings", "slot_deposits", "slot_withdrawals", "slots",
-            "validator_withdrawals", "voluntary_exits",
-        ),
-        _BLOCKS,
-    ),
-    **dict.fromkeys(("attestations", "slot_attestations", "attestation_efficiency"), _DUTIES),
-    **dict.fromkeys(
-        ("income_history", "leaderboard", "performance", "slot_income", "validator_stats"), _INCOME
-    ),
-    "balance_history": (("ssz",), ("states",)),
-    "epochs": (("blocks", "ssz"), ("blocks", "states")),
-    "proposal_luck": (("blocks", "ssz"), ("blocks", "states")),
-    "sync_committees": (("ssz",), ("duties",)),
-    **dict.fromkeys(("latest_state", "validators", "withdrawal_credentials"), ((),)),
-    "validator_queue": (("pending",),),
-    **dict.fromkeys(
-        (
-            "deposit_origin", "deposits", "execution_blocks", "execution_performance",
-            "produced_blocks", "transaction_deposits", "yield_index",
-        ),
-        _EXECUTION,
-    ),
-    **dict.fromkeys(("address_balances", "gas_fees"), (("execution",),)),
-}  # fmt: skip
-"""By table: what it needs. One of the alternatives suffices; ``genesis``: from epoch 0 on."""
-
-NEVER: Final = {
-    "names": "names are not part of the beacon chain: use the explorer API",
-    "pool_stats": "pools are labels of the explorer: use the explorer API",
-    "pool_validators": "pools are labels of the explorer: use the explorer API",
-    "token_balances": "a node cannot list all tokens of an address: use the explorer API",
-}
-"""Tables that no node has, with the reason."""
-
-
-class TableAbility(NamedTuple):
-    """Whether a node can answer a table: since which epoch, or why not."""
-
-    table: str
-    oldest_epoch: int | None
-    """The first epoch that it can answer; None if it cannot answer the table."""
-    reason: str
-    """Why not, or why not earlier; empty if it can answer the whole chain."""
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """What a node can answer; prints as a table in a terminal or a notebook.
-
-    ``oldest`` has the first epoch of each ability that the node has, by the names of `ABILITIES`;
-    ``reasons`` says why it does not have the others, or not since the start of the chain.
-    """
-
-    url: str
-    client_version: str
-    chain: str
-    head_slot: int
-    head_epoch: int
-    finalized_epoch: int
-    first_epoch: int = 0
-    """The first epoch of the chain that can be answered at all: that of Altair."""
-    sync_state: str = "synchronized"
-    """Whether the node is synchronized, or how far it is behind."""
-    execution_version: str = ""
-    oldest: Mapping[str, int] = field(default_factory=dict)
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    has_holes: bool = False
-    """Whether states between old ones are missing."""
-    corrected: Mapping[str, int] = field(default_factory=dict)
-    request_count: int = 0
-    has_many_validators: bool = False
-    """Whether an index leaves out its largest tables by default."""
-
-    @property
-    def oldest_state_epoch(self) -> int | None:
-        """Return the first epoch from which all states are there, None without any."""
-        epochs = [self.oldest[name] for name in ("ssz", "states") if name in self.oldest]
-        return min(epochs, default=None)
-
-    @property
-    def archive_hint(self) -> str:
-        """Return the flag with which this client stores old states."""
-        client = find_client(self.client_version)
-        return "use an archive node" if client is None else client.archive_hint
-
-    @property
-    def tables(self) -> tuple[TableAbility, ...]:
-        """Return for each table since when the node can answer it, or why not."""
-        found = [self._find_table(table) for table in NEEDS]
-        found += [TableAbility(table, None, reason) for table, reason in NEVER.items()]
-        return tuple(sorted(found))
-
-    def find_table(self, table: str) -> TableAbility:
-        """Return since when the node can answer a *table*, or why not."""
-        return next(each for each in self.tables if each.table == table)
-
-    def lines(self) -> list[tuple[str, str]]:
-        """Return the facts, each with its label."""
-        lines = [
-            ("client", self.client_version),
-            ("chain", self.chain),
-            ("head", f"slot {self.head_slot:,}, epoch {self.head_epoch:,}, {self.sync_state}"),
-            ("finalized", f"epoch {self.finalized_epoch:,}"),
-            ("oldest state", self._describe_oldest()),
-            ("execution", self.execution_version or f"none: {self.reasons.get('execution')}"),
-        ]
-        refused: dict[str, list[str]] = {}
-        for name, reason in self.reasons.items():
-            if name not in self.oldest and name != "execution":
-                refused.setdefault(reason, []).append(ABILITIES[name])
-        lines += [("missing", f"{', '.join(names)}: {reason}") for reason, names in refused.items()]
-        if self.corrected:
-            lines.append(("corrected", ", ".join(sorted(self.corrected))))
-        tables = self.tables
-        for epoch in sorted({each.oldest_epoch for each in tables} - {None}):  # type: ignore[type-var]
-            names = ", ".join(each.table for each in tables if each.oldest_epoch == epoch)
-            lines.append((f"since epoch {epoch:,}", names))
-        if self.has_many_validators:
-            left_out = ", ".join(LARGE_TABLES)
-            many = (
-                f'without {left_out}, unless tables="all": more than {MANY_VALIDATORS:,} validators'
-            )
-            lines.append(("an index", many))
-        missing: dict[str, list[str]] = {}
-        for each in tables:
-            if each.oldest_epoch is None:
-                missing.setdefault(each.reason, []).append(each.table)
-        lines += [
-            ("not available", f"{', '.join(names)}: {reason}") for reason, names in missing.items()
-        ]
-        return lines
-
-    def __str__(self) -> str:
-        """Return the facts, one a line."""
-        return render_text(f"Beacon node {self.url}", self.lines())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return the facts as a table, for a notebook."""
-        return render_html(f"Beacon node {self.url}", self.lines())
-
-    def _describe_oldest(self) -> str:
-        oldest = self.oldest_state_epoch
-        if oldest is None:
-            return f"none: {self.archive_hint}"
-        if oldest <= self.first_epoch:
-            return f"epoch {oldest:,}, the whole chain"
-        holes = ", with holes before it" if self.has_holes else ""
-        return f"epoch {oldest:,}{holes}; for older ones {self.archive_hint}"
-
-    def _find_table(self, table: str) -> TableAbility:
-        oldest = {**self.oldest, "genesis": 0}
-        best: int | None = None
-        for needs in NEEDS[table]:
-            if any(name not in oldest for name in needs):
-                continue
-            epoch = max((oldest[name] for name in needs), default=self.first_epoch)
-            if "genesis" in needs and epoch > self.first_epoch:
-                continue
-            best = epoch if best is None else min(best, epoch)
-        if best is None:
-            return TableAbility(table, None, self._explain(table))
-        best = max(best, self.first_epoch)
-        reason = "" if best == self.first_epoch else f"for older epochs {self.archive_hint}"
-        return TableAbility(table, best, reason)
-
-    def _explain(self, table: str) -> str:
-        """Return why the node cannot answer a table: what is missing of the first alternatives."""
-        missing = [
-            [name for name in needs if name not in self.oldest and name != "genesis"]
-            for needs in NEEDS[table][:2]
-        ]
-        texts = [", ".join(ABILITIES[name] for name in names) for names in missing if names]
-        known = [self.reasons[name] for names in missing for name in names if name in self.reasons]
-        return f"needs {'; or '.join(dict.fromkeys(texts))}" + (f": {known[0]}" if known else "")
 
 
 def probe(api: BeaconApi, execution: ExecutionApi | None = None) -> Capabilities:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.chosen_validators import BlockMoves
     from beaconframes.beacon_node.reader import ChainReader
+    from beaconframes.beacon_node.validator_rows import ValidatorRow
 
 
 class TransitionMoves:
@@ -78,10 +79,9 @@ class TransitionMoves:
         pubkeys = sorted({str(entry["pubkey"]) for entry in entries})
         if not chosen.index_of_pubkey.keys() & {decode_hex(pubkey) for pubkey in pubkeys}:
             return []
-        before, after = (
-            ChosenValidators.from_rows(self.api.validators(slot, pubkeys))
-            for slot in map(self.spec.first_slot_of, (epoch - 1, epoch))
-        )
+        start, end = self.spec.first_slot_of(epoch - 1), self.spec.first_slot_of(epoch)
+        before = ChosenValidators.from_rows(self.api.validators(start, pubkeys))
+        after = ChosenValidators.from_rows(self.api.validators(end, pubkeys))
         return find_applied_deposits(before, after, entries)
 
     def _read_consolidations(
@@ -160,6 +160,14 @@ class TransitionMoves:
             for index in after.indices[is_due].tolist()
         ]
 
+    def _read_registry(self, slot: int, ids: list[int]) -> Registry:
+        """Return the validators *ids* in the state of *slot*."""
+
+        def request(state_slot: int) -> list[ValidatorRow]:
+            return self.api.validators(state_slot, ids)
+
+        return ChosenValidators.from_rows(self.reader.request_state(slot, request)).registry
+
     def _read_slashed_balance(self, epoch: int, registry: Registry) -> int | None:
         """Return the balance that was slashed in the time that counts at the end of *epoch*.
 
@@ -176,12 +184,8 @@ class TransitionMoves:
             if not 0 <= slashed_in <= epoch:
                 return None
             last = self.spec.first_slot_of(slashed_in + 1) - 1
-            before, after = (
-                ChosenValidators.from_rows(
-                    self.reader.request_state(slot, lambda slot: self.api.validators(slot, ids))  # noqa: B023
-                ).registry
-                for slot in (max(last - self.spec.slots_per_epoch, 0), last)
-            )
+            before = self._read_registry(max(last - self.spec.slots_per_epoch, 0), ids)
+            after = self._read_registry(last, ids)
             if before.slashed.any() or not after.slashed.all():
                 return None
             total += int(after.effective_balances.sum())

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Covered
     from beaconframes.endpoint import Call, ChainHead, Endpoint
     from beaconframes.endpoint.cache_policy import CacheRange
-    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.endpoint.intervals import Interval, Intervals
     from beaconframes.fetch.gap_reasons import Gaps
     from beaconframes.fetch.source import Connection, FetchedRows
 
@@ -377,27 +377,34 @@ def split_by_rows(
     other units have no rows. The second ones are of calls without any row.
     """
     present = find_covered(rows, grid)
-    with_rows: dict[str, list[tuple[int, int]]] = {}
-    empty: dict[str, list[tuple[int, int]]] = {}
+    with_rows: dict[str, list[Interval]] = {}
+    without_rows: dict[str, list[Interval]] = {}
     for call in calls:
-        units: list[tuple[int, int]] = []
-        subjects: list[str] = [] if grid.subject else list(CHAIN)
-        for expected in call.expected:
-            for name, values in expected.values.items():
-                if name == grid.unit:
-                    units += intervals_of(values)
-                elif name == grid.subject:
-                    subjects += map(str, values)
+        subjects, units = find_requested_units(call, grid)
         has_rows = any(
             clip_intervals(present.get(subject, ()), *interval)
             for subject in subjects
             for interval in units
         )
-        by_subject = with_rows if has_rows else empty
+        by_subject = with_rows if has_rows else without_rows
         for subject in subjects:
             by_subject.setdefault(subject, []).extend(clip_intervals(units, 0, last))
-    complete, unconfirmed = (
-        {subject: merge_intervals(intervals) for subject, intervals in units.items() if intervals}
-        for units in (with_rows, empty)
-    )
-    return complete, unconfirmed
+    return merge_by_subject(with_rows), merge_by_subject(without_rows)
+
+
+def find_requested_units(call: Call, grid: Grid) -> tuple[list[str], list[Interval]]:
+    """Return the subjects and the units that *call* requests."""
+    subjects: list[str] = [] if grid.subject else list(CHAIN)
+    units: list[Interval] = []
+    for expected in call.expected:
+        units += intervals_of(expected.values.get(grid.unit, ()))
+        if grid.subject is not None:
+            subjects += map(str, expected.values.get(grid.subject, ()))
+    return subjects, units
+
+
+def merge_by_subject(units: Mapping[str, list[Interval]]) -> Covered:
+    """Return *units* merged, without subjects that have none."""
+    return {
+        subject: merge_intervals(intervals) for subject, intervals in units.items() if intervals
+    }

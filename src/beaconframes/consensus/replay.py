@@ -119,30 +119,29 @@ class Replay:
         self.next_epoch += 1
         if epoch == 0:
             return None
-        previous, current = (
-            np.where(registry.is_active(voted) & ~slashed, flags, 0)
-            for voted, flags in (
-                (epoch - 1, self.participation.previous),
-                (epoch, self.participation.current),
-            )
-        )
+        was_active = registry.is_active(epoch - 1) & ~slashed
+        is_active = registry.is_active(epoch) & ~slashed
+        previous = np.where(was_active, self.participation.previous, 0)
+        current = np.where(is_active, self.participation.current, 0)
         total = compute_total_active_balance(spec, registry, epoch)
-        has_target = [(flags & TIMELY_TARGET) != 0 for flags in (previous, current)]
+        balances = registry.effective_balances
+        had_target, has_target = (previous & TIMELY_TARGET) != 0, (current & TIMELY_TARGET) != 0
         self.justification = self.justification.process_epoch(
             epoch,
             total,
-            *(int(registry.effective_balances.sum(where=voted)) for voted in has_target),
+            int(balances.sum(where=had_target)),
+            int(balances.sum(where=has_target)),
         )
         is_leak = self.justification.is_leak(spec, epoch)
         is_eligible = registry.is_active(epoch - 1) | (slashed & (epoch < withdrawable_epochs))
         self.inactivity_scores = update_inactivity_scores(
-            spec, self.inactivity_scores, is_eligible, has_target[0], is_leak=is_leak
+            spec, self.inactivity_scores, is_eligible, had_target, is_leak=is_leak
         )
         return AttestationRewards.compute(
             spec,
             spec.fork_at(epoch),
             epoch - 1,
-            effective_balances=registry.effective_balances,
+            effective_balances=balances,
             is_eligible=is_eligible,
             slashed=slashed,
             participation=previous,

@@ -204,11 +204,10 @@ def find_slashings(body: Message) -> Iterator[tuple[str, int]]:
     for slashing in body["proposer_slashings"]:
         yield "proposer", int(slashing["signed_header_1"]["message"]["proposer_index"])
     for slashing in body["attester_slashings"]:
-        first, second = (
-            set(map(int, slashing[name]["attesting_indices"]))
-            for name in ("attestation_1", "attestation_2")
-        )
-        yield from (("attester", index) for index in sorted(first & second))
+        first = {int(index) for index in slashing["attestation_1"]["attesting_indices"]}
+        second = {int(index) for index in slashing["attestation_2"]["attesting_indices"]}
+        for index in sorted(first & second):
+            yield "attester", index
 
 
 def _process_operations(

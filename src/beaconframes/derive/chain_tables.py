@@ -138,10 +138,10 @@ class ChainTables:
         size = self.chain.epochs_per_day
         return range(day * size, (day + 1) * size)
 
-    def covers_day(self, table: str, day: int, *, more: int = 0) -> bool:
-        """Return whether a table covers all epochs of a day, and so many *more* after it."""
+    def covers_day(self, table: str, day: int, *, extra_epochs: int = 0) -> bool:
+        """Return whether a table covers all epochs of a day, and *extra_epochs* after it."""
         epochs = self.epochs_of_day(day)
-        return self.coverage.covers(table, range(epochs.start, epochs.stop + more))
+        return self.coverage.covers(table, range(epochs.start, epochs.stop + extra_epochs))
 
     def epoch_of(self, slot: str) -> pl.Expr:
         """Return the epoch of the slots in a column."""

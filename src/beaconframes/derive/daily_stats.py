@@ -60,7 +60,7 @@ def _build_whole_days(data: ChainTables, days: Collection[int]) -> pl.DataFrame:
         _summarize_balances(data, days), _KEY, how="left", maintain_order="left"
     )
     rows = _remove_incomplete(data, rows)
-    for table, build, more in (
+    for table, build, extra_epochs in (
         (
             data.find_table("missed_attestation_events", "attestations"),
             _count_missed_attestations,
@@ -71,7 +71,9 @@ def _build_whole_days(data: ChainTables, days: Collection[int]) -> pl.DataFrame:
         (find_withdrawals(data), _sum_withdrawals, 1),
     ):
         if table is not None:
-            covered = [day for day in days if data.covers_day(table, day, more=more)]
+            covered = [
+                day for day in days if data.covers_day(table, day, extra_epochs=extra_epochs)
+            ]
             rows = _join_part(rows, covered, build(data, table, covered))
     if data.find_table("blocks") and data.find_table("sync_committees"):
         covered = [day for day in days if _covers_sync_duties(data, day)]

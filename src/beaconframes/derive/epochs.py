@@ -72,11 +72,11 @@ def _is_active() -> pl.Expr:
 
 def _sum_active_balances(data: ChainTables, is_wanted: pl.Expr) -> pl.DataFrame:
     """Return number and balances of active validators, for epochs with all of their balances."""
-    lives = data.validators.lazy().select("validator_index", "activation_epoch", "exit_epoch")
+    periods = data.validators.lazy().select("validator_index", "activation_epoch", "exit_epoch")
     rows = (
         data.scan("balance_history")
         .filter(is_wanted)
-        .join(lives, "validator_index")
+        .join(periods, "validator_index")
         .filter(_is_active())
         .group_by("epoch")
         .agg(
@@ -117,12 +117,12 @@ def _sum_missing_votes(data: ChainTables, is_wanted: pl.Expr) -> pl.DataFrame:
     if not data.find_table("income_history"):
         return schema.to_frame()
     penalty = pl.col("attestation_target_penalty_gwei")
-    lives = data.validators.lazy().select("validator_index", "activation_epoch", "exit_epoch")
+    periods = data.validators.lazy().select("validator_index", "activation_epoch", "exit_epoch")
     return (
         data.scan("income_history")
         .filter(is_wanted, penalty.ne_missing(0))
         .select(*key, is_unknown=penalty.is_null())
-        .join(lives, "validator_index")
+        .join(periods, "validator_index")
         .filter(_is_active())
         .join(data.scan("balance_history").select(*key, "effective_balance_gwei"), key)
         .group_by("epoch")

@@ -85,7 +85,7 @@ def _covers_moves(data: ChainTables, day: int) -> bool:
     """Return whether all moves of balances on a day are covered, and all fees."""
     # The first block of the next day is in the end balance.
     return data.covers_day("income_history", day) and all(
-        data.covers_day(table, day, more=1) for table in find_move_tables(data)
+        data.covers_day(table, day, extra_epochs=1) for table in find_move_tables(data)
     )
 
 

@@ -37,19 +37,17 @@ def refetch_arguments(
         return split_by_range(subjects, required.units, missing)
     if subjects is None:
         return [], []
+    unknown: set[Any] = set()
     not_found_rows = Requirement.of_calls(endpoint, not_found).subjects
-    not_found_subjects = (
-        set().union(*not_found_rows.values.values(), not_found_rows.pubkeys)
-        if not_found_rows
-        else set()
-    )
-    impossible, possible = (
-        [value for value in subjects_in(subjects, part) if value not in not_found_subjects]
-        for part in (missing.filter(IMPOSSIBLE), missing.filter(~pl.col(IMPOSSIBLE)))
-    )
-    arg = subjects.parameter.arguments()[0]
-    first = impossible + possible[: subjects.batch_size]
+    if not_found_rows is not None:
+        unknown.update(*not_found_rows.values.values(), not_found_rows.pubkeys)
+    impossible = subjects_in(subjects, missing.filter(IMPOSSIBLE))
+    possible = subjects_in(subjects, missing.filter(~pl.col(IMPOSSIBLE)))
+    possible = [subject for subject in possible if subject not in unknown]
+    first = [subject for subject in impossible if subject not in unknown]
+    first += possible[: subjects.batch_size]
     rest = possible[subjects.batch_size :]
+    arg = subjects.parameter.arguments()[0]
     return [{arg: first}] if first else [], [{arg: rest}] if rest else []
 
 

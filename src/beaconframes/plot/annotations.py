@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -94,7 +93,8 @@ def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
     """
     handles, names = ax.get_legend_handles_labels()
     if lower is not ax:
-        handles, names = map(add, (handles, names), lower.get_legend_handles_labels())
+        lower_handles, lower_names = lower.get_legend_handles_labels()
+        handles, names = [*handles, *lower_handles], [*names, *lower_names]
     # Artists that were on the caller's Axes before follow our own.
     order = [*chart.legend, *names]
     chosen = [handles[i] for i in sorted(range(len(names)), key=lambda i: order.index(names[i]))]

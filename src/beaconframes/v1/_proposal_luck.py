@@ -73,7 +73,8 @@ def compute_share_and_start(validators: Collection[int], view: View) -> tuple[fl
         .collect()
         .row(0)
     )
-    return (set_balance / total if total else 0.0), now if first is None else first
+    share = set_balance / total if total else 0.0
+    return share, now if first is None else first
 
 
 def find_proposal_slots(validators: Collection[int], view: View) -> list[int]:
