@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -120,16 +121,71 @@ def performance(
         income is unknown. Columns of attestations, proposals and signatures begin with
         ``attestations_``, ``proposals_`` and ``sync_``.
     """
-    groups = list_columns(by)
+    frames = _open_frames(validators, income, balances, list_columns(by))
+    groups = frames.groups
+    clock = resolve_chain(chain, (income, "epoch"))
+    parts = _summarize_income(frames, blocks, index, clock.epochs_per_day)
+    if attestations is not None:
+        duties = open_frame_like(
+            attestations, [_VALIDATOR, *_ATTESTED], loader="load_attestations", like=frames.income
+        )
+        effectiveness = attestation_effectiveness(
+            frames.add_labels(duties), slots, by=groups, until=until
+        )
+        parts.append(_add_prefix(collect_sums(as_lazy(effectiveness)), groups, "attestations_"))
+    label_table = collect(frames.labels)
+    if proposals is not None and epochs is not None:
+        luck = proposal_luck(
+            proposals,
+            frames.add_labels(frames.balances),
+            epochs,
+            validators=frames.validators.to_native(),
+            by=groups,
+            chain=clock,
+        )
+        parts.append(
+            _add_prefix(collect_sums(as_lazy(luck)).drop("slots", "missed"), groups, "proposals_")
+        )
+        missed = to_polars(missed_proposals(proposals, frames.income.to_native(), blocks=blocks))
+        parts.append(_sum_costs(missed, label_table, groups))
+    if committees is not None and slots is not None:
+        members = to_polars(sync_against_committee(slots, committees))
+        parts.append(_sum_signatures(members, label_table, groups))
+    table = label_table.group_by(groups).agg(validators=pl.len().cast(pl.Int64))
+    for part in parts:
+        table = table.join(part, on=groups, how="left", nulls_equal=True)
+    return return_table(table.sort(groups), frames.income, income)
+
+
+@dataclass(frozen=True)
+class _Frames:
+    """The frames that every summary needs, and the columns of its groups."""
+
+    validators: Lazy
+    income: Lazy
+    balances: Lazy
+    groups: list[str]
+
+    @property
+    def labels(self) -> Lazy:
+        """Return the group of each validator to report."""
+        return self.validators.select(*dict.fromkeys([_VALIDATOR, *self.groups]))
+
+    def add_labels(self, rows: Lazy) -> Any:
+        """Return the *rows* of the validators to report, with their group."""
+        return rows.join(self.labels, on=_VALIDATOR, how="inner").to_native()
+
+
+def _open_frames(
+    validators: IntoFrame, income: IntoFrame, balances: IntoFrame, groups: list[str]
+) -> _Frames:
+    """Return the frames with the columns that a summary by *groups* needs."""
     if not groups:
         raise UsageError("by is empty", hint='Use by="validator_index" or a label.')
     check_groups(groups)
-    columns = [c for c in groups if c != _ADDRESS]
-    needed = [
-        *_ACTIVE_PERIOD,
-        *columns,
-        *(["withdrawal_credentials"] if _ADDRESS in groups else []),
-    ]
+    needed = [*_ACTIVE_PERIOD, *(name for name in groups if name != _ADDRESS)]
+    if _ADDRESS in groups:
+        needed.append("withdrawal_credentials")
     income_rows = open_frame(
         income,
         [_VALIDATOR, "epoch", "time", "proposals_missed", *AMOUNTS],
@@ -138,63 +194,34 @@ def performance(
     balance_rows = open_frame_like(
         balances, STAKES, loader="load_balance_history", like=income_rows
     )
-    active_periods = open_frame_like(validators, needed, loader="load_validators", like=income_rows)
-    active_periods = (
-        map_rows(active_periods, _add_address) if _ADDRESS in groups else active_periods
-    )
-    labels = active_periods.select(*dict.fromkeys([_VALIDATOR, *groups]))
+    validator_rows = open_frame_like(validators, needed, loader="load_validators", like=income_rows)
+    if _ADDRESS in groups:
+        validator_rows = map_rows(validator_rows, _add_address)
+    return _Frames(validator_rows, income_rows, balance_rows, groups)
 
-    def add_labels(rows: Lazy) -> Any:
-        return rows.join(labels, on=_VALIDATOR, how="inner").to_native()
 
-    clock = resolve_chain(chain, (income, "epoch"))
-    length = clock.epochs_per_day
-    peer_income = open_income(income_rows.to_native(), [*_KEYS, "time", *AMOUNTS], blocks)
-    peers = compute_once(_join_balances(peer_income, balance_rows))
-    peer_days = compute_once(sum_validator_days(peers, [], length))
-    with_periods = active_periods.select(*dict.fromkeys([*_ACTIVE_PERIOD, *groups]))
+def _summarize_income(
+    frames: _Frames, blocks: IntoFrame | None, index: IntoFrame | None, epochs_per_day: int
+) -> list[pl.DataFrame]:
+    """Return income, rates beside those of the peers, and attestation scores, by group."""
+    groups, income = frames.groups, frames.income.to_native()
+    peer_income = open_income(income, [*_KEYS, "time", *AMOUNTS], blocks)
+    peers = compute_once(_join_balances(peer_income, frames.balances))
+    peer_days = compute_once(sum_validator_days(peers, [], epochs_per_day))
+    with_periods = frames.validators.select(*dict.fromkeys([*_ACTIVE_PERIOD, *groups]))
     own_days = peer_days.join(with_periods, on=_VALIDATOR, how="inner")
-    own_rates = compute_rates(own_days, groups, length, index, has_periods=True)
-    peer_rates = compute_rates(peer_days, [], length, has_periods=False)
-    earned = sum_income(income_rows.to_native(), blocks=blocks, every="all", by=_VALIDATOR)
-    parts = [
-        collect_sums(
-            map_rows(
-                aggregate(as_lazy(add_labels(as_lazy(earned))), groups, _INCOME),
-                lambda part: part.with_columns(build_basis(blocks, "execution_income_wei")),
-            )
-        ),
+    own_rates = compute_rates(own_days, groups, epochs_per_day, index, has_periods=True)
+    peer_rates = compute_rates(peer_days, [], epochs_per_day, has_periods=False)
+    earned = sum_income(income, blocks=blocks, every="all", by=_VALIDATOR)
+    sums = aggregate(as_lazy(frames.add_labels(as_lazy(earned))), groups, _INCOME)
+    with_basis = map_rows(
+        sums, lambda part: part.with_columns(build_basis(blocks, "execution_income_wei"))
+    )
+    return [
+        collect_sums(with_basis),
         _compare_with_peers(collect_sums(own_rates), collect_sums(peer_rates), groups),
-        _score_attestations(add_attestation_ceiling(peers), labels, groups),
+        _score_attestations(add_attestation_ceiling(peers), frames.labels, groups),
     ]
-    if attestations is not None:
-        duties = open_frame_like(
-            attestations, [_VALIDATOR, *_ATTESTED], loader="load_attestations", like=income_rows
-        )
-        effectiveness = attestation_effectiveness(add_labels(duties), slots, by=groups, until=until)
-        parts.append(_add_prefix(collect_sums(as_lazy(effectiveness)), groups, "attestations_"))
-    label_table = collect(labels)
-    if proposals is not None and epochs is not None:
-        luck = proposal_luck(
-            proposals,
-            add_labels(balance_rows),
-            epochs,
-            validators=active_periods.to_native(),
-            by=groups,
-            chain=clock,
-        )
-        parts.append(
-            _add_prefix(collect_sums(as_lazy(luck)).drop("slots", "missed"), groups, "proposals_")
-        )
-        missed = to_polars(missed_proposals(proposals, income_rows.to_native(), blocks=blocks))
-        parts.append(_sum_costs(missed, label_table, groups))
-    if committees is not None and slots is not None:
-        members = to_polars(sync_against_committee(slots, committees))
-        parts.append(_sum_signatures(members, label_table, groups))
-    table = label_table.group_by(groups).agg(validators=pl.len().cast(pl.Int64))
-    for part in parts:
-        table = table.join(part, on=groups, how="left", nulls_equal=True)
-    return return_table(table.sort(groups), income_rows, income)
 
 
 def _join_balances(income_rows: Lazy, balance_rows: Lazy) -> Lazy:

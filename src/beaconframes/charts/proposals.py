@@ -70,33 +70,39 @@ def proposals(
     named = len(validators) <= _MAX_NAMED
     names = tuple(map(str, validators)) if named else ()
     y = Axis("Validator", tick_labels=names, integers=not named, reverse=bool(names))
-    layers = []
-    for status, (name, colour, symbol, size) in _STYLES.items():
-        with_status = rows.filter(pl.col("status") == status)
-        if with_status.height:
-            ranks = with_status["proposer_index"]
-            if named:
-                ranks = ranks.replace_strict(validators, list(range(len(validators))))
-            label = f"{name} ({with_status.height:,})"
-            points = series.to_datetime64(with_status["time"]), ranks.cast(pl.Float64).to_numpy()
-            hollow = status == "scheduled"
-            marker_size = min(size, _choose_size(with_status.height))
-            hover_names = tuple(map(str, with_status["proposer_index"])) if named else ()
-            points_layer = Points(
-                *points,
-                label,
-                colour,
-                symbol,
-                marker_size,
-                hollow,
-                takes_kwargs=True,
-                validators=hover_names,
-            )
-            layers.append(points_layer)
+    layers = _build_points(rows, validators if named else None)
     legend = tuple(layer.name for layer in layers)
     return Chart(
         x, y, tuple(layers), empty_note, single_note, legend=legend, validators=len(validators)
     )
+
+
+def _build_points(rows: pl.DataFrame, named: list[int] | None) -> list[Points]:
+    """Build the points of each status, in the rows of the *named* validators or by index."""
+    layers = []
+    for status, (name, colour, symbol, size) in _STYLES.items():
+        with_status = rows.filter(pl.col("status") == status)
+        if with_status.is_empty():
+            continue
+        places = with_status["proposer_index"]
+        hover_names: tuple[str, ...] = ()
+        if named is not None:
+            hover_names = tuple(map(str, places))
+            places = places.replace_strict(named, list(range(len(named))))
+        layers.append(
+            Points(
+                series.to_datetime64(with_status["time"]),
+                places.cast(pl.Float64).to_numpy(),
+                f"{name} ({with_status.height:,})",
+                colour,
+                symbol,
+                size=min(size, _choose_size(with_status.height)),
+                hollow=status == "scheduled",
+                takes_kwargs=True,
+                validators=hover_names,
+            )
+        )
+    return layers
 
 
 def _build_counts(rows: pl.DataFrame, empty_note: str | None, single_note: str | None) -> Chart:

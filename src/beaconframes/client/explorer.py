@@ -329,31 +329,31 @@ class Explorer:
     @property
     def chain_head(self) -> ChainHead:
         """Return the chain head, as reported by V1."""
-        fixed = self._head.fixed
-        reread = self._head.reread if fixed is None else None
-        batch_limit = self.source.identifier_limit_of(Envelope.V1).current
+        head, fixed = self._head, self._head.fixed
         return ChainHead(
             self.chain,
-            self._head.head,
+            head.head,
             self.now,
-            fixed,
-            batch_limit,
-            reread,
-            self._head.recent,
-            stated=lambda: self._head.last,
+            fixed=fixed,
+            batch_limit=self.source.identifier_limit_of(Envelope.V1).current,
+            reread=head.reread if fixed is None else None,
+            recent=head.recent,
+            stated=lambda: head.last,
             drops_old_units=lambda: self.source.drops_old_units,
         )
 
     @property
     def chain_head_v2(self) -> ChainHead:
         """Return the chain head, as reported by V2."""
-        fixed = self._head.fixed
-        end = self._head_v2 if fixed is None else fixed
-        batch_limit = self.source.identifier_limit_of(Envelope.V2).current
-        reread = self._head_v2.reread if fixed is None else None
-        stated = (lambda: self._head_v2.last) if fixed is None else None
+        head, fixed = self._head_v2, self._head.fixed
         return ChainHead(
-            self.chain, lambda: end, self.now, fixed, batch_limit, reread, stated=stated
+            self.chain,
+            lambda: head if fixed is None else fixed,
+            self.now,
+            fixed=fixed,
+            batch_limit=self.source.identifier_limit_of(Envelope.V2).current,
+            reread=head.reread if fixed is None else None,
+            stated=(lambda: head.last) if fixed is None else None,
         )
 
     def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
