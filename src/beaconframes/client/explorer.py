@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from beaconframes.fetch.pipeline import LoadResult
 
 
-class Clock(Protocol):
+class ChainClock(Protocol):
     """The time of a chain."""
 
     def now(self) -> datetime:
@@ -174,7 +174,7 @@ class Explorer:
             "progress": progress,
         }
         """The settings of loads as given here; the others may change between loads."""
-        self.clock: Clock | None = None
+        self.clock: ChainClock | None = None
         """The clock of a live local explorer, which may be faster; None is the system's."""
         self.about: Mapping[str, Any] = {}
         """Facts that the service does not state itself, such as whether its chain is simulated."""

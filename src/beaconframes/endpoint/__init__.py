@@ -31,7 +31,7 @@ from beaconframes.endpoint.parameters_v1 import (
 from beaconframes.endpoint.parameters_v2 import (
     ChainName,
     EntityName,
-    MachineNames,
+    MachineSelector,
     OwnerOrOperator,
     SearchText,
     SortOrder,
@@ -74,7 +74,7 @@ __all__ = [
     "Identifiers",
     "JsonSchema",
     "LastEpochs",
-    "MachineNames",
+    "MachineSelector",
     "Numbers",
     "ObjectNotFound",
     "OwnerOrOperator",

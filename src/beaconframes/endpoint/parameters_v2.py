@@ -361,7 +361,7 @@ class OwnerOrOperator(Parameter):
 
 
 @dataclass(frozen=True)
-class MachineNames(Parameter):
+class MachineSelector(Parameter):
     """Machines by name; all of them by default."""
 
     column: Column

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.intervals import Intervals
     from beaconframes.exports.loader_calls import LoaderCall
     from beaconframes.exports.partitions import Partitioning
-    from beaconframes.exports.sources import Source
+    from beaconframes.exports.sources import TableSource
 
 CHUNK_ROWS = 131_072
 CHUNK_UNITS = 1_000
@@ -42,7 +42,7 @@ CHOOSE_FOLDER = "choose another folder, or remove this one"
 class ChunkedLoad:
     """The requested units and validators of a call, and the first unit to load."""
 
-    source: Source
+    source: TableSource
     call: LoaderCall
     policy: CachePolicy
     requested: CacheRange
@@ -61,7 +61,7 @@ class ChunkedLoad:
 
     @classmethod
     def create(
-        cls, source: Source, call: LoaderCall, policy: CachePolicy, requested: CacheRange
+        cls, source: TableSource, call: LoaderCall, policy: CachePolicy, requested: CacheRange
     ) -> ChunkedLoad:
         """Connect *source* to a chunked load of *call*.
 

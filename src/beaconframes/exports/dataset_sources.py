@@ -10,7 +10,7 @@ from beaconframes.dataset import PublishedDataset
 from beaconframes.dataset.segments import ROW_GROUP
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.atomic_files import translate_errors
-from beaconframes.exports.sources import Source
+from beaconframes.exports.sources import TableSource
 from beaconframes.exports.table_descriptions import describe_rows
 from beaconframes.text import visible
 
@@ -34,7 +34,7 @@ PROVENANCE = (
 )
 
 
-def create_dataset_sources(dataset: Dataset, table: str | None) -> list[Source]:
+def create_dataset_sources(dataset: Dataset, table: str | None) -> list[TableSource]:
     """Return a source for each table of *dataset*, or for the one called *table*."""
     names = list(dataset.tables())
     if table is not None and table not in names:
@@ -62,7 +62,7 @@ def create_dataset_sources(dataset: Dataset, table: str | None) -> list[Source]:
 
 def create_table_source(
     dataset: Dataset, name: str, chain: Chain | None, provenance: dict[str, Any]
-) -> Source:
+) -> TableSource:
     """Return a source for one table."""
     segments = sort_segments(dataset.segments(name))
     schema = dataset.scan(name).collect_schema()
@@ -77,7 +77,7 @@ def create_table_source(
                 del rows  # frees the memory before the next chunk is read
 
     gaps = dataset.manifest["tables"][name]["gaps"] if isinstance(dataset, PublishedDataset) else []
-    return Source(describe_rows(schema, name), read_chunks, chain, provenance, gaps=[*gaps])
+    return TableSource(describe_rows(schema, name), read_chunks, chain, provenance, gaps=[*gaps])
 
 
 def sort_segments(segments: list[Segment]) -> list[Segment]:

@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.manifest import DatasetInfo
     from beaconframes.exports.partitions import Partitioning
-    from beaconframes.exports.sources import Source
+    from beaconframes.exports.sources import TableSource
     from beaconframes.exports.targets import Target
 
 DEFAULT = "usual"
 """The default of ``by=``: it depends on the columns."""
 
 
-def write_file(sources: list[Source], target: Target, cells: CellOptions) -> Export:
+def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -> Export:
     """Write the rows of one table into one file."""
     path = target.path
     if len(sources) > 1:
@@ -75,7 +75,7 @@ def write_file(sources: list[Source], target: Target, cells: CellOptions) -> Exp
     return Export(path, row_counts, size, added=1, gaps=gaps, until=find_until(sources))
 
 
-def sort_source(source: Source, scratch: Path) -> Iterator[pl.DataFrame]:
+def sort_source(source: TableSource, scratch: Path) -> Iterator[pl.DataFrame]:
     """Yield all rows of *source*, sorted; without rows, yield one empty frame."""
     empty = source.table.schema.to_frame()
     sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
@@ -92,7 +92,7 @@ def sort_source(source: Source, scratch: Path) -> Iterator[pl.DataFrame]:
 
 
 def write_dataset(
-    sources: list[Source],
+    sources: list[TableSource],
     target: Target,
     cells: CellOptions,
     info: DatasetInfo,
@@ -148,7 +148,7 @@ def write_dataset(
     )
 
 
-def choose_partitioning(source: Source, file_format: Format, by: str | None) -> Partitioning:
+def choose_partitioning(source: TableSource, file_format: Format, by: str | None) -> Partitioning:
     """Return how the files of *source* are divided."""
     if file_format.single_file:
         return UNPARTITIONED
@@ -165,6 +165,6 @@ def find_changed_folders(root: Path, paths: Iterable[str]) -> set[Path]:
     return folders
 
 
-def find_until(sources: list[Source]) -> int | None:
+def find_until(sources: list[TableSource]) -> int | None:
     """Return the last unit that was requested; None if no source has one."""
     return next((s.request["until"] for s in sources if s.request.get("until") is not None), None)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.journal import ExportJournal
     from beaconframes.exports.partitions import Partitioning
-    from beaconframes.exports.sources import Source
+    from beaconframes.exports.sources import TableSource
 
 ORIGIN = ("service", "simulated", "chain")
 """The origin of rows: the same for all tables of a dataset, and unknown for frames."""
@@ -55,7 +55,7 @@ def read_existing_dataset(path: Path) -> ExistingDataset:
 def resume_export(
     existing: ExistingDataset,
     journal: ExportJournal,
-    sources: list[Source],
+    sources: list[TableSource],
     file_format: Format,
     partitionings: dict[str, Partitioning],
     cells: CellOptions,
@@ -93,7 +93,7 @@ def resume_export(
 
 def check_existing_table(
     existing: ExistingDataset,
-    source: Source,
+    source: TableSource,
     plan: dict[str, Any],
     *,
     target: Path,
@@ -126,7 +126,7 @@ def check_existing_table(
         )
 
 
-def has_valid_ranges(file: Segment, source: Source) -> bool:
+def has_valid_ranges(file: Segment, source: TableSource) -> bool:
     """Return whether the ranges of a file match the types of its columns."""
     schema = source.table.schema
     return all(
@@ -153,7 +153,10 @@ def drop_bounds(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def resume_source(
-    existing: ExistingDataset, journal: ExportJournal, source: Source, partitioning: Partitioning
+    existing: ExistingDataset,
+    journal: ExportJournal,
+    source: TableSource,
+    partitioning: Partitioning,
 ) -> None:
     """Let *source* start after the published rows and the finished partitions of the journal."""
     name = source.table.name
@@ -184,7 +187,7 @@ def resume_source(
 
 
 def build_plan(
-    source: Source, file_format: Format, partitioning: Partitioning, cells: CellOptions
+    source: TableSource, file_format: Format, partitioning: Partitioning, cells: CellOptions
 ) -> dict[str, Any]:
     """Return the properties that every later export of the table must have."""
     return {
@@ -231,7 +234,7 @@ def extract_origin(existing: ExistingDataset) -> dict[str, Any]:
     }
 
 
-def find_other_tables(existing: ExistingDataset, sources: list[Source]) -> dict[str, Any]:
+def find_other_tables(existing: ExistingDataset, sources: list[TableSource]) -> dict[str, Any]:
     """Return the existing tables that this export does not write."""
     names = {source.table.name for source in sources}
     return {n: t for n, t in existing.manifest.get("tables", {}).items() if n not in names}
@@ -256,7 +259,7 @@ def shorten(value: object) -> str:
 
 
 def merge_other_tables(
-    manifest: dict[str, Any], existing: ExistingDataset, sources: list[Source]
+    manifest: dict[str, Any], existing: ExistingDataset, sources: list[TableSource]
 ) -> dict[str, Any]:
     """Return the *manifest* with the existing tables that this export does not write."""
     other_tables = find_other_tables(existing, sources)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from beaconframes.client import Explorer
     from beaconframes.exports.result import Export
-    from beaconframes.exports.sources import Source
+    from beaconframes.exports.sources import TableSource
 
 POLL_INTERVAL = 0.1
 """Seconds between two attempts to lock the target."""
@@ -178,16 +178,16 @@ def run_when_unlocked(run: Callable[[], Export], *, wait: bool) -> Export:
             time.sleep(POLL_INTERVAL)
 
 
-def find_unit(sources: list[Source]) -> str:
+def find_unit(sources: list[TableSource]) -> str:
     """Return the unit of ``until``, such as ``epoch``; "" if there is none."""
     return next((s.request["unit"] for s in sources if "unit" in s.request), "")
 
 
-def choose_title(sources: list[Source]) -> str:
+def choose_title(sources: list[TableSource]) -> str:
     """Return the default title of a dataset."""
     return sources[0].table.title if len(sources) == 1 else "Tables of a chain"
 
 
-def choose_name(sources: list[Source]) -> str:
+def choose_name(sources: list[TableSource]) -> str:
     """Return the default name of a dataset, which does not depend on its folder."""
     return sources[0].table.name if len(sources) == 1 else "dataset"

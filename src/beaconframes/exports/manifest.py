@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Segment
     from beaconframes.exports.formats import Format
     from beaconframes.exports.partitions import Partitioning
-    from beaconframes.exports.sources import Source
+    from beaconframes.exports.sources import TableSource
     from beaconframes.exports.table_descriptions import TableDescription
 
 
@@ -167,7 +167,7 @@ def to_json_text(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def collect_provenance(sources: list[Source]) -> dict[str, Any]:
+def collect_provenance(sources: list[TableSource]) -> dict[str, Any]:
     """Return the provenance of the rows of all *sources*, which must be the same."""
     provenance: dict[str, Any] = {
         "service": None,

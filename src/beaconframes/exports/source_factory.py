@@ -19,7 +19,7 @@ from beaconframes.exports.loader_calls import (
     get_function_name,
 )
 from beaconframes.exports.sources import (
-    Source,
+    TableSource,
     create_frame_source,
     create_stream_source,
     is_frame,
@@ -44,7 +44,7 @@ def create_sources(
     explorer: Explorer | None,
     arguments: dict[str, Any],
     unfinalized: bool = False,
-) -> list[Source]:
+) -> list[TableSource]:
     """Return the sources of the rows of *what*, one per table."""
     if table is not None:
         check_name(table)
@@ -84,7 +84,7 @@ def create_call_source(
     arguments: dict[str, Any],
     *,
     unfinalized: bool,
-) -> Source:
+) -> TableSource:
     """Return a source for a loader with its arguments, or for a function that returns a frame."""
     function, bound = bind_arguments(function, arguments)
     endpoint = find_endpoint(function)
@@ -100,7 +100,7 @@ def create_call_source(
     call = LoaderCall(
         function, endpoint, used_explorer, dict(bound.arguments), unfinalized=unfinalized
     )
-    source = Source(
+    source = TableSource(
         describe_endpoint(endpoint, table),
         call.load_all,
         used_explorer.chain,

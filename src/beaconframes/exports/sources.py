@@ -29,7 +29,7 @@ POLARS_ERRORS = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass
-class Source:
+class TableSource:
     """The rows of one table, and their origin.
 
     ``provenance`` and ``request`` go into the manifest. ``gaps`` lists missing rows, and is
@@ -81,13 +81,13 @@ class Source:
         return merged
 
 
-def create_frame_source(frame: Any, name: str | None) -> Source:
+def create_frame_source(frame: Any, name: str | None) -> TableSource:
     """Return a source for a frame: polars, pandas or another one that narwhals supports."""
     if isinstance(frame, pl.LazyFrame):
         with translate_read_errors():
             schema = frame.collect_schema()
         table = describe_rows(schema, name)
-        return Source(table, lambda: read_batches(frame), detect_chain(frame.head(1)))
+        return TableSource(table, lambda: read_batches(frame), detect_chain(frame.head(1)))
     if not isinstance(frame, pl.DataFrame):
         try:
             frame = to_polars_as_is(include_index(frame))
@@ -99,7 +99,7 @@ def create_frame_source(frame: Any, name: str | None) -> Source:
         frame = restore_loader_types(restore_days(frame), name)
     rows: pl.DataFrame = frame
     table = describe_rows(rows.schema, name)
-    return Source(table, lambda: iter(rows.iter_slices(BATCH_ROWS)), detect_chain(rows.lazy()))
+    return TableSource(table, lambda: iter(rows.iter_slices(BATCH_ROWS)), detect_chain(rows.lazy()))
 
 
 def restore_days(rows: pl.DataFrame) -> pl.DataFrame:
@@ -139,7 +139,7 @@ def is_frame(value: object) -> bool:
     return True
 
 
-def create_stream_source(frames: Iterable[Any], name: str | None) -> Source:
+def create_stream_source(frames: Iterable[Any], name: str | None) -> TableSource:
     """Return a source for an iterable of polars frames with the same columns."""
     source = iter(frames)
     first = next(source, None)
@@ -170,7 +170,7 @@ def create_stream_source(frames: Iterable[Any], name: str | None) -> Source:
         except pl.exceptions.PolarsError as error:
             raise UsageError("the frames of the iterable have different columns") from error
 
-    return Source(describe_rows(schema, name), combine_frames, detect_chain(first.lazy()))
+    return TableSource(describe_rows(schema, name), combine_frames, detect_chain(first.lazy()))
 
 
 def read_batches(rows: pl.LazyFrame) -> Iterator[pl.DataFrame]:

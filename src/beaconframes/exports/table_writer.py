@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.journal import ExportJournal
     from beaconframes.exports.partitions import Partitioning
-    from beaconframes.exports.sources import Source
+    from beaconframes.exports.sources import TableSource
 
 OCCURRENCE = "\0nth"
 """The column that numbers equal rows; no exported column may have this name."""
@@ -83,7 +83,9 @@ def write_file_rows(
 class TableWriter:
     """Write the rows of one source, beside the published files of its table."""
 
-    def __init__(self, source: Source, options: WriteOptions, published: Iterable[Segment]) -> None:
+    def __init__(
+        self, source: TableSource, options: WriteOptions, published: Iterable[Segment]
+    ) -> None:
         self.source, self.options = source, options
         self._journal = options.journal
         self._table = source.table

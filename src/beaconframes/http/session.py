@@ -43,9 +43,9 @@ log = logging.getLogger("beaconframes.http")
 class CallTimeouts:
     """The timeouts of one call, as the user has set them: in seconds, and as a moment."""
 
-    request: float | None
+    per_request: float | None
     """For each attempt of each request, until its response is complete."""
-    call: float | None
+    per_call: float | None
     """For the whole call, with all its requests, retries and waits."""
     ends_at: float
     """The moment at which the call ends, by the clock of the rate limiter."""
@@ -53,8 +53,9 @@ class CallTimeouts:
     @classmethod
     def start(cls, seconds: tuple[float | None, float | None], clock: Clock) -> CallTimeouts:
         """Return the timeouts of a call that starts now."""
-        request, call = seconds
-        return cls(request, call, math.inf if call is None else clock.now() + call)
+        per_request, per_call = seconds
+        ends_at = math.inf if per_call is None else clock.now() + per_call
+        return cls(per_request, per_call, ends_at)
 
 
 CALL_TIMEOUTS: ContextVar[CallTimeouts | None] = ContextVar("call_timeouts", default=None)
@@ -184,11 +185,11 @@ class Session:
         seconds_left = deadline.seconds_left
         with self.rate_limiter.acquire(seconds_left) as permit:
             seconds_left()
-            own = CALL_TIMEOUTS.get()
-            if own is not None and own.request is not None:
-                seconds_left = deadline.start_attempt(own.request)
-                connect = min(timeouts.connect, own.request)
-                timeouts = replace(timeouts, read=own.request, connect=connect)
+            given = CALL_TIMEOUTS.get()
+            if given is not None and given.per_request is not None:
+                seconds_left = deadline.start_attempt(given.per_request)
+                connect = min(timeouts.connect, given.per_request)
+                timeouts = replace(timeouts, read=given.per_request, connect=connect)
             return self._count_request().send(
                 request, parse, timeouts, seconds_left=seconds_left, on_headers=on_headers
             )
@@ -260,15 +261,15 @@ class Deadline:
         closed: threading.Event,
         stop: threading.Event | None = None,
     ) -> None:
-        own = CALL_TIMEOUTS.get()
-        if own is not None and own.request is not None:
-            seconds = max(seconds, own.request)
+        self._given = CALL_TIMEOUTS.get()
+        """The timeouts that the user has set for the call."""
+        if self._given is not None and self._given.per_request is not None:
+            seconds = max(seconds, self._given.per_request)
         self._seconds = seconds
         self._clock = clock
         self._end = clock.now() + seconds
         self._closed = closed
         self._stop = stop or STOP.get()
-        self._call = own
 
     def start_attempt(self, seconds: float) -> Callable[[], float]:
         """Return `seconds_left` for one attempt, which may take *seconds*."""
@@ -293,12 +294,12 @@ class Deadline:
                 ConnectionFailed, "the call was stopped before the response", max_attempts=1
             )
         seconds = self._end - self._clock.now()
-        if self._call is not None and self._call.call is not None:
-            left = self._call.ends_at - self._clock.now()
+        if self._given is not None and self._given.per_call is not None:
+            left = self._given.ends_at - self._clock.now()
             if left <= 0:
                 raise AttemptFailed(
                     RequestTimeout,
-                    f"the call did not end within {self._call.call:g} s",
+                    f"the call did not end within {self._given.per_call:g} s",
                     hint="Request less in one call, or raise the second number of timeout=",
                     max_attempts=1,
                 )

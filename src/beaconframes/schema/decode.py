@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.schema.columns import Column, TableSpec
     from beaconframes.schema.envelope_context import EnvelopeContext
-    from beaconframes.schema.record_layout import Leaf, Node
+    from beaconframes.schema.record_layout import Leaf, ObjectLayout
 
 RECORDS_PER_FRAME = 10_000
 """Small enough for parsed records to stay in the processor cache until columns are built."""
@@ -61,7 +61,7 @@ def decode(
     table: TableSpec, pages: Iterable[bytes], chain: Chain, contexts: Sequence[EnvelopeContext] = ()
 ) -> pl.DataFrame:
     """Return the rows of all *pages* in order of arrival; *contexts* has one item for each page."""
-    node, decoder = build_decoder(table, strict=True)
+    layout, decoder = build_decoder(table, strict=True)
     frames: list[pl.DataFrame] = []
     records: list[Any] = []
     heights: list[int] = []
@@ -77,15 +77,15 @@ def decode(
         first_row += sum(heights)
         heights.clear()
 
-    checker = FieldChecker(table, node)
+    checker = FieldChecker(table, layout)
     for page in pages:
         checker.check(page)
         try:
             parsed = decoder.decode(page)
         except UNREADABLE:
-            parsed = drop_unknown_fields(table, node, page)
+            parsed = drop_unknown_fields(table, layout, page)
         if parsed is UNTYPED:
-            add_frame(collect_cells(node, records))
+            add_frame(collect_cells(layout, records))
             records = []
             cells, height = decode_cells(table, page, first_row)
             heights.append(height)
@@ -98,26 +98,26 @@ def decode(
             records.append(parsed)
         heights.append(len(records) - before)
         if len(records) >= RECORDS_PER_FRAME:
-            add_frame(collect_cells(node, records))
+            add_frame(collect_cells(layout, records))
             records = []
     if heights or not frames:
-        add_frame(collect_cells(node, records))
+        add_frame(collect_cells(layout, records))
     return pl.concat(frames) if len(frames) > 1 else frames[0]
 
 
-def drop_unknown_fields(table: TableSpec, node: Node, page: bytes) -> Any:
+def drop_unknown_fields(table: TableSpec, layout: ObjectLayout, page: bytes) -> Any:
     """Return the typed records of *page* without unknown fields, UNTYPED if there are none."""
-    check_unknown_fields(table, node, page)
+    check_unknown_fields(table, layout, page)
     try:
         return build_decoder(table, strict=False)[1].decode(page)
     except UNREADABLE:
         return UNTYPED
 
 
-def collect_cells(node: Node, records: list[Any]) -> Cells:
+def collect_cells(layout: ObjectLayout, records: list[Any]) -> Cells:
     """Return the values of each column; the first spelling that has a value counts."""
     cells: Cells = {}
-    for leaf, holders in find_holders(node, records):
+    for leaf, holders in find_holders(layout, records):
         name, values = leaf.column.name, map(attrgetter(leaf.attribute), holders)
         if leaf.spelling == 0:
             cells[name] = list(values)
@@ -126,12 +126,12 @@ def collect_cells(node: Node, records: list[Any]) -> Cells:
     return cells
 
 
-def find_holders(node: Node, records: list[Any]) -> Iterator[tuple[Leaf, list[Any]]]:
+def find_holders(layout: ObjectLayout, records: list[Any]) -> Iterator[tuple[Leaf, list[Any]]]:
     """Yield every leaf with the objects that hold its values, one object per record."""
-    for leaf in node.leaves:
+    for leaf in layout.leaves:
         yield leaf, records
-    for head, inner in node.inner.items():
-        parents = list(map(attrgetter(node.attributes[head]), records))
+    for head, inner in layout.inner.items():
+        parents = list(map(attrgetter(layout.attributes[head]), records))
         if not all(parents):
             blank = inner.record()
             parents = [blank if parent is None else parent for parent in parents]
@@ -227,9 +227,9 @@ class FieldChecker:
     fails in the strict decoder.
     """
 
-    def __init__(self, table: TableSpec, node: Node) -> None:
+    def __init__(self, table: TableSpec, layout: ObjectLayout) -> None:
         self._table = table
-        self._node = node
+        self._layout = layout
         self._checked: set[int] = set()
 
     def check(self, page: bytes) -> None:
@@ -249,9 +249,9 @@ class FieldChecker:
             return
         if record == {}:
             raise build_empty_error(self._table)
-        if isinstance(record, dict) and record.keys() - self._node.known_names:
+        if isinstance(record, dict) and record.keys() - self._layout.known_names:
             # The strict decoder finds unknown fields of inner objects.
-            check_unknown_fields(self._table, self._node, page)
+            check_unknown_fields(self._table, self._layout, page)
 
 
 def find_first_record(page: bytes) -> bytes:

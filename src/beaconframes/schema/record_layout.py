@@ -34,7 +34,7 @@ class Leaf(NamedTuple):
     attribute: str
 
 
-class Node:
+class ObjectLayout:
     """One JSON object in a record: its columns, its inner objects, its msgspec type.
 
     A *strict* object has no unknown fields, except the calendar fields of a record.
@@ -43,7 +43,7 @@ class Node:
     def __init__(self, table: TableSpec, prefix: str = "", *, strict: bool) -> None:
         self.record: Any = None
         self.leaves: list[Leaf] = []
-        self.inner: dict[str, Node] = {}
+        self.inner: dict[str, ObjectLayout] = {}
         wire: dict[str, str] = {}
         fields: list[tuple[str, Any, Any]] = []
 
@@ -53,10 +53,12 @@ class Node:
                     continue
                 head, dot, _ = path[len(prefix) :].partition(".")
                 if dot and head not in self.inner:
-                    node = self.inner[head] = Node(table, f"{prefix}{head}.", strict=strict)
+                    inner = self.inner[head] = ObjectLayout(
+                        table, f"{prefix}{head}.", strict=strict
+                    )
                     attribute = f"inner_{len(self.inner)}"
                     wire[attribute] = head
-                    fields.append((attribute, *node.as_field()))
+                    fields.append((attribute, *inner.as_field()))
                 elif not dot:
                     attribute = f"{column.name}_{number}"
                     wire[attribute] = head.removesuffix("[]")
@@ -93,14 +95,16 @@ def column_field(column: Column, path: str) -> tuple[Any, Any]:
 
 
 @cache
-def build_decoder(table: TableSpec, *, strict: bool) -> tuple[Node, msgspec.json.Decoder[Any]]:
+def build_decoder(
+    table: TableSpec, *, strict: bool
+) -> tuple[ObjectLayout, msgspec.json.Decoder[Any]]:
     """Return the record layout of *table* and the decoder of its pages."""
-    node = Node(table, strict=strict)
-    record: Any = node.record
-    return node, msgspec.json.Decoder(list[record] | record | None)
+    layout = ObjectLayout(table, strict=strict)
+    record: Any = layout.record
+    return layout, msgspec.json.Decoder(list[record] | record | None)
 
 
-def check_unknown_fields(table: TableSpec, node: Node, page: bytes) -> None:
+def check_unknown_fields(table: TableSpec, layout: ObjectLayout, page: bytes) -> None:
     """Log the unknown fields in all records of *page*.
 
     Raises
@@ -116,8 +120,8 @@ def check_unknown_fields(table: TableSpec, node: Node, page: bytes) -> None:
         return
     objects: dict[str, set[str]] = {}
     for record in found if isinstance(found, list) else [found]:
-        collect_fields(node, record, "", objects)
-    unknown = set(find_unknown_fields(node, "", objects))
+        collect_fields(layout, record, "", objects)
+    unknown = set(find_unknown_fields(layout, "", objects))
     for path in sorted(unknown):
         missing = set(find_missing_fields(table, parent_of(path), objects))
         if missing:
@@ -132,22 +136,26 @@ def check_unknown_fields(table: TableSpec, node: Node, page: bytes) -> None:
         warn_unknown_fields(table.table_name, tuple(sorted(shorten(path) for path in unknown)))
 
 
-def collect_fields(node: Node, value: Any, path: str, objects: dict[str, set[str]]) -> None:
+def collect_fields(
+    layout: ObjectLayout, value: Any, path: str, objects: dict[str, set[str]]
+) -> None:
     """Add the field names of the object *value* at *path*, and of its inner objects."""
     if not isinstance(value, dict):
         return
     objects.setdefault(path, set()).update(value)
-    for name, inner in node.inner.items():
+    for name, inner in layout.inner.items():
         collect_fields(inner, value.get(name), f"{path}.{name}" if path else name, objects)
 
 
-def find_unknown_fields(node: Node, path: str, objects: dict[str, set[str]]) -> Iterator[str]:
+def find_unknown_fields(
+    layout: ObjectLayout, path: str, objects: dict[str, set[str]]
+) -> Iterator[str]:
     """Yield the paths in *objects* that belong to no column and do not follow from the calendar."""
     for name in objects.get(path, ()):
         inner_path = f"{path}.{name}" if path else name
-        if name in node.inner:
-            yield from find_unknown_fields(node.inner[name], inner_path, objects)
-        elif name not in node.known_names:
+        if name in layout.inner:
+            yield from find_unknown_fields(layout.inner[name], inner_path, objects)
+        elif name not in layout.known_names:
             yield inner_path
 
 

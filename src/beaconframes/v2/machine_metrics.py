@@ -9,7 +9,7 @@ import msgspec
 
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, MachineNames, Shape, TimestampRange
+from beaconframes.endpoint import Cursor, Endpoint, Envelope, MachineSelector, Shape, TimestampRange
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Flag, Number, Slot, Table, Text, UnixTime
 
@@ -129,7 +129,7 @@ MACHINE_METRICS = Endpoint(
     "machine_metrics",
     route="POST /api/v2/machine-metrics",
     table=MachineMetrics,
-    parameters=(MachineNames(MachineMetrics.machine), TimestampRange(MachineMetrics.time)),
+    parameters=(MachineSelector(MachineMetrics.machine), TimestampRange(MachineMetrics.time)),
     pagination=Cursor(),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,
