@@ -110,17 +110,17 @@ def record(
             f"{what!r} cannot be recorded",
             hint='Only "attestations" can: the service keeps all other data',
         )
-    source = get_explorer(explorer)
-    if source.local_store is None or source.offline:
+    used_explorer = get_explorer(explorer)
+    if used_explorer.local_store is None or used_explorer.offline:
         raise ConfigError(
-            f"{source!r} cannot record: it has no store, or is offline",
+            f"{used_explorer!r} cannot record: it has no store, or is offline",
             hint="Connect with store=True, or with the folder to record into",
         )
     recorder = Recorder(
-        source,
-        source.local_store,
+        used_explorer,
+        used_explorer.local_store,
         {"validators": validators, "slim": slim},
-        last_epoch(source.chain, until, for_, read_time(source)),
+        last_epoch(used_explorer.chain, until, for_, read_time(used_explorer)),
     )
     try:
         while not recorder.is_done:
