@@ -122,6 +122,13 @@ def locked(folder):
 
 
 @pytest.fixture(scope="session")
+def site_folder(tmp_path_factory):
+    """Where one worker builds the documentation site for all workers, below its lock."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture(scope="session")
 def machine_cache(pytestconfig, tmp_path_factory):
     """A folder that outlives the test run, for simulations, which are named by a fingerprint."""
     cache = getattr(pytestconfig, "cache", None)

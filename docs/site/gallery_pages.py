@@ -6,11 +6,12 @@ scripts. They are stored until a script or the package changes.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import plotly
 from matplotlib import pyplot as plt
@@ -147,26 +148,44 @@ def is_interactive(script: Path) -> bool:
     return "\nfigure = " in script.read_text(encoding="utf-8")
 
 
+@functools.cache
+def hash_package() -> str:
+    """Return a fingerprint of all code that draws, except the scripts."""
+    paths = [Path(__file__), *sorted(PACKAGE.rglob("*.py"))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def find_head(script: Path) -> str:
+    """Return the first line of the figure of a script, which changes when the figure may."""
+    code = script.read_bytes() + hash_package().encode()
+    return f"// {hashlib.sha256(code).hexdigest()}\n"
+
+
+def write_figure(script: Path, folder: Path) -> dict[str, Any]:
+    """Draw the interactive figure of a script, and its picture for dark pages.
+
+    Returns the variables of the script.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with plt.style.context(["dark_background", dict.fromkeys(BACKGROUNDS, DARK)]):
+        drawn = make.run(script)
+        if is_chart(script):
+            make.save_picture(drawn, folder / f"{script.stem}-dark.png")
+    if is_interactive(script):
+        figure = f'{find_head(script)}showFigure("{script.stem}", {drawn["figure"].to_json()});\n'
+        (folder / f"{script.stem}.js").write_text(figure, encoding="utf-8")
+    return drawn
+
+
 def write_figures(folder: Path) -> None:
     """Draw the figures that changed: interactive ones as scripts, and pictures of dark pages."""
     folder.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for path in sorted(PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
     for script in filter(is_interactive, make.scripts()):
-        key = digest.copy()
-        key.update(script.read_bytes())
-        head = f"// {key.hexdigest()}\n"
         path = folder / f"{script.stem}.js"
-        if path.exists() and path.read_text(encoding="utf-8").startswith(head):
+        if path.exists() and path.read_text(encoding="utf-8").startswith(find_head(script)):
             continue
-        with plt.style.context(["dark_background", dict.fromkeys(BACKGROUNDS, DARK)]):
-            drawn = make.run(script)
-            if is_chart(script):
-                make.save_picture(drawn, folder / f"{script.stem}-dark.png")
+        write_figure(script, folder)
         plt.close("all")
-        data = drawn["figure"].to_json()
-        path.write_text(f'{head}showFigure("{script.stem}", {data});\n', encoding="utf-8")
     # One copy for all figures.
     library = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
     if not (folder / library.name).exists():

@@ -17,17 +17,21 @@ from plotly.graph_objects import Figure
 
 from beaconframes import interactive, plot, wall
 
+from ..conftest import locked
+
 GALLERY = Path(__file__).resolve().parents[2] / "docs" / "gallery"
 
 
 def load():
-    spec = importlib.util.spec_from_file_location("gallery_make", GALLERY / "make.py")
+    path = GALLERY.parent / "site" / "gallery_pages.py"
+    spec = importlib.util.spec_from_file_location("gallery_pages", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-make = load()
+pages = load()
+make = pages.make
 OTHERS = {"style", "alt_text"}
 """Functions that draw no chart."""
 
@@ -42,11 +46,17 @@ def close_figures():
 
 @pytest.mark.more
 @each_script
-def test_a_script_draws_a_picture_and_a_figure(script, monkeypatch, machine_cache, tmp_path):
-    """It runs as it stands and draws something, twice; nothing of it is clipped."""
+def test_a_script_draws_a_picture_and_a_figure(
+    script, monkeypatch, machine_cache, site_folder, tmp_path
+):
+    """It runs as it stands and draws something, twice; nothing of it is clipped.
+
+    The site has what is drawn here, so that its build draws only what is not drawn yet.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(machine_cache))
 
-    drawn = make.run(script)
+    with locked(site_folder):
+        drawn = pages.write_figure(script, site_folder / "site-work" / "more" / "figures")
 
     if "ax" not in drawn:
         # An image of the wall, or its time-lapse: pixels without axes.
@@ -61,7 +71,7 @@ def test_a_script_draws_a_picture_and_a_figure(script, monkeypatch, machine_cach
     assert ax.has_data()
     assert len(figure.data)
     assert [] == [text.get_text() for text in ax.texts if text.get_text().startswith("No ")]
-    ax.figure.draw_without_rendering()
+    # The picture is saved, so all texts have their places.
     whole, drawn_in = ax.figure.bbox, ax.get_tightbbox()
     assert -1 <= drawn_in.x0 <= drawn_in.x1 <= whole.x1 + 1
     assert -1 <= drawn_in.y0 <= drawn_in.y1 <= whole.y1 + 1

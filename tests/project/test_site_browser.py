@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import html
-import os
 import posixpath
 import re
 import shutil
@@ -17,6 +15,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+
+from ..conftest import locked
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -55,13 +55,10 @@ ANCHOR = re.compile(r'\bid="([^"]+)"')
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory):
+def site(site_folder):
     """The folder of the site, which one worker builds for all. A warning fails the build."""
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    with (folder / "site.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    folder = site_folder
+    with locked(folder):
         if not (folder / "site" / "index.html").exists():
             # The other workers use the other cores; processes of Sphinx take more CPU time.
             command = [sys.executable, ROOT / "docs" / "site" / "build.py", folder / "site"]
