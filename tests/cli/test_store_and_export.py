@@ -468,4 +468,4 @@ def test_the_help_of_exports_states_the_units(run, words):
     shown = " ".join(run(*words, "--help").output.split())
 
     assert "Amounts stay exact, in gwei and wei, as the names of columns end" in shown
-    assert "--unit" in shown
+    assert "load and analyse can write ether" in shown

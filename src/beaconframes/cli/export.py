@@ -37,8 +37,8 @@ PARTITIONS = ("day", "period", "validators", "none")
 RESUME_HINT = "run the same command again to resume it"
 MINUTES_PER_YEAR = 60 * 24 * 365
 UNITS = (
-    "Amounts stay exact, in gwei and wei, as the names of columns end; load and analyse write "
-    "ether with --unit eth."
+    "Amounts stay exact, in gwei and wei, as the names of columns end; load and analyse can write "
+    "ether."
 )
 
 
