@@ -140,7 +140,6 @@ def test_old_epochs_of_a_pruned_node(stub):
         for until in (4, 6):
             with pytest.raises(NotServed, match=rf"rewards needs epochs 3 to .*{expected}.*from 6"):
                 bf.v2.load_rewards([1], since=3, until=until)
-        assert {6} == set(bf.v2.load_rewards([1], since=6, until=6)["epoch"])
         with pytest.raises(MissingRows, match="the oldest that this node can answer"):
             bf.load_balance_history([1], since=3, until=4, strict=True)
 
