@@ -12,6 +12,7 @@ DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "site"))
 
 import api_pages  # noqa: E402 - the folder is added above
+import page_marks  # noqa: E402
 import signatures  # noqa: E402
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ extensions = ["sphinx.ext.autodoc", "numpydoc", "myst_nb", "sphinx_design"]
 
 myst_enable_extensions = ["colon_fence", "fieldlist"]
 myst_heading_anchors = 4
+# Quotes only: a dash instead of the `--` of an option would be wrong.
+smartquotes_action = "q"
 # Notebooks are stored with their outputs.
 nb_execution_mode = "off"
 nb_merge_streams = True
@@ -85,7 +88,7 @@ html_theme_options: dict[str, Any] = {
 }
 html_context = {"default_mode": "auto"}
 # Pages that are no part of a section have no navigation beside them.
-html_sidebars = {"*": []}
+html_sidebars = {"*": [], "own-node": ["sidebar-collapse", "sidebar-nav-bs"]}
 
 
 def resolve_name(
@@ -109,6 +112,7 @@ def show_types(_app: Sphinx, _what: str, _name: str, obj: Any, *shown: Any) -> A
 
 
 def setup(app: Sphinx) -> None:
-    """Register the links of docstrings, and the types of signatures."""
+    """Register the links of docstrings, the types of signatures, and the marks of pages."""
     app.connect("missing-reference", resolve_name)
     app.connect("autodoc-process-signature", show_types)
+    app.connect("doctree-read", page_marks.mark_page)

@@ -27,6 +27,11 @@ DOCS = Path(__file__).resolve().parent
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+def mark_options(text: str) -> str:
+    """Return text with its options as code."""
+    return re.sub(r"(?<!`)--[\w.-]+(=\w+)?", r"`\g<0>`", text)
+
+
 def build_rows(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table of Markdown."""
     lines = [titles, ["---"] * len(titles), *rows]
@@ -42,7 +47,7 @@ def build_clients() -> str:
             (
                 client.name,
                 f"`{client.archive_flag}`",
-                client.archive_note,
+                mark_options(client.archive_note),
                 f"`{client.api_flag}`",
                 client.rewards_note,
             )
@@ -56,7 +61,13 @@ def build_quirks() -> str:
     return build_rows(
         ("client", "departure", "found by", "what beaconframes does", "evidence"),
         (
-            (quirk.client, quirk.problem, quirk.found_by, quirk.handling, quirk.evidence)
+            (
+                quirk.client,
+                mark_options(quirk.problem),
+                quirk.found_by,
+                quirk.handling,
+                quirk.evidence,
+            )
             for quirk in QUIRKS.values()
         ),
     )

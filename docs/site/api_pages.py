@@ -151,11 +151,12 @@ def build_pages() -> dict[str, str]:
 def build_index() -> str:
     """Return the page of all groups."""
     groups = read_groups()
+    pages = build_toctree([f"/{group.page}" for group in groups])
     lists = "\n".join(f"{build_title(group.title, '-')}\n{build_list(group)}" for group in groups)
     return (
         f"{build_title('API reference', '=')}\n"
         "The public names, by purpose. ``bf`` is ``beaconframes``.\n\n"
-        f"{lists}\n{build_toctree([group.page for group in groups])}"
+        f"{lists}\n{pages}"
     )
 
 
@@ -164,7 +165,8 @@ def build_group(group: Group) -> str:
     head = ""
     if group.module is not None:
         head = f".. py:module:: {group.module.__name__}\n\n{inspect.getdoc(group.module)}\n\n"
-    pages = [name.page for name in group.names]
+    # The navigation has the names of a module without the module: there is little room.
+    pages = [f"{name.full.rpartition('.')[2]} </{name.page}>" for name in group.names]
     return f"{build_title(group.title, '=')}\n{head}{build_list(group)}\n{build_toctree(pages)}"
 
 
@@ -177,10 +179,10 @@ def build_list(group: Group) -> str:
     return f".. list-table::\n   :class: names\n   :widths: auto\n\n{rows}"
 
 
-def build_toctree(pages: list[str]) -> str:
+def build_toctree(entries: list[str]) -> str:
     """Return a table of contents that only the navigation shows."""
-    entries = "".join(f"   /{page}\n" for page in pages)
-    return f".. toctree::\n   :hidden:\n   :maxdepth: 1\n\n{entries}"
+    lines = "".join(f"   {entry}\n" for entry in entries)
+    return f".. toctree::\n   :hidden:\n   :maxdepth: 1\n\n{lines}"
 
 
 def build_title(title: str, line: str) -> str:

@@ -26,7 +26,7 @@ from beaconframes.calendar import (
     Chain as Chain,
 )
 
-# Know the cost of a call, what is stored, and what is missing.
+# Requests, the store and missing rows.
 from beaconframes.client import (
     Plan as Plan,
     plan as plan,
@@ -92,10 +92,10 @@ from beaconframes.v1 import (
 # Load from V2 of the API.
 from beaconframes import v2 as v2
 
-# Record what the service serves for ten hours only.
+# Record attestation duties.
 from beaconframes.v1.recorder import record as record
 
-# Write the chain of your own node into a dataset.
+# Index your own node.
 from beaconframes.beacon_node.indexing import index as index
 from beaconframes.beacon_node.follower import follow as follow
 

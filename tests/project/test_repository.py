@@ -179,7 +179,7 @@ def test_the_version_stands_in_one_place():
 
     assert project["version"] == version("beaconframes") == answer.stdout.strip()
     assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"## [{project['version']}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\n## {project['version']}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.more
