@@ -62,3 +62,15 @@ def test_help_names_commands(texts):
     }
     assert len(names) > 10
     assert [] == [name for name in names if load.get_command(context, name) is None]
+
+
+def test_ends_of_a_range_have_their_own_texts():
+    """``--since`` has the forms of a time once; ``--until`` is the last epoch, not the first."""
+    from beaconframes import load_income_history
+    from beaconframes.cli.help_texts import parse_argument_help
+
+    texts = parse_argument_help(load_income_history)
+
+    assert texts["since"].startswith("First epoch, inclusive: an epoch, a negative number")
+    assert "Last epoch, inclusive, in the same forms as --since." == texts["until"]
+    assert "First and last" not in " ".join(texts.values())

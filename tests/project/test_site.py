@@ -136,3 +136,39 @@ def test_signatures_have_types_without_aliases(build):
     # A class returns no value, and its instance is no argument.
     assert signatures.build_signature(bf.Explorer)[0].startswith("(url: str | None = None, *")
     assert not signatures.build_signature(bf.Explorer)[1]
+
+
+@pytest.mark.parametrize(
+    ("code", "page", "name"),
+    [
+        ("bf.load_income_history([1], since=-3)", "", "load_income_history"),
+        ("load_slots", "", "load_slots"),
+        ("bf.analysis", "", "analysis"),
+        ("income(income, by=...)", "guide/charts", "plot.income"),
+        ("load_validators", "guide/v1-or-v2", "v2.load_validators"),
+        ("income", "", None),
+        ("bf.unknown()", "", None),
+        ("strict=True", "", None),
+    ],
+)
+def test_code_in_pages_links_to_public_names(build, code, page, name):
+    """A call links to its function; names without a module only in the tables of their page."""
+    import page_marks
+
+    found = page_marks.find_name(code, page_marks.FIRST_COLUMNS.get(page, ()))
+
+    assert found == (name and f"beaconframes.{name}")
+
+
+def test_long_messages_are_wrapped_and_tables_are_not(build):
+    """A warning is wrapped on a narrow page; columns of text keep their lines."""
+    import page_marks
+    from docutils import nodes
+
+    texts = ["MissingRows: 1 of 2 validators have no rows", "│ epoch │", "net income   0.1 ETH"]
+    blocks = [nodes.literal_block(text, text, language="text") for text in texts]
+    doctree = nodes.section("", *blocks)
+
+    page_marks.mark_messages(doctree)
+
+    assert [["message"], [], []] == [block["classes"] for block in blocks]

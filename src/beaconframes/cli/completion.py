@@ -14,9 +14,9 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the script that completes commands and options in SHELL.
 
     \b
-    bash  beaconframes completion bash >> ~/.bashrc
-    zsh   beaconframes completion zsh >> ~/.zshrc
-    fish  beaconframes completion fish > ~/.config/fish/completions/beaconframes.fish
+    beaconframes completion bash >> ~/.bashrc
+    beaconframes completion zsh >> ~/.zshrc
+    beaconframes completion fish > ~/.config/fish/completions/beaconframes.fish
     """  # noqa: D301 - click needs the control character, not its escape
     from click.shell_completion import get_completion_class
 

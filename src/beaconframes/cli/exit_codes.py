@@ -42,7 +42,7 @@ EXIT_CODES: tuple[tuple[int, tuple[type[errors.BeaconframesError], ...], str], .
 
 OTHER_EXIT_CODES = (
     (SUCCESS, "success; no rows are missing"),
-    (FAILURE, "any other error; of index, also a change of balance that is unexplained"),
+    (FAILURE, "any other error, or an unexplained change of balance in index"),
     (INTERRUPTED, "stopped by Ctrl-C"),
     (BROKEN_PIPE, "standard output was closed by its reader"),
     (143, "stopped by SIGTERM"),

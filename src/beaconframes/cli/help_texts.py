@@ -41,6 +41,7 @@ _COMMANDS = [
     )
 ]
 """Functions in docstrings, and the command of each."""
+_RANGE = re.compile(r"First and last (\w+)")
 _LOADER = re.compile(r"`load_(\w+)`")
 _ARGUMENT = re.compile(r"\*([a-z_]+)\*(?: ``\"(\w+)\"``)?")
 
@@ -54,6 +55,10 @@ def parse_argument_help(
     for part in _PART.finditer(rest.partition("\n\n")[0] + "\n"):
         for name in part["names"].split(", "):
             help_texts[name] = translate_docstring(part["text"], function, options)
+        if ends := _RANGE.match(help_texts.get("until", "")):
+            # Two options have two texts; the forms of a time are with the first.
+            help_texts["since"] = _RANGE.sub(r"First \1", help_texts["since"], count=1)
+            help_texts["until"] = f"Last {ends[1]}, inclusive, in the same forms as --since."
     return help_texts
 
 
@@ -65,7 +70,8 @@ def parse_summary(function: Callable[..., Any], options: Collection[str] | None 
 
 def parse_title(loader: Callable[..., Any]) -> str:
     """Return the contents of the rows in a few words, for a list of loaders."""
-    return _ROWS.split(parse_summary(loader), maxsplit=1)[0].removeprefix("Load ")
+    title = _ROWS.split(parse_summary(loader), maxsplit=1)[0]
+    return title.removeprefix("Load ").removeprefix("the ")
 
 
 def translate_docstring(

@@ -78,7 +78,7 @@ plan = LoaderGroup(
     images=False,
     help="""Estimate the number of requests and the duration of a load.
 
-    LOADER and its options are those of load. No rows are loaded. `plan report` has the options of
+    LOADER and its options are those of load. No rows are loaded. plan report has the options of
     report, and adds up what a report loads.
     """,
 )
