@@ -1,4 +1,4 @@
-"""Proposals and sync seats, compared with those that chance gives."""
+"""Proposals and sync seats, compared with the expected numbers."""
 
 import beaconframes as bf
 

@@ -1,4 +1,4 @@
-"""Participation by epoch, for all seats and for some."""
+"""Participation by epoch, for all seats and for selected ones."""
 
 import beaconframes as bf
 
