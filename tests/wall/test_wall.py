@@ -435,3 +435,13 @@ def test_graffiti_that_is_not_hex_is_refused():
 
     with pytest.raises(UsageError, match="graffiti of slot 5"):
         wall.from_blocks(frame)
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("nan"), 2.0**63, 2**64 - 1])
+def test_a_number_that_is_no_integer_of_64_bits_is_refused(number):
+    """The error shows the row; no error of polars is raised."""
+    dtype = pl.Float64 if isinstance(number, float) else pl.UInt64
+    frame = pl.DataFrame({"slot": [1], "x": pl.Series([number], dtype=dtype), "y": [3]})
+
+    with pytest.raises(UsageError, match=r"row 0 is not a pixel"):
+        wall.render(frame.with_columns(color=pl.lit("ff0000")))
