@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sqlite3
 import sys
 import threading
@@ -21,10 +22,11 @@ def test_an_unwritable_folder_is_one_warning(server, tmp_path):
     """F13: if the store cannot be written, one warning is raised, and loads continue."""
     (tmp_path / "file").write_text("in the way")
     with connect(server, tmp_path / "file" / "store") as explorer:
-        with pytest.warns(errors.StoreUnavailable, match="the store is not used"):
+        with pytest.warns(errors.StoreUnavailable, match=r"not used.*Choose another") as caught:
             first = CALLS["balances"](explorer)
         second = CALLS["balances"](explorer)
 
+    assert [inspect.getfile(CALLS["balances"])] == [warning.filename for warning in caught]
     assert_frame_equal(first, second)
     assert_frame_equal(load_counted(server, False, CALLS["balances"]).rows, first)
 

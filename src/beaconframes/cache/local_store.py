@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
 import secrets
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.intervals import Intervals
 
 log = logging.getLogger("beaconframes.store")
+
+PACKAGE = "beaconframes."
+CHOOSE_FOLDER = "Choose another folder: store=..."
 
 COARSEST_SHARE = 8
 """With a limit, a table is compacted only if it is at most this part of the limit."""
@@ -136,7 +140,7 @@ class LocalStore:
             self._rename_unreadable(error)
             return
         if meta.get("chain", self._meta["chain"]) != self._meta["chain"]:
-            self._warn(f"{self.path} has rows of another chain", "Choose another folder: store=...")
+            self._warn(f"{self.path} has rows of another chain", CHOOSE_FOLDER)
             return
         self._dataset = dataset
         self._finalized = max(self._finalized, int(meta.get("finalized_epoch", -1)))
@@ -313,7 +317,7 @@ class LocalStore:
                     shutil.rmtree(draft, ignore_errors=True)
                     # Another process may have created it at the same time.
                     if not (self.path / "ledger.sqlite").exists():
-                        self._warn(str(error), None)
+                        self._warn(str(error), CHOOSE_FOLDER)
                         return
             self._open()
 
@@ -366,7 +370,7 @@ class LocalStore:
                     "all of it: the rest of its rows is not stored",
                     hint="Give a larger store_limit, or load less at once",
                 ),
-                stacklevel=2,
+                stacklevel=find_caller_level(),
             )
 
     def _warn(
@@ -377,7 +381,16 @@ class LocalStore:
             log.debug("%s: %s", state, message)
             return
         self._has_warned = True
-        warnings.warn(StoreUnavailable(f"{state}: {message}", hint=hint), stacklevel=2)
+        warning = StoreUnavailable(f"{state}: {message}", hint=hint)
+        warnings.warn(warning, stacklevel=find_caller_level())
+
+
+def find_caller_level() -> int:
+    """Return the ``stacklevel`` of the code that called the package."""
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def last_unit_metadata(chain: Chain, finalized: int) -> dict[str, int]:
