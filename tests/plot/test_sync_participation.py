@@ -3,9 +3,11 @@
 from datetime import timedelta
 
 import polars as pl
+from matplotlib.colors import to_hex
 from matplotlib.dates import num2date
 
 from beaconframes import colours, plot
+from beaconframes.colours import compute_luminance
 
 from ..support.chart_frames import GENESIS, blocks, committee
 from ..support.drawn_charts import (
@@ -68,6 +70,9 @@ def test_participation_of_selected_seats():
     assert [25.0, 25.0] == list(all_seats.get_ydata())
     assert [50.0, 50.0] == list(chosen.get_ydata())
     assert ["All seats", "Selected seats"] == legend_labels(ax)
+    # WCAG 2, 1.4.11: a thin line has a contrast of 3 on white paper.
+    for line in ax.get_lines()[:2]:
+        assert compute_luminance(to_hex(line.get_color())) + 0.05 <= 1.05 / 3
 
 
 def test_every_member_without_a_signature_is_named():

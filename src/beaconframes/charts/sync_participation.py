@@ -40,7 +40,7 @@ def sync_participation(
     if "seats_participation" in rows.columns:
         percent = series.to_floats(rows["seats_participation"]) * 100
         curve = series.build_curve(rows[every], rows["time"], percent)
-        layers.append(Line(*curve, "Selected seats", colours.AMBER, 0.7))
+        layers.append(Line(*curve, "Selected seats", colours.ORANGE, 0.7))
     if every == "slot":
         layers += build_missing_marks(rows, {status: height for status, *_, height in _MISSING})
     names = tuple(layer.name for layer in layers if isinstance(layer, Line | Area | Points))
