@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -247,11 +247,13 @@ class Endpoint:
         IntegrityError
             A row contradicts an invariant of the table, or one response answers two requests.
         """
-        calls: dict[bytes, Call] = {}
-        for call, page in fetched if len(fetched) > 1 else ():
-            first = calls.setdefault(page.data, call)
+        # A sort compares the first bytes of most pages; a dictionary would hash all bytes.
+        several = fetched if len(fetched) > 1 else ()
+        ordered = sorted(several, key=lambda item: item[1].data)
+        for (first, before), (call, page) in pairwise(ordered):
             # A proxy may mix up responses. The rows of one request are then missing.
-            is_repeated = first.batches is not call.batches and not EMPTY_LIST.fullmatch(page.data)
+            is_repeated = before.data == page.data and first.batches is not call.batches
+            is_repeated = is_repeated and not EMPTY_LIST.fullmatch(page.data)
             if is_repeated and not self.may_answer(first, call, page, chain):
                 raise IntegrityError(
                     "the service returned the same rows for two requests, of which one is "

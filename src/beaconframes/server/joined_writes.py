@@ -28,13 +28,15 @@ class JoinedWrites(asyncio.Transport):
         """Write *data* at the end of this iteration of the event loop."""
         if not data:
             return
+        if self._size + len(data) > MAX_JOINED_BYTES:
+            self.flush()
+            # Of a view, the transport can take what it has not sent yet without a copy.
+            self._transport.write(memoryview(data))
+            return
         if not self._parts:
             self._loop.call_soon(self.flush)
         self._parts.append(bytes(data))
         self._size += len(data)
-        if self._size > MAX_JOINED_BYTES:
-            self._transport.writelines(self._parts)
-            self._parts, self._size = [], 0
 
     def flush(self) -> None:
         """Write the collected parts."""
