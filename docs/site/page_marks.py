@@ -26,6 +26,8 @@ FIRST_COLUMNS = {
 """Pages whose tables have names without their module, and these modules."""
 
 TIME = re.compile(r"\d{4}-\d{2}-\d{2} [\d:.]+( UTC)?")
+VALUE_LENGTH = 9
+"""Characters of a cell up to which it is a value, such as ``0.78 s``."""
 PROSE_LENGTH = 24
 """Characters of a cell from which it is text, not a value."""
 
@@ -43,11 +45,11 @@ def mark_page(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def mark_cells(doctree: nodes.document) -> None:
-    """Mark cells with a time, which stay on one line, and cells with prose, which need width."""
+    """Mark cells with a value, which stay on one line, and cells with prose, which need width."""
     for cell in doctree.findall(nodes.entry):
         text = cell.astext()
-        if TIME.fullmatch(text):
-            cell["classes"].append("time")
+        if TIME.fullmatch(text) or len(text) <= VALUE_LENGTH:
+            cell["classes"].append("value")
         elif len(text) > PROSE_LENGTH and " " in text:
             cell["classes"].append("prose")
 
