@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 OTHERS_PERMISSIONS = 0o077
 """Permission bits that a key file must not have."""
 MAX_KEY_BYTES = 4096
+NODE_OF_ENVIRONMENT = ""
+"""The value of --node without an address."""
 
 
 def connection_options() -> list[click.Parameter]:
@@ -78,6 +80,21 @@ def connection_options() -> list[click.Parameter]:
             ["--dataset"], type=FILE, help="Load from this dataset on disk, without a server."
         ),
         click.Option(
+            ["--node"],
+            metavar="[URL]",
+            is_flag=False,
+            flag_value=NODE_OF_ENVIRONMENT,
+            help="Load from your own beacon node. Without an address, from that of "
+            "BEACONFRAMES_NODE: the list of processes shows options, so an address with "
+            "credentials belongs there.",
+        ),
+        click.Option(
+            ["--execution"],
+            metavar="URL",
+            help="Address of the JSON-RPC of the execution node, with --node. For --node without "
+            "an address: [BEACONFRAMES_EXECUTION]",
+        ),
+        click.Option(
             ["--progress/--no-progress"],
             default=None,
             help="Show progress on standard error; the default is to show it on a terminal. "
@@ -87,10 +104,16 @@ def connection_options() -> list[click.Parameter]:
 
 
 NAMES = tuple(option.name for option in connection_options() if option.name)
-SOURCES = ("url", "chain", "key_file", "ask_key", "dataset")
+SOURCES = ("url", "chain", "key_file", "ask_key", "dataset", "node")
 """Options that choose another source than --local: they override BEACONFRAMES_LOCAL."""
-REMOTE_ONLY = ("url", "chain", "key_file", "ask_key", "store", "offline")
-"""Options that a local explorer does not accept."""
+EXPLORER_ONLY = ("url", "chain", "key_file", "ask_key", "offline")
+"""Options that only an explorer on the network accepts."""
+EXCLUDED = {
+    "node": (*EXPLORER_ONLY, "store_limit", "local", "dataset"),
+    "local": (*EXPLORER_ONLY, "store", "dataset", "execution"),
+    "dataset": (*EXPLORER_ONLY, "store", "execution"),
+}
+"""Options that exclude the choice of a source."""
 SETTINGS = ("progress", "rate", "store_limit", "max_requests", "timeout")
 
 
@@ -128,26 +151,46 @@ def _open_chosen(chosen: dict[str, Any], *, sends_requests: bool) -> Iterator[Ex
     from beaconframes.client import Explorer, set_explorer
     from beaconframes.client.explorer import RequestlessExplorer
 
+    _check_source(chosen)
+    if chosen["no_store"] and chosen["store"] is not None:
+        raise UsageError("--store and --no-store exclude each other", hint="Use one of them")
+    store = False if chosen["no_store"] else chosen["store"]
+    if chosen["node"] is not None:
+        with _open_node(chosen, store) as explorer:
+            yield explorer
+        return
     if chosen["local"] or chosen["dataset"] is not None:
-        _check_local(chosen)
         with use_dataset(chosen["dataset"]) as explorer:
             yield explorer
         return
-    if chosen["no_store"] and chosen["store"] is not None:
-        raise UsageError("--store and --no-store exclude each other", hint="Use one of them")
     with (Explorer if sends_requests else RequestlessExplorer)(
         chosen["url"],
         api_key=read_key(chosen["key_file"], prompt=chosen["ask_key"]),
         chain=chosen["chain"],
-        store=False if chosen["no_store"] else chosen["store"],
+        store=store,
         offline=chosen["offline"] or None,
     ) as explorer:
         set_explorer(explorer)
         yield explorer
 
 
+def _open_node(chosen: dict[str, Any], store: bool | Path | None) -> Explorer:
+    from beaconframes.beacon_node.node import node
+    from beaconframes.config import current as current_settings
+
+    url = None if chosen["node"] == NODE_OF_ENVIRONMENT else chosen["node"]
+    if url is None and current_settings().node is None:
+        raise ConfigError(
+            "--node has no address, and BEACONFRAMES_NODE is not set",
+            hint="Give the address of the node with one of them, such as http://localhost:5052",
+        )
+    return node(url, execution=chosen["execution"], rate=chosen["rate"], store=store)
+
+
 def is_simulated(values: dict[str, Any]) -> bool | None:
     """Return whether the source of these options is simulated; None if this is unknown."""
+    if values["node"] is not None:
+        return False
     if values["dataset"] is None:
         return is_local(values) or None
     from beaconframes.dataset import Dataset
@@ -156,21 +199,26 @@ def is_simulated(values: dict[str, Any]) -> bool | None:
     return simulated
 
 
-def _check_local(chosen: dict[str, Any]) -> None:
-    """Refuse options that a local explorer does not accept."""
-    wrong = [name for name in REMOTE_ONLY if chosen[name]]
-    if chosen["local"] and chosen["dataset"] is not None:
-        wrong.append("dataset")
+def _check_source(chosen: dict[str, Any]) -> None:
+    """Refuse options that exclude the chosen source."""
+    source = next((name for name in EXCLUDED if chosen[name] not in {None, False}), None)
+    if source is None:
+        if chosen["execution"] is not None:
+            raise UsageError(
+                "--execution is given without --node",
+                hint="Give the address of the beacon node with --node",
+            )
+        return
+    wrong = [name for name in EXCLUDED[source] if chosen[name] not in {None, False}]
     if not wrong:
         return
     name = wrong[0].replace("_", "-")
-    if chosen["local"] and "local" not in typed_options():
+    if source == "local" and "local" not in typed_options():
         raise UsageError(
             f"BEACONFRAMES_LOCAL and --{name} exclude each other",
             hint="Unset BEACONFRAMES_LOCAL, or choose an explorer with --url or --chain",
         )
-    option = "--local" if chosen["local"] else "--dataset"
-    raise UsageError(f"{option} and --{name} exclude each other", hint="Use one of them")
+    raise UsageError(f"--{source} and --{name} exclude each other", hint="Use one of them")
 
 
 @contextlib.contextmanager

@@ -141,7 +141,7 @@ def store(explorer: Explorer | None = None) -> Store:
     path = used_explorer.store_path
     if path is None:
         raise ConfigError(
-            f"{used_explorer!r} has no store",
+            "the explorer has no store",
             hint="Connect with store=True, or with the folder of the store: store=...",
         )
     return Store(path)

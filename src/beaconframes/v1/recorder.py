@@ -113,8 +113,9 @@ def record(
     used_explorer = get_explorer(explorer)
     if used_explorer.local_store is None or used_explorer.offline:
         raise ConfigError(
-            f"{used_explorer!r} cannot record: it has no store, or is offline",
-            hint="Connect with store=True, or with the folder to record into",
+            "attestations cannot be recorded: the explorer has no store, or is offline",
+            hint="Connect with store=True, or with the folder to record into. Of your own node, "
+            "bf.index and bf.follow store them",
         )
     recorder = Recorder(
         used_explorer,
