@@ -66,27 +66,27 @@ def test_a_local_explorer_returns_the_kind_of_frame_that_it_was_started_with(cha
 
 
 def test_the_readme_has_the_same_result_in_polars_and_in_pandas(tmp_path, monkeypatch):
-    """Step 12, 7: each row of the table is run in both, with the same rows and prices."""
+    """Step 12, 7: each pair of lines is run in both, with the same rows and prices."""
     monkeypatch.chdir(tmp_path)
     page = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
     section = page.partition("## polars or pandas")[2].partition("\n## ")[0]
-    table = re.findall(r"^\| ([\w ]+) \| `(.+)` \| `(.+)` \|$", section, re.MULTILINE)
+    pairs = re.findall(r"^# ([\w ]+).*\n(.+)\n(.+)$", section, re.MULTILINE)
     column = "attestation_target_reward_gwei"
     income = bf.load_income_history([1, 2, 3], since=223, until=227)
     times = income["time"].unique().sort()[[0, 2]]
     prices = pl.DataFrame({"time": times, "eur": [2000.0, 2100.0]})
     names = {"bf": bf, "pl": pl, "pd": pd, "column": column}
     results = {}
-    for task, polars, pandas in table:
+    for task, polars, pandas in pairs:
         first = eval(polars, names | {"income": income, "prices": prices})
         as_pandas = {"income": bf.to_pandas(income), "prices": prices.to_pandas()}
         second = eval(pandas, names | as_pandas)
         results[task] = (first, second)
 
-    assert list(results) == ["by validator", "by day", "latest price", "Excel"]
-    for task in ("by validator", "by day"):
+    assert list(results) == ["By validator", "By day", "With the latest price", "To Excel"]
+    for task in ("By validator", "By day"):
         first, second = results[task]
         assert sorted(first[column].to_list()) == sorted(second.tolist())
-    first, second = results["latest price"]
+    first, second = results["With the latest price"]
     assert sorted(first["eur"].to_list()) == sorted(second["eur"].tolist())
     assert income[column].to_list() == pd.read_excel("income.xlsx")[column].tolist()

@@ -53,8 +53,9 @@ MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
 INDEX_HINT = "Index them first: bf.index(node, folder), and load with bf.open(folder)"
 UPCOMING = "upcoming_duty_slots"
-COMMITTEES = ("sync_committees", "sync_committee", "sync_committee_validators")
 """The endpoint whose rows are all after the head."""
+COMMITTEES = ("sync_committees", "sync_committee", "sync_committee_validators")
+"""The endpoints with sync committees."""
 CONTINUE_HINT = "The same call continues after them"
 
 

@@ -216,7 +216,7 @@ def _check_source(chosen: dict[str, Any]) -> None:
     if source == "local" and "local" not in typed_options():
         raise UsageError(
             f"BEACONFRAMES_LOCAL and --{name} exclude each other",
-            hint="Unset BEACONFRAMES_LOCAL, or choose an explorer with --url or --chain",
+            hint="Unset BEACONFRAMES_LOCAL, or choose a source with --url, --chain or --node",
         )
     raise UsageError(f"--{source} and --{name} exclude each other", hint="Use one of them")
 
