@@ -211,7 +211,8 @@ def readme_examples():
     """The commands of the README."""
     part = README.read_text().partition("## Command line")[2].partition("\n## ")[0]
     block = re.search(r"```console\n(.*?)```", part, re.DOTALL)
-    return [line.removeprefix("$ ") for line in block[1].splitlines()]
+    lines = re.sub(r"\\\n\s*", "", block[1]).splitlines()
+    return [line.removeprefix("$ ") for line in lines]
 
 
 @pytest.mark.more

@@ -12,6 +12,7 @@ import json
 import re
 from datetime import UTC, datetime
 from itertools import islice, repeat
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -117,9 +118,9 @@ def collect_cells(layout: ObjectLayout, records: list[Any]) -> Cells:
     """Return the values of each column; the first spelling that has a value counts."""
     cells: Cells = {}
     for leaf, holders in find_holders(layout, records):
-        name, values = leaf.column.name, leaf.collect(holders)
+        name, values = leaf.column.name, map(attrgetter(leaf.attribute), holders)
         if leaf.spelling == 0:
-            cells[name] = values
+            cells[name] = list(values)
         elif None in cells[name]:
             cells[name] = [b if a is None else a for a, b in zip(cells[name], values, strict=True)]
     return cells
@@ -130,7 +131,7 @@ def find_holders(layout: ObjectLayout, records: list[Any]) -> Iterator[tuple[Lea
     for leaf in layout.leaves:
         yield leaf, records
     for head, inner in layout.inner.items():
-        parents = layout.inner_collectors[head](records)
+        parents = list(map(attrgetter(layout.attributes[head]), records))
         if not all(parents):
             blank = inner.record()
             parents = [blank if parent is None else parent for parent in parents]
