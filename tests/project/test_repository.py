@@ -57,7 +57,7 @@ def texts() -> list[tuple[str, str]]:
 
 
 def locked() -> dict[str, list[Requirement]]:
-    """The pins of the lock by name; one name may have several, told apart by markers."""
+    """The pins of the lock by name; one name may have several, with different markers."""
     pins: dict[str, list[Requirement]] = {}
     text = (ROOT / "requirements.lock").read_text().replace("\\\n", " ")
     for line in text.splitlines():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_repository import ROOT, texts
+from .test_repository import ROOT, texts, tracked
 
 UNSAFE = {
     "code from text": r"(?<![\w.])(?:eval|exec)\(",
@@ -99,12 +100,18 @@ def test_patterns_find_code(text, kind):
 @pytest.mark.more
 def test_two_builds_are_identical(tmp_path):
     """Q08: wheel and sdist of one state have the same bytes; the wheel has package and sample."""
+    # Other tests may create and delete files in the checkout while it is built.
+    source = tmp_path / "source"
+    for path in tracked():
+        copy = source / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
     digests = []
     for number in range(2):
         target = tmp_path / str(number)
         subprocess.run(
             [sys.executable, "-m", "hatchling", "build", "-d", str(target)],
-            cwd=ROOT, check=True, capture_output=True,
+            cwd=source, check=True, capture_output=True,
             env={**os.environ, "TZ": ("UTC", "Asia/Tokyo")[number]},
         )  # fmt: skip
         digests.append(
