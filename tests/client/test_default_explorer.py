@@ -145,6 +145,7 @@ def test_a_local_explorer_is_an_explorer(name, chain, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with bf.local(chain) as local, bf.open(chain):
         before = local.requests
+        assert local.explorer is local
         assert CALLS[name](local) == 1
         assert (local.requests > before) == (name in {"load", "export"})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import polars as pl
 
@@ -99,6 +99,11 @@ class Local(Explorer):
             *(line for line in super()._describe() if line[0] in {"frames", "store"}),
             ("requests answered", f"{self.requests:,}"),
         ]
+
+    @property
+    def explorer(self) -> Self:
+        """Return this explorer itself: in version 0.1, it was an attribute of the server."""
+        return self
 
     @property
     def requests(self) -> int:
