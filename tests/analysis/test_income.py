@@ -16,25 +16,10 @@ from beaconframes import analysis
 from beaconframes.calendar import Chain
 from beaconframes.errors import UsageError
 
+from ..support.income_columns import PENALTIES, REWARDS
+
 GENESIS = datetime(2020, 12, 1, 12, 0, 23, tzinfo=UTC)
 EPOCH = timedelta(seconds=384)
-REWARDS = (
-    "attestation_head_reward_gwei",
-    "attestation_source_reward_gwei",
-    "attestation_target_reward_gwei",
-    "proposer_attestation_inclusion_reward_gwei",
-    "proposer_slashing_inclusion_reward_gwei",
-    "proposer_sync_inclusion_reward_gwei",
-    "sync_committee_reward_gwei",
-    "slashing_reward_gwei",
-)
-PENALTIES = (
-    "attestation_source_penalty_gwei",
-    "attestation_target_penalty_gwei",
-    "finality_delay_penalty_gwei",
-    "sync_committee_penalty_gwei",
-    "slashing_penalty_gwei",
-)
 SCHEMA = (
     {"validator_index": pl.Int64, "epoch": pl.Int64, "time": pl.Datetime("us", "UTC")}
     | dict.fromkeys([*REWARDS, *PENALTIES, "proposals_missed"], pl.Int64)

@@ -5,25 +5,9 @@ import pytest
 
 from beaconframes.calendar import MAINNET
 
+from ..support.income_columns import PENALTIES, REWARDS
 from .conftest import FIRST, LAST, MINE
 
-REWARDS = [
-    "attestation_head_reward_gwei",
-    "attestation_source_reward_gwei",
-    "attestation_target_reward_gwei",
-    "proposer_attestation_inclusion_reward_gwei",
-    "proposer_slashing_inclusion_reward_gwei",
-    "proposer_sync_inclusion_reward_gwei",
-    "sync_committee_reward_gwei",
-    "slashing_reward_gwei",
-]
-PENALTIES = [
-    "attestation_source_penalty_gwei",
-    "attestation_target_penalty_gwei",
-    "finality_delay_penalty_gwei",
-    "sync_committee_penalty_gwei",
-    "slashing_penalty_gwei",
-]
 NET = pl.sum_horizontal(REWARDS) - pl.sum_horizontal(PENALTIES)
 
 

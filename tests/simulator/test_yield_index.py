@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from ..support.first_blocks import compute_first_blocks
-from ..support.simulated_chain import ETH, PENALTIES, REWARDS, assert_empty
+from ..support.income_columns import PENALTIES, REWARDS
+from ..support.simulated_chain import ETH, assert_empty
 
 
 def test_a_day_is_the_sum_over_validators_active_throughout(simulated):

@@ -9,28 +9,12 @@ import re
 import polars as pl
 
 from .first_blocks import compute_balances_before
+from .income_columns import PENALTIES, REWARDS
 
 ETH = 10**9
 WEI = 10**18
 KEY = ["validator_index", "epoch"]
 DAILY = ["validator_index", "day"]
-REWARDS = [
-    "attestation_head_reward_gwei",
-    "attestation_source_reward_gwei",
-    "attestation_target_reward_gwei",
-    "proposer_attestation_inclusion_reward_gwei",
-    "proposer_slashing_inclusion_reward_gwei",
-    "proposer_sync_inclusion_reward_gwei",
-    "sync_committee_reward_gwei",
-    "slashing_reward_gwei",
-]
-PENALTIES = [
-    "attestation_source_penalty_gwei",
-    "attestation_target_penalty_gwei",
-    "finality_delay_penalty_gwei",
-    "sync_committee_penalty_gwei",
-    "slashing_penalty_gwei",
-]
 FAR = 2**62
 PAINT = (
     re.compile(rb"graffitiwall:([0-9]{1,3}):([0-9]{1,3}):#([0-9a-fA-F]{6})"),
