@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from beaconframes import v1
+from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import RequestRefused
-from beaconframes.server import row_index
+from beaconframes.schema.encode import compact
 from beaconframes.server.access import V2_PREFIX, Access
 from beaconframes.server.app import build_app
 from beaconframes.server.row_index import NumberIndex, Window
 from beaconframes.server.service import Service
 from beaconframes.server.table_cache import find_windowed_subject
+from beaconframes.v1.income_history import IncomeHistory
 
 BY_NUMBER = [
     endpoint
@@ -200,26 +204,47 @@ def test_windows_of_a_load_stay_cached_within_the_limit(chain):
     assert sum(window.size for window in windows) < 72 * sum(w.rows.height for w in windows)
 
 
-@pytest.mark.parametrize(("limit", "stored"), [(0, pl.Int8), (1 << 20, pl.Int64)])
-def test_a_window_returns_the_columns_that_it_was_made_of(monkeypatch, limit, stored):
-    """F4: integers of large windows are cached in their smallest type, other values as they are."""
-    monkeypatch.setattr(row_index, "LARGE_WINDOW", limit)
-    columns = {
-        "validator_index": [5, 3, 5, 9],
-        "largest": [2**63 - 1, -(2**63), 0, None],
-        "none": pl.Series([None] * 4, dtype=pl.Int64),
-        "share": [0.1, 1 / 3, 1e300, None],
-        "wei": pl.Series([10**27, 0, 1, None], dtype=pl.Decimal(28, 0)),
-        "text": ["a", "", None, "b"],
-    }
-    rows = pl.DataFrame(columns)
+def test_a_window_selects_rows_by_validator():
+    """F4: in the order of an answer; validators without rows are left out."""
+    rows = pl.DataFrame({"validator_index": [5, 3, 5, 9], "wei": [1, 2, None, 4]})
     ordered = rows.with_row_index("position").reverse().select("validator_index", "position")
     window = Window(rows, NumberIndex.build(ordered))
 
     assert_frame_equal(rows[[2, 0]], window.select([5, 4]))
     assert_frame_equal(rows.reverse(), window.select({9, 5, 3}))
     assert_frame_equal(rows.clear(), window.select([4, 10]))
-    assert stored == window.rows.schema["validator_index"]
+
+
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize("rows", [1, 6])
+def test_compact_rows_have_the_same_records(public, rows):
+    """F4: the largest and smallest integers, zero, null, a whole object of nulls, and weeks."""
+    extremes = [0, 2**63 - 1, -(2**63), None, 127, -129]
+    amounts = [name for name in IncomeHistory.schema() if name.endswith("_gwei")]
+    frame = IncomeHistory.arrange(
+        pl.DataFrame(
+            {
+                "validator_index": range(6),
+                "epoch": [0, 1574, 1575, 200_000, 1575, 2**31],
+                "proposals_missed": [0, 0, 1, None, 300, 0],
+                "tx_fee_reward_wei": [*map(Decimal, [0, 10**27, 1]), None, Decimal(5), None],
+                **{name: extremes[n % 3 :] + extremes[: n % 3] for n, name in enumerate(amounts)},
+            },
+            schema_overrides=IncomeHistory.schema(),
+        )
+        .with_columns(time=MAINNET.time_expr("epoch", pl.col("epoch")))
+        .select(IncomeHistory.schema().names())
+        .with_columns(
+            pl.when(pl.col("validator_index") != 3).then(pl.col(amounts)).name.keep(),
+        )
+        .head(rows)
+    )
+    compacted = compact(IncomeHistory.spec, frame, MAINNET)
+
+    expected = IncomeHistory.encode_records(frame, MAINNET, public=public)
+    assert expected == IncomeHistory.encode_records(compacted, MAINNET, public=public)
+    assert "time" not in compacted.columns
+    assert pl.Int8 == compacted.schema["validator_index"]
 
 
 def test_requests_of_v1_are_not_compared_with_the_routes_of_v2(chain):

@@ -35,7 +35,9 @@ def encode_records(
     """
     frame = add_calendar_fields(table, group_lists(table, frame), chain)
     # One query for all of it: each further query takes longer than the work on a few rows.
-    records = write_json(frame, build_record(table, frozenset(without), public=public))
+    tree = build_tree(table, frozenset(without), public=public)
+    filled = frozenset(name for name, node in tree.items() if has_values(frame, node))
+    records = write_json(frame, build_record(table, frozenset(without), filled, public=public))
     paths = find_json_paths(table, public=public)
     return [insert_json(record, paths) for record in records] if paths else records
 
@@ -46,8 +48,24 @@ def write_json(frame: pl.DataFrame, record: pl.Expr) -> list[bytes]:
 
 
 @cache
-def build_record(table: TableSpec, without: frozenset[str], *, public: bool) -> pl.Expr:
-    """Return the expression of a record's JSON text."""
+def build_record(
+    table: TableSpec, without: frozenset[str], filled: frozenset[str], *, public: bool
+) -> pl.Expr:
+    """Return the expression of a record's JSON text; the objects *filled* are never null."""
+    tree = build_tree(table, without, public=public)
+    paths = choose_paths(table, public=public)
+    if public and (zeros := {last_name(path): c for c, path in paths.items() if c.default == 0}):
+        return build_sparse_json(tree, zeros)
+    fields = (
+        build_object(node, is_filled=name in {*table.filled_objects, *filled}).alias(name)
+        for name, node in tree.items()
+    )
+    return pl.struct(fields).struct.json_encode()
+
+
+@cache
+def build_tree(table: TableSpec, without: frozenset[str], *, public: bool) -> Tree:
+    """Return the expression of each field of a record; an object is a tree itself."""
     tree: Tree = {}
     paths = {
         column: path.removesuffix("[]")
@@ -60,13 +78,16 @@ def build_record(table: TableSpec, without: frozenset[str], *, public: bool) -> 
     for field in table.calendar_fields:
         if field.wire not in without:
             insert_expression(tree, field.wire, pl.col(field.wire))
-    if public and (zeros := {last_name(path): c for c, path in paths.items() if c.default == 0}):
-        return build_sparse_json(tree, zeros)
-    fields = (
-        build_object(node, is_filled=name in table.filled_objects).alias(name)
-        for name, node in tree.items()
-    )
-    return pl.struct(fields).struct.json_encode()
+    return tree
+
+
+def has_values(frame: pl.DataFrame, node: Tree | pl.Expr) -> bool:
+    """Return whether an object has a field that is null in no row of *frame*."""
+    if isinstance(node, pl.Expr):
+        return False
+    fields = (field for field in node.values() if isinstance(field, pl.Expr))
+    columns = (name for field in fields for name in field.meta.root_names())
+    return any(not frame[name].null_count() for name in columns)
 
 
 @cache
@@ -151,11 +172,15 @@ def group_lists(table: TableSpec, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_calendar_fields(table: TableSpec, frame: pl.DataFrame, chain: Chain) -> pl.DataFrame:
-    """Return *frame* with the calendar fields, computed once for each distinct number."""
-    for of in {field.of for field in table.calendar_fields}:
+    """Return *frame* with the calendar fields, unless it has them.
+
+    They are computed once for each distinct number.
+    """
+    missing = [field for field in table.calendar_fields if field.wire not in frame.columns]
+    for of in {field.of for field in missing}:
         fields = [
             build_calendar_field(field, chain).alias(field.wire)
-            for field in table.calendar_fields
+            for field in missing
             if field.of == of
         ]
         numbers = frame.select(pl.col(of).unique())
@@ -165,6 +190,25 @@ def add_calendar_fields(table: TableSpec, frame: pl.DataFrame, chain: Chain) -> 
             numbers = numbers.with_columns(fields)
             frame = frame.join(numbers, on=of, how="left", maintain_order="left")
     return frame
+
+
+def compact(table: TableSpec, frame: pl.DataFrame, chain: Chain) -> pl.DataFrame:
+    """Return what `encode_records` needs of *frame*: fewer columns in smaller types.
+
+    The calendar fields are among them, so each answer does without computing them.
+    """
+    frame = add_calendar_fields(table, frame, chain)
+    fields = [field.wire for field in table.calendar_fields]
+    columns = [c for c in table.columns if c.wire_paths or isinstance(c, Position)]
+    # The text of an integer does not depend on its type, that of another value may.
+    plain = {*fields, *(c.name for c in columns if c.encode().meta.is_column())}
+    frame = frame[[*(c.name for c in columns), *fields]]
+    cells = [cells for cells in frame.get_columns() if cells.name in plain]
+    texts = [text for text in cells if text.name in fields and text.dtype == pl.String]
+    return frame.with_columns(
+        *(cells.shrink_dtype() for cells in cells if cells.dtype.is_integer()),
+        *(text.cast(pl.Enum(text.unique().drop_nulls())) for text in texts),
+    )
 
 
 def build_calendar_field(field: CalendarField, chain: Chain) -> pl.Expr:

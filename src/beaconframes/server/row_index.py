@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars.selectors as cs
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     import polars as pl
     from numpy.typing import NDArray
-
-LARGE_WINDOW = 4 << 20
-"""Windows of more bytes are stored in small integers; to widen these takes time in each answer."""
 
 
 @dataclass(frozen=True)
@@ -61,22 +57,13 @@ class Window:
     """The rows of all validators in a range of units, and their positions by validator."""
 
     def __init__(self, rows: pl.DataFrame, index: NumberIndex) -> None:
-        """Store *rows*; if they are large, each column of integers in its smallest type."""
-        self.integers: list[tuple[int, pl.DataType]] = []
-        if rows.estimated_size() > LARGE_WINDOW:
-            numbered = enumerate(rows.dtypes)
-            self.integers = [(n, dtype) for n, dtype in numbered if dtype.is_integer()]
-            rows = rows.with_columns(column.shrink_dtype() for column in rows.select(cs.integer()))
-        self.index = index
+        """Store *rows*, whose positions are those of *index*."""
         self.rows = rows.rechunk()
+        self.index = index
 
     def select(self, validators: Collection[int]) -> pl.DataFrame:
         """Return the rows of the *validators* with these indices, in the order of an answer."""
-        rows = self.rows[self.index.find(validators)]
-        # In place: DataFrame.cast is a query, which takes longer.
-        for n, dtype in self.integers:
-            rows.replace_column(n, rows.to_series(n).cast(dtype))
-        return rows
+        return self.rows[self.index.find(validators)]
 
     @property
     def size(self) -> int:

@@ -17,6 +17,7 @@ from beaconframes.endpoint.absent_table import (
     AbsentTable,
     TableAbsent,
 )
+from beaconframes.schema.encode import compact
 from beaconframes.server.row_index import NumberIndex, Window
 from beaconframes.v1.validator_stats import ValidatorStats
 
@@ -104,8 +105,10 @@ class TableCache:
         With *is_rare*, few answers need the table: of one that is not small, a query then reads
         only its columns.
         """
-        if is_rare and self._find(name) is None and self._count_cells(name) > MAX_RARE_CELLS:
-            return self.dataset.scan(name, schema=schema)
+        if is_rare and self.has(name) and self._find(name) is None:
+            rows = self.dataset.scan(name, schema=schema)
+            if self._count_cells(name, rows) > MAX_RARE_CELLS:
+                return rows
         table = self._get_table(name, schema)
         return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
 
@@ -116,7 +119,7 @@ class TableCache:
 
         def read() -> tuple[int, pl.DataFrame | None]:
             rows = self.dataset.scan(name, schema=schema)
-            if self._count_cells(name) > MAX_TABLE_CELLS:
+            if self._count_cells(name, rows) > MAX_TABLE_CELLS:
                 return 0, None
             # A frame has as many chunks as files were read, and each chunk slows every request.
             table = rows.collect().rechunk()
@@ -125,11 +128,11 @@ class TableCache:
         table: pl.DataFrame | None = self.get_or_compute(name, read)
         return table
 
-    def _count_cells(self, name: str) -> int:
-        """Return the number of cells of the table *name*; 0 if it does not exist."""
+    def _count_cells(self, name: str, rows: pl.LazyFrame) -> int:
+        """Return the number of cells of the *rows* of the table *name*; 0 if it does not exist."""
         if not self.has(name) or not (height := self._table_sizes[name].rows):
             return 0
-        return height * len(self.dataset.scan(name).collect_schema())
+        return height * len(rows.collect_schema())
 
     def _find_positions(
         self, endpoint: Endpoint, fields: Fields, view: View
@@ -244,7 +247,8 @@ class TableCache:
             assert subject.rows_column is not None
             ordered = endpoint.sort(collected.lazy().with_row_index(POSITION))
             places = ordered.select(subject.rows_column.name, POSITION).collect()
-            window = Window(collected, NumberIndex.build(places))
+            compacted = compact(endpoint.table.spec, collected, view.chain)
+            window = Window(compacted, NumberIndex.build(places))
             return self._skip_if_large(window.size, window)
 
         if not self._was_requested(name):
