@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+import polars as pl
+
 from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
 from beaconframes.endpoint import Batch, Endpoint, Finality
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pandas as pd
-    import polars as pl
 
     from beaconframes.endpoint import ChainHead
 
@@ -54,7 +55,9 @@ class Summary(Switch):
 
     def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return the pixels column by column, the latest paint of each first."""
-        return rows.sort("x", "y", "slot", descending=[False, False, True])
+        # One number sorts twice as fast as three columns.
+        pixel = pl.col("x") * 1_000 + pl.col("y")
+        return rows.sort(pixel * 2**40 - pl.col("slot"))
 
 
 GRAFFITI_WALL = Endpoint(
