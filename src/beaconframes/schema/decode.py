@@ -163,7 +163,7 @@ def build_frame(table: TableSpec, cells: Cells, first_row: int, chain: Chain) ->
         elif column.name not in cells and not isinstance(column, Position):
             # The caller fills this column.
             added_columns.append(pl.lit(None, column.dtype).alias(column.name))
-    return frame.with_columns(added_columns).select([column.name for column in table.columns])
+    return frame.with_columns(added_columns)[[column.name for column in table.columns]]
 
 
 def check_calendar_range(
@@ -171,10 +171,11 @@ def check_calendar_range(
 ) -> None:
     """Raise SchemaError for a slot, epoch or day after the year 9998."""
     numbers = frame[column.of]
-    beyond = (numbers > chain.at(column.by, LAST_TIME)).arg_true()
-    if not beyond.is_empty():
+    last = chain.at(column.by, LAST_TIME)
+    largest: Any = numbers.max()
+    if largest is not None and largest > last:
         of = next(c for c in table.columns if c.name == column.of)
-        row = beyond[0]
+        row = (numbers > last).arg_true()[0]
         raise build_cell_error(table, of, of.wire_paths[0], numbers[row], first_row + row)
 
 

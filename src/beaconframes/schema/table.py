@@ -247,7 +247,7 @@ def sort_rows(rows: pl.DataFrame, key: list[str], schema: pl.Schema | None = Non
     # is gathered twice as fast as many, but this copy costs memory, and rows to widen are many.
     return pl.DataFrame(
         [
-            (column if schema else column.rechunk()).gather(order).cast(types[column.name])
+            (column if schema else column.rechunk())[order].cast(types[column.name])
             for column in rows.get_columns()
         ]
     )
