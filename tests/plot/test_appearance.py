@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
+from matplotlib.ticker import EngFormatter
 from plotly import io
 
 from beaconframes import colours, interactive, plot
@@ -110,6 +111,17 @@ def test_the_caption_counts_the_validators_of_any_frame(kind):
 
     assert 3 == _count_validators(nw.from_native(make(kind, pl.concat([rows, unknown]))))
     assert "3 validators" == caption(plot.leaderboard(make(kind, rows)))
+
+
+@pytest.mark.parametrize(
+    "indices",
+    [[9, 5, 9, None, 0], [0, 5, 9], [2**40, 7, 2**40, 0], [-1, 2, -1, 1], [0.0, 9.0, 5.0]],
+)
+def test_the_caption_counts_validators_in_any_order(indices):
+    """Sorted or not, large numbers, and what is no index at all: three different ones."""
+    rows = pl.DataFrame({"validator_index": indices})
+
+    assert 3 == _count_validators(nw.from_native(rows))
 
 
 def test_pandas_frames_stay_simulated():
@@ -266,6 +278,27 @@ def test_size_and_title_are_arguments():
             plot.income(income(), figsize=wrong)
     with pytest.raises(UsageError, match=r"ax= is part of another figure.*plt\.subplots\(figsize"):
         plot.income(income(), figsize=(4, 3), ax=ax)
+
+
+def test_numbers_at_ticks_are_texts():
+    """Formulas are slow to parse: only the power of ten is one."""
+    ax = plot.balances(balances(), by="total")
+    ax.figure.draw_without_rendering()
+
+    labels = [label.get_text() for label in ax.yaxis.get_ticklabels()]
+    assert labels
+    assert not any("$" in label for label in labels)
+    assert "$\\times" in ax.yaxis.get_offset_text().get_text()
+
+
+def test_a_number_format_of_the_caller_is_respected():
+    """It belongs to the axes that the caller passes."""
+    ax = plt.figure().subplots()
+    ax.yaxis.set_major_formatter(EngFormatter())
+
+    plot.income(income(), ax=ax)
+
+    assert isinstance(ax.yaxis.get_major_formatter(), EngFormatter)
 
 
 @pytest.mark.parametrize("layout", [None, pytest.param("constrained", marks=[pytest.mark.more])])

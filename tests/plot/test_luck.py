@@ -10,11 +10,6 @@ from ..support.chart_frames import balances, committee, proposals, totals
 from ..support.drawn_charts import legend_labels, lines_by_name, tick_labels
 
 
-def plain_names(axis):
-    """Return tick labels without the marks of a formula."""
-    return [name.replace("$\\mathdefault{", "").rstrip("}$") for name in tick_labels(axis)]
-
-
 def luck_frames():
     """Validators 1 and 2 of 4 in 100 epochs: 800 proposals each, and 128 of the 512 seats."""
     blocks = proposals(*["proposed"] * 860, "missed", proposers=(1,), first=0)
@@ -68,7 +63,7 @@ def test_luck_of_nearly_all_validators_has_readable_ticks():
 
     ax.figure.canvas.draw()
     low, high = ax.get_xlim()
-    shown = [float(text) for text in plain_names(ax.xaxis) if low <= float(text) <= high]
+    shown = [float(text) for text in tick_labels(ax.xaxis) if low <= float(text) <= high]
     assert 2 <= len(shown) <= 5
     assert all(abs(number - 100) < 0.1 for number in shown)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 
+_MOST_VALIDATORS = 2**24
 # Types of arguments of charts that are not frames.
 _OPTIONS = (str, int, float, type(None))
 
@@ -58,16 +59,23 @@ def _count_validators(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> int | Non
         return None
     native = frame.to_native()
     if isinstance(native, pl.DataFrame):
-        indices = native["validator_index"]
-        if indices.is_sorted():
-            # Of sorted rows, as loaders return them, polars counts without a hash table.
-            indices = indices.set_sorted()
-        return indices.n_unique() - bool(indices.null_count())
+        return _count_distinct(native["validator_index"].drop_nulls())
     index = nw.col("validator_index")
     # A null counts as a value. To filter it first would copy the column.
     counts = frame.lazy().select(index.n_unique(), nulls=index.null_count())
     values, nulls = counts.collect("polars").row(0)
     return int(values) - bool(nulls)
+
+
+def _count_distinct(indices: pl.Series) -> int:
+    """Return the number of different *indices*: without a hash table, if possible."""
+    if indices.is_sorted():
+        # So the rows of loaders are.
+        return indices.set_sorted().n_unique()
+    largest: Any = indices.max()
+    if indices.dtype.is_integer() and largest < _MOST_VALIDATORS and indices.min() >= 0:  # type: ignore[operator]
+        return int(np.count_nonzero(np.bincount(indices.to_numpy().astype(np.int64, copy=False))))
+    return indices.n_unique()
 
 
 def list_caption_parts(chart: Chart) -> list[str]:
