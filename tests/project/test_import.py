@@ -90,6 +90,19 @@ def test_looking_around_loads_nothing_heavy():
     assert set() == HEAVY & set(loaded)
 
 
+def test_a_first_load_imports_only_what_it_needs():
+    """F9: a loader needs polars and httpx; numpy and pyarrow alone would take 80 ms."""
+    loaded = fresh(
+        "import sys, json, beaconframes\n"
+        "beaconframes.load_slots\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    )
+
+    assert {"polars", "httpx"} <= set(loaded)
+    unneeded = {"numpy", "pyarrow", "narwhals", "pandas", "matplotlib", "plotly", "starlette"}
+    assert set() == unneeded & set(loaded)
+
+
 def test_all_is_tidy():
     """Every public name is said once, is public, and the nine loaders are among them."""
     assert len(set(bf.__all__)) == len(bf.__all__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.client import Explorer, Frame, Subjects, load
@@ -38,6 +37,9 @@ def null_placeholder_indices(
 
     The key of validator 0 takes one request, sent only when *rows* contain an index 0.
     """
+    # A twentieth of the time of a first load, which few loads need.
+    import narwhals.stable.v2 as nw
+
     frame = nw.from_native(rows)
     index, pubkey = nw.col("validator_index"), nw.col("pubkey")
     if frame.lazy().filter(index == 0).head(1).collect().is_empty():
