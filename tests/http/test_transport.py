@@ -28,6 +28,7 @@ from beaconframes.errors import (
     UsageError,
 )
 from beaconframes.http.rate_limiter import RateLimiter
+from beaconframes.http.response import ResponsePage
 from beaconframes.http.session import Session
 from beaconframes.http.transport import Timeouts
 
@@ -373,3 +374,42 @@ def test_one_module_imports_the_http_library():
                 found.add(path.relative_to(package).as_posix())
 
     assert {"http/transport.py"} == found
+
+
+class Chunks(httpx.SyncByteStream):
+    """A body in parts of 1,000 bytes."""
+
+    def __init__(self, body):
+        self.body = body
+
+    def __iter__(self):
+        for start in range(0, len(self.body), 1_000):
+            yield self.body[start : start + 1_000]
+
+
+@pytest.mark.parametrize("first_bytes", [None, 2_500])
+@pytest.mark.parametrize(
+    "stated", ["10000", "0", "1", "20000", "99999999", "9" * 5_000, "-5", "²", "gzip"]
+)
+def test_the_stated_length_changes_no_body(stated, first_bytes):
+    """The length only sizes the buffer: a wrong one neither cuts a body nor adds bytes to it."""
+    body = bytes(range(250)) * 40
+    sent, headers = body, {"content-length": stated}
+    if stated == "gzip":
+        sent = gzip.compress(body)
+        headers = {"content-encoding": "gzip", "content-length": str(len(sent))}
+    encoded = {name: text.encode() for name, text in headers.items()}
+    received = []
+
+    def parse(response, request):
+        received.append(response.body)
+        return ResponsePage(b"[]")
+
+    transport = httpx.MockTransport(
+        lambda request: httpx.Response(200, headers=encoded, stream=Chunks(sent))
+    )
+    session = Session("http://127.0.0.1:1", parse=parse, transport=transport)
+    session.fetch(Request("GET", "/", first_bytes=first_bytes))
+
+    read = body if first_bytes is None or stated == "gzip" else body[:3_000]
+    assert [read] == received

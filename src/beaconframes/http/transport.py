@@ -323,10 +323,17 @@ class _Exchange(threading.Thread):
         """Return the body of a page, or its first bytes if only these are requested."""
         # Unlike a join of all chunks, this needs the memory of the body only once.
         buffer, size = io.BytesIO(), 0
+        stated = response.headers.get("content-length", "")
+        if len(stated) < 10 and stated.isdecimal() and 0 < int(stated) <= self._max_body:
+            # A buffer that grows with each chunk is copied several times.
+            buffer.seek(int(stated) - 1)
+            buffer.write(b"\0")
+            buffer.seek(0)
         for chunk in self._read_body(response, self._max_body):
             size += buffer.write(chunk)
             if size >= self._first_bytes:
                 break
+        buffer.truncate()
         return buffer.getvalue()
 
     def _read_body(self, response: httpx.Response, max_size: int) -> Iterator[bytes]:
