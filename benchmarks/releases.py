@@ -42,6 +42,22 @@ income = bf.load_income_history(range(400), **span)
 balances = bf.load_balance_history(range(400), since=last - 899, until=last)
 validators = bf.load_validators(range(400))
 """
+# The second request of a window prepares it for all validators.
+ANSWERS = (
+    SERVE
+    + """
+import httpx
+client = httpx.Client(base_url=service.url)
+window = f"latest_epoch={last}&limit=100"
+def get(validators, route, times):
+    for _ in range(times):
+        client.get(f"/api/v1/validator/{validators}/{route}?{window}").raise_for_status()
+hundred = ",".join(map(str, range(100)))
+for route in ("incomedetailhistory", "balancehistory"):
+    get("7", route, 2)
+"""
+)
+SAVE = "import io; {}.figure.savefig(io.BytesIO())"
 # What is measured, by name: the preparation, and the call.
 CASES = {
     "first access to a loader": ("", ""),
@@ -64,6 +80,10 @@ CASES = {
     ),
     "400 validators, 20 times": (SERVE, "for _ in range(20): bf.load_validators(range(400))"),
     "graffiti wall": (SERVE, "bf.load_graffiti_wall()"),
+    "answers of 10,000 rows of income, 20 times": (
+        ANSWERS, "get(hundred, 'incomedetailhistory', 20)",
+    ),
+    "answers of 100 rows of balances, 200 times": (ANSWERS, "get('7', 'balancehistory', 200)"),
     "export of income, 400 validators, 450 epochs": (
         SERVE,
         "bf.export(bf.load_income_history, folder, validators=range(400), since=last - 449)",
@@ -78,6 +98,7 @@ CASES = {
         SERVE + ROWS, "bf.analysis.performance(validators, income, balances)",
     ),
     "chart of income": (SERVE + ROWS, "bf.plot.income(income)"),
+    "chart of income, saved": (SERVE + ROWS, SAVE.format("bf.plot.income(income)")),
     "chart of balances": (SERVE + ROWS, "bf.plot.balances(balances)"),
     "picture of the wall": (
         SERVE + "wall = bf.load_graffiti_wall()", "bf.wall.render(wall)",
