@@ -167,6 +167,16 @@ def test_few_validators_have_a_line_each():
     assert FEES_ONLY in caption(ax)
 
 
+def test_the_label_names_hollow_markers_only_where_there_are_some():
+    """Validator 0 has half of the second day: the median of all has the whole day."""
+    whole = income(range(113, 113 + 2 * 225), range(12))
+    part = whole.filter((pl.col("validator_index") > 0) | (pl.col("epoch") < 450))
+
+    assert "Day (UTC)" == plot.income(part, by="validator").get_xlabel()
+    few = part.filter(pl.col("validator_index") < 3)
+    assert "Day (UTC, hollow where incomplete)" == plot.income(few, by="validator").get_xlabel()
+
+
 def test_many_validators_are_grey_lines_with_a_median():
     """Up to 50 lines, more than colours: all in grey, separated by gaps, and the median."""
     frame = income(validators=range(50)).with_columns(

@@ -92,7 +92,11 @@ def income(
         return _add_components(chart, rows, every, unit, bars=bars)
     rows = rows.with_columns(y=pl.Series(series.convert_amounts(rows["net_income_wei"], unit)))
     if by == "validator":
-        return validator_lines.build_layers(rows, marked=every != "epoch").add_to(chart)
+        lines = validator_lines.build_layers(rows, marked=every != "epoch").add_to(chart)
+        # The median of many validators may be complete where one of them is not.
+        if any(isinstance(line, Line) and line.has_hollow_markers for line in lines.layers):
+            return lines
+        return replace(lines, x=replace(x, label=x.label.replace(incomplete, "")))
     expected: tuple[Line, ...] = ()
     if yield_index is not None:
         rate = "apr" if is_known else "cl_apr"

@@ -38,6 +38,11 @@ class Line:
     takes_kwargs: bool = False
     """Whether the keyword arguments of the chart go to this layer."""
 
+    @property
+    def has_hollow_markers(self) -> bool:
+        """Return whether a marker is hollow."""
+        return self.hollow is not None and bool(self.hollow.any())
+
 
 @dataclass(frozen=True, eq=False)
 class Points:
