@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 
+# Indices below this are counted in an array of that size at most.
 _MOST_VALIDATORS = 2**24
 # Types of arguments of charts that are not frames.
 _OPTIONS = (str, int, float, type(None))
@@ -70,7 +71,7 @@ def _count_validators(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> int | Non
 def _count_distinct(indices: pl.Series) -> int:
     """Return the number of different *indices*: without a hash table, if possible."""
     if indices.is_sorted():
-        # So the rows of loaders are.
+        # Loaders return sorted rows.
         return indices.set_sorted().n_unique()
     largest: Any = indices.max()
     if indices.dtype.is_integer() and largest < _MOST_VALIDATORS and indices.min() >= 0:  # type: ignore[operator]

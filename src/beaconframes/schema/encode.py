@@ -203,11 +203,11 @@ def compact(table: TableSpec, frame: pl.DataFrame, chain: Chain) -> pl.DataFrame
     # The text of an integer does not depend on its type, that of another value may.
     plain = {*fields, *(c.name for c in columns if c.encode().meta.is_column())}
     frame = frame[[*(c.name for c in columns), *fields]]
-    cells = [cells for cells in frame.get_columns() if cells.name in plain]
-    texts = [text for text in cells if text.name in fields and text.dtype == pl.String]
+    integers = [s for s in frame.get_columns() if s.name in plain and s.dtype.is_integer()]
+    texts = [s for s in frame.get_columns() if s.name in fields and s.dtype == pl.String]
     return frame.with_columns(
-        *(cells.shrink_dtype() for cells in cells if cells.dtype.is_integer()),
-        *(text.cast(pl.Enum(text.unique().drop_nulls())) for text in texts),
+        *(series.shrink_dtype() for series in integers),
+        *(series.cast(pl.Enum(series.unique().drop_nulls())) for series in texts),
     )
 
 
