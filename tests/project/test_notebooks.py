@@ -72,13 +72,20 @@ def draws(cell):
 
 
 def texts(cell):
-    """What a cell shows as text: the stream or the type, and the text."""
+    """What a cell shows as text: the stream or the type, and the text.
+
+    A slow cell prints in several parts, a fast one in a single one.
+    """
     found = []
     for output in cell["outputs"]:
         shown = {output.get("name"): output.get("text"), **output.get("data", {})}
         kinds = sorted(kind for kind, text in shown.items() if text is not None)
         kinds = [kind for kind in kinds if not kind.startswith(("image/", "application/"))]
-        found += [(kind, "".join(shown[kind])) for kind in kinds]
+        for kind in kinds:
+            text = "".join(shown[kind])
+            if found and found[-1][0] == kind == output.get("name"):
+                text = found.pop()[1] + text
+            found.append((kind, text))
     return found
 
 
