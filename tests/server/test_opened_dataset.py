@@ -66,6 +66,8 @@ def served(running):
     """A client of the local explorer that serves this dataset."""
     head, chain = running.service.head, running.service.chain
     with bf.Explorer(running.url, chain=chain, head=head, store=False) as client:
+        # The first response states that the service keeps old attestations.
+        bf.load_latest_state(explorer=client)
         yield client
 
 
