@@ -77,7 +77,8 @@ def test_an_interrupted_load_continues(stub):
         fault.slot = None
         stub.counts.clear()
         assert 4 == load().height
-        assert 3 * 8 == stub.counts[BLOCK]
+        # A request that was under way when the first load failed may arrive after the count starts.
+        assert 3 * 8 <= stub.counts[BLOCK] < 4 * 8
 
 
 @pytest.mark.more
