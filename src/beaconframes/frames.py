@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Any character except printable ASCII.
 _UNSAFE = r"[^\x20-\x7e]"
+_TIME = pl.Datetime("us", "UTC")
 # Errors of pandas, Arrow and polars for types that another of them does not support.
 UNREADABLE = (
     *(TypeError, ValueError, OverflowError, NotImplementedError),
@@ -114,8 +115,12 @@ def _is_readable(frame: nw.DataFrame[Any]) -> bool:
 def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
     """Compute *lazy* in its own engine and convert the result to polars, with times in UTC."""
     table = _collect(lazy)
-    times = pl.selectors.datetime(time_zone="*")
-    return table.with_columns(times.dt.convert_time_zone("UTC").dt.cast_time_unit("us"))
+    other_times = [
+        pl.col(name).dt.convert_time_zone("UTC").dt.cast_time_unit("us")
+        for name, kind in table.schema.items()
+        if isinstance(kind, pl.Datetime) and kind.time_zone and kind != _TIME
+    ]
+    return table.with_columns(other_times) if other_times else table
 
 
 def _collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:

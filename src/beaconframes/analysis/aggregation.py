@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Lazy = nw.LazyFrame[Any]
 
-Aggregate = Literal["count", "sum", "min", "max", "distinct"]
+Aggregate = Literal["count", "known", "sum", "min", "max", "distinct"]
 
 # A column has this name, because the engine quotes the name when the sums do not fit.
 OVERFLOW = "amounts are negative, or add up to more than a chain has"
@@ -30,11 +30,18 @@ _GROUP_OF_ALL = "all rows alike"
 # 576 million ether, more than any chain has. Sixteen columns whose sums are smaller can be added
 # and subtracted in 64 bits.
 MOST_GWEI = 2.0**59
-_UNKNOWN = "values that are unknown in "
+_ROWS = "rows of the group"
+_KNOWN = "values that are known in "
 _UP_TO_64_BITS = 2**4
 # How results of partitions are merged. Distinct values cannot be merged: they are counted at the
 # end.
-_MERGES: dict[Aggregate, Aggregate] = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+_MERGES: dict[Aggregate, Aggregate] = {
+    "count": "sum",
+    "known": "sum",
+    "sum": "sum",
+    "min": "min",
+    "max": "max",
+}
 
 
 def get_amount_type(name: str) -> Any:
@@ -65,10 +72,13 @@ def aggregate(
     amount in wei, or in a column of *known*, makes it null. *change* may use nothing but the row
     itself. Sums of gwei and counts are Int64, sums of wei Decimal(28, 0).
     """
-    known = [*known, *(name for name in amounts if name.endswith("_wei"))]
-    others |= {_UNKNOWN + name: ("max", _UNKNOWN + name) for name in known}
-    outputs = {**others, **{name: ("sum", name) for name in amounts}}
+    wei = [name for name in amounts if name.endswith("_wei")]
     gwei = [name for name in amounts if not name.endswith("_wei")]
+    known = [*known, *wei]
+    outputs = {**others, **{name: ("sum", name) for name in amounts}}
+    if known:
+        outputs[_ROWS] = ("count", known[0])
+        outputs |= {_KNOWN + name: ("known", name) for name in known}
     kind = rows.implementation
     wraps = (kind.is_polars() or kind.is_dask()) and gwei
     if wraps:
@@ -77,9 +87,6 @@ def aggregate(
 
     def prepare(part: Lazy) -> Lazy:
         part = change(part)
-        if known:
-            unknown = {name: nw.col(name).is_null().cast(nw.Int64) for name in known}
-            part = part.with_columns(**{_UNKNOWN + name: flag for name, flag in unknown.items()})
         if wraps and OVERFLOW not in part.collect_schema():
             part = add_bound(part, [pl.col(name).abs() for name in gwei])
         return part if keys else part.with_columns(nw.lit(1).alias(_GROUP_OF_ALL))
@@ -90,12 +97,19 @@ def aggregate(
         result = _group(prepare(rows), by, outputs)
     if wraps:
         result = _check_sums(result)
-    sums = {name: nw.col(name).cast(get_amount_type(name)) for name in amounts}
-    sums = {name: nw.col(name) for name in others if not name.startswith(_UNKNOWN)} | sums
-    for name in known:
-        sums[name] = nw.when(nw.col(_UNKNOWN + name) == 0).then(sums[name])
-    columns = [amount.alias(name) for name, amount in sums.items()]
-    return map_rows(result, lambda part: part.select(*keys, *columns))
+    # One expression for many columns: narwhals takes tens of microseconds for each expression.
+    sums = [nw.col(*names).cast(get_amount_type(names[0])) for names in (gwei, wei) if names]
+    unknown = [
+        nw.when(nw.col(_KNOWN + name) == nw.col(_ROWS)).then(nw.col(name)).alias(name)
+        for name in known
+    ]
+
+    def finish(part: Lazy) -> Lazy:
+        part = part.with_columns(*sums)
+        part = part.with_columns(*unknown) if unknown else part
+        return part.select(*keys, *others, *amounts)
+
+    return map_rows(result, finish)
 
 
 def add_bound(rows: Lazy, amounts: Sequence[pl.Expr]) -> Lazy:
@@ -146,13 +160,16 @@ def _check_sums(sums: Lazy) -> Lazy:
 def _group(rows: Lazy, keys: Sequence[str], outputs: Mapping[str, tuple[Aggregate, str]]) -> Lazy:
     expressions: dict[Aggregate, Callable[[str], nw.Expr]] = {
         "count": lambda _: nw.len(),
+        "known": lambda name: nw.col(name).count(),
         "sum": lambda name: nw.col(name).sum(),
         "min": lambda name: nw.col(name).min(),
         "max": lambda name: nw.col(name).max(),
         "distinct": lambda name: nw.col(name).n_unique(),
     }
+    added = [name for name, (how, of) in outputs.items() if how == "sum" and of == name]
     return rows.group_by(*keys).agg(
-        *(expressions[how](of).alias(n) for n, (how, of) in outputs.items())
+        *([nw.col(*added).sum()] if added else []),
+        *(expressions[how](of).alias(n) for n, (how, of) in outputs.items() if n not in added),
     )
 
 

@@ -133,7 +133,8 @@ def income(
     if every == "epoch":
         others["time"] = ("min", "time")
     if coverage:
-        others["epochs"] = ("distinct", "epoch")
+        if every != "epoch":
+            others["epochs"] = ("distinct", "epoch")
         others["first_time"], others["last_time"] = ("min", "time"), ("max", "time")
     sums = aggregate(
         lazy,
@@ -148,11 +149,12 @@ def income(
         return return_lazy(sort_rows(result, keys), frame)
     table = collect_sums(result)
     table = table.sort(keys) if keys else table
+    place = table.get_column_index("validator_epochs") + 1
+    if every == "epoch":
+        table.insert_column(place, pl.Series("epochs", [1] * table.height, pl.Int64))
     complete = pl.Series("complete", _find_complete(table, every, tz, day, clock), pl.Boolean)
-    table = table.drop("first_time", "last_time")
-    return return_table(
-        table.insert_column(table.get_column_index("epochs") + 1, complete), lazy, frame
-    )
+    table = table.drop("first_time", "last_time").insert_column(place + 1, complete)
+    return return_table(table, lazy, frame)
 
 
 def check_groups(groups: list[str]) -> None:
@@ -192,25 +194,24 @@ def _add_totals(
     counts = ["validator_epochs", "first_epoch", "last_epoch"]
     if "epochs" in others:
         counts.insert(1, "epochs")
-    return (
-        rows.with_columns(sum_gwei().alias("consensus_income_gwei"))
-        .with_columns(
-            nw.col(*counts).cast(nw.Int64),
-            add_layers("consensus_income_gwei", FEES).alias("net_income_wei"),
-        )
-        .select(
-            *unit,
-            *(["time"] if "time" in others else []),
-            *groups,
-            *counts,
-            *(name for name in ("first_time", "last_time") if name in others),
-            *PARTS,
-            "consensus_income_gwei",
-            nw.col(FEES).alias("execution_income_wei"),
-            "net_income_wei",
-            "proposals_missed",
-            basis,
-        )
+    totals = rows.with_columns(sum_gwei().alias("consensus_income_gwei")).with_columns(
+        nw.col(*counts).cast(nw.Int64),
+        nw.col(FEES).alias("execution_income_wei"),
+        add_layers("consensus_income_gwei", FEES).alias("net_income_wei"),
+        basis,
+    )
+    return totals.select(
+        *unit,
+        *(["time"] if "time" in others else []),
+        *groups,
+        *counts,
+        *(name for name in ("first_time", "last_time") if name in others),
+        *PARTS,
+        "consensus_income_gwei",
+        "execution_income_wei",
+        "net_income_wei",
+        "proposals_missed",
+        BASIS,
     )
 
 

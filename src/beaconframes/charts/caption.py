@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Arguments = ParamSpec("Arguments")
 
-# Indices below this are counted in an array of that size at most.
+# Indices below this are marked in an array of that size at most.
 _MOST_VALIDATORS = 2**24
 # Types of arguments of charts that are not frames.
 _OPTIONS = (str, int, float, type(None))
@@ -70,12 +70,16 @@ def _count_validators(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> int | Non
 
 def _count_distinct(indices: pl.Series) -> int:
     """Return the number of different *indices*: without a hash table, if possible."""
-    if indices.is_sorted():
-        # Loaders return sorted rows.
-        return indices.set_sorted().n_unique()
-    largest: Any = indices.max()
-    if indices.dtype.is_integer() and largest < _MOST_VALIDATORS and indices.min() >= 0:  # type: ignore[operator]
-        return int(np.count_nonzero(np.bincount(indices.to_numpy().astype(np.int64, copy=False))))
+    if indices.is_empty() or not indices.dtype.is_integer():
+        return indices.n_unique()
+    bounds: Any = (indices.min(), indices.max())
+    first, last = bounds
+    if first >= 0 and last < _MOST_VALIDATORS:
+        occurs = np.zeros(last + 1, np.bool_)
+        # The chunks of a series are not copied; to_numpy would join them first.
+        for chunk in indices.get_chunks():
+            occurs[chunk.to_numpy()] = True
+        return int(np.count_nonzero(occurs))
     return indices.n_unique()
 
 

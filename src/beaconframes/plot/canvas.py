@@ -67,6 +67,21 @@ class NumberFormatter(ScalarFormatter):
         return super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
 
 
+class TimeLocator(dates.AutoDateLocator):
+    """Computes the ticks of a range of time once: matplotlib reads them thirty times per figure."""
+
+    _range: tuple[float, float] | None = None
+    _ticks: Any = None
+
+    def __call__(self) -> Any:
+        """Return the ticks of the range that the axis shows."""
+        assert self.axis is not None
+        shown = self.axis.get_view_interval()
+        if tuple(shown) != self._range:
+            self._range, self._ticks = tuple(shown), super().__call__()  # type: ignore[no-untyped-call]
+        return self._ticks
+
+
 def draw_chart(
     chart: Chart,
     kwargs: dict[str, Any],
@@ -315,7 +330,7 @@ def _set_time_ticks(ax: Axes, times: Any, every: str, *, most: int) -> None:
     else:
         # As many ticks as there are buckets: with more, months would be divided into days.
         fewest = min(buckets, 3) if every in {"day", "week", "month"} else 3
-        locator = dates.AutoDateLocator("UTC", fewest, most)  # type: ignore[no-untyped-call]
+        locator = TimeLocator("UTC", fewest, most)  # type: ignore[no-untyped-call]
     formatter = dates.ConciseDateFormatter(locator, "UTC")  # type: ignore[no-untyped-call]
     formatter.formats[2] = formatter.zero_formats[2] = "%b %d"
     formatter.offset_formats[2] = "%Y"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset.coverage import WHOLE_CHAIN
@@ -38,9 +39,7 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
         # Days have a longer history, and nothing was painted before.
         if not first or unit not in ("epoch", "slot") or endpoint is GRAFFITI_WALL:
             return ""
-        return encode_uncovered(
-            {WHOLE_CHAIN: convert(((0, first - 1),), "epoch", unit, view.chain)}
-        )
+        return encode_start(first, unit, view.chain)
     grid = view.grids.get(endpoint.table.table_name)
     if grid is None:
         return ""
@@ -63,6 +62,12 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
         units = subtract_intervals([(0, last)], covered.get(subject, ()))
         uncovered[subject] = convert(units, stored, requested, view.chain)
     return encode_uncovered(uncovered)
+
+
+@cache
+def encode_start(first: int, unit: str, chain: Chain) -> str:
+    """Return the header with the units before the *first* epoch of a simulation."""
+    return encode_uncovered({WHOLE_CHAIN: convert(((0, first - 1),), "epoch", unit, chain)})
 
 
 def is_uncovered(endpoint: Endpoint, fields: Fields, uncovered: str) -> bool:
