@@ -114,7 +114,10 @@ def _is_readable(frame: nw.DataFrame[Any]) -> bool:
 
 def collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
     """Compute *lazy* in its own engine and convert the result to polars, with times in UTC."""
-    table = _collect(lazy)
+    return _convert_times(_collect(lazy))
+
+
+def _convert_times(table: pl.DataFrame) -> pl.DataFrame:
     other_times = [
         pl.col(name).dt.convert_time_zone("UTC").dt.cast_time_unit("us")
         for name, kind in table.schema.items()
@@ -129,6 +132,8 @@ def _collect(lazy: nw.LazyFrame[Any]) -> pl.DataFrame:
 
 def to_polars(frame: IntoFrame) -> pl.DataFrame:
     """Convert a frame of any kind to polars, with times in UTC."""
+    if isinstance(frame, pl.DataFrame):
+        return _convert_times(frame)
     return collect(_read_frame(frame))
 
 

@@ -59,6 +59,10 @@ class LoadResult:
         rows = self.rows
         if not isinstance(rows, pl.DataFrame):
             rows = collect(endpoint, rows, is_sorted=self.is_sorted)
+        key = endpoint.table.key()
+        if key and not rows[key[0]].null_count() and rows[key[0]].is_sorted():
+            # Queries in polars use it: groups of a sorted column, for example, need no hash table.
+            rows = rows.set_sorted(key[0])
         for parameter in endpoint.all_parameters:
             if parameter.has_finish:
                 rows = parameter.finish(rows, values)
