@@ -58,21 +58,43 @@ def client(service):
 
 @pytest.fixture(scope="module")
 def paid(chain):
-    """Return the withdrawals of the dataset, with the type derived from the validator."""
+    """Return the withdrawals of the dataset, with the type derived from other tables.
+
+    A withdrawal is manual where it pays the amount that its validator requested before. The
+    events of switches and of rejected requests are rows as well.
+    """
     free = chain.scan("validators").select("validator_index", "withdrawable_epoch")
     left = pl.col("withdrawable_epoch") <= pl.col("slot") // 32
-    kind = pl.when(left).then(pl.lit("full_exit_sweep")).otherwise(pl.lit("partial_sweep"))
-    return (
+    requests = chain.scan("withdrawal_request_events").rename({"slot": "requested"})
+    payloads = (
         chain.scan("slot_withdrawals")
         .rename({"block_slot": "slot"})
         .join(free, on="validator_index")
+        .join(requests, on=["validator_index", "amount_gwei"], how="left")
+        .with_columns(
+            type=pl.when(pl.col("requested") < pl.col("slot"))
+            .then(pl.lit("manual"))
+            .when(left)
+            .then(pl.lit("full_exit_sweep"))
+            .otherwise(pl.lit("partial_sweep"))
+        )
+    )
+    switches = chain.scan("switch_events").filter(pl.col("amount_gwei") > 0)
+    rejected = chain.scan("rejected_request_events")
+    events = [
+        switches.with_columns(type=pl.lit("system")),
+        rejected.with_columns(type=pl.lit("manual")),
+    ]
+    columns = ["slot", "validator_index", "type", "amount_gwei"]
+    return (
+        pl.concat([rows.select(columns) for rows in (payloads, *events)])
         .select(
             "slot",
             "validator_index",
-            type=kind,
+            "type",
             amount_wei=(pl.col("amount_gwei").cast(pl.Int128) * 10**9).cast(pl.Decimal(28, 0)),
         )
-        .sort("slot", "validator_index")
+        .sort("slot", "validator_index", "type")
         .collect()
     )
 
@@ -138,3 +160,11 @@ def test_a_thousand_slots_by_shorter_pages(size, paid, around, client, monkeypat
     monkeypatch.setattr(cursors, "PAGE_SIZE", size)
 
     holds(client, paid, around, None, None, None, size)
+
+
+def test_requests_and_switches_have_their_types(paid, client):
+    """Slots with a paid or rejected request, or with a switch to compounding credentials."""
+    special = paid.filter(pl.col("type").is_in(["manual", "system"]))
+    assert {"manual", "system"} == {*special["type"]}
+
+    holds(client, paid, special["slot"].unique().sort().to_list(), None, None, None, 10)
