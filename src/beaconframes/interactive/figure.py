@@ -12,7 +12,7 @@ from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts, wrap_parts
 from beaconframes.charts.model import Heatmap, Points, ReferenceLine
-from beaconframes.charts.series import check_figsize, format_plainly
+from beaconframes.charts.series import check_figsize, count_times, format_plainly
 from beaconframes.errors import UsageError
 from beaconframes.frames import first_line
 from beaconframes.interactive.style import choose_template, read_theme
@@ -150,7 +150,7 @@ def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
         layout["hoverformat"] += ", %H:%M:%S UTC"
     if axis.times is None or not len(axis.times):
         return layout
-    count = len(np.unique(axis.times))
+    count = count_times(axis.times)
     if count == 1:
         around = _AROUND[axis.time_unit]
         layout["range"] = list(

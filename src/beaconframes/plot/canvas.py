@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarForm
 from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts
-from beaconframes.charts.series import check_figsize, format_plainly
+from beaconframes.charts.series import check_figsize, count_times, format_plainly
 from beaconframes.errors import UsageError
 from beaconframes.plot.alt_text import add_alt_text
 from beaconframes.plot.annotations import (
@@ -313,7 +313,7 @@ def _set_log_ticks(ax: Axes, *, thousands: bool) -> None:
 
 def _set_time_ticks(ax: Axes, times: Any, every: str, *, most: int) -> None:
     """Set about *most* UTC ticks or fewer for *times*, none finer than *every*."""
-    buckets = len(np.unique(times))
+    buckets = count_times(times)
     if buckets == 1:
         # matplotlib would show years around a single moment.
         ax.set_xlim(times[0] - _AROUND[every], times[0] + _AROUND[every])
