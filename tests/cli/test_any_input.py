@@ -101,7 +101,7 @@ def run_lines(seeds, seconds):
     return wrong
 
 
-LOADING = ("load", "plot", "wall", "export", "plan", "record", "quota")
+LOADING = ("load", "plot", "wall", "export", "plan", "record", "quota", "report", "analyse")
 MORE = {"store": (9,), **dict.fromkeys(LOADING, (3, 6, 7, 9))}
 """Other exit codes of these: a missing file, no response, or an unknown object."""
 

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
-EXPORT = """
-import resource
+from ..support.peak_memory import READ_PEAK, needs_peak
+
+EXPORT = f"""
 import sys
 import polars as pl
 import beaconframes as bf
@@ -24,12 +25,12 @@ def pages(count, size=100_000):
 
 made = bf.export(pages(int(sys.argv[1])), sys.argv[2], name="rewards")
 assert made.rows == int(sys.argv[1])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+print({READ_PEAK})
 """
 
 
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory in KiB")
+@needs_peak
 def test_memory_is_bounded(tmp_path):
     """K19: an export of ten million rows in pages needs at most 400 MB."""
     done = subprocess.run(

@@ -22,6 +22,7 @@ from beaconframes.exports import dataset_writer, journal, sorter, sources
 from ..support.faults import FaultServer
 
 WANTED = {"validators": range(20), "since": 0}
+JSON_SPACES = {b" ", b"\t", b"\n", b"\r"}
 
 
 def files(folder):
@@ -740,7 +741,10 @@ def test_flipped_bit_in_a_response_hides_no_row(tmp_path, running, seeds):
 
 @pytest.mark.parametrize("flips", [20, pytest.param(1000, marks=pytest.mark.long)])
 def test_flipped_byte_in_a_file_is_found(tmp_path, explorer, flips):
-    """K11: in any file, before anything is added to it and when it is read."""
+    """K11: in any file, before anything is added to it and when it is read.
+
+    A space of the manifest that becomes a tab is no damage.
+    """
     out = tmp_path / "out"
     export(out, until=250)
     every = sorted(path for path in (out / "income_history").rglob("*.parquet"))
@@ -750,12 +754,11 @@ def test_flipped_byte_in_a_file_is_found(tmp_path, explorer, flips):
         path = dice.choice([*every, out / "manifest.json"])
         data_before = path.read_bytes()
         place = dice.randrange(len(data_before))
-        path.write_bytes(
-            data_before[:place]
-            + bytes([data_before[place] ^ dice.randrange(1, 256)])
-            + data_before[place + 1 :]
-        )
-        damaged = path.read_bytes()
+        flipped = bytes([data_before[place] ^ dice.randrange(1, 256)])
+        damaged = data_before[:place] + flipped + data_before[place + 1 :]
+        if path.suffix == ".json" and {flipped, data_before[place : place + 1]} <= JSON_SPACES:
+            continue
+        path.write_bytes(damaged)
         try:
             found = len(Dataset.open(out).verify())
         except DatasetError:
