@@ -11,7 +11,7 @@ import operator
 import re
 from calendar import monthrange
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from beaconframes.errors import ConfigError, UsageError
@@ -43,6 +43,11 @@ def find_time_zone(tz: Any) -> ZoneInfo:
     """Return the time zone of a name; raise UsageError if there is none."""
     from zoneinfo import ZoneInfo
 
+    if isinstance(tz, tzinfo):
+        raise UsageError(
+            f"tz={tz!r} is an object, not the name of a time zone",
+            hint=f'Pass "{tz}"' if isinstance(tz, ZoneInfo) else 'Pass a name such as "UTC"',
+        )
     try:
         return ZoneInfo(tz)
     except (ValueError, OSError, TypeError, KeyError):

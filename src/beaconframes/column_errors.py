@@ -50,6 +50,8 @@ def explain_missing_columns(
             problem,
             f"Pass the frame of {format_call(loader)} before bf.to_eth(...) converts it.",
         )
+    if len(missing) > MAX_NAMED:  # A frame of something else: to rename one column cannot help.
+        return problem, hint
     if renamed := get_close_matches(missing[0].lower(), [n.lower() for n in names], n=1):
         similar = next(name for name in names if name.lower() == renamed[0])
         if similar not in required:

@@ -15,7 +15,7 @@ from beaconframes.text import visible
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -55,17 +55,11 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
             )
         raise build_column_error(missing, names, loader=loader)
     lazy = _make_lazy(wrapped_frame.select(*columns))
-    if "time" not in columns:
+    schema = lazy.collect_schema()
+    _check_dates(schema, loader)
+    kind = schema.get("time")
+    if kind is None:
         return lazy
-    kind = lazy.collect_schema()["time"]
-    if kind != nw.Datetime:
-        hint = f"Keep it as bf.{loader}(...) returns it: a UTC datetime."
-        if kind == nw.String:  # Text of a CSV, JSON or Excel file.
-            hint = (
-                'Parse it: pd.to_datetime(frame["time"], utc=True) in pandas, '
-                'pl.col("time").str.to_datetime(time_zone="UTC") in polars.'
-            )
-        raise UsageError(f"the column time holds {kind}, not times", hint=hint)
     if lazy.implementation.is_duckdb() or lazy.implementation.is_spark_like():
         # These engines store instants without a zone; the connection chooses the zone for display.
         if not isinstance(kind, nw.Datetime) or kind.time_zone is None:
@@ -79,6 +73,28 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     # pandas supports other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
     return map_rows(lazy, lambda rows: rows.with_columns(utc))
+
+
+def _check_dates(schema: Mapping[str, Any], loader: str) -> None:
+    """Raise a `UsageError` for dates and times of another type, such as those of a CSV file."""
+    if schema.get("date") == nw.String:
+        raise UsageError(
+            "the column date holds String, not dates",
+            hint='Parse it: pd.to_datetime(frame["date"]) in pandas, '
+            'pl.col("date").str.to_date() in polars.',
+        )
+    kind = schema.get("time", nw.Datetime)
+    if kind == nw.Datetime:
+        return
+    hints = {
+        nw.String: 'Parse it: pd.to_datetime(frame["time"], utc=True) in pandas, '
+        'pl.col("time").str.to_datetime(time_zone="UTC") in polars.',
+        nw.Date: 'Convert it: pl.col("time").cast(pl.Datetime("us", "UTC")) in polars is the '
+        "beginning of each day.",
+    }
+    unchanged = f"Keep it as bf.{loader}(...) returns it: a UTC datetime."
+    hint = next((text for each, text in hints.items() if kind == each), unchanged)
+    raise UsageError(f"the column time holds {kind}, not times", hint=hint)
 
 
 def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:

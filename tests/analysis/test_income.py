@@ -283,6 +283,8 @@ def test_wrong_arguments_are_explained():
         analysis.income(frame, day="local")
     with pytest.raises(UsageError, match="tz='Mars/Olympus' is not a time zone"):
         analysis.income(frame, tz="Mars/Olympus")
+    with pytest.raises(UsageError, match=r'is an object, not the name.*Pass "Europe/Berlin"'):
+        analysis.income(frame, tz=ZoneInfo("Europe/Berlin"))
     with pytest.raises(UsageError, match="every='month' does not exist for beacon days"):
         analysis.income(frame, every="month", day="beacon")
     with pytest.raises(UsageError, match="beacon days have no time zone: tz='Asia/Tokyo'"):

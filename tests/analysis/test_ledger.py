@@ -146,6 +146,9 @@ def test_wrong_frames_are_explained():
         analysis.ledger(EARNED, prices=PRICES)
     with pytest.raises(UsageError, match="eur of prices is not numeric"):
         analysis.ledger(EARNED, prices=PRICES.cast({"eur": pl.String}), price="eur")
+    days = PRICES.with_columns(pl.col("time").dt.date())
+    with pytest.raises(UsageError, match=r"prices: the column time holds Date.*cast\(pl\.Datetime"):
+        analysis.ledger(EARNED, prices=days, price="eur")
     with pytest.raises(UsageError, match="price='date' is a column of the ledger"):
         analysis.ledger(EARNED, prices=PRICES.rename({"eur": "date"}), price="date")
     with pytest.raises(UsageError, match="not a time zone"):

@@ -10,6 +10,7 @@ import pytest
 from beaconframes import analysis
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import UsageError
+from beaconframes.units import to_eth
 
 from ..support.beacon_states import load_states
 from .test_attestation_losses import HEAD
@@ -52,6 +53,26 @@ def test_a_ledger_is_added_up_by_day_and_by_validator():
     assert (2, 36, 2) == tuple(
         everything[name] for name in ("validators", "consensus_income_gwei", "days_without_price")
     )
+
+
+def test_totals_need_exact_amounts():
+    """After `to_eth` there is no amount to add up: an error, instead of totals without amounts."""
+    for add_up in (analysis.ledger_totals, analysis.yearly_totals):
+        with pytest.raises(UsageError, match=r"in ETH.*before bf\.to_eth"):
+            add_up(to_eth(DAYS))
+
+
+def test_dates_of_a_csv_file_are_explained():
+    """A ledger that was written and read again has texts instead of dates."""
+    texts = DAYS.with_columns(pl.col("date").cast(pl.String))
+    for use in (
+        analysis.ledger_totals,
+        analysis.yearly_totals,
+        lambda ledger: analysis.tax_rows(ledger, "koinly"),
+    ):
+        with pytest.raises(UsageError, match=r"date holds String.*str\.to_date"):
+            use(texts)
+    assert 1 == analysis.yearly_totals(texts.with_columns(pl.col("date").str.to_date())).height
 
 
 @pytest.mark.parametrize("rows", [0, 2])

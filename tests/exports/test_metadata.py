@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.errors import DatasetError
 
 LONG = pytest.mark.long
 
@@ -117,6 +118,16 @@ def test_code_in_the_readme_reads_the_rows(exported, form):
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
     )
     assert ("1000", "") == (done.stdout.strip(), done.stderr)
+
+
+def test_the_readme_of_a_frame_does_not_promise_loaders(exported, tmp_path):
+    """A dataset of a frame does not state its chain, and a loader cannot read it."""
+    bf.export(pl.DataFrame({"epoch": [1], "reward_gwei": [2]}), tmp_path / "frame")
+
+    assert "bf.open(folder)" in (exported("parquet") / "README.md").read_text()
+    assert "bf.open" not in (tmp_path / "frame" / "README.md").read_text()
+    with pytest.raises(DatasetError, match=r"exports of frames do not.*polars.*export a loader"):
+        bf.open(tmp_path / "frame")
 
 
 def test_readme_warns_of_simulated_data(exported):

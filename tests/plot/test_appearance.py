@@ -280,6 +280,35 @@ def test_size_and_title_are_arguments():
         plot.income(income(), figsize=(4, 3), ax=ax)
 
 
+@pytest.mark.parametrize("wrong", [[plt.Axes], "figure", plt.figure])
+def test_other_objects_than_axes_are_refused(wrong):
+    """The whole array of ``plt.subplots``, or a figure."""
+    given = plt.figure() if callable(wrong) else wrong
+
+    with pytest.raises(UsageError, match=r"ax= is a \w+, not Axes.*axes\[0\]"):
+        plot.income(income(), ax=given)
+
+
+def test_a_title_is_a_text():
+    """Static and interactive."""
+    for library in (plot, interactive):
+        with pytest.raises(UsageError, match="title=2026 is not a text"):
+            library.income(income(), title=2026)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("inches", [2.2, 3, 4, 6, 9])
+@pytest.mark.parametrize("epochs", [450, 600, 674, 675])
+def test_ticks_of_up_to_three_days_fit(epochs, inches):
+    """Two or more ticks, and no warning of matplotlib."""
+    ax = plot.income(income(epochs=range(113, 113 + epochs)), every="epoch", figsize=(inches, 2.5))
+    ax.figure.draw_without_rendering()
+
+    low, high = ax.get_xlim()
+    shown = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert 2 <= len(shown) <= 9
+
+
 def test_numbers_at_ticks_are_texts():
     """Formulas are slow to parse: only the power of ten is one."""
     ax = plot.balances(balances(), by="total")

@@ -72,6 +72,12 @@ def test_the_range_of_a_load_decides_which_transfers_are_incomplete():
         hatched(83363, None)
 
 
+def test_a_range_that_ends_before_it_begins_is_an_error():
+    """As in loaders."""
+    with pytest.raises(UsageError, match="since='2026-10-05' is after until='2026-10-04'"):
+        plot.withdrawals(transfers(10**9), since="2026-10-05", until="2026-10-04")
+
+
 def test_the_bar_of_a_single_day_has_no_note_over_it():
     """Issue 19: a bar shows that there is one day; a single point of a line needs the note."""
     frame = transfers(10**9)

@@ -196,6 +196,14 @@ def test_empty_walls_have_a_note(show):
         assert ["No pixels to draw"] == [note.text for note in figure.layout.annotations]
 
 
+def test_the_note_of_an_empty_wall_is_readable():
+    """White on a dark background."""
+    for background, colour in (("black", "white"), ("white", "black")):
+        axes = plot.wall(WALL.head(0), background=background)
+
+        assert colour == axes.texts[0].get_color()
+
+
 @pytest.mark.parametrize(
     ("show", "kind"), [*zip(SHOWS, [pl.DataFrame.lazy, to_pandas] * 2, strict=True)]
 )

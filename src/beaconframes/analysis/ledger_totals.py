@@ -101,6 +101,11 @@ def _open(ledger: IntoFrameT, columns: list[str]) -> tuple[Lazy, list[str], list
     """Open a ledger with *columns*; also return the names of its amounts and of its values."""
     names = list_column_names(ledger)
     amounts = [name for name in names if name.endswith(("_gwei", "_wei"))]
+    if not amounts and any(name.endswith("_eth") for name in names):
+        raise UsageError(
+            "the amounts of the ledger are in ETH",
+            hint="Pass the frame before bf.to_eth(...) converts it, and convert the totals.",
+        )
     values = [name for name in VALUES if name in names]
     texts = [BASIS] if BASIS in names else []
     needed = ["date", *columns, *amounts, *values, *texts]

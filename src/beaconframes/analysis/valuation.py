@@ -42,10 +42,14 @@ def find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
     try:
         rows = drop_missing(select_columns(prices, columns, loader="ledger"), columns)
     except UsageError as error:
+        names = list_column_names(prices)
+        hint = (
+            "Prices have a column time, in UTC, and one with the price of 1 ETH, named by "
+            f"price=. Their columns: {', '.join(names) or 'none'}."
+        )
+        has_columns = set(columns) <= set(names)
         raise UsageError(
-            f"prices: {error.message}",
-            hint="Prices have a column time, in UTC, and one with the price of 1 ETH, named by "
-            f"price=. Their columns: {', '.join(list_column_names(prices)) or 'none'}.",
+            f"prices: {error.message}", hint=error.hint if has_columns else hint
         ) from None
     if not rows.collect_schema()[price].is_numeric():
         raise UsageError(

@@ -83,6 +83,14 @@ def check_count(name: str, value: object, most: int | None, hint: str) -> None:
         raise UsageError(f"{name}={value!r} is not a whole number in range", hint=hint)
 
 
+def check_title(title: object) -> None:
+    """Raise a `UsageError` unless *title* is a text or None."""
+    if not isinstance(title, str | None):
+        raise UsageError(
+            f"title={title!r} is not a text", hint='Pass a text, such as title="Income 2026".'
+        )
+
+
 def check_figsize(figsize: object) -> tuple[float, float]:
     """Return width and height in inches; raise unless *figsize* is a pair of positive numbers."""
     try:
@@ -177,6 +185,8 @@ def find_partial_periods(
     ranks = np.arange(len(starts))
     begin = _read_instants("since", since)
     end = _read_instants("until", until)
+    if begin is not None and end is not None and begin[0] > end[1]:
+        raise UsageError(f"since={since!r} is after until={until!r}", hint="Swap them.")
     is_early = ranks == 0 if begin is None else starts < begin[0]
     is_late = ranks == len(starts) - 1 if end is None else ends > end[1] + np.timedelta64(1, "us")
     return np.asarray(is_early | is_late)

@@ -90,9 +90,10 @@ class ChainMetadata:
         try:
             chain = parse_chain(meta["chain"])
             head = Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError):
             raise DatasetError(
-                f"the dataset does not state its chain and its head ({error})",
-                hint="Use a dataset that beaconframes wrote",
+                "the dataset does not state its chain and its head, as exports of frames do not",
+                hint="Read its files with polars or another library, or export a loader: "
+                "bf.export(bf.load_income_history, folder)",
             ) from None
         return cls(chain, head)

@@ -54,6 +54,8 @@ def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
             f"a {type(subject).__name__} is given instead of one of its columns",
             hint='Give the column, such as frame["validator_index"]',
         )
+    if getattr(subject, "ndim", None) == 0:  # A number or an array of numpy.
+        subject = subject.item()
     is_single = isinstance(subject, str | bytes) or not isinstance(subject, Iterable)
     for item in [subject] if is_single else subject:
         if argument and isinstance(item, str) and ("," in item or _RANGE.fullmatch(item)):

@@ -12,7 +12,7 @@ from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts, wrap_parts
 from beaconframes.charts.model import Heatmap, Points, ReferenceLine
-from beaconframes.charts.series import check_figsize, count_times, format_plainly
+from beaconframes.charts.series import check_figsize, check_title, count_times, format_plainly
 from beaconframes.errors import UsageError
 from beaconframes.frames import first_line
 from beaconframes.interactive.style import choose_template, read_theme
@@ -110,6 +110,7 @@ def add_texts(
     alt_text: str,
 ) -> None:
     """Set title, size, caption and text alternative."""
+    check_title(title)
     width, height = check_figsize(figsize) if figsize is not None else (None, None)
     if width is not None and height is not None:
         figure.update_layout(width=PIXELS_PER_INCH * width, height=PIXELS_PER_INCH * height)

@@ -9,12 +9,13 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import dates
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
 from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts
-from beaconframes.charts.series import check_figsize, count_times, format_plainly
+from beaconframes.charts.series import check_figsize, check_title, count_times, format_plainly
 from beaconframes.errors import UsageError
 from beaconframes.plot.alt_text import add_alt_text
 from beaconframes.plot.annotations import (
@@ -33,8 +34,6 @@ from beaconframes.plot.style import read_theme, style
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from matplotlib.axes import Axes
 
     from beaconframes.charts.model import Axis, Chart
 
@@ -72,6 +71,11 @@ class TimeLocator(dates.AutoDateLocator):
 
     _range: tuple[float, float] | None = None
     _ticks: Any = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Also allow one tick per day for ranges of less than three days, on narrow axes."""
+        super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
+        self.intervald[dates.HOURLY] += [24, 48]
 
     def __call__(self) -> Any:
         """Return the ticks of the range that the axis shows."""
@@ -167,6 +171,12 @@ def open_axes(
     for name in kwargs:
         if name in _REMEDIES:
             raise UsageError(f"charts have no argument {name}=", hint=_REMEDIES[name])
+    if ax is not None and not isinstance(ax, Axes):
+        raise UsageError(
+            f"ax= is a {type(ax).__name__}, not Axes",
+            hint="Pass one of the Axes of plt.subplots(), such as axes[0].",
+        )
+    check_title(title)
     if figsize is not None:
         figsize = check_figsize(figsize)
         if ax is not None:
@@ -330,7 +340,7 @@ def _set_time_ticks(ax: Axes, times: Any, every: str, *, most: int) -> None:
     else:
         # As many ticks as there are buckets: with more, months would be divided into days.
         fewest = min(buckets, 3) if every in {"day", "week", "month"} else 3
-        locator = TimeLocator("UTC", fewest, most)  # type: ignore[no-untyped-call]
+        locator = TimeLocator("UTC", fewest, most)
     formatter = dates.ConciseDateFormatter(locator, "UTC")  # type: ignore[no-untyped-call]
     formatter.formats[2] = formatter.zero_formats[2] = "%b %d"
     formatter.offset_formats[2] = "%Y"

@@ -12,6 +12,7 @@ from beaconframes.charts.model import Axis, Chart
 from beaconframes.plot import canvas
 from beaconframes.plot.alt_text import add_alt_text
 from beaconframes.plot.annotations import add_caption, add_legend, is_narrow
+from beaconframes.plot.style import read_theme
 from beaconframes.text import for_matplotlib
 from beaconframes.wall import render
 from beaconframes.wall.caption import describe_wall, list_caption_parts
@@ -79,9 +80,9 @@ def wall(
             pixels = np.isfinite(pixel_map.cells)
             _draw_pixel_map(axes, pixel_map, style | kwargs)
         if not pixels.any():
-            axes.text(
-                0.5, 0.5, "No pixels to draw", transform=axes.transAxes, ha="center", va="center"
-            )
+            colour = "white" if read_theme(axes).is_dark else "black"
+            middle: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "center"}
+            axes.text(0.5, 0.5, "No pixels to draw", color=colour, **middle)
         axes.set_xlabel("x (pixels)")
         axes.set_ylabel("y (pixels)")
         # The swatches of the legend have no position.

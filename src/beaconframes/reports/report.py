@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import html
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client.connection import get_explorer
+from beaconframes.errors import UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import load_inputs
@@ -17,8 +19,6 @@ from beaconframes.reports.parts import build_frames
 from beaconframes.reports.prices import find_year, read_prices
 
 if TYPE_CHECKING:
-    import os
-
     import polars as pl
 
     from beaconframes.calendar import Moment
@@ -69,7 +69,14 @@ class Report:
         """Write the report to a file, which replaces an existing one; return its path.
 
         One HTML file with everything in it: it can be mailed, printed and read without a network.
+        A file name with another ending is a `UsageError`.
         """
+        if (ending := Path(path).suffix.lower()) not in {"", ".html", ".htm"}:
+            raise UsageError(
+                f"the report is an HTML page, and {os.fspath(path)!r} ends in {ending}",
+                hint="Name it report.html, and print it in a browser for a PDF. "
+                "save_json and to_notebook write the other forms.",
+            )
         return write_text(path, self.to_html())
 
     def save_json(self, path: str | os.PathLike[str]) -> Path:
@@ -177,6 +184,10 @@ def make_report(inputs: Inputs, *, interactive: bool = False) -> Report:
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a file under another name first: an interrupted call leaves no incomplete file."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise UsageError(
+            f"the folder {str(target.parent)!r} does not exist", hint="Create it first."
+        )
     draft = target.with_name(f".{target.name}.part")
     with translate_errors(target):
         draft.write_text(text, encoding="utf-8")

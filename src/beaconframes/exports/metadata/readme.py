@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from beaconframes.dataset.published import find_last_epoch
 from beaconframes.exports.metadata.citation import build_reference
 from beaconframes.text import visible
 
@@ -41,7 +42,7 @@ def build_readme(manifest: dict[str, Any]) -> str:
         f"# {escape(manifest['title'])}",
         build_warnings(manifest),
         build_contents(tables),
-        build_examples(tables),
+        build_examples(tables, has_loaders=states_head(manifest)),
         build_provenance(manifest),
         build_gaps(tables),
         f"## Citation\n\n{escape(build_reference(manifest))}\n\nSee also `CITATION.cff`.",
@@ -91,8 +92,22 @@ def list_sort_columns(table: dict[str, Any]) -> str:
     return ", ".join(f"`{escape(name)}`" for name in table.get("sorted_by") or ())
 
 
-def build_examples(tables: dict[str, Any]) -> str:
-    """Return code that reads each table with a common library."""
+def states_head(manifest: dict[str, Any]) -> bool:
+    """Return whether a dataset states its chain and its head, without which loaders have no rows.
+
+    A dataset of frames does not.
+    """
+    provenance = manifest["provenance"]
+    chain = provenance.get("chain")
+    if not isinstance(chain, dict):
+        return False
+    stated = (provenance.get(name) for name in ("latest_epoch", "finalized_epoch"))
+    last = find_last_epoch(manifest, chain["slots_per_epoch"])
+    return any(epoch is not None for epoch in (*stated, last))
+
+
+def build_examples(tables: dict[str, Any], *, has_loaders: bool) -> str:
+    """Return code that reads each table with a common library, and with loaders."""
     formats = {table["format"] for table in tables.values()}
     imports = ["import duckdb"] if "duckdb" in formats else ["import polars as pl"]
     lines = [
@@ -100,10 +115,10 @@ def build_examples(tables: dict[str, Any]) -> str:
         for name, table in tables.items()
     ]
     body = "\n".join([*imports, "", *lines])
-    return (
-        f"## How to read it\n\n```python\n{body}\n```\n\nWith beaconframes, loaders read it "
-        "after `bf.open(folder)`."
-    )
+    examples = f"## How to read it\n\n```python\n{body}\n```"
+    if not has_loaders:
+        return examples
+    return f"{examples}\n\nWith beaconframes, loaders read it after `bf.open(folder)`."
 
 
 def build_types(table: dict[str, Any]) -> str:
