@@ -8,6 +8,7 @@ import narwhals.stable.v2 as nw
 
 from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
+    check_distinct,
     list_columns,
     open_frame_like,
     resolve_chain,
@@ -115,10 +116,11 @@ def apr(
             hint="Rename that column of the frame first.",
         )
     columns = list(dict.fromkeys([*_KEYS, *groups]))
-    income_rows = open_income(income, [*columns, "time", *AMOUNTS], blocks)
+    income_rows = open_income(income, [*columns, "time", *AMOUNTS], blocks, groups)
     balance_rows = open_frame_like(
         balances, STAKES, loader="load_balance_history", like=income_rows
     )
+    check_distinct(balances, _KEYS, loader="load_balance_history")
     length = resolve_chain(chain, (income, "epoch")).epochs_per_day
     layers = map_rows(income_rows, lambda part: sum_layers(part, columns))
     validator_days = sum_validator_days(join_stakes(layers, balance_rows), groups, length)

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
-from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
+from beaconframes.analysis.engines import (
+    check_distinct,
+    list_columns,
+    open_frame,
+    resolve_chain,
+    return_table,
+)
 from beaconframes.analysis.execution_income import BASIS, RECEIVED, UNKNOWN
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns
 from beaconframes.progress import show_elapsed
@@ -70,6 +76,7 @@ def daily_income(
     """
     columns = [*_KEYS, "time", _STAKE, *_BALANCES]
     source = open_frame(stats, [*columns, *_MOVES], loader="load_validator_stats")
+    check_distinct(stats, _KEYS, loader="load_validator_stats")
     length = resolve_chain(chain, (blocks, "slot"), (stats, "day")).epochs_per_day
     rows = collect(drop_missing(source, columns)).filter(pl.col("day") >= 0)
     deposits, withdrawals = (pl.col(name).fill_null(0) for name in _MOVES)

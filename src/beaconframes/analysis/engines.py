@@ -18,6 +18,7 @@ from beaconframes.errors import UsageError
 from beaconframes.frames import (
     as_lazy,
     collect,
+    drop_missing,
     map_rows,
     read_starts,
     return_like,
@@ -82,6 +83,43 @@ def check_indices(rows: Lazy) -> None:
             f"an index, in {wrong.height:,} of its rows",
             hint="Remove these rows, and convert the column to integers.",
         )
+
+
+def check_distinct(
+    frame: IntoFrame, keys: Sequence[str], groups: Sequence[str] = (), *, loader: str
+) -> None:
+    """Raise UsageError if a frame in memory has two rows of one key, as overlapping loads do.
+
+    A row may be in several of the user's *groups*. Lazy frames are not checked: this would compute
+    them. A frame without the columns *keys* is not checked either.
+    """
+    wrapped: Any = nw.from_native(cast("Any", frame))
+    if isinstance(wrapped, nw.LazyFrame) or not {*keys} <= {*wrapped.columns}:
+        return
+    columns = list(dict.fromkeys([*keys, *groups]))
+    rows = collect(drop_missing(select_columns(frame, columns, loader=loader), keys))
+    # Loaded frames are sorted: to compare neighbours is many times as fast as a hash table.
+    if is_increasing(rows, keys) or is_increasing(rows, keys[::-1]):
+        return
+    repeated = rows.filter(rows.select(columns).is_duplicated())
+    if repeated.height:
+        first = ", ".join(f"{key} {repeated[key][0]}" for key in keys)
+        raise UsageError(
+            f"{repeated.height:,} rows of the frame repeat each other: {first} occurs "
+            f"{repeated.filter(pl.col(key) == repeated[key][0] for key in keys).height} times",
+            hint=f"Loads that overlap have the same rows. Remove them: frame.unique({list(keys)}) "
+            f"in polars, frame.drop_duplicates({list(keys)}) in pandas.",
+        )
+
+
+def is_increasing(rows: pl.DataFrame, keys: Sequence[str]) -> bool:
+    """Return whether each row is after the one before, by *keys*."""
+    increases = pl.lit(value=False)
+    for key in reversed(keys):
+        column = pl.col(key)
+        before = column.shift()
+        increases = (column > before) | ((column == before) & increases)
+    return bool(rows.select(increases.all()).item())
 
 
 def _is_all_null(frame: IntoFrame, name: str) -> bool:

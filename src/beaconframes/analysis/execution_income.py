@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.engines import check_indices, move_to_engine, open_frame
+from beaconframes.analysis.engines import check_distinct, check_indices, move_to_engine, open_frame
 from beaconframes.analysis.income_columns import REWARDS
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
@@ -54,16 +54,23 @@ def build_basis(blocks: object, amount: str) -> nw.Expr:
     return basis.otherwise(nw.lit(describe_basis(blocks))).alias(BASIS)
 
 
-def open_income(income: IntoFrame, columns: Sequence[str], blocks: IntoFrame | None) -> Lazy:
+def open_income(
+    income: IntoFrame,
+    columns: Sequence[str],
+    blocks: IntoFrame | None,
+    groups: Sequence[str] = (),
+) -> Lazy:
     """Open an income history; with *blocks*, its fees become what the proposers received.
 
-    Then `PRIORITY_FEES` are the fees. An amount received that is not in *blocks* is an error.
+    Then `PRIORITY_FEES` are the fees. An amount received that is not in *blocks* is an error, and
+    so are two rows of one validator and epoch in the same of the user's *groups*.
     """
     inclusion = REWARDS["proposal_reward_gwei"]
     needed = [*_KEYS, *inclusion, FEES]
     used = columns if blocks is None else [*columns, *needed]
     rows = open_frame(income, used, loader="load_income_history")
     check_indices(rows)
+    check_distinct(income, _KEYS, groups, loader="load_income_history")
     if blocks is None:
         return rows
     has_block = nw.any_horizontal(*(nw.col(name) > 0 for name in needed[2:]), ignore_nulls=True)

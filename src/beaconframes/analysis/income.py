@@ -114,13 +114,14 @@ def income(
     UsageError
         For sums that do not fit their type, and for negative amounts in polars and Dask, where an
         overflow would be silent. A lazy frame raises when it is computed. Also for missing or
-        fractional validator indices in a float column, which pandas makes of a missing one.
+        fractional validator indices in a float column, which pandas makes of a missing one, and for
+        rows that a frame in memory has twice, such as those of loads that overlap.
     """
     check_choice("every", every, get_args(Every))
     check_choice("day", day, get_args(Day))
     groups = list_columns(by)
     check_groups(groups)
-    lazy = open_income(frame, [*_COLUMNS, *groups], blocks)
+    lazy = open_income(frame, [*_COLUMNS, *groups], blocks, groups)
     # Only beacon days depend on the chain.
     clock = resolve_chain(chain, (frame if day == "beacon" else None, "epoch"))
     unit = {"all": [], "epoch": ["epoch"]}.get(every, ["date" if day == "utc" else every])

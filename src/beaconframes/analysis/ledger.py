@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 from beaconframes.analysis.aggregation import aggregate, get_amount_type
 from beaconframes.analysis.engines import (
     add_date,
+    check_distinct,
     check_indices,
     collect_sums,
     open_frame_like,
@@ -88,6 +89,7 @@ def ledger(
             withdrawals, columns, loader="load_validator_withdrawals", like=rows
         )
         check_indices(withdrawal_rows)
+        check_distinct(withdrawals, ["withdrawal_index"], loader="load_validator_withdrawals")
         withdrawal_rows = add_date(drop_missing(withdrawal_rows, columns), "day", tz).rename(
             {"amount_gwei": "withdrawals_gwei"}
         )

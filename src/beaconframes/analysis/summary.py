@@ -24,6 +24,7 @@ from beaconframes.analysis.attestation_ceiling import (
 )
 from beaconframes.analysis.attestations import attestation_effectiveness
 from beaconframes.analysis.engines import (
+    check_distinct,
     collect_sums,
     compute_once,
     list_columns,
@@ -194,6 +195,8 @@ def _open_frames(
     balance_rows = open_frame_like(
         balances, STAKES, loader="load_balance_history", like=income_rows
     )
+    for frame, loader in ((income, "load_income_history"), (balances, "load_balance_history")):
+        check_distinct(frame, _KEYS, loader=loader)
     validator_rows = open_frame_like(validators, needed, loader="load_validators", like=income_rows)
     if _ADDRESS in groups:
         validator_rows = map_rows(validator_rows, _add_address)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
+from beaconframes.analysis.engines import check_distinct
 from beaconframes.charts import series
 from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart, Layer, Line
@@ -38,7 +39,9 @@ def withdrawals(
     until: Moment | None = None,
 ) -> Chart:
     """Build the bars of withdrawals by day, week or month, or the line of their running sum."""
-    rows = series.read_rows(frame, ["time", "amount_gwei"], loader="load_validator_withdrawals")
+    loader = "load_validator_withdrawals"
+    rows = series.read_rows(frame, ["time", "amount_gwei"], loader=loader)
+    check_distinct(frame, ["withdrawal_index"], loader=loader)
     reason = series.explain_empty(frame, "no row with a time and an amount")
     kinds = {"Withdrawals": (rows, colours.BLUE)}
     return _build_transfers(
