@@ -281,7 +281,7 @@ def process_epochs(folder: str, tables: Sequence[str] = TABLES) -> dict[str, flo
     with tempfile.TemporaryDirectory(dir=folder) as target:
         dataset = Dataset.create(Path(target) / "index", meta={"chain": {}})
         start = time.process_time()
-        for _ in write_epochs(dataset, [builder], tasks):
+        for _ in write_epochs(dataset, [builder], tasks, settled=tasks[-1].epoch):
             whole.append(time.process_time() - start)
             memory.append(read_memory())
             start = time.process_time()

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.beacon_node.derived_tables import write_derived_tables
-from beaconframes.beacon_node.index import compact_rest, compute_coverage, write_epochs
+from beaconframes.beacon_node.index import (
+    FIRST_UNSETTLED,
+    compact_rest,
+    compute_coverage,
+    write_epochs,
+)
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, find_tasks
 from beaconframes.beacon_node.state_tables import (
     build_latest_state,
@@ -16,6 +21,8 @@ from beaconframes.beacon_node.state_tables import (
 )
 from beaconframes.consensus.spec import is_since
 from beaconframes.dataset import Dataset
+from beaconframes.dataset.coverage import MAX_UNIT
+from beaconframes.dataset.maintenance import remove_rows
 from beaconframes.derive import ChainTables, Coverage
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.chain_metadata import describe_chain
@@ -36,8 +43,6 @@ WHOLE_CHAIN_VALIDATORS = "all"
 GENESIS_ROOT = "genesis_validators_root"
 POSSIBLE_ORPHANS = "possible_orphans"
 LEFT_OUT = "left_out_tables"
-FIRST_UNSETTLED = "first_unsettled_epoch"
-"""The first epoch whose rows may change; they are removed before the next ones are written."""
 
 
 class ChainIndex:
@@ -130,9 +135,14 @@ class ChainIndex:
         builders: Sequence[EpochBuilder],
         tasks: list[EpochTask],
         executor: Executor | None = None,
+        *,
+        settled: int,
     ) -> Generator[EpochTask]:
-        """Write the tables of each task in one commit, and yield it."""
-        return write_epochs(self.dataset, builders, tasks, executor)
+        """Write the tables of each task in one commit, and yield it.
+
+        Rows after the *settled* epoch may change: `remove_unsettled` removes them.
+        """
+        return write_epochs(self.dataset, builders, tasks, executor, settled=settled)
 
     def compact(self, epochs: range) -> None:
         """Compact the days of *epochs* that are not complete yet."""
@@ -151,22 +161,20 @@ class ChainIndex:
                     writer.add(name, rows)
         return bool(new)
 
-    def mark_unsettled(self, settled: int, last: int) -> None:
-        """Note that rows after the *settled* epoch may change, if the *last* one is after it."""
-        if last > settled:
-            with self.dataset.writing() as writer:
-                writer.set_meta({FIRST_UNSETTLED: settled + 1})
-
     def remove_unsettled(self) -> None:
-        """Remove the rows of epochs that were not final when they were written."""
-        first = self.dataset.meta.get(FIRST_UNSETTLED)
-        if first is None:
+        """Remove the rows of epochs that were not final when they were written, in one commit."""
+        if self.dataset.meta.get(FIRST_UNSETTLED) is None:
             return
-        for name in self.dataset.grids():
-            indexed = INDEXED_TABLES.get(name)
-            if indexed is not None and indexed.unit != "period":
-                self.dataset.prune(name, first=indexed.units_of(first, self.chain)[0])
         with self.dataset.writing() as writer:
+            # Another process may have changed the mark before this commit.
+            first = writer.meta.get(FIRST_UNSETTLED)
+            if first is None:
+                return
+            for name, grid in self.dataset.grids().items():
+                indexed = INDEXED_TABLES.get(name)
+                if indexed is not None and indexed.unit != "period":
+                    start = indexed.units_of(first, self.chain)[0]
+                    remove_rows(writer, name, grid, None, start, MAX_UNIT)
             writer.set_meta({FIRST_UNSETTLED: None})
 
     @property

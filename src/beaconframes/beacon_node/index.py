@@ -50,6 +50,8 @@ COVERAGE = {
 """The columns of the coverage of an index."""
 
 EXPLAINED, UNEXPLAINED, UNVERIFIED = "explained", "unexplained", "unverified"
+FIRST_UNSETTLED = "first_unsettled_epoch"
+"""The metadata with the first epoch whose rows may change; `remove_unsettled` removes them."""
 
 
 class Executor(Protocol):
@@ -146,16 +148,19 @@ def write_epochs(
     builders: Sequence[EpochBuilder],
     tasks: Sequence[EpochTask],
     executor: Executor | None = None,
+    *,
+    settled: int,
 ) -> Generator[EpochTask]:
     """Write the tables of each task in one commit, and yield the task after it.
 
-    An interrupted run leaves whole epochs only; a later one continues after them.
+    An interrupted run leaves whole epochs only; a later one continues after them. Rows after the
+    *settled* epoch are marked as unsettled.
     """
     chain = builders[0].reader.spec.chain
     with closing(run_tasks(builders, tasks, executor)) as results:
         for task, result in results:
             try:
-                store_epoch(dataset, chain, task, result)
+                store_epoch(dataset, chain, task, result, settled)
                 compact_before(dataset, chain, task.epoch + 1)
             except BaseException:
                 for builder in builders:
@@ -164,10 +169,17 @@ def write_epochs(
             yield task
 
 
-def store_epoch(dataset: Dataset, chain: Chain, task: EpochTask, result: EpochResult) -> None:
+def store_epoch(
+    dataset: Dataset, chain: Chain, task: EpochTask, result: EpochResult, settled: int
+) -> None:
     """Store the tables of one epoch in one commit, and remove them from *result*."""
     chosen = task.validators is not None
     with dataset.writing() as writer:
+        if task.epoch > settled:
+            # In the commit of the rows, because another process may remove an earlier mark.
+            marked = writer.meta.get(FIRST_UNSETTLED)
+            first_unsettled = settled + 1 if marked is None else min(marked, settled + 1)
+            writer.set_meta({FIRST_UNSETTLED: first_unsettled})
         for name in list(result.frames):
             # Freed one by one: those of all validators of mainnet have 350 MB.
             rows = result.frames.pop(name)

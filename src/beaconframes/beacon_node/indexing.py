@@ -233,9 +233,10 @@ class Indexer:
         # The tables of the head need the state of the last epoch.
         self.reader.last_epoch = epochs.stop - 1
         self.chain_index.remove_unsettled()
-        self.chain_index.mark_unsettled(status.settled_epoch, epochs.stop - 1)
         tasks = self.chain_index.find_tasks(self.tables, epochs)
-        written = self.chain_index.write(self._open_builders(), tasks, executor)
+        written = self.chain_index.write(
+            self._open_builders(), tasks, executor, settled=status.settled_epoch
+        )
         try:
             with closing(written), show_units("index", len(tasks), "epochs") as count:
                 for done, task in enumerate(written, start=1):

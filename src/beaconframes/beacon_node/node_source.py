@@ -122,7 +122,14 @@ class GrowingIndex:
                 progress.expect_epochs(len(tasks), lambda: self.node.request_count - before)
             is_changed = bool(tasks or needs.derived or needs.tables & {*READINGS, *DEPOSITS})
             if tasks:
+                dataset = self.chain_index.dataset
+                prune_mark, last = dataset.prune_mark, tasks[-1].epoch
                 self._write(status, tasks, chosen)
+                if dataset.prune_mark != prune_mark:
+                    # Another process has removed rows that are not final, maybe of this load.
+                    removed = [task for task in self.find_tasks(needs) if task.epoch <= last]
+                    if removed:
+                        self._write(status, removed, chosen)
             else:
                 is_changed |= self.chain_index.create_tables(
                     needs.indexed, chosen=not self.has_all_validators
@@ -193,13 +200,14 @@ class GrowingIndex:
         self, status: ChainStatus, tasks: list[EpochTask], validators: Collection[int] | None
     ) -> None:
         """Add epochs; after an error or Ctrl-C, those before it are stored."""
-        # Before the first commit, so that an interrupted load leaves no row as final.
-        self.chain_index.mark_unsettled(status.settled_epoch, max(task.epoch for task in tasks))
         reader = self.node.open_reader(status, validators)
         stored, progress = 0, PROGRESS.get()
         try:
             amounts = self.node.open_amounts(reader, validators)
-            with closing(self.chain_index.write([EpochBuilder(reader, amounts)], tasks)) as written:
+            written = self.chain_index.write(
+                [EpochBuilder(reader, amounts)], tasks, settled=status.settled_epoch
+            )
+            with closing(written):
                 try:
                     for _ in written:
                         stored += 1

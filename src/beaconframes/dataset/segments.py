@@ -137,6 +137,11 @@ class Writer:
         """Return whether the table exists, or will exist after this commit."""
         return table in self._schemas or bool(self._segments(table, limit=1))
 
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Return the metadata as this commit has it so far."""
+        return ledger.get_meta(self.connection)
+
     def set_meta(self, facts: Mapping[str, Any]) -> None:
         """Set entries of ``meta`` in this commit."""
         ledger.set_meta(self.connection, facts)
