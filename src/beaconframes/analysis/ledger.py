@@ -55,7 +55,9 @@ def ledger(
     income
         Frame of `load_income_history`. Its engine computes, and the result is of its kind.
     withdrawals
-        Frame of `load_validator_withdrawals`. A day with only a withdrawal also has a row.
+        Frame of `load_validator_withdrawals`, of the validators and days of *income*. A day with
+        only a withdrawal, such as one after the exit, has a row with income 0: the ledger cannot
+        distinguish it from a day whose income was not loaded.
     prices
         Prices of 1 ETH: a column ``time`` and one named *price*, numbers with up to eight decimals.
         The last price of each day counts. A day without a price has null, because an older price
