@@ -16,6 +16,7 @@ from beaconframes.errors import UsageError
 from beaconframes.units import to_pandas
 
 from ..support.chart_frames import (
+    AMOUNTS,
     CHARTS,
     attestations,
     balances,
@@ -307,6 +308,17 @@ def test_ticks_of_up_to_three_days_fit(epochs, inches):
     low, high = ax.get_xlim()
     shown = [tick for tick in ax.get_xticks() if low <= tick <= high]
     assert 2 <= len(shown) <= 9
+
+
+def test_a_legend_leaves_room_for_a_small_chart():
+    """Seven labels below a chart for one column of print: the panels have a third of the height."""
+    amounts = dict.fromkeys(AMOUNTS, 1_000_000)
+    ax = plot.income(income(**amounts), by="component", figsize=(3.5, 2.8))
+    figure = ax.figure
+    figure.draw_without_rendering()
+
+    panels = sum(axes.get_window_extent().height for axes in figure.axes)
+    assert panels > figure.bbox.height / 3
 
 
 def test_numbers_at_ticks_are_texts():

@@ -29,6 +29,7 @@ _CAPTION = "caption"
 
 _LINE = 14  # The height of a line of text, in points.
 _CHARACTER = 0.56  # The mean width of a character, as a share of the font size.
+_MOST_IN_A_COLUMN = 3  # Labels of a legend below a chart.
 _MOST_POINTS = 20_000  # With more, matplotlib needs long to find the best place of a legend.
 
 
@@ -118,7 +119,11 @@ def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
     elif width < _NARROW:
         labels = [str(handle.get_label()) for handle in chosen]
         longest = max(len(line) for label in labels for line in label.split("\n"))
-        columns = int(width / (0.9 * read_font_size() * (_CHARACTER * longest + 4)))
+        size, widest = 0.9 * read_font_size(), _CHARACTER * longest + 4
+        columns = int(width / (size * widest))
+        if columns < 2 and len(chosen) > _MOST_IN_A_COLUMN:
+            # Two columns of smaller letters leave more room for the chart.
+            columns, options["fontsize"] = 2, max(0.7 * size, min(size, width / (2 * widest)))
         lower.legend_ = legend = _LegendBelow(
             lower,
             chosen,
