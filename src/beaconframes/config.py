@@ -239,7 +239,8 @@ def check_url(url: Any, *, has_key: bool = False) -> str:
     except ValueError:
         host = None
     if not host or not re.fullmatch(r"[^\s\\\x00-\x1f\x7f]+", url):
-        raise ConfigError(f"the url {url[:80]!r} is not valid: host or port cannot be parsed")
+        # The value may contain a password, so the message does not.
+        raise ConfigError("the url is not valid: host or port cannot be parsed")
     if base := re.search(r"/api/v[12](/ethereum)?/*$", parts.path):
         raise ConfigError(
             f"the url ends in {base[0]}, which loaders append themselves",

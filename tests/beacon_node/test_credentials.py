@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import traceback
 from base64 import b64encode
 
 import pytest
@@ -124,6 +125,50 @@ def test_credentials_are_never_sent_unencrypted():
     assert ("http://node.example:5052/beacon", None) == split_address(
         "http://node.example:5052/beacon/"
     )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"https://alice:{PASSWORD}/end@node.example",
+        f"https://alice:{PASSWORD}?end@node.example",
+        f"https://alice:{PASSWORD}[end@node.example",
+        f"https://alice:{PASSWORD}#end@node.example",
+        "https://ZEBRA:5052/end@node.example",
+        "https://ZEBRA:5052?end@node.example",
+        f"https://alice:ZEBRA/{TOKEN}@node.example",
+        f"https://{PASSWORD}:port",
+        f"https:///{PASSWORD}",
+    ],
+)
+@pytest.mark.parametrize(
+    "connect_to",
+    [
+        bf.node,
+        lambda address: bf.node("http://127.0.0.1:1", execution=address),
+        lambda address: bf.index(address, "unused"),
+    ],
+    ids=["node", "execution", "index"],
+)
+def test_no_part_of_an_address_that_cannot_be_parsed_is_shown(connect_to, address):
+    """A special character ends the host early, so that the password looks like a host or path."""
+    with pytest.raises(ConfigError, match="Percent-encode") as caught:
+        connect_to(address)
+    caught.value.__traceback__ = None
+
+    assert [] == [needle for needle in (*NEEDLES, "5052") if needle in dump(caught.value)]
+
+
+@pytest.mark.parametrize("sign", "/?#[")
+def test_no_part_of_an_explorer_with_a_password_is_shown(sign):
+    """An address of an explorer has no password, with or without special characters."""
+    address = f"https://alice:{PASSWORD}{sign}end@node.example"
+    for connect_to in (bf.connect, bf.Explorer):
+        with pytest.raises(ConfigError) as caught:
+            connect_to(address)
+        shown = "".join(traceback.format_exception(caught.value))
+
+        assert [] == [needle for needle in NEEDLES if needle in shown]
 
 
 def test_api_cannot_be_pickled():

@@ -21,6 +21,9 @@ MIN_TOKEN_LENGTH = 16
 """Characters: a longer part of a path is a token, as in https://node.example/v2/<token>."""
 MIN_REDACTED_LENGTH = 4
 """Characters: a shorter password also occurs in texts that have nothing to do with it."""
+ENCODING_HINT = (
+    "Percent-encode special characters of a user name or password, such as %2F for / and %40 for @"
+)
 
 
 class Credentials:
@@ -89,9 +92,18 @@ def _split_address(address: str) -> tuple[str, Credentials | None] | ConfigError
         parts = urlsplit(address)
         user, _, host = parts.netloc.rpartition("@")
     except ValueError:
-        return ConfigError("the node's address is not valid: it cannot be parsed")
+        return ConfigError(
+            "the node's address is not valid: it cannot be parsed", hint=ENCODING_HINT
+        )
+    # A "/" or "?" in a password ends the host, so that the rest of the password is sent to it.
+    if "@" in parts.path + parts.query:
+        return ConfigError(
+            "the node's address is not valid: it contains @ after its host", hint=ENCODING_HINT
+        )
     if parts.fragment:
-        return ConfigError("the node's address contains a fragment (#)", hint="Remove it")
+        return ConfigError(
+            "the node's address contains a fragment (#)", hint=f"Remove it. {ENCODING_HINT}"
+        )
     path = parts.path.rstrip("/")
     has_token = any(len(part) >= MIN_TOKEN_LENGTH for part in path.split("/"))
     has_credentials = bool(user or has_token or parts.query)
@@ -101,7 +113,7 @@ def _split_address(address: str) -> tuple[str, Credentials | None] | ConfigError
         )
     except ConfigError as error:
         message = error.message.replace("the key would", "the credentials of the node would")
-        hint = error.hint and error.hint.replace(
+        hint = (error.hint or ENCODING_HINT).replace(
             "send no key (api_key=None)", "connect through SSH"
         )
         return ConfigError(message, hint=hint)
