@@ -216,3 +216,21 @@ def test_chart_of_an_index(folder, tmp_path):
     assert b"\x89PNG" == out.read_bytes()[:4]
     assert 0 != wrong.exit_code
     assert not (tmp_path / "b.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("validators", "words"),
+    [
+        ("-1", "-1' is not a validator"),
+        ("3,-1", "-1' is not a validator"),
+        ("1.5", "1.5' is not a validator"),
+        ("1,5000", "does not know 1 of the validators: 5000"),
+        (f"1,{'ab' * 48}", f"does not know 1 of the validators: 0x{'ab' * 48}"),
+    ],
+)
+def test_validators_that_the_node_does_not_have(node, tmp_path, validators, words):
+    """None is left out silently."""
+    result = run("--node", node.url, "--out", tmp_path / "new", f"--validators={validators}")
+
+    assert (2, True) == (result.exit_code, words in str(result.stderr or result.exception))
+    assert not (tmp_path / "new").exists()

@@ -53,7 +53,7 @@ def follow(
     folder: str | os.PathLike[str],
     *,
     execution: str | None = None,
-    validators: Iterable[int | str] | None = None,
+    validators: int | str | Iterable[int | str] | None = None,
     since: Moment | None = None,
     tables: Collection[str] | None = None,
     executor: Executor | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head
+from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
 from beaconframes.errors import BeaconframesError, UsageError
 from beaconframes.progress import show_units
 from beaconframes.text import shorten
@@ -45,6 +47,8 @@ log = logging.getLogger("beaconframes.index")
 
 
 ALL_TABLES = "all"
+NAMED_VALIDATORS = 3
+"""Unknown validators that an error names."""
 CONTINUE_HINT = "The epochs before it are stored; the same call continues after them"
 
 
@@ -63,7 +67,7 @@ def index(
     folder: str | os.PathLike[str],
     *,
     execution: str | None = None,
-    validators: Iterable[int | str] | None = None,
+    validators: int | str | Iterable[int | str] | None = None,
     since: Moment | None = None,
     until: Moment = "finalized",
     tables: Collection[str] | None = None,
@@ -94,7 +98,8 @@ def index(
     execution
         The address of the execution node beside a *node* that is given by its address.
     validators
-        Indices or public keys. Default: all validators of the chain.
+        One or many indices or public keys, as loaders take them. All must exist at the head of the
+        node. Default: all validators of the chain.
     since, until
         First and last epoch, inclusive: an epoch, a negative number counting back from the last
         final epoch, a date, a datetime or an age such as ``"30d"``. Default: from the oldest epoch
@@ -127,7 +132,7 @@ def index(
     Raises
     ------
     UsageError
-        An argument is not valid, or the dataset has other validators.
+        An argument is not valid, the node does not know a validator, or the dataset has others.
     DatasetError
         The folder has another dataset, or the index of another chain.
     NotServed
@@ -422,17 +427,28 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
 
 
 def resolve_validators(
-    connection: NodeConnection, validators: Iterable[int | str] | None
+    connection: NodeConnection, validators: int | str | Iterable[int | str] | None
 ) -> list[int] | None:
     """Return the indices of *validators*, which may be given by public key."""
     if validators is None:
         return None
-    listed = list(validators)
-    keys = [value for value in listed if isinstance(value, str) and not value.isdecimal()]
-    indices = {int(value) for value in listed if value not in keys}
-    if keys:
-        found = read_validators(connection.api.validators("head", keys))
-        indices |= set(found["validator_index"].to_list())
-    if not indices:
+    texts = normalise_validators(validators)
+    if not texts:
         raise UsageError("no validators are given", hint="Leave validators out to index all")
-    return sorted(indices)
+    keys = [text for text in texts if is_pubkey(text)]
+    indices = sorted(int(text) for text in texts if not is_pubkey(text))
+    unknown: list[int | str] = []
+    # Indices have no gaps: if the last one exists, all do.
+    if indices and connection.has_few_validators(indices[-1]):
+        unknown += indices[bisect_left(indices, True, key=connection.has_few_validators) :]
+    rows = connection.api.validators("head", keys)
+    found = {row.validator.pubkey.lower(): row.index for row in rows}
+    unknown += [key for key in keys if key not in found]
+    if unknown:
+        named = ", ".join(map(str, unknown[:NAMED_VALIDATORS]))
+        raise UsageError(
+            f"the node does not know {len(unknown):,} of the validators: {named}"
+            + (", ..." if len(unknown) > NAMED_VALIDATORS else ""),
+            hint="Leave them out; a deposit has no validator while it is pending",
+        )
+    return sorted({*indices, *(found[key] for key in keys)})
