@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from types import SimpleNamespace
 
@@ -14,7 +15,8 @@ from beaconframes.beacon_node.indexing import index
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import StateAmounts
-from beaconframes.errors import NotServed
+from beaconframes.errors import NotServed, ServerError
+from beaconframes.http import retry
 
 from ..support.beacon_node_faults import Fault
 from ..support.beacon_node_stub import BeaconNodeStub, read_recording
@@ -95,6 +97,46 @@ def test_all_validators_are_indexed_without_states(tmp_path, has_queues):
         assert bf.load_balance_history(range(3), since=2, until=2).height == 3
         if has_queues:
             assert bf.load_validator_queue().height == 1
+
+
+class Refusal(Fault):
+    """A route that answers with an error; *is_refused* decides by the state id."""
+
+    def __init__(self, end, status, is_refused=lambda state_id: True):
+        self.end, self.status, self.is_refused = end, status, is_refused
+
+    def refuse(self, node, request):
+        if request.route.endswith(self.end) and self.is_refused(request.args.get("state_id")):
+            return node.error(self.status, "unsupported")
+        return None
+
+
+@pytest.mark.parametrize("status", [400, 405, 500])
+def test_a_node_whose_optional_routes_answer_with_errors(tmp_path, monkeypatch, status):
+    """The sync state is unknown, and the validator queue unavailable; all else has its rows."""
+    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.0)
+    faults = [Refusal("/node/syncing", status), Refusal("/pending_deposits", status)]
+    with BeaconNodeStub("electra", faults=faults) as stub:
+        with bf.node(stub.url, store=False) as node:
+            assert "epoch 49, unknown" in str(node)
+            assert 1 == bf.load_validators([3]).height
+            assert re.search(f"pending queues: .* status {status}: unsupported", str(node))
+            with pytest.raises(NotServed, match="no validator_queue"):
+                bf.load_validator_queue()
+        index(stub.url, tmp_path / "index", until=1, tables=["income_history"])
+    with bf.open(tmp_path / "index"):
+        assert 3 == bf.load_validators(range(3)).height
+
+
+def test_a_failure_of_the_queue_of_deposits_is_an_error(monkeypatch):
+    """The route answered at first: one failure does not make the queue unavailable."""
+    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.0)
+    fault = Refusal("/pending_deposits", 500, lambda state_id: state_id == "head")
+    with (
+        BeaconNodeStub("electra", faults=[fault]) as stub,
+        pytest.raises(ServerError, match="unsupported"),
+    ):
+        bf.node(stub.url, store=False)
 
 
 @pytest.mark.parametrize(("most", "is_large"), [(15, True), (16, False)])

@@ -18,7 +18,7 @@ from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import StateAmounts
-from beaconframes.errors import BeaconframesError, NotServed
+from beaconframes.errors import BeaconframesError, NotServed, ServerError
 
 from ..support.beacon_node_stub import BeaconNodeStub, read_recording
 
@@ -366,15 +366,30 @@ def test_missed_slots_are_confirmed_by_headers():
     assert len(headers) == len(set(headers))
 
 
-def test_moves_of_unknown_queues_are_unexplained():
+@pytest.mark.parametrize(("status", "text"), [(404, "Route not found"), (400, "unsupported")])
+def test_moves_of_unknown_queues_are_unexplained(status, text):
     """A node without the routes of pending queues: other epochs are explained."""
-    fault = Answers(lambda node, request: node.no_route() if "pending" in request.route else None)
+    fault = Answers(
+        lambda node, request: node.error(status, text) if "pending" in request.route else None
+    )
     with open_amounts("electra", faults=[fault]) as (_, amounts):
         deposits = amounts.read(3, [61]), amounts.read(12, [61])
     (change,) = deposits[0].unexplained[:1]
     assert change.epoch == 3
     assert (change.change - change.explained).tolist() == [8000839552]
     assert not deposits[1].unexplained
+
+
+def test_a_failing_queue_is_an_error():
+    """An error of the server may be temporary, and an index stores unexplained epochs for good."""
+    fault = Answers(
+        lambda node, request: node.error(500, "failed") if "pending" in request.route else None
+    )
+    with (
+        open_amounts("electra", faults=[fault]) as (_, amounts),
+        pytest.raises(ServerError, match="failed"),
+    ):
+        amounts.read(3, [61])
 
 
 def test_correlation_penalties_without_the_time_of_a_slashing_are_unexplained():

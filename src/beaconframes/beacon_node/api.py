@@ -29,6 +29,7 @@ from beaconframes.beacon_node.signed_block import SignedBlock
 from beaconframes.beacon_node.validator_rows import ValidatorRow
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
 from beaconframes.errors import (
+    BadRequest,
     IntegrityError,
     NotFound,
     NotServed,
@@ -443,7 +444,11 @@ class BeaconApi:
 
     def _get_pending(self, name: str, state_id: int | str) -> list[dict[str, Any]]:
         route = f"/eth/v1/beacon/states/{{state_id}}/{name}"
-        page = self._fetch(route, {"state_id": state_id}, timeouts=SLOW)
+        try:
+            page = self._fetch(route, {"state_id": state_id}, timeouts=SLOW)
+        except BadRequest as error:
+            # Some clients answer so where they do not have the route.
+            raise NotServed(error.message, hint=error.hint, endpoint=error.endpoint) from None
         return self._decode(route, page.data, list[dict[str, Any]])
 
     def _request_validators(self, state_id: int | str, ids: list[str] | None) -> list[ValidatorRow]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,7 +14,7 @@ from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
 from beaconframes.consensus.spec import is_since
-from beaconframes.errors import NotServed
+from beaconframes.errors import NotServed, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -139,10 +138,17 @@ class NodeConnection:
 
         None before Electra, or if the node does not have this route.
         """
-        if is_since(self.spec.fork_at(self.spec.epoch_of(slot)), "electra"):
-            with suppress(NotServed):
-                return self.api.pending_deposits(state_id)
-        return None
+        if not is_since(self.spec.fork_at(self.spec.epoch_of(slot)), "electra"):
+            return None
+        try:
+            return self.api.pending_deposits(state_id)
+        except NotServed:
+            return None
+        except ServerError:
+            # A single failure may be temporary.
+            if "pending" not in self.capabilities.reasons:
+                raise
+            return None
 
     @cached_property
     def deposit_contract(self) -> str:

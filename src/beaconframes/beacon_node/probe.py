@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from beaconframes.beacon_node.capabilities import Capabilities
 from beaconframes.beacon_node.reader import MANY_VALIDATORS
@@ -220,9 +220,8 @@ class _Probe:
         return self._proposers[slot]
 
     def _read_sync_state(self) -> str:
-        try:
-            syncing = self.api.syncing()
-        except (NotFound, NotServed):
+        syncing: dict[str, Any] = {}
+        if self._attempt(lambda _: syncing.update(self.api.syncing()))(self.newest):
             return "unknown"
         if syncing.get("is_syncing"):
             return f"synchronizing, {syncing.get('sync_distance')} slots behind"
