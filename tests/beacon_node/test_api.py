@@ -328,6 +328,34 @@ def test_answer_for_another_slot_is_an_error():
         api.header(100)
 
 
+class NullFields(Fault):
+    """The fields of later forks are null in blocks, not absent."""
+
+    LATER = ("execution_payload", "bls_to_execution_changes", "execution_requests")
+
+    def change(self, node, request, answer):
+        if answer.status != 200 or "/beacon/blocks/" not in request.route:
+            return answer
+        data = answer.data
+        body = data["message"]["body"]
+        for name in self.LATER:
+            body.setdefault(name, None)
+        if body["execution_payload"] is not None:
+            body["execution_payload"].setdefault("withdrawals", None)
+        return answer.with_data(data)
+
+
+@pytest.mark.parametrize("fault", [NullFields])
+@pytest.mark.parametrize(("recording", "slot"), [("altair", 9), ("capella", 60), ("electra", 100)])
+def test_a_block_written_in_another_way(recording, slot, fault):
+    """A field that is null is absent."""
+    plain, _ = connect(recording)
+    other, _ = connect(recording, faults=[fault()])
+
+    assert plain.block(slot) is not None
+    assert plain.block(slot) == other.block(slot)
+
+
 HEAD = "/eth/v1/beacon/headers/{block_id}"
 FINALITY = "/eth/v1/beacon/states/{state_id}/finality_checkpoints"
 VALIDATORS = "/eth/v1/beacon/states/{state_id}/validators"

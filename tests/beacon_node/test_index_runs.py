@@ -26,6 +26,7 @@ from beaconframes.errors import NotFound, ResponseError, UsageError
 
 from ..support.beacon_node_faults import PrunedStates, is_state
 from ..support.beacon_node_stub import BeaconNodeStub
+from .test_api import NullFields
 
 log = logging.getLogger(__name__)
 
@@ -385,6 +386,28 @@ def test_a_reorganization_between_two_requests_stores_nothing_wrong(tmp_path):
     ):
         index(stub.url, tmp_path / "index", since=7, until=10, validators=[1, 2, 3])
     assert max(read_stored_epochs(tmp_path / "index"), default=-1) < 9
+
+
+@pytest.mark.parametrize("fault", [NullFields])
+@pytest.mark.parametrize(
+    ("recording", "faults", "validators"),
+    [
+        ("altair", [], None),
+        ("capella", [], None),
+        ("capella", ["debug-forbidden"], range(8)),
+        ("capella", ["debug-forbidden", "no-rewards-routes"], None),
+        ("electra", ["debug-forbidden"], [2, 12, 60, 70]),
+    ],
+    ids=["states-altair", "states", "routes", "replay", "routes-electra"],
+)
+def test_blocks_written_in_another_way(tmp_path, recording, faults, validators, fault):
+    """Income and balances are the same from states, from routes and from blocks."""
+    for name, more in (("plain", []), ("other", [fault()])):
+        with BeaconNodeStub(recording, faults=[*faults, *more]) as stub:
+            found = index(stub.url, tmp_path / name, until=4, validators=validators)
+        assert {"explained"} == set(found["status"])
+
+    assert_equal_rows(tmp_path / "plain", tmp_path / "other")
 
 
 @pytest.mark.more

@@ -162,7 +162,7 @@ class BeaconApi:
         """
         route = "/eth/v2/beacon/blocks/{block_id}"
         try:
-            data = self._get_object(route, {"block_id": block_id}, SignedBlock)
+            data = _drop_null(self._get_object(route, {"block_id": block_id}, SignedBlock))
         except NotFound:
             return None
         self._check_slot(route, block_id, data, ("message", "slot"))
@@ -588,6 +588,15 @@ class BeaconApi:
 
     def _client(self) -> str:
         return self.session.client_version or "the node"
+
+
+def _drop_null(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return JSON without the fields that are null: some clients write absent ones so."""
+    return {
+        name: _drop_null(value) if isinstance(value, dict) else value
+        for name, value in fields.items()
+        if value is not None
+    }
 
 
 def _find_missing(ids: Sequence[str], rows: list[ValidatorRow]) -> list[str]:
