@@ -345,15 +345,43 @@ class NullFields(Fault):
         return answer.with_data(data)
 
 
-@pytest.mark.parametrize("fault", [NullFields])
+class UpperCase(Fault):
+    """The hex digits of blocks and of queues are in upper case."""
+
+    def change(self, node, request, answer):
+        if answer.status != 200 or not re.search("/beacon/blocks/|/pending_", request.route):
+            return answer
+        texts = json.dumps(answer.data)
+        upper = re.sub("0x[0-9a-f]+", lambda found: f"0x{found[0][2:].upper()}", texts)
+        return answer.with_data(json.loads(upper))
+
+
+@pytest.mark.parametrize("fault", [NullFields, UpperCase])
 @pytest.mark.parametrize(("recording", "slot"), [("altair", 9), ("capella", 60), ("electra", 100)])
 def test_a_block_written_in_another_way(recording, slot, fault):
-    """A field that is null is absent."""
+    """A field that is null is absent, and hex has lower case, as roots are compared as texts."""
     plain, _ = connect(recording)
     other, _ = connect(recording, faults=[fault()])
 
     assert plain.block(slot) is not None
     assert plain.block(slot) == other.block(slot)
+
+
+def test_a_queue_in_upper_case():
+    """The signature of a balance that became a deposit is compared with a text in lower case."""
+    plain, _ = connect("electra")
+    other, _ = connect("electra", faults=[UpperCase()])
+
+    assert plain.pending_deposits(16) == other.pending_deposits(16)
+
+
+def test_an_event_in_upper_case(monkeypatch):
+    """Roots of events are compared with those of blocks."""
+    api, _ = connect()
+    lines = ["event: head", 'data: {"slot": "9", "block": "0xAB"}', ""]
+    monkeypatch.setattr(api.session, "stream_lines", lambda *_, **__: iter(lines))
+
+    assert [("head", {"slot": "9", "block": "0xab"})] == list(api.events(["head"]))
 
 
 HEAD = "/eth/v1/beacon/headers/{block_id}"

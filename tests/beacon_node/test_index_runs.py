@@ -26,7 +26,7 @@ from beaconframes.errors import NotFound, ResponseError, UsageError
 
 from ..support.beacon_node_faults import PrunedStates, is_state
 from ..support.beacon_node_stub import BeaconNodeStub
-from .test_api import NullFields
+from .test_api import NullFields, UpperCase
 
 log = logging.getLogger(__name__)
 
@@ -388,7 +388,7 @@ def test_a_reorganization_between_two_requests_stores_nothing_wrong(tmp_path):
     assert max(read_stored_epochs(tmp_path / "index"), default=-1) < 9
 
 
-@pytest.mark.parametrize("fault", [NullFields])
+@pytest.mark.parametrize("fault", [NullFields, UpperCase])
 @pytest.mark.parametrize(
     ("recording", "faults", "validators"),
     [

@@ -162,9 +162,12 @@ class BeaconApi:
         """
         route = "/eth/v2/beacon/blocks/{block_id}"
         try:
-            data = _drop_null(self._get_object(route, {"block_id": block_id}, SignedBlock))
+            page = self._fetch(route, {"block_id": block_id})
         except NotFound:
             return None
+        text = _lower_hex(page.data)
+        self._decode(route, text, SignedBlock)
+        data = _drop_null(self._decode(route, text, dict[str, Any]))
         self._check_slot(route, block_id, data, ("message", "slot"))
         return data
 
@@ -391,14 +394,15 @@ class BeaconApi:
         query = [("topics", topic) for topic in topics]
         name, lines = "", []
         for line in self.session.stream_lines("/eth/v1/events", query=query, stop=stop):
-            field, _, text = line.partition(":")
-            text = text.removeprefix(" ")
+            field, _, value = line.partition(":")
+            value = value.removeprefix(" ")
             if field == "event":
-                name = text
+                name = value
             elif field == "data":
-                lines.append(text)
+                lines.append(value)
             elif not line and lines:
-                data = self._decode("/eth/v1/events", "\n".join(lines).encode(), dict[str, Any])
+                text = _lower_hex("\n".join(lines).encode())
+                data = self._decode("/eth/v1/events", text, dict[str, Any])
                 yield Event(name, data)
                 name, lines = "", []
 
@@ -449,7 +453,7 @@ class BeaconApi:
         except BadRequest as error:
             # Some clients answer so where they do not have the route.
             raise NotServed(error.message, hint=error.hint, endpoint=error.endpoint) from None
-        return self._decode(route, page.data, list[dict[str, Any]])
+        return self._decode(route, _lower_hex(page.data), list[dict[str, Any]])
 
     def _request_validators(self, state_id: int | str, ids: list[str] | None) -> list[ValidatorRow]:
         route = "/eth/v1/beacon/states/{state_id}/validators"
@@ -588,6 +592,14 @@ class BeaconApi:
 
     def _client(self) -> str:
         return self.session.client_version or "the node"
+
+
+def _lower_hex(data: bytes) -> bytes:
+    """Return JSON whose texts are all hex or numbers, that of blocks for instance, in lower case.
+
+    Roots and signatures are compared as texts.
+    """
+    return data.lower()
 
 
 def _drop_null(fields: dict[str, Any]) -> dict[str, Any]:
