@@ -107,6 +107,20 @@ def test_rows_of_public_keys_serve_their_indices(server, store):
     assert (0, 0, 8) == (second.requests, by_index.requests, by_index.rows.height)
 
 
+def test_damaged_public_keys_are_requested_again(server, store):
+    """The load repairs the store instead of raising."""
+    keys = bf.load_validators([3, 4, 5], explorer=connect(server, False))["pubkey"].to_list()
+    call = lambda e: bf.load_balance_history(keys, since=10, until=20, explorer=e)  # noqa: E731
+    first = load_counted(server, store, call)
+    (path,) = store.rglob("validator_keys/*.parquet")
+    path.write_bytes(b"damage")
+
+    repaired, again = load_counted(server, store, call), load_counted(server, store, call)
+
+    assert_frame_equal(first.rows, repaired.rows)
+    assert (1, 0) == (repaired.requests, again.requests)
+
+
 def test_an_unknown_key_is_reported_by_each_load(server, store):
     """An unknown key is reported by the first call and by later ones."""
     call = lambda e: bf.load_balance_history(  # noqa: E731

@@ -165,3 +165,24 @@ def test_table_without_a_readable_file(tmp_path):
     store.drop_outdated("income", SCHEMA)
     assert store.put("income", make_rows([2]), GRID, {"2": ((0, 19),)}, FINAL)
     assert {"2": ((0, 19),)} == store.coverage("income", ["1", "2"], ((0, 99),))
+
+
+def test_the_stored_finality_does_not_go_back(tmp_path):
+    """Two processes store rows; the first one knows an older final epoch."""
+    first, second = (LocalStore(tmp_path / "store", url="http://x", chain=MAINNET) for _ in "12")
+    for store, finalized in ((first, 50), (second, 100), (first, 60)):
+        assert store.put("income", make_rows([1]), GRID, {"1": ((0, 19),)}, finalized)
+
+    assert 100 == LocalStore(tmp_path / "store", url="http://x", chain=MAINNET).finalized
+
+
+def test_a_removed_folder_gets_its_finality_again(tmp_path):
+    """The user may delete the folder of a store while a process uses it."""
+    store = LocalStore(tmp_path / "store", url="http://x", chain=MAINNET)
+    assert store.put("income", make_rows([1]), GRID, {"1": ((0, 19),)}, FINAL)
+    shutil.rmtree(store.path)
+
+    assert {} == store.coverage("income", ["2"], ((0, 99),))
+    assert store.put("income", make_rows([2]), GRID, {"2": ((0, 19),)}, FINAL)
+
+    assert FINAL == LocalStore(tmp_path / "store", url="http://x", chain=MAINNET).finalized

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import socket
+import threading
 
 import httpx
 import pytest
 
+import beaconframes as bf
 from beaconframes.dataset import Dataset
-from beaconframes.errors import DatasetError
+from beaconframes.errors import ConfigError, DatasetError
 from beaconframes.server import Server
 
 
@@ -32,6 +34,16 @@ def test_a_dataset_without_its_chain_cannot_be_served(tmp_path, meta):
 
     with pytest.raises(DatasetError, match="does not state its chain"):
         Server(dataset)
+
+
+def test_an_invalid_argument_leaves_no_server(chain):
+    """The thread of the server ends."""
+    before = threading.active_count()
+
+    with pytest.raises(ConfigError, match="nope"):
+        bf.local(chain.path, frame="nope")
+
+    assert before == threading.active_count()
 
 
 def test_head_and_body_are_one_write(running):

@@ -227,7 +227,8 @@ class LocalStore:
                 if empty:
                     confirmed = empty_responses.confirm(writer.connection, table, empty)
                     writer.add_covered(table, rows, grid, confirmed)
-                if finalized > self._finalized:
+                # Another process may have written a later one, or removed the folder.
+                if finalized > (writer.meta.get("finalized_epoch") or -1):
                     writer.set_meta(last_unit_metadata(self._chain, finalized))
             self._finalized = max(self._finalized, finalized)
             if self.limit is not None:

@@ -10,7 +10,7 @@ import polars as pl
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Request
 from beaconframes.endpoint.intervals import intervals_of
-from beaconframes.errors import ProtocolError
+from beaconframes.errors import DatasetError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,12 +78,17 @@ def resolve_pubkeys(
             frame = pl.DataFrame(cells, schema=SCHEMA, orient="row")
             covered = dict.fromkeys(frame["pubkey"], ONLY_UNIT)
             store.put(TABLE, frame, GRID, covered, finalized)
-    return {key: index for key, index in indices.items() if key in set(pubkeys)}
+    requested = set(pubkeys)
+    return {key: index for key, index in indices.items() if key in requested}
 
 
 def stored_indices(store: LocalStore, pubkeys: Sequence[str]) -> dict[str, int]:
     """Return the stored indices of *pubkeys*."""
-    rows = store.select(TABLE, pubkeys, ONLY_UNIT, SCHEMA).rows.collect()
+    try:
+        rows = store.select(TABLE, pubkeys, ONLY_UNIT, SCHEMA).rows.collect()
+    except DatasetError:
+        # The store has removed the damaged rows, so their keys are requested again.
+        return {}
     return dict(rows.select("pubkey", "validator_index").iter_rows())
 
 

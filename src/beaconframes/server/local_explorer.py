@@ -50,12 +50,27 @@ class Local(Explorer):
         """
         self.server = Server(dataset, keys=keys, wire=wire, **options)
         self.service = self.server.service
+        key = next(iter(keys), ANY_KEY if wire == "public" else None)
+        try:
+            self._connect(dataset, key, store=store, frame=frame)
+        except BaseException:
+            self.server.close()
+            raise
+
+    def _connect(
+        self,
+        dataset: Dataset,
+        key: str | None,
+        *,
+        store: bool | str | os.PathLike[str] | None,
+        frame: Literal["polars", "pandas"] | None,
+    ) -> None:
+        """Let loaders send requests to the server, with this *key*."""
         chain, clock = self.service.chain, self.service.views.clock
         head: Head | Callable[[], Head] | None = None
         if clock is None:
             may_change = self.service.views.may_change
             head = (lambda: self.service.head) if may_change else self.service.head
-        key = next(iter(keys), ANY_KEY if wire == "public" else None)
         super().__init__(
             self.server.url, api_key=key, chain=chain, frame=frame, head=head, store=False
         )

@@ -66,7 +66,8 @@ def mark_requests(view: View, rows: pl.LazyFrame) -> pl.LazyFrame:
     requests = view.scan(REQUESTS).select(
         slot="block_slot",
         requests_withdrawal=(kind == "withdrawal") & (pl.col("amount_gwei") > 0),
-        requests_consolidation=(kind == "consolidation") & (pl.col("pubkey") != "target_pubkey"),
+        requests_consolidation=(kind == "consolidation")
+        & (pl.col("pubkey") != pl.col("target_pubkey")),
     )
     first = requests.filter("requests_withdrawal").select(first=pl.col("slot").min())
     return (
