@@ -148,6 +148,33 @@ def test_sums_with_an_unknown_part_are_null(electra):
     assert yields["consensus_roi"][0] > 0
 
 
+@pytest.mark.parametrize("has_all_proposers", [True, False])
+def test_rewards_of_missed_blocks_need_the_income_of_all_proposers(
+    electra, tmp_path, has_all_proposers
+):
+    """Validator 3 misses a block in epoch 6: without the others' income, its reward is null."""
+    blocks = bf.load_epoch_slots(since=6, until=6)
+    proposers = blocks.filter(status="proposed")["proposer_index"].to_list()
+    income = bf.load_income_history(range(70), since=6, until=6)
+    reward = income.select(pl.sum_horizontal("^proposer_.*_reward_gwei$").sum()).item()
+    estimate = reward // len(proposers) * 10**9 if has_all_proposers else None
+    chosen = {3, *(proposers if has_all_proposers else proposers[:1])}
+
+    with BeaconNodeStub("electra", head=95) as stub:
+        bf.index(stub.url, tmp_path / "index", validators=sorted(chosen), until=7)
+    with bf.local(tmp_path / "index"):
+        rows = bf.v2.load_rewards(sorted(chosen), since=5, until=7)
+        total = bf.v2.load_rewards_aggregate([3])
+        yields = bf.v2.load_apy_roi([3])
+
+    name = "proposal_missed_cl_reward_wei"
+    assert rows.filter(validator_index=3)[name].to_list() == [0, estimate, 0]
+    assert rows.filter(pl.col("validator_index") != 3)[name].unique().to_list() == [0]
+    assert total[name].to_list() == [estimate]
+    assert yields["consensus_roi_missed"].is_null().to_list() == [not has_all_proposers]
+    assert reward > 10**6
+
+
 def test_missed_rewards_are_those_of_the_recorded_route(electra_folder):
     """The route's ideal rewards are what a timely vote earns; unslashed validators miss them."""
     routes = {}

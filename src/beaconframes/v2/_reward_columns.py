@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class RewardColumns(Table):
     """Rewards by duty. Penalties and missed rewards are positive amounts.
 
-    Without an execution node, an index does not have what blocks paid: such sums are null. A null
-    of another service is an error.
+    Without an execution node, an index does not have what blocks paid: such sums are null. Rewards
+    of missed blocks are estimated from the rewards of the other blocks of the epoch; an index of
+    chosen validators does not have these: null. A null of another service is an error.
     """
 
     total_wei = Wei(
@@ -144,6 +145,7 @@ class RewardColumns(Table):
         "Consensus-layer rewards of missed blocks.",
         wire="proposal.missed_cl_reward",
         text=True,
+        nullable=True,
     )
     proposal_missed_el_reward_wei = Wei(
         "Execution-layer rewards of missed blocks.",

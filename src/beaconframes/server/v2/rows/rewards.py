@@ -119,7 +119,7 @@ def scan_rewards(view: View) -> pl.LazyFrame:
         .join(received, on=key, how="left", maintain_order="left")
         .join(derive_missed_blocks(view), on=key, how="left", maintain_order="left")
         .with_columns(
-            pl.col(f"{NO_BLOCK}_gwei").fill_null(0),
+            pl.when("has_missed").then(f"{NO_BLOCK}_gwei").otherwise(0).alias(f"{NO_BLOCK}_gwei"),
             pl.when("has_block").then("producer_reward_wei").otherwise(ZERO),
             pl.when("has_missed").then("missed_producer_reward_wei").otherwise(ZERO),
         )
@@ -165,7 +165,8 @@ def add_missed_rewards(view: View, rows: pl.LazyFrame) -> pl.LazyFrame:
 def derive_missed_blocks(view: View) -> pl.LazyFrame:
     """Return what missed blocks would have earned, one row per proposer and epoch with any.
 
-    That is the mean of the rewards of the blocks of the same epoch, rounded down.
+    That is the mean of the rewards of the blocks of the same epoch, rounded down. It is null if the
+    reward of one of them is unknown: an index of chosen validators has the income of these only.
     """
     is_canonical = pl.col("status") == "proposed"
     slots = (
@@ -174,14 +175,24 @@ def derive_missed_blocks(view: View) -> pl.LazyFrame:
         .group_by("epoch", "slot", validator_index="proposer_index")
         .agg(is_missed=~is_canonical.any())
     )
-    cl_reward = sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward").sum()
+    cl_reward = sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward")
+    # The income of an epoch has the rewards of all blocks that a validator proposed in it.
+    key = ["epoch", "validator_index"]
+    proposers = scan_payments(view).select(key).unique()
+    incomes = scan_income(view).select(*key, cl_reward=cl_reward)
+    # First the semi join, so that memory holds the few rows of proposers.
+    known = incomes.join(proposers, on=key, how="semi")
     el_reward = sum_known("producer_reward_wei").cast(pl.Int128)
     missed = pl.col("missed")
     return (
         slots.filter("is_missed")
         .group_by("epoch", "validator_index")
         .agg(missed=pl.len().cast(pl.Int64))
-        .join(scan_income(view).group_by("epoch").agg(cl_reward=cl_reward), on="epoch", how="left")
+        .join(
+            proposers.join(known, on=key, how="left").group_by("epoch").agg(sum_known("cl_reward")),
+            on="epoch",
+            how="left",
+        )
         .join(
             scan_payments(view)
             .with_columns(pl.col("producer_reward_wei").cast(pl.Int128))
