@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from beaconframes import dictionary
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
+from beaconframes.beacon_node.needs import WHOLE_REGISTRY
+from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.beacon_node.quirks import QUIRKS
 from beaconframes.server.openapi import build_openapi
 
@@ -95,6 +97,16 @@ def build_loaders() -> str:
     )
 
 
+def build_whole_registry() -> str:
+    """Return the sentence about loaders that need an index of a chain with many validators."""
+    names = sorted(WHOLE_REGISTRY & dictionary.ENDPOINTS_BY_NAME.keys())
+    return (
+        f"On a chain of more than {SMALL_REGISTRY:,} validators, a load has the requested ones "
+        "only. These loaders, and those\nof V2 that follow from their tables, then need an index "
+        f"of all validators:\n{', '.join(f'`load_{name}`' for name in names)}.\n"
+    )
+
+
 def build_never() -> str:
     """Return the table of loaders that no node can answer."""
     return build_rows(
@@ -106,6 +118,7 @@ PARTS = {
     "clients": build_clients,
     "quirks": build_quirks,
     "loaders": build_loaders,
+    "whole_registry": build_whole_registry,
     "never": build_never,
 }
 """The generated parts of pages, by the name in their mark."""

@@ -37,7 +37,7 @@ def derivations(monkeypatch):
     return found
 
 
-def grow(folder, index, last, without=()):
+def grow(folder, index, last, without=(), validators=None):
     """Extend a copy of an index up to an epoch, on a chain with four epochs a day, and derive."""
     source = Dataset.open(index)
     is_new = not folder.exists()
@@ -54,9 +54,13 @@ def grow(folder, index, last, without=()):
                 covered[name] = ((0, last),)
     dataset.replace_tables({"validators": source.scan("validators").collect()})
     head = Head(last, last, last * 8 + 7)
-    data = ChainTables(dataset, chain, head, Coverage(((0, last),), covered))
+    data = ChainTables(dataset, chain, head, Coverage(((0, last),), covered, validators))
     derived_tables.write_derived_tables(dataset, data)
-    return {name: dataset.scan(name).collect().sort(pl.all()) for name in GROWING}
+    return {
+        name: dataset.scan(name).collect().sort(pl.all())
+        for name in GROWING
+        if name in dataset.tables()
+    }
 
 
 @pytest.mark.more
@@ -120,6 +124,15 @@ def test_daily_statistics_explain_the_change_of_each_balance(tmp_path, electra_f
     assert first_blocks.height > 0
     assert rows.height > 140
     assert rows.filter(change + paid != pl.col("gwei")).is_empty()
+
+
+@pytest.mark.more
+def test_other_validators_are_derived_again(tmp_path, electra_folder, derivations):
+    """What is derived for some validators may miss days of others."""
+    for chosen in ({1}, {1}, {1, 2}, {2}):
+        grow(tmp_path / "grown", electra_folder, 6, validators=frozenset(chosen))
+
+    assert derivations == [(range(7), range(-1, 1))] * 3
 
 
 @pytest.mark.more

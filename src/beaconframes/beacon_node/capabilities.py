@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from beaconframes.beacon_node.clients import find_client
 from beaconframes.beacon_node.index_coverage import LARGE_TABLES
+from beaconframes.beacon_node.needs import WHOLE_REGISTRY
 from beaconframes.beacon_node.reader import MANY_VALIDATORS
 from beaconframes.summary import render_html, render_text
 
@@ -74,6 +75,9 @@ NEVER: Final = {
 """Tables that no node has, with the reason."""
 
 
+INDEX_HINT: Final = "Index them first: bf.index(node, folder), and load with bf.open(folder)"
+
+
 class TableAbility(NamedTuple):
     """Whether a node can answer a table: since which epoch, or why not."""
 
@@ -111,6 +115,8 @@ class Capabilities:
     request_count: int = 0
     has_many_validators: bool = False
     """Whether an index leaves out its largest tables by default."""
+    loads_chosen_validators: bool = False
+    """Whether loads never have all validators of the chain, which only an index has."""
 
     @property
     def oldest_state_epoch(self) -> int | None:
@@ -202,6 +208,8 @@ class Capabilities:
             best = epoch if best is None else min(best, epoch)
         if best is None:
             return TableAbility(table, None, self._explain(table))
+        if self.loads_chosen_validators and table in WHOLE_REGISTRY:
+            return TableAbility(table, None, f"needs all validators of the chain. {INDEX_HINT}")
         best = max(best, self.first_epoch)
         reason = "" if best == self.first_epoch else f"for older epochs {self.archive_hint}"
         return TableAbility(table, best, reason)

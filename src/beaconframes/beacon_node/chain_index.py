@@ -13,7 +13,7 @@ from beaconframes.beacon_node.index import (
     compute_coverage,
     write_epochs,
 )
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, find_tasks
+from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, WHOLE_CHAIN, find_tasks
 from beaconframes.beacon_node.state_tables import (
     build_latest_state,
     build_validator_queue,
@@ -234,21 +234,27 @@ class ChainIndex:
         }
         self.dataset.replace_tables(tables, facts)
 
-    def derive(self) -> None:
-        """Write the tables that follow from others."""
-        data = ChainTables(self.dataset, self.chain, self._head(), self.get_coverage())
+    def derive(self, validators: Collection[int] | None = None) -> None:
+        """Write the tables that follow from others; rankings are of *validators*, by default all.
+
+        All means those of the index.
+        """
+        coverage = self.get_coverage(validators)
+        data = ChainTables(self.dataset, self.chain, self._head(), coverage)
         write_derived_tables(self.dataset, data)
 
-    def get_coverage(self) -> Coverage:
-        """Return the epochs and the validators of which all rows are stored."""
+    def get_coverage(self, validators: Collection[int] | None = None) -> Coverage:
+        """Return the epochs of which all rows of *validators* are stored, by default of all."""
+        chosen = self.validators if validators is None else frozenset(validators)
+        subjects = None if chosen is None else [WHOLE_CHAIN, *map(str, chosen)]
         by_table: dict[str, Intervals] = {}
         for name in self.dataset.grids():
             indexed = INDEXED_TABLES.get(name)
             if indexed is None or indexed.unit == "period":
                 continue
-            parts = _intersect(self.dataset.coverage(name).values())
+            parts = _intersect(self.dataset.coverage(name, subjects).values())
             by_table[name] = indexed.find_epochs(parts, self.chain)
-        return Coverage(by_table.get("balance_history", ()), by_table, self.validators)
+        return Coverage(by_table.get("balance_history", ()), by_table, chosen)
 
     def coverage(self) -> pl.DataFrame:
         """Return the indexed epochs, one row per epoch, with the status of its income."""

@@ -83,7 +83,9 @@ def describe_sources(dataset: Dataset, data: ChainTables) -> dict[str, Any]:
             list(part) for part in clip_intervals(epochs, 0, data.head.finalized_epoch)
         ]
         if name == "balance_history":
-            sources[SUBJECTS] = zlib.crc32(",".join(sorted(covered)).encode())
+            chosen = data.coverage.validators
+            subjects = covered if chosen is None else map(str, chosen)
+            sources[SUBJECTS] = zlib.crc32(",".join(sorted(subjects)).encode())
     return sources
 
 

@@ -147,7 +147,8 @@ class Node(Explorer):
     @property
     def capabilities(self) -> Capabilities:
         """Return what the node can answer."""
-        return self.connection.capabilities
+        chosen = not self.index.has_all_validators
+        return replace(self.connection.capabilities, loads_chosen_validators=chosen)
 
     @property
     def requests(self) -> int:

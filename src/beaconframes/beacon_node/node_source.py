@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.beacon_node.capabilities import INDEX_HINT
 from beaconframes.beacon_node.epoch_builder import EpochBuilder
 from beaconframes.beacon_node.execution_tables import (
     DEPOSITS,
@@ -28,7 +29,7 @@ from beaconframes.beacon_node.index_coverage import (
     add_companions,
 )
 from beaconframes.beacon_node.load_estimate import LoadEstimate
-from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
+from beaconframes.beacon_node.needs import BY_EPOCH, WHOLE_REGISTRY, find_needs
 from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 
 MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
-INDEX_HINT = "Index them first: bf.index(node, folder), and load with bf.open(folder)"
 UPCOMING = "upcoming_duty_slots"
 """The endpoint whose rows are all after the head."""
 COMMITTEES = ("sync_committees", "sync_committee", "sync_committee_validators")
@@ -135,7 +135,7 @@ class GrowingIndex:
                     needs.indexed, chosen=not self.has_all_validators
                 )
             if needs.derived:
-                self.chain_index.derive()
+                self.chain_index.derive(chosen)
             if readings := needs.tables & READINGS:
                 write_readings(self.chain_index, self.node, readings, needs.addresses)
             if needs.tables & DEPOSITS:
@@ -294,7 +294,8 @@ class GrowingIndex:
                     endpoint=endpoint.route,
                 )
         is_by_validator = set(needs.indexed) & {*REWARD_TABLES, "attestations"}
-        if is_by_validator and needs.validators is None and not self.has_all_validators:
+        is_of_all = needs.tables & WHOLE_REGISTRY or (is_by_validator and needs.validators is None)
+        if is_of_all and not self.has_all_validators:
             raise NotServed(
                 f"load_{endpoint.name} needs all validators of the chain",
                 hint=INDEX_HINT,

@@ -1,0 +1,79 @@
+"""Loads from a node of a chain with so many validators that a load has only those it requests."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.beacon_node.connection import NodeConnection
+from beaconframes.client import set_explorer
+from beaconframes.errors import NotServed
+
+from ..support.beacon_node_stub import BeaconNodeStub
+
+NEED_ALL = {
+    "epochs": bf.load_epochs,
+    "leaderboard": bf.load_leaderboard,
+    "proposal_luck": lambda: bf.load_proposal_luck([1]),
+    "queues": bf.v2.load_queues,
+    "validator_queue": bf.load_validator_queue,
+    "withdrawal_credentials": lambda: bf.load_withdrawal_credentials("0x" + "ab" * 20),
+}
+
+
+@pytest.fixture(scope="module")
+def open_node():
+    """A node of a chain whose validators are more than a load indexes all of."""
+    with pytest.MonkeyPatch.context() as patch, BeaconNodeStub("electra", head=71) as stub:
+        # As on a chain of 30,000 validators.
+        patch.setattr(NodeConnection, "has_few_validators", lambda self, most: most > 30_000)
+        with bf.node(stub.url, store=False) as node:
+            yield node
+
+
+@pytest.fixture
+def node(open_node):
+    """That node, for the loaders of a test."""
+    set_explorer(open_node)
+    return open_node
+
+
+def sum_income(validators):
+    """Return rewards less penalties since epoch 0, by validator."""
+    income = bf.load_income_history(validators, since=0, until=-1)
+    reward = pl.sum_horizontal("^.*_reward_gwei$") - pl.sum_horizontal("^.*_penalty_gwei$")
+    return income.group_by("validator_index", maintain_order=True).agg(reward.sum())
+
+
+def test_performance_is_that_of_the_requested_validators(node):
+    """Epochs that an earlier load did not request of other validators do not matter."""
+    bf.load_income_history([5], since=2, until=2)
+    loaded = bf.load_performance([1, 3])
+    by_key = bf.load_performance(bf.load_validators([2])["pubkey"].to_list())
+
+    totals = pl.concat([loaded, by_key]).select("validator_index", "performance_total_gwei")
+    assert (
+        totals.rows()
+        == sum_income([1, 3, 2])
+        .sort(pl.col("validator_index").replace_strict({1: 0, 3: 1, 2: 2}))
+        .rows()
+    )
+    assert (totals["performance_total_gwei"] > 0).all()
+    assert loaded["rank_7d"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize("name", NEED_ALL)
+def test_what_needs_all_validators_is_refused_by_name(node, name):
+    with pytest.raises(NotServed, match=f"load_{name} needs all validators") as refused:
+        NEED_ALL[name]()
+    assert "bf.index(node, folder)" in refused.value.hint
+
+
+def test_a_node_lists_what_needs_all_validators(node):
+    """A small chain has these tables."""
+    (line,) = [line for line in str(node).splitlines() if "needs all validators" in line]
+    assert "bf.index(node, folder)" in line
+    names = set(line.replace(",", " ").replace(":", " ").split())
+    assert NEED_ALL.keys() - {"queues"} <= names
+    assert not names & {"performance", "income_history"}
