@@ -329,6 +329,35 @@ def test_the_next_sync_committee_is_refused_by_number(stub, load):
         load(["latest", "next"])
 
 
+class Syncing(Fault):
+    """The node is 500 slots behind the head of the chain."""
+
+    def change(self, node, request, answer):
+        if request.route != "/eth/v1/node/syncing":
+            return answer
+        return answer.with_data({**answer.data, "sync_distance": "500", "is_syncing": True})
+
+
+@pytest.mark.parametrize(("head", "slot", "block"), [(3, 7, 3), (199, 191, 190), (207, 199, 199)])
+def test_the_latest_state_has_the_last_block(head, slot, block):
+    """Slot 191 of the recording has no block."""
+    with BeaconNodeStub("capella", head=head) as stub, bf.node(stub.url, store=False):
+        state = bf.load_latest_state()
+        v2 = bf.v2.load_state()
+
+    assert state.select("current_slot", "last_proposed_slot").rows() == [(slot, block)]
+    assert v2["last_proposed_slot"].to_list() == [block]
+    assert state["syncing"].to_list() == [False]
+
+
+def test_the_latest_state_states_that_the_node_synchronizes():
+    with (
+        BeaconNodeStub("capella", head=HEAD, faults=[Syncing()]) as stub,
+        bf.node(stub.url, store=False),
+    ):
+        assert bf.load_latest_state()["syncing"].to_list() == [True]
+
+
 def test_upcoming_duties_are_refused_by_name(stub):
     """No rows would mean that there are no duties."""
     refused = pytest.raises(NotServed, match=r"needs duties after the head.*epoch, 10")

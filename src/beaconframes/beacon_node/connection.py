@@ -14,7 +14,7 @@ from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
 from beaconframes.consensus.spec import is_since
-from beaconframes.errors import NotServed, ServerError
+from beaconframes.errors import BadRequest, NotFound, NotServed, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -107,6 +107,23 @@ class NodeConnection:
     def read_status(self) -> ChainStatus:
         """Request the head and the finalized checkpoint."""
         return ChainStatus(*self.api.read_head())
+
+    def is_syncing(self) -> bool:
+        """Return whether the node is behind the head of the chain; False if it does not say."""
+        with suppress(NotFound, NotServed, BadRequest, ServerError):
+            return bool(self.api.syncing().get("is_syncing"))
+        return False
+
+    def find_last_block(self, slot: int, head_slot: int) -> int:
+        """Return the slot of the last block up to *slot*; the block of *head_slot* is the head."""
+        later = map(self.api.header, range(min(slot, head_slot), head_slot + 1))
+        message = (next(filter(None, later), None) or self.api.head())["header"]["message"]
+        while int(message["slot"]) > slot:
+            parent = self.api.header(message["parent_root"])
+            if parent is None:
+                return 0  # The genesis block, whether or not the node has its header.
+            message = parent["header"]["message"]
+        return int(message["slot"])
 
     @property
     def first_epoch(self) -> int:

@@ -343,8 +343,8 @@ class GrowingIndex:
         self._validators = read_validators(self.node.api.validators("head", ids))
         self.chain_index.update_head(
             head=Head(epoch, max(status.settled_epoch, 0), slot),
-            last_proposed_slot=slot,
-            is_syncing=False,
+            last_proposed_slot=self.node.find_last_block(slot, status.head_slot),
+            is_syncing=self.node.is_syncing(),
             validators=self._validators,
             pending_deposits=self.node.read_pending_deposits(status.head_slot),
         )
