@@ -128,6 +128,7 @@ def test_examples_print_what_the_page_shows(page, machine_cache):
     [
         ("analysis", [name for name in bf.analysis.__all__ if not name.isupper()]),
         ("charts", [*bf.plot.__all__, *bf.wall.__all__]),
+        ("v1-or-v2", [name for name in dir(bf.v2) if name.startswith("load_")]),
     ],
 )
 def test_the_guide_names_every_function(page, names):

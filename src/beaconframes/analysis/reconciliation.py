@@ -147,6 +147,7 @@ def reconcile(
         offset in use. The two slots name the blocks at the ends of a row whose income is not known,
         null where it is; ``ends_gwei`` is the amount that these blocks explain within the limits of
         the income. Epochs without both balances are left out. Sorted by validator and epoch.
+        This computes at once.
     """
     if attestations_settle is not None and type(attestations_settle) is not int:
         raise UsageError(

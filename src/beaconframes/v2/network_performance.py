@@ -51,7 +51,8 @@ def load_network_performance(
     Parameters
     ----------
     window
-        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends now.
+        ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends with the latest
+        finalized epoch.
     explorer, strict, lazy, frame, max_requests
         See `beaconframes.load_validators`.
 
