@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
 PAGE_HEAD = """# Data dictionary
 
-Every loader returns a frame with exactly these columns, in this order, also without rows. Rows are
-sorted by the key (in bold), and every key is unique. The end of a column's name is its unit:
-`_gwei` is Int64, and `_wei` is Decimal with 28 digits. No amount passes through a float. Times are
-UTC. If a field has several spellings on the wire, all are accepted.
+Every loader returns a frame with exactly these columns, in this order, also without rows. Tables
+"with all fields of the service" also have each field of the response as a column, and no key. Rows
+of the others are sorted by the key (in bold), and every key is unique. The end of a column's name
+is its unit: `_gwei` is Int64, and `_wei` is Decimal with 28 digits. No amount passes through a
+float. Times are UTC. If a field has several spellings on the wire, all are accepted.
 
 A call below leaves out the keywords that every loader has: {options}.
 
@@ -315,7 +316,9 @@ def build_page() -> str:
 def build_section(name: str, endpoint: Endpoint) -> str:
     """Return the section of the page for one loader."""
     table = endpoint.table
-    key = ", ".join(f"`{name}`" for name in table.key()) or "none: one row"
+    is_one_row = not table.keeps_every_field or "One row," in (table.__doc__ or "")
+    none = "none: one row" if is_one_row else "none: rows in the order of the service"
+    key = ", ".join(f"`{name}`" for name in table.key()) or none
     routes = [endpoint.route]
     routes += [f"POST {endpoint.post.path}"] if endpoint.post else []
     routes += [f"{endpoint.method} {endpoint.alias}"] if endpoint.alias else []
