@@ -230,9 +230,14 @@ def test_frames_of_days_and_of_states_set_the_range(run, chain):
 
 def test_duties_that_are_not_loaded_are_named(run, chain):
     """Without sync committees, an operator would read an empty list as "no duties"."""
-    result = run("upcoming-duties", "--validators", "3", "--dataset", chain.path)
+    call = ("upcoming-duties", "--validators", "3", "--dataset", chain.path)
+    neither = run(*call)
+    committees = run(*call, "--with", "committees")
 
-    assert "are listed with --with committees --with duties" in result.stderr
+    expected = "sync committees and proposals are listed with --with committees --with duties"
+    assert expected in neither.stderr
+    assert "proposals are listed with --with duties" in committees.stderr
+    assert "sync committees" not in committees.stderr
 
 
 @pytest.mark.more

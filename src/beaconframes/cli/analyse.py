@@ -264,8 +264,10 @@ def print_left_out(name: str, analysis: Analysis, frames: Mapping[str, Any]) -> 
     """Print the options for duties that are not loaded: no rows would mean that there are none."""
     left_out = sorted(analysis.optional.keys() - frames.keys())
     if name == "upcoming-duties" and left_out:
+        kinds = {"committees": "sync committees", "duties": "proposals"}
+        listed = " and ".join(kinds[frame] for frame in left_out)
         options = " ".join(f"--with {frame}" for frame in left_out)
-        print_message(f"sync committees and proposals are listed with {options}")
+        print_message(f"{listed} are listed with {options}")
 
 
 def parse_option(argument: inspect.Parameter, value: Any) -> Any:
