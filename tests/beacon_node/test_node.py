@@ -97,6 +97,8 @@ def test_what_a_node_cannot_answer_is_refused_by_name(chain):
             bf.load_names(["vitalik.eth"])
         with pytest.raises(NotServed, match="needs an execution node"):
             bf.load_gas_fees()
+        with pytest.raises(NotServed, match=r"load_chart returns a picture.*bf\.plot draws charts"):
+            bf.load_chart("validators")
         assert "odestar" in repr(node)
 
 

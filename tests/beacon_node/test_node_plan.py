@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node import node_source
+from beaconframes.beacon_node import node_session, node_source
 from beaconframes.beacon_node.load_estimate import BLOCK, STATE
 from beaconframes.errors import RequestLimitExceeded
 
 from ..support.beacon_node_faults import PrunedStates
 from ..support.beacon_node_stub import BeaconNodeStub
 
+OWN_NODE = Path(__file__).resolve().parents[2] / "docs" / "own-node.md"
 HEAD_ROUTES = {
     "/eth/v1/beacon/headers/{block_id}",
     "/eth/v1/beacon/states/{state_id}/finality_checkpoints",
@@ -108,6 +111,15 @@ def test_long_loads_are_planned(monkeypatch):
         monkeypatch.setattr(node_source, "MAX_EPOCHS", 3)
         planned = bf.plan(bf.load_income_history, [1], since=3, until=9, explorer=node)
         assert "bf.index(node, folder)" in planned.unavailable[0]
+
+
+def test_the_limits_of_a_load_are_documented():
+    """The page about nodes has the epochs of one load, and the time for a state."""
+    text = " ".join(OWN_NODE.read_text(encoding="utf-8").split())
+
+    assert f"up to {node_source.MAX_EPOCHS:,} epochs in one load" in text
+    assert "half an hour in all, with pauses of up to ten minutes" in text
+    assert (1800.0, 600.0) == (node_session.SLOW.total, node_session.SLOW.read)
 
 
 def test_max_requests_limits_requests_to_the_node():

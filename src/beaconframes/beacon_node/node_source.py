@@ -370,6 +370,12 @@ class NodeSource(DatasetSource):
 
     def fetch(self, request: Request) -> bytes:
         """Return the data of one response, as of the present head."""
+        if request.envelope is Envelope.PNG:
+            raise NotServed(
+                "load_chart returns a picture that the explorer draws, and a node has none",
+                hint="bf.plot draws charts from frames",
+                endpoint=request.endpoint,
+            )
         self._index.refresh()
         return super().fetch(request)
 
