@@ -486,6 +486,19 @@ def test_a_future_epoch_of_a_real_chain_is_refused_by_the_clock(name, chain):
     assert [] == head.head_requests
 
 
+def test_an_epoch_after_the_latest_finalized_one_is_not_called_future():
+    """The present epoch exists; income ends with the latest finalized epoch, balances do not."""
+    head, finalized = chain_head(fixed=HEAD), HEAD.finalized_epoch
+
+    text = f"epoch {EPOCH_NOW} is not final yet: the latest finalized epoch is {finalized}"
+    with pytest.raises(UsageError, match=text):
+        plan("income_history", head, validators=1, since=EPOCH_NOW, until=EPOCH_NOW)
+    text = f"epoch {EPOCH_NOW + 1} is in the future: the latest "
+    for name in ("income_history", "balance_history"):
+        with pytest.raises(UsageError, match=text):
+            plan(name, head, validators=1, since=5, until=EPOCH_NOW + 1)
+
+
 def test_an_epoch_of_another_century_is_refused_on_any_chain():
     """A simulated chain may be ahead of the clock, but not by decades: no request is planned."""
     chain = Chain("devnet", genesis=NOW - timedelta(days=1), seconds_per_slot=2, slots_per_epoch=8)

@@ -75,9 +75,12 @@ class ChainHead:
     def check_not_future(self, unit: Unit, number: int, *, finalized: bool = False) -> None:
         """Raise UsageError for a *number* that cannot exist yet; sends no request."""
         recent = self.recent() if self.recent is not None and not self.is_live else None
+        when = "in the future"
         if (head := self.fixed or recent) is not None:
             last = head.latest(unit, self.chain, finalized=finalized)
             label = "latest finalized" if finalized else "latest"
+            if number <= head.latest(unit, self.chain):
+                when = "not final yet"
         elif self.is_live:
             last, label = self.chain.at(unit, self.now()), "current"
         else:
@@ -87,7 +90,7 @@ class ChainHead:
             last, label = self.chain.at(unit, latest), "latest possible"
         if number > last:
             raise UsageError(
-                f"{unit} {number} is in the future: the {label} {unit} is {last}",
+                f"{unit} {number} is {when}: the {label} {unit} is {last}",
                 hint=f"Give numbers up to {last}, or omit until to load up to the latest",
             )
 
