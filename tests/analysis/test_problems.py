@@ -1,6 +1,7 @@
 """Problems: what validators lost, when, and which rows say so."""
 
 import polars as pl
+import pytest
 
 from beaconframes import analysis
 from beaconframes.calendar import MAINNET
@@ -64,19 +65,32 @@ def test_missed_votes_become_times_offline():
 def test_late_votes_compare_with_the_network():
     """More late heads than three standard errors above the usual share are avoidable."""
     income = history(
-        *((0, e, VOTED | ({HEAD: 0} if e % 2 else {})) for e in range(100)),
-        *((1, e, VOTED | ({HEAD: 0} if e % 20 == 0 else {})) for e in range(100)),
+        *((0, e, VOTED | ({HEAD: 0} if e < 12 else {})) for e in range(100)),
+        *((1, e, VOTED | ({HEAD: 0} if e < 11 else {})) for e in range(100)),
     )
     network = pl.DataFrame({"valuable_correct_head": [95], "attestations_included": [100]})
 
     rows = analysis.problems(validators({}, {}), income, stakes(income), network=network)
 
-    assert [(0, 50, 50 * 140, True), (1, 5, 5 * 140, False)] == rows.select(
+    assert [(0, 12, 12 * 140, True), (1, 11, 11 * 140, False)] == rows.select(
         "validator_index", "count", "cost_gwei", "avoidable"
     ).rows()
-    assert "50 wrong or late head; 50.0 % of votes late (typical: 5.0 %)" == rows["detail"][0]
+    assert "12 wrong or late head; 12.0 % of votes late (typical: 5.0 %)" == rows["detail"][0]
     alone = analysis.problems(validators({}, {}), income, stakes(income))
     assert [None, None] == alone["avoidable"].to_list()
+
+
+@pytest.mark.parametrize(("count", "expected"), [(19, None), (20, True)])
+def test_the_median_of_twenty_validators_shows_what_is_usual(count, expected):
+    """The median of fewer than 20 validators does not show what is usual."""
+    late = VOTED | {HEAD: 0}
+    income = history(
+        *((v, e, late if v == 0 and e < 50 else VOTED) for v in range(count) for e in range(100))
+    )
+
+    rows = analysis.problems(validators(*({} for _ in range(count))), income, stakes(income))
+
+    assert [(0, expected)] == rows.select("validator_index", "avoidable").rows()
 
 
 def test_the_reasons_of_late_and_missed_votes_are_counted():

@@ -370,12 +370,14 @@ def test_invalid_sets_are_refused_before_a_request(texts):
 def test_a_region_of_the_wall(run):
     """A region is four numbers; a flag has no value."""
     result = run(
-        "load", "graffiti-wall", "--region", "0,0,99,99", "--since", "0", "--summarize", "--json"
+        *("load", "graffiti-wall", "--region", "450,0,499,480"),
+        *("--since", "0", "--summarize", "--json"),
     )
 
     rows = json.loads(result.stdout)["data"]
     assert 0 == result.exit_code
-    assert all(row["x"] <= 99 and row["y"] <= 99 for row in rows)
+    assert rows
+    assert all(450 <= row["x"] <= 499 and row["y"] <= 480 for row in rows)
     assert 2 == run("load", "graffiti-wall", "--region", "0,0,99").exit_code
 
 

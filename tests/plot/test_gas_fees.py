@@ -23,12 +23,14 @@ def test_a_reading_of_gas_fees_is_bars():
 
 
 def test_readings_of_gas_fees_are_lines():
-    """A line per tier, which stops at a long pause."""
-    ax = plot.gas_fees(gas(0, 5, 10, 60, 65), unit="wei")
+    """A line per tier, which stops at a pause of more than three times the usual pause."""
+    ax = plot.gas_fees(gas(0, 5, 10, 26, 31), unit="wei")
+    whole = plot.gas_fees(gas(0, 5, 10, 25, 30), unit="wei")
 
     heights = lines_by_name(ax)["Slow (about 10 minutes)"].get_ydata()
     assert [False, False, False, True, False, False] == list(np.isnan(heights))
     assert {1e9} == set(heights[np.isfinite(heights)])
+    assert not np.isnan(lines_by_name(whole)["Slow (about 10 minutes)"].get_ydata()).any()
 
 
 def test_the_tiers_of_gas_have_shades_of_one_hue():

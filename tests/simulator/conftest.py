@@ -6,7 +6,10 @@ from beaconframes.simulator import simulate
 
 from ..support.simulated_chain import SimulatedChain
 
-SIZES = ({"validators": 300, "epochs": 300}, {"validators": 700, "epochs": 520, "history_days": 40})
+SIZES = (
+    {"validators": 300, "epochs": 300, "history_days": 3},
+    {"validators": 700, "epochs": 520, "history_days": 40},
+)
 CHAINS = {
     f"seed{seed}-of-{size['validators']}": {"seed": seed, **size}
     for size in SIZES

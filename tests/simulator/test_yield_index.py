@@ -93,7 +93,9 @@ def test_trailing_means_cover_the_last_days(simulated, window):
 def test_a_day_starts_with_the_end_of_the_day_before(simulated):
     """A day starts with the end of the previous day, plus whole validators that joined."""
     rows = simulated.yield_index.to_dicts()
-    for before, after in pairwise(rows[: simulated.first // 225 + 1]):
+    days = list(pairwise(rows[: simulated.first // 225 + 1]))
+    assert days
+    for before, after in days:
         joined = after["start_balances_sum_wei"] - before["end_balances_sum_wei"]
         assert 0 <= joined
         assert 0 == joined % (32 * ETH * ETH)

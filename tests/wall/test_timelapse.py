@@ -163,6 +163,15 @@ def test_frames_divide_the_slots_evenly(tmp_path):
     assert [2, 4, 6, 8] == [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
 
 
+def test_the_default_is_two_hundred_frames(tmp_path):
+    """Without frames and every, 400 slots are 200 frames of two slots each."""
+    frame = paint(*((slot, slot, 0, "abcdef") for slot in range(400)))
+
+    shown = frames(wall.timelapse(frame, tmp_path / "a.png", region=(0, 0, 399, 0)))
+
+    assert [*range(2, 401, 2)] == [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
+
+
 @pytest.mark.parametrize(
     ("every", "counts"),
     [
