@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beaconframes import dictionary
-from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER
+from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
-from beaconframes.beacon_node.needs import WHOLE_REGISTRY
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.beacon_node.quirks import QUIRKS
 from beaconframes.server.openapi import build_openapi

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from beaconframes.beacon_node.clients import find_client
 from beaconframes.beacon_node.index_coverage import LARGE_TABLES
-from beaconframes.beacon_node.needs import WHOLE_REGISTRY
 from beaconframes.beacon_node.reader import MANY_VALIDATORS
+from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.summary import render_html, render_text
 
 if TYPE_CHECKING:
@@ -65,6 +65,15 @@ NEEDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     **dict.fromkeys(("address_balances", "gas_fees"), (("execution",),)),
 }  # fmt: skip
 """By table: what it needs. One of the alternatives suffices; ``genesis``: from epoch 0 on."""
+
+WHOLE_REGISTRY = frozenset(
+    {
+        "validator_queue",
+        "withdrawal_credentials",
+        *(each.table.table_name for each in DERIVATIONS if each.needs_all_validators),
+    }
+)
+"""Tables that follow from all validators of the chain, whichever rows are requested."""
 
 NEVER: Final = {
     "names": "names are not part of the beacon chain: use the explorer API",

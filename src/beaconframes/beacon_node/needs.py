@@ -31,15 +31,6 @@ VALIDATORS = "validators"
 HEAD_TABLES = frozenset({VALIDATORS, "latest_state", "validator_queue"})
 """Tables that describe the head, which are read again for each head."""
 
-WHOLE_REGISTRY = frozenset(
-    {
-        "validator_queue",
-        "withdrawal_credentials",
-        *(each.table.table_name for each in DERIVATIONS if each.needs_all_validators),
-    }
-)
-"""Tables that follow from all validators of the chain, whichever rows are requested."""
-
 BY_EPOCH = frozenset({"epochs"})
 """Derived tables of which an epoch follows from this epoch alone."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.beacon_node.capabilities import INDEX_HINT
+from beaconframes.beacon_node.capabilities import INDEX_HINT, WHOLE_REGISTRY
 from beaconframes.beacon_node.epoch_builder import EpochBuilder
 from beaconframes.beacon_node.execution_tables import (
     DEPOSITS,
@@ -29,7 +29,7 @@ from beaconframes.beacon_node.index_coverage import (
     add_companions,
 )
 from beaconframes.beacon_node.load_estimate import LoadEstimate
-from beaconframes.beacon_node.needs import BY_EPOCH, WHOLE_REGISTRY, find_needs
+from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
