@@ -348,6 +348,17 @@ def test_unusable_environment_is_a_configuration_error(name, value, monkeypatch)
     assert 1 == caught.value.attempts
 
 
+def test_a_stream_in_an_unusable_environment_is_a_configuration_error(monkeypatch):
+    """The error names the variables, and no frame of its traceback leads to the transport."""
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
+    with pytest.raises(ConfigError, match="SSL_CERT_FILE") as caught:
+        next(Session("https://node.example").stream_lines(V1))
+
+    assert 1 == caught.value.attempts
+    assert caught.value.__context__ is None
+    assert "transport.py" not in [entry.path.name for entry in caught.traceback]
+
+
 def test_unreachable_host_is_named():
     """T30: the error names the host and the port."""
     # Whether it refuses the connection or stays silent depends on the network.

@@ -147,19 +147,15 @@ class Session:
     ) -> Iterator[str]:
         """Yield the lines of a response that does not end, without retries."""
         deadline = Deadline(math.inf, self.rate_limiter.clock, self._closed, stop)
-        lines = self._count_request().stream_lines(request, self._timeouts, deadline.seconds_left)
-        while True:
-            try:
-                line = next(lines, None)
-            except AttemptFailed as failure:
-                outcome = failure.public_error(request.endpoint, 1, self._redact)
-            else:
-                if line is None:
-                    return
-                yield line
-                continue
-            # Raised here, so that no frame of the traceback holds a header.
-            raise outcome
+        try:
+            transport = self._count_request()
+            yield from transport.stream_lines(request, self._timeouts, deadline.seconds_left)
+        except AttemptFailed as failure:
+            outcome = failure.public_error(request.endpoint, 1, self._redact)
+        else:
+            return
+        # Raised here, so that no frame of the traceback holds a header.
+        raise outcome
 
     def send(self, request: Request, deadline: Deadline, timeouts: Timeouts) -> ResponsePage:
         """Return the page that *request* selects, in one attempt, as the rate limit permits."""
