@@ -5,10 +5,13 @@ from __future__ import annotations
 from io import BytesIO
 
 import httpx
+import polars as pl
 import pytest
 from PIL import Image
 
+from beaconframes.dataset import Dataset
 from beaconframes.server import Server
+from beaconframes.server.charts import draw_chart
 
 ADDRESS = f"0x{'ab' * 20}"
 
@@ -64,6 +67,19 @@ def test_a_chart_is_a_picture(get, name):
     assert (800, 400) == picture.size
     colors = {color for _, color in picture.getcolors(maxcolors=2**20)}
     assert {(255, 255, 255), (31, 119, 180)} <= colors
+
+
+def test_a_chart_of_epochs_in_any_order_is_the_same(chain, tmp_path):
+    """Epochs that are written before earlier ones do not change the picture."""
+    epochs = chain.scan("epochs").filter(pl.col("epoch") < 20).sort("epoch").collect()
+    pictures = []
+    for name, first, second in (("in-order", 0, 10), ("later-first", 10, 0)):
+        dataset = Dataset.create(tmp_path / name, meta=chain.meta)
+        for start in (first, second):
+            dataset.write("epochs", [epochs.slice(start, 10)])
+        pictures.append(draw_chart(dataset, "staked_ether"))
+
+    assert pictures[0] == pictures[1]
 
 
 def test_charts_are_different_pictures(get):

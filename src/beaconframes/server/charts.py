@@ -32,7 +32,7 @@ def draw_chart(dataset: Dataset, name: str) -> bytes | None:
     from PIL import Image, ImageDraw
 
     title, value = CHARTS[name]
-    epochs = dataset.scan("epochs").filter(pl.col("finalized"))
+    epochs = dataset.scan("epochs").filter(pl.col("finalized")).sort("epoch")
     points = epochs.select("epoch", value=value.cast(pl.Float64)).drop_nulls().collect()
     if points.is_empty():
         return None
