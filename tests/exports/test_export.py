@@ -345,6 +345,20 @@ def test_adjacent_gaps_are_merged(tmp_path):
     assert [(7, 0, 119), (7, 150, 160), (12, 0, 4)] == found
 
 
+def test_equal_gaps_are_merged():
+    """Each chunk of requests reports a gap without epochs; it is listed once, before the others."""
+    from beaconframes.exports.sources import create_frame_source
+
+    source = create_frame_source(pl.DataFrame({"epoch": [1]}), None)
+    source.unit_column = "epoch"
+    unknown = {"pubkey": "0xab", "reason": "unknown validator"}
+    runs = [{"first_epoch": first, "last_epoch": first + 4} for first in (0, 5)]
+    source.add_gaps([{**unknown, **runs[0]}, unknown, {**unknown, **runs[1]}, unknown])
+
+    merged = {**unknown, "first_epoch": 0, "last_epoch": 9}
+    assert [unknown, merged] == source.merge_gaps()
+
+
 def test_by_divides_rows(tmp_path):
     """Rows are divided by sync committee period, by validators, or not at all."""
     rows = income(0, 300, validators=2)

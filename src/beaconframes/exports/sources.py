@@ -59,7 +59,7 @@ class TableSource:
                 self.record_gap(gap)
 
     def merge_gaps(self) -> list[dict[str, Any]]:
-        """Return the gaps in order, with adjacent gaps merged."""
+        """Return the gaps in order, with equal and adjacent gaps merged."""
         first, last = f"first_{self.unit_column}", f"last_{self.unit_column}"
         merged: list[dict[str, Any]] = []
 
@@ -69,14 +69,15 @@ class TableSource:
                 for name, value in gap.items()
                 if name not in (first, last)
             ]
-            return sorted(subject), gap.get(first, 0)
+            return sorted(subject), gap.get(first, -1)
 
         for gap in sorted(self.gaps, key=sort_key):
             previous = merged[-1] if merged else {}
             same_subject = {**previous, first: 0, last: 0} == {**gap, first: 0, last: 0}
-            if same_subject and first in gap and gap[first] <= previous[last] + 1:
+            touches = first in gap and first in previous and gap[first] <= previous[last] + 1
+            if same_subject and touches:
                 previous[last] = max(previous[last], gap[last])
-            else:
+            elif gap != previous:
                 merged.append({**gap})
         return merged
 
