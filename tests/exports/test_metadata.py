@@ -151,6 +151,29 @@ def test_json_documents_agree(exported):
     assert named == [found["contentUrl"] for found in objects]
 
 
+@pytest.mark.parametrize(
+    ("dtype", "croissant", "frictionless"),
+    [
+        (pl.Int8, "sc:Integer", "integer"),
+        (pl.UInt32, "sc:Integer", "integer"),
+        (pl.Decimal(28, 0), "sc:Integer", "number"),
+        (pl.Decimal(38, 2), "sc:Float", "number"),
+        (pl.Float64, "sc:Float", "number"),
+        (pl.List(pl.UInt32), "sc:Integer", "array"),
+    ],
+)
+def test_numbers_have_the_types_of_numbers(tmp_path, dtype, croissant, frictionless):
+    """Integers may be unsigned, and a decimal with digits after the point is no integer."""
+    bf.export(pl.DataFrame({"n": []}, schema={"n": dtype}), tmp_path / "out", name="rows")
+    documents = [
+        json.loads((tmp_path / "out" / name).read_text())
+        for name in ("croissant.json", "datapackage.json")
+    ]
+
+    assert croissant == documents[0]["recordSet"][0]["field"][0]["dataType"]
+    assert frictionless == documents[1]["resources"][0]["schema"]["fields"][0]["type"]
+
+
 def test_readme_has_types_for_json_lines(tmp_path):
     """A first file of nulls is read, and no column name ends the code block."""
     rows = pl.DataFrame(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from beaconframes.exports.formats import FORMATS
@@ -153,11 +154,11 @@ def get_media_type(table: dict[str, Any]) -> str:
 
 def get_data_type(dtype: str, file_format: str) -> dict[str, Any]:
     """Return the data type of a column in Croissant, whose integers have any number of digits."""
-    if dtype.startswith("List(Int") and file_format != "csv":
+    if dtype.startswith(("List(Int", "List(UInt")) and file_format != "csv":
         return {"dataType": "sc:Integer", "repeated": True}
-    if dtype.startswith(("Int", "Decimal")):
+    if dtype.startswith(("Int", "UInt")) or re.fullmatch(r"Decimal\(\d+, 0\)", dtype):
         return {"dataType": "sc:Integer"}
-    if dtype.startswith("Float"):
+    if dtype.startswith(("Decimal", "Float")):
         return {"dataType": "sc:Float"}
     if dtype.startswith("Datetime"):
         return {"dataType": "sc:DateTime"}

@@ -84,7 +84,7 @@ def describe_column(column: dict[str, Any]) -> str:
 
 def get_field_type(dtype: str) -> str:
     """Return the type of a column in Frictionless."""
-    if dtype.startswith("Int"):
+    if dtype.startswith(("Int", "UInt")):
         return "integer"
     if dtype.startswith(("Decimal", "Float")):
         return "number"
