@@ -14,6 +14,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.errors import DatasetError
+from beaconframes.exports.metadata.readme import build_examples
 
 LONG = pytest.mark.long
 
@@ -172,6 +173,22 @@ def test_numbers_have_the_types_of_numbers(tmp_path, dtype, croissant, frictionl
 
     assert croissant == documents[0]["recordSet"][0]["field"][0]["dataType"]
     assert frictionless == documents[1]["resources"][0]["schema"]["fields"][0]["type"]
+
+
+@pytest.mark.parametrize(
+    ("formats", "expected"),
+    [
+        (["duckdb"], ["import duckdb"]),
+        (["parquet"], ["import polars as pl"]),
+        (["parquet", "duckdb"], ["import duckdb", "import polars as pl"]),
+    ],
+)
+def test_code_in_the_readme_imports_what_it_uses(formats, expected):
+    """Tables of one dataset may have formats that different libraries read."""
+    tables = {f"table_{form}": {"format": form, "columns": []} for form in formats}
+    example = build_examples(tables, has_loaders=False)
+
+    assert expected == [line for line in example.splitlines() if line.startswith("import")]
 
 
 def test_readme_has_types_for_json_lines(tmp_path):

@@ -109,7 +109,8 @@ def states_head(manifest: dict[str, Any]) -> bool:
 def build_examples(tables: dict[str, Any], *, has_loaders: bool) -> str:
     """Return code that reads each table with a common library, and with loaders."""
     formats = {table["format"] for table in tables.values()}
-    imports = ["import duckdb"] if "duckdb" in formats else ["import polars as pl"]
+    imports = ["import duckdb"] if "duckdb" in formats else []
+    imports += ["import polars as pl"] if formats - {"duckdb"} else []
     lines = [
         f"{name} = {READ_CALLS[table['format']].format(name=name, types=build_types(table))}"
         for name, table in tables.items()
