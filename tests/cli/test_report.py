@@ -128,6 +128,23 @@ def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkey
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [("440", 440), ("-5", -5), ("2026-10", "2026-10"), ("30d", "30d"), ("--5", "--5")],
+)
+def test_times_are_read_as_by_loaders(run, monkeypatch, text, expected):
+    """A number is an epoch; any other text is parsed, or refused, with the range."""
+    from beaconframes.cli import report as module
+
+    chosen = []
+    monkeypatch.setattr(module, "_make", lambda arguments, _: chosen.append(arguments) or 1 / 0)
+
+    run("3", f"--since={text}", f"--until={text}")
+    run("3")
+
+    assert [(expected,) * 2, (None, None)] == [(a["since"], a["until"]) for a in chosen]
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--tz", "Berlin"), "--tz 'Berlin' is not a time zone"),
@@ -135,6 +152,7 @@ def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkey
         (("--every", "1d"), "--every needs --out with a folder"),
         (("--since", "9", "--every", "1y", "--out", "reports"), "--every '1y' is not a period"),
         (("--year", "2026", "--since", "3d"), "is a range already"),
+        (("--since=--5",), "--since '--5' is not a valid time"),
         (("--groups", "no-file.csv"), "no-file.csv cannot be read"),
         (("--groups", "wrong.csv"), "wrong.csv has no column group; its columns are validator_in"),
     ],

@@ -10,7 +10,7 @@ from beaconframes.cli import output
 from beaconframes.cli.common_options import FILE, json_option, overwrite_option, pop_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.list_argument import parse_list
-from beaconframes.cli.loader_options import check_validator
+from beaconframes.cli.loader_options import check_validator, parse_time
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state
@@ -95,7 +95,8 @@ def report(**values: Any) -> None:
 def read_arguments(chosen: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the arguments of `beaconframes.report` from options."""
     arguments = {name: chosen[name] for name in names}
-    arguments |= {name: _read_moment(chosen[name]) for name in ("since", "until")}
+    given = [name for name in ("since", "until") if chosen[name] is not None]
+    arguments |= {name: parse_time(f"--{name}", chosen[name]) for name in given}
     if chosen["validators"] is not None:
         arguments["validators"] = parse_list("VALIDATORS", [chosen["validators"]], check_validator)
     if chosen["groups"] is not None:
@@ -119,12 +120,6 @@ def _check_output(chosen: dict[str, Any]) -> None:
             f"--out {out} has no ending of a report", hint=f"Use one of {', '.join(FORMATS)}"
         )
     output.check_target(out, overwrite=chosen["overwrite"])
-
-
-def _read_moment(text: str | None) -> int | str | None:
-    """Return an epoch as a number, and any other text unchanged."""
-    is_number = text is not None and text.lstrip("-").isdecimal()
-    return int(text) if text is not None and is_number else text
 
 
 def _read_groups(path: Path) -> Any:
