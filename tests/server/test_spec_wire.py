@@ -47,6 +47,14 @@ def test_ctrl_c_leaves_no_traceback(chain, monkeypatch, caplog, kind, shown):
     assert shown == any("Exception in ASGI application" in r.message for r in caplog.records)
 
 
+def test_messages_that_are_not_text_are_logged(chain, caplog):
+    """Another server of the process may log an exception as its message."""
+    with Server(chain):
+        logging.getLogger("uvicorn.error").error(OSError("address in use"))
+
+    assert ["address in use"] == [record.getMessage() for record in caplog.records]
+
+
 def test_log_handlers_of_the_user_remain_open(chain, tmp_path):
     """A log file of the program is written to before, during and after the explorer."""
     handler = logging.FileHandler(tmp_path / "log", mode="w")

@@ -158,7 +158,7 @@ class Server:
             )
         )
         # Polars raises KeyboardInterrupt in any computing thread, the server's included.
-        logging.getLogger("uvicorn.error").addFilter(is_not_expected)
+        logging.getLogger("uvicorn.error").addFilter(should_log)
         self._thread = threading.Thread(
             target=self._server.run, args=([self._socket],), name="beaconframes-local", daemon=True
         )
@@ -205,12 +205,12 @@ class Server:
         self.close()
 
 
-def is_not_expected(record: logging.LogRecord) -> bool:
+def should_log(record: logging.LogRecord) -> bool:
     """Return whether a log record should be written: all but Ctrl-C and simulated faults."""
     kind = record.exc_info[0] if record.exc_info else None
     is_interrupt = kind is not None and issubclass(kind, KeyboardInterrupt)
     # The faults "hang" and "truncate" send no complete answer.
-    return not (is_interrupt or record.msg.startswith("ASGI callable returned without"))
+    return not (is_interrupt or str(record.msg).startswith("ASGI callable returned without"))
 
 
 def check_origins(origins: Collection[str]) -> list[str]:
