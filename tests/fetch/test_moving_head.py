@@ -341,6 +341,19 @@ def test_a_public_chain_needs_no_head_for_epochs_before_yesterday(hours, is_requ
     assert is_requested == bool(requested)
 
 
+def test_gaps_without_epochs_are_not_clipped():
+    """H1: a validator that is unknown to the service has no first and no last missing epoch."""
+    head, now = Head(95, 90, 95 * 32), datetime(2026, 10, 1, tzinfo=UTC)
+    chain_head = ChainHead(MAINNET, lambda: head, lambda: now)
+    served = ServedRange(EPOCHS, chain_head, {"since": 80}, last=90)
+    gaps = [(1, None, None), (2, 85, 95), (3, 91, 95)]
+    names = ["validator_index", "first_epoch", "last_epoch"]
+
+    clipped = served.clip_gaps(pl.DataFrame(gaps, schema=names, orient="row"))
+
+    assert [(1, None, None), (2, 85, 90)] == clipped.rows()
+
+
 class WithoutHead(Replicas):
     """Does not have the endpoint of the head."""
 

@@ -215,7 +215,7 @@ class ServedRange:
         if f"first_{unit}" not in missing.columns:
             return missing
         if self.last is not None:
-            missing = missing.with_columns(pl.min_horizontal(last, self.last))
+            missing = missing.with_columns(last.clip(upper_bound=self.last))
         if dropped := self.dropped:
             starts_inside = first.is_between(dropped.start, dropped.stop - 1)
             missing = missing.with_columns(
