@@ -25,6 +25,8 @@ from beaconframes.cli import (
     loader_options,
     rendering,
 )
+from beaconframes.cli.output import completeness_facts
+from beaconframes.cli.runner import RunState
 from beaconframes.endpoint import ValidatorSelector
 from beaconframes.endpoint.identifiers import normalise_validator
 from beaconframes.errors import ConfigError, UsageError
@@ -290,6 +292,20 @@ def test_missing_rows_are_exit_code_3(run):
     assert (False, 1) == (report["complete"], report["rows"])
     assert [5000] == [missing["validator_index"] for missing in report["missing"]]
     assert "" == strict.stdout
+
+
+def test_all_warnings_share_one_limit_of_missing_rows():
+    """JSON lists the first 1,000 missing rows, however many warnings name them."""
+    state = RunState()
+    for first in (0, 600):
+        warning = bf.MissingRows("600 rows are missing")
+        warning.missing = pl.DataFrame({"validator_index": range(first, first + 600)})
+        state.warnings.append(warning)
+
+    facts = completeness_facts(state)
+
+    assert [*range(1000)] == [row["validator_index"] for row in facts["missing"]]
+    assert 2 == len(facts["warnings"])
 
 
 @pytest.mark.more

@@ -160,11 +160,11 @@ def write_rows(rows: pl.DataFrame, chosen: Mapping[str, Any], facts: Mapping[str
 def completeness_facts(state: RunState) -> dict[str, Any]:
     """Return for JSON whether rows are missing, which ones, and the warnings."""
     frames = [warning.missing for warning in state.missing if warning.missing is not None]
-    missing = [row for frame in frames for row in frame.head(MAX_MISSING_IN_JSON).to_dicts()]
+    rows = [row for frame in frames for row in frame.head(MAX_MISSING_IN_JSON).to_dicts()]
     return {
         "complete": state.is_complete,
         "warnings": [str(warning) for warning in state.warnings],
-        "missing": missing,
+        "missing": rows[:MAX_MISSING_IN_JSON],
     }
 
 
