@@ -47,6 +47,18 @@ def test_the_store_can_be_verified_mended_compacted_and_pruned(server, store):
         assert 4 == CountedLoad(server, CALLS["balances"], explorer).requests
 
 
+def test_a_table_without_complete_units_has_no_range(server, store):
+    """The printed store leaves out the range of a table that has none."""
+    with connect(server, store) as explorer:
+        CALLS["balances"](explorer)
+        CALLS["epochs"](explorer)
+        stored = bf.store(explorer)
+        stored.prune("epochs", first=0, last=200)
+
+    assert "epoch 0 to 120" in repr(stored)
+    assert "None" not in repr(stored)
+
+
 def test_an_empty_store_has_no_tables(server, store):
     """An empty store has no tables; an explorer without a store raises."""
     stored = bf.store(connect(server, store))

@@ -114,7 +114,8 @@ class Store:
         rows = int(tables["rows"].sum())
         head = f"Store({str(self.path)!r}: {rows:,} rows, {self.size / 1e6:,.1f} MB)"
         lines = [
-            f"  {t['table']:<28}{t['rows']:>14,} rows  {t['unit']} {t['first']} to {t['last']}"
+            f"  {t['table']:<28}{t['rows']:>14,} rows"
+            + (f"  {t['unit']} {t['first']} to {t['last']}" if t["first"] is not None else "")
             + (f", {t['subjects']:,} subjects" if t["subjects"] > 1 else "")
             for t in tables.iter_rows(named=True)
         ]
