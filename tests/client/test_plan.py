@@ -101,7 +101,7 @@ def test_the_plan_is_the_number_of_requests(server, store, name, has_store):
     tolerance = 1 if "from the clock" in str(plan) else 0
     assert abs(plan.requests - (server.requests - planned)) <= tolerance
     if plan.rows is not None:
-        assert rows.height == plan.rows + plan.kept_rows
+        assert rows.height == plan.rows + plan.stored_rows
 
 
 class TestBounds:
@@ -194,7 +194,7 @@ class TestWithoutKey:
         with settings(store=tmp_path, offline=True):
             plan = bf.plan(INCOME, [1], since=0, until=9)
 
-        assert (0, 0, 0) == (plan.requests, plan.rows, plan.kept_rows)
+        assert (0, 0, 0) == (plan.requests, plan.rows, plan.stored_rows)
 
     def test_unknown_head_of_a_simulated_chain(self, server):
         """If the assumed head makes the range invalid, the error says that the head is assumed."""
@@ -215,7 +215,7 @@ class TestWithoutKey:
 
 class TestDisplay:
     plan = Plan(
-        "load_income_history", 822, rows=2_600_000, kept_rows=900_000, requests_saved=300,
+        "load_income_history", 822, rows=2_600_000, stored_rows=900_000, requests_saved=300,
         rate=1.0, month_left=900, month_limit=1000,
     )  # fmt: skip
 
@@ -236,7 +236,7 @@ class TestDisplay:
 
     def test_stored_rows_need_no_time(self):
         """If all rows are stored, no time is needed."""
-        plan = Plan("load_epochs", 0, rows=0, kept_rows=11, requests_saved=11)
+        plan = Plan("load_epochs", 0, rows=0, stored_rows=11, requests_saved=11)
 
         assert (0.0, None, "11 rows, which saves 11 requests") == (
             plan.seconds, plan.month_share, dict(plan.lines())["in the store"]

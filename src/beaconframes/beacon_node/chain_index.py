@@ -20,7 +20,7 @@ from beaconframes.beacon_node.state_tables import (
     build_validators,
 )
 from beaconframes.consensus.spec import is_since
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT
 from beaconframes.dataset.maintenance import remove_rows
 from beaconframes.derive import ChainTables, Coverage
@@ -90,7 +90,7 @@ class ChainIndex:
             "validators": chosen,
             "execution": has_execution,
         }
-        if not (folder / "ledger.sqlite").exists():
+        if not (folder / ledger.NAME).exists():
             start = {"latest_epoch": 0, "latest_slot": 0, "finalized_epoch": 0}
             return cls(Dataset.create(folder, meta=facts | start), spec, validators)
         dataset = Dataset.open(folder)

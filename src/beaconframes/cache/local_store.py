@@ -54,7 +54,7 @@ def store_folder(root: Path | None, url: str, chain: Chain) -> Path:
 
     A *root* that is a dataset is returned as it is.
     """
-    if root is not None and (root / "ledger.sqlite").exists():
+    if root is not None and (root / ledger.NAME).exists():
         return root
     folder = platformdirs.user_data_path("beaconframes") / "store" if root is None else root
     address = urlsplit(url)
@@ -120,7 +120,7 @@ class LocalStore:
     def dataset(self) -> Dataset | None:
         """Return the dataset, if it exists."""
         with self._lock:
-            if not (self.path / "ledger.sqlite").exists():
+            if not (self.path / ledger.NAME).exists():
                 # The folder may have been deleted since it was opened.
                 self._dataset = None
             elif self._dataset is None:
@@ -228,7 +228,7 @@ class LocalStore:
                     confirmed = empty_responses.confirm(writer.connection, table, empty)
                     writer.add_covered(table, rows, grid, confirmed)
                 # Another process may have written a later one, or removed the folder.
-                if finalized > (writer.meta.get("finalized_epoch") or -1):
+                if finalized > (ledger.get_meta(writer.connection).get("finalized_epoch") or -1):
                     writer.set_meta(last_unit_metadata(self._chain, finalized))
             self._finalized = max(self._finalized, finalized)
             if self.limit is not None:
@@ -305,7 +305,7 @@ class LocalStore:
                 return
             # Files before the ledger: another process may rename a complete folder in between.
             has_files = self.has_files()
-            if not (self.path / "ledger.sqlite").exists():
+            if not (self.path / ledger.NAME).exists():
                 if has_files:
                     # The segments are useless without their ledger.
                     self._rename_unreadable(DatasetError(f"{self.path} has no ledger"))
@@ -317,7 +317,7 @@ class LocalStore:
                 except (OSError, DatasetError) as error:
                     shutil.rmtree(draft, ignore_errors=True)
                     # Another process may have created it at the same time.
-                    if not (self.path / "ledger.sqlite").exists():
+                    if not (self.path / ledger.NAME).exists():
                         self._warn(str(error), CHOOSE_FOLDER)
                         return
             self._open()

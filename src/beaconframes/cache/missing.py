@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.active_periods import NOT_STORED, REASON
-from beaconframes.endpoint.cache_policy import CHAIN
+from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
 from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.fetch.completeness import IMPOSSIBLE
 
@@ -25,7 +25,7 @@ def incomplete_subjects(requested: CacheRange, grid: Grid, rows: pl.LazyFrame) -
         return requested.subjects
     if grid.subject is None:
         count = rows.select(pl.col(grid.unit).n_unique()).collect().item()
-        return () if count >= requested.unit_count else CHAIN
+        return () if count >= requested.unit_count else CHAIN_SUBJECTS
     if set(grid.key) != {grid.subject, grid.unit}:
         return requested.subjects
     is_complete = pl.col("len") >= requested.unit_count
@@ -39,7 +39,7 @@ def gap_intervals(
 ) -> Iterator[tuple[dict[str, Any], str, int, int]]:
     """Yield each gap in *missing* with its subject, its first and its last unit."""
     for gap in missing.iter_rows(named=True):
-        subject = CHAIN[0] if grid.subject is None else str(gap.get(grid.subject))
+        subject = CHAIN_SUBJECTS[0] if grid.subject is None else str(gap.get(grid.subject))
         if gap.get(f"first_{grid.unit}") is not None:
             yield gap, subject, gap[f"first_{grid.unit}"], gap[f"last_{grid.unit}"]
         elif gap.get(grid.unit) is not None:

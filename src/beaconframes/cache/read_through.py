@@ -16,7 +16,7 @@ from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import filter_covered, find_covered
 from beaconframes.dataset.eviction import RESERVED_SECONDS
-from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
+from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS, CachePolicy
 from beaconframes.endpoint.intervals import (
     clip_intervals,
     intervals_of,
@@ -98,7 +98,7 @@ class ReadThrough:
 
     def mark_used(self, seconds: int = 0) -> None:
         """Note that this load uses the requested rows that are stored."""
-        subjects = None if self.requested.subjects == CHAIN else self.requested.subjects
+        subjects = None if self.requested.subjects == CHAIN_SUBJECTS else self.requested.subjects
         self.store.mark_used(self.table, subjects, self.requested.intervals, seconds)
 
     def find_unstored(self) -> dict[str, Intervals]:
@@ -176,7 +176,7 @@ class ReadThrough:
     def select(self) -> Selection:
         """Return the requested rows so far: stored rows in key order, then the others."""
         schema = self.endpoint.table.schema()
-        subjects = None if self.requested.subjects == CHAIN else self.requested.subjects
+        subjects = None if self.requested.subjects == CHAIN_SUBJECTS else self.requested.subjects
         if self._selection is not None:
             return self._selection
         stored = self.store.select(self.table, subjects, self.requested.intervals, schema)
@@ -358,7 +358,7 @@ def open_rows(
 
 def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:
     """Return *units* by subject without the *uncovered* ones."""
-    of_chain = uncovered.get(CHAIN[0], ())
+    of_chain = uncovered.get(CHAIN_SUBJECTS[0], ())
     rest = {
         subject: subtract_intervals(
             intervals, merge_intervals((*uncovered.get(subject, ()), *of_chain))
@@ -394,7 +394,7 @@ def split_by_rows(
 
 def find_requested_units(call: Call, grid: Grid) -> tuple[list[str], list[Interval]]:
     """Return the subjects and the units that *call* requests."""
-    subjects: list[str] = [] if grid.subject else list(CHAIN)
+    subjects: list[str] = [] if grid.subject else list(CHAIN_SUBJECTS)
     units: list[Interval] = []
     for expected in call.expected:
         units += intervals_of(expected.values.get(grid.unit, ()))

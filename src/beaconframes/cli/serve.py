@@ -121,8 +121,9 @@ def serve(
     Without DATASET, the simulated sample is served; with --live, a chain from two days ago to two
     days ahead. A DATASET for --live is one of simulate --ends with a future time.
 
-    With keys, every request needs one of them. The list of processes shows the options, so put a
-    secret key into the environment variable BEACONFRAMES_SERVE_KEY.
+    With keys, requests need one of them. V1 of --wire public also answers other requests, within
+    the limits of no key, unless --require-key is given. The list of processes shows the options,
+    so put a secret key into the environment variable BEACONFRAMES_SERVE_KEY.
     """
     from beaconframes.cli.connection_options import open_stored_sample
     from beaconframes.cli.rendering import format_json

@@ -46,7 +46,7 @@ class Plan:
     requests and of missing rows. If validators have no rows, one more request for each hundred of
     them loads their activity epochs. ``bound`` is ``"exactly"``, ``"at least"``, ``"at most"`` or
     ``"about"``; ``why`` has the reasons for a bound that is not exact. ``rows`` will be fetched,
-    without those that are known not to exist, and ``kept_rows`` are in the store, each None where
+    without those that are known not to exist, and ``stored_rows`` are in the store, each None where
     unknown. ``requests_saved`` is how many more requests it would take without a store. ``seconds``
     is the time at ``rate`` requests per second, None if the permitted rate is unknown.
     ``month_left`` is how many requests are left of the ``month_limit``, None where unknown.
@@ -62,7 +62,7 @@ class Plan:
     bound: Bound = "exactly"
     why: tuple[str, ...] = ()
     rows: int | None = None
-    kept_rows: int | None = 0
+    stored_rows: int | None = 0
     requests_saved: int = 0
     rate: float | None = None
     month_left: int | None = None
@@ -96,8 +96,8 @@ class Plan:
         bound = "" if self.bound == "exactly" else f"{self.bound} "
         lines = [("requests", f"{bound}{self.requests:,}")]
         lines.append(("new rows", "unknown" if self.rows is None else f"{self.rows:,}"))
-        if self.kept_rows or self.requests_saved:
-            stored = "rows" if self.kept_rows is None else f"{self.kept_rows:,} rows"
+        if self.stored_rows or self.requests_saved:
+            stored = "rows" if self.stored_rows is None else f"{self.stored_rows:,} rows"
             saved = format_requests(self.requests_saved)
             lines.append(("in the store", f"{stored}, which saves {saved}"))
         if self.is_node:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.client.connection import get_explorer_without_key
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT
 from beaconframes.errors import ConfigError, DatasetError
 
@@ -33,7 +33,7 @@ class Store:
     @property
     def dataset(self) -> Dataset | None:
         """Return the dataset of the store; None if nothing was stored yet."""
-        return Dataset.open(self.path) if (self.path / "ledger.sqlite").exists() else None
+        return Dataset.open(self.path) if (self.path / ledger.NAME).exists() else None
 
     @property
     def size(self) -> int:

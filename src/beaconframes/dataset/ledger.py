@@ -1,7 +1,7 @@
 """The ledger: an SQLite file with the segments, the coverage and the metadata of a dataset.
 
 Each operation opens its own connection, so a dataset can be used from any thread or process and
-needs not be closed. A commit holds the write lock from start to end: there is one writer at a time,
+need not be closed. A commit holds the write lock from start to end: there is one writer at a time,
 and unlisted files in the folder belong to no commit in progress.
 """
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from beaconframes.endpoint.intervals import Intervals
     from beaconframes.endpoint.parameter import Parameter
 
-CHAIN = ("",)
+CHAIN_SUBJECTS = ("",)
 """The only subject of rows that belong to the chain as a whole."""
 
 UNLIMITED = 2**62
@@ -153,7 +153,7 @@ class CachePolicy:
         if units is None:
             return None
         expected = list(units)
-        subjects: list[str] = list(CHAIN)
+        subjects: list[str] = list(CHAIN_SUBJECTS)
         pubkeys: list[str] = []
         if self.subject is not None:
             subjects = []
@@ -195,7 +195,7 @@ class CachePolicy:
         """Return the arguments that fetch the *missing* rows with the fewest requests."""
         if self.is_listed:
             (arg,) = self.unit.arguments()
-            numbers = numbers_of(missing.get(CHAIN[0], ()))
+            numbers = numbers_of(missing.get(CHAIN_SUBJECTS[0], ()))
             return [self.unfiltered(values, {arg: list(numbers)})] if numbers else []
         batch_limit = 1 if self.subject is None else self.subject.batch_limit(chain_head)
         rectangles = cover_missing(missing, batch_limit=batch_limit, window=self.window)

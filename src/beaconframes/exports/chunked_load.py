@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.cache.pubkey_index import resolve_pubkeys
-from beaconframes.endpoint.cache_policy import CHAIN
+from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
 from beaconframes.endpoint.intervals import clip_intervals, intervals_of
 from beaconframes.exports.journal import IncompatibleExport
 from beaconframes.exports.loader_calls import join_items
@@ -73,7 +73,7 @@ class ChunkedLoad:
         if not call.unfinalized:
             until = min(until, last)
         subjects: list[int | str] = []
-        if requested.subjects != CHAIN:
+        if requested.subjects != CHAIN_SUBJECTS:
             # Indices only, so that no validator is requested twice and the order is known.
             keys, store = requested.pubkeys, call.explorer.local_store
             indices = resolve_pubkeys(call.explorer, store, keys) if keys else {}
@@ -105,7 +105,7 @@ class ChunkedLoad:
         request |= {name: value for name, value in arguments.items() if name not in replaced}
         if subject is not None:
             subjects = self.requested.subjects
-            indices = () if subjects == CHAIN else map(int, subjects)
+            indices = () if subjects == CHAIN_SUBJECTS else map(int, subjects)
             request[subject] = format_intervals(intervals_of(indices), *self.requested.pubkeys)
         request |= {"unit": self.policy.unit_name, "since": self.since, "until": self.until}
         if only := self.format_listed(self.since, self.until):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.calendar import Chain
 from beaconframes.dataset import PublishedDataset
 from beaconframes.dataset.segments import ROW_GROUP
+from beaconframes.endpoint import chain_metadata
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.sources import TableSource
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset, Segment
 
 CHUNK_ROWS = ROW_GROUP // 4
@@ -97,7 +97,7 @@ def parse_chain(meta: dict[str, Any]) -> Chain | None:
     if not isinstance(values, dict):
         return None
     try:
-        return Chain(**{**values, "genesis": datetime.fromisoformat(values["genesis"])})
+        return chain_metadata.parse_chain(values)
     except (KeyError, TypeError, ValueError) as error:
         raise DatasetError(
             f"the dataset has an invalid chain ({visible(str(error), 100)})",

@@ -18,15 +18,13 @@ from beaconframes.dataset import published
 from beaconframes.errors import DatasetError
 from beaconframes.exports.atomic_files import clear_folder, translate_errors
 from beaconframes.exports.journal import WORK_FOLDER, IncompatibleExport, open_journal
+from beaconframes.exports.metadata import DOCUMENTS, HISTORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from beaconframes.exports.remote_target import RemoteTarget
     from beaconframes.exports.result import Export
-
-_HISTORY = "history.jsonl"
-_DOCUMENTS = ("README.md", "CITATION.cff", "datapackage.json", "croissant.json", "dictionary.csv")
 
 
 def export_to_store(
@@ -125,7 +123,7 @@ def download_dataset(
             path = folder / segment.path
             path.parent.mkdir(parents=True, exist_ok=True)
             _download_file(remote, segment.path, path)
-    for name in (*_DOCUMENTS, _HISTORY):
+    for name in (*DOCUMENTS, HISTORY):
         with suppress(FileNotFoundError):
             _download_file(remote, name, folder / name)
     (folder / published.NAME).write_bytes(data)
@@ -144,8 +142,8 @@ def upload_dataset(remote: RemoteTarget, folder: Path, version: dict[str, Any] |
         if not _is_uploaded(remote, folder / path, path):
             _check_no_object(remote, path)
             _upload_file(remote, folder / path, path)
-    for name in (*_DOCUMENTS, _HISTORY):
-        if version is None and name != _HISTORY and not _is_uploaded(remote, folder / name, name):
+    for name in (*DOCUMENTS, HISTORY):
+        if version is None and name != HISTORY and not _is_uploaded(remote, folder / name, name):
             _check_no_object(remote, name)
         _upload_file(remote, folder / name, name)
     data = (folder / published.NAME).read_bytes()

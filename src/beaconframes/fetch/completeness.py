@@ -26,8 +26,8 @@ IMPOSSIBLE = "impossible"
 """The column that marks a gap whose rows must exist: it lies between final rows."""
 
 PUBKEYS_WITHOUT_ROWS = "public_keys_without_rows"
-CHAIN = "chain"
-"""The subject of rows without a subject, such as epochs."""
+CHAIN_COLUMN = "chain"
+"""The column of the subject of rows without a subject, such as epochs."""
 
 NO_GAPS = pl.DataFrame(schema={IMPOSSIBLE: pl.Boolean})
 
@@ -106,13 +106,13 @@ def find_missing(
             gaps.append(pl.DataFrame({PUBKEYS_WITHOUT_ROWS: [key_count], IMPOSSIBLE: [False]}))
     elif units is not None:
         ((unit, numbers),) = units.values.items()
-        chain_rows = rows.with_columns(pl.lit(0).alias(CHAIN))
-        chain = pl.Series(CHAIN, [0], pl.Int32)
+        chain_rows = rows.with_columns(pl.lit(0).alias(CHAIN_COLUMN))
+        chain = pl.Series(CHAIN_COLUMN, [0], pl.Int32)
         missing = find_gaps(endpoint, chain_rows, chain, unit, min(numbers), max(numbers))
         if endpoint.is_contiguous and endpoint.finality is Finality.AT_FINALITY:
             # Every final epoch has rows, also at the ends of the interval.
             missing = missing.with_columns(pl.lit(value=True).alias(IMPOSSIBLE))
-        gaps.append(missing.drop(CHAIN))
+        gaps.append(missing.drop(CHAIN_COLUMN))
         if units.parts is not None:
             gaps.append(find_missing_parts(rows, unit, *units.parts, chain_head))
     return pl.concat(gaps, how="diagonal")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.active_periods import FAR, NOT_IN_DATASET, REASON, UNKNOWN
-from beaconframes.endpoint.cache_policy import CHAIN, CachePolicy
+from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS, CachePolicy
 from beaconframes.endpoint.intervals import (
     clip_intervals,
     intervals_of,
@@ -56,7 +56,7 @@ class DatasetGaps:
                 continue
             first, last = gap[names[0]], gap[names[1]]
             own = () if subject is None else self._units.get(str(gap.get(subject)), ())
-            known = merge_intervals((*own, *self._units.get(CHAIN[0], ())))
+            known = merge_intervals((*own, *self._units.get(CHAIN_SUBJECTS[0], ())))
             uncovered = clip_intervals(known, first, last)
             covered = subtract_intervals([(first, last)], uncovered)
             parts = [(part, False) for part in covered] + [(part, True) for part in uncovered]
@@ -74,7 +74,7 @@ class DatasetGaps:
             unit, subject = self._policy.unit_column, self._policy.subject_column
         parts: list[dict[str, Any]] = []
         for name, units in self._units.items():
-            of_subject = {} if subject is None or name in CHAIN else {subject: int(name)}
+            of_subject = {} if subject is None or name in CHAIN_SUBJECTS else {subject: int(name)}
             parts += [
                 {**of_subject, f"first_{unit}": first, f"last_{unit}": last}
                 for first, last in units
@@ -110,7 +110,7 @@ def find_uncovered_units(
         for subjects, units in parse_uncovered(header):
             names = [str(n) for first, last in subjects for n in range(first, last + 1)]
             clipped = [part for unit in requested for part in clip_intervals(units, *unit)]
-            for name in names or CHAIN:
+            for name in names or CHAIN_SUBJECTS:
                 if clipped:
                     found.setdefault(name, []).extend(clipped)
     return {subject: merge_intervals(units) for subject, units in found.items()}

@@ -101,7 +101,7 @@ class Paginator:
     empty_pages: EmptyPages = field(default_factory=EmptyPages)
 
     def fetch(self, calls: list[Call]) -> Iterator[Pages]:
-        """Yield the pages of each call, in the order of the calls.
+        """Yield the pages of each call, in the order of `ServedRange.sort`.
 
         When a call fails, the pages of other finished calls are yielded before its error is
         raised. At most 16 calls are sent ahead of the consumer.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import platformdirs
 
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, ledger
 from beaconframes.simulator.simulation import simulate
 from beaconframes.v1 import ENDPOINTS
 
@@ -100,7 +100,7 @@ def has_sample(*, live: bool = False) -> bool:
     """Return whether the sample dataset exists, so that it is not simulated."""
     if not live and _find_sample() is not None:
         return True
-    return (sample_path(live=live) / "ledger.sqlite").exists()
+    return (sample_path(live=live) / ledger.NAME).exists()
 
 
 def open_sample(
@@ -127,7 +127,7 @@ def _find_sample() -> Path | None:
     """Return the folder of the sample, None if neither the environment nor the package has one."""
     if folder := os.environ.get(SAMPLE_VARIABLE):
         return Path(folder)
-    return next((one for one in SAMPLE_FOLDERS if (one / "ledger.sqlite").is_file()), None)
+    return next((one for one in SAMPLE_FOLDERS if (one / ledger.NAME).is_file()), None)
 
 
 def _sample_place(*, live: bool) -> tuple[Path, str]:

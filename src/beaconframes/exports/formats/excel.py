@@ -117,7 +117,7 @@ def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     large = [column.name for column in rows.select(small.all()) if not column.all()]
     rows = rows.with_columns(pl.selectors.by_name(large).cast(pl.String))
     lengths = rows.select(pl.selectors.string().str.len_chars().max())
-    if any((length or 0) > MAX_TEXT for length in lengths.row(0)) if lengths.width else False:
+    if lengths.width and any((length or 0) > MAX_TEXT for length in lengths.row(0)):
         raise DatasetError(
             f"an Excel cell holds {MAX_TEXT:,} characters, and a text is longer",
             hint="Choose CSV or Parquet",

@@ -16,6 +16,7 @@ from beaconframes.exports.metadata.datapackage import build_datapackage
 from beaconframes.exports.metadata.readme import build_readme
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 HISTORY = "history.jsonl"
@@ -24,13 +25,7 @@ DICTIONARY_COLUMNS = ("table", "column", "type", "unit", "key", "meaning")
 
 def build_documents(manifest: dict[str, Any]) -> dict[str, str]:
     """Return the text of each metadata file, by file name."""
-    return {
-        "README.md": build_readme(manifest),
-        "CITATION.cff": build_citation(manifest),
-        "datapackage.json": to_json_text(build_datapackage(manifest)),
-        "croissant.json": to_json_text(build_croissant(manifest)),
-        "dictionary.csv": build_dictionary(manifest),
-    }
+    return {name: build(manifest) for name, build in DOCUMENTS.items()}
 
 
 def build_dictionary(manifest: dict[str, Any]) -> str:
@@ -59,3 +54,13 @@ def append_history(folder: Path, manifest: dict[str, Any], *, added: int) -> Non
     }
     with translate_errors(folder / HISTORY), (folder / HISTORY).open("a") as file:
         file.write(json.dumps(line) + "\n")
+
+
+DOCUMENTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "README.md": build_readme,
+    "CITATION.cff": build_citation,
+    "datapackage.json": lambda manifest: to_json_text(build_datapackage(manifest)),
+    "croissant.json": lambda manifest: to_json_text(build_croissant(manifest)),
+    "dictionary.csv": build_dictionary,
+}
+"""The metadata files, and the function that makes the text of each."""

@@ -1,4 +1,4 @@
-"""Amounts, withdrawal credentials and finality in the form of V2."""
+"""Amounts, withdrawal credentials, statuses and finality in the form of V2."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import View
     from beaconframes.schema import Table
 
-GWEI = 10**9
+WEI_PER_GWEI = 10**9
 ZERO = pl.lit(0, pl.Decimal(28, 0))
 ADDRESS_PREFIXES = ("0x01", "0x02")
 
 
 def gwei_to_wei(gwei: pl.Expr) -> pl.Expr:
     """Return an amount in gwei as exact wei."""
-    return (gwei.cast(pl.Int128) * GWEI).cast(pl.Decimal(28, 0))
+    return (gwei.cast(pl.Int128) * WEI_PER_GWEI).cast(pl.Decimal(28, 0))
 
 
 def sum_known(name: str) -> pl.Expr:
@@ -38,6 +38,11 @@ def build_credential_columns() -> dict[str, pl.Expr]:
         "withdrawal_prefix": prefix,
         "withdrawal_address": pl.when(by_address).then("0x" + text.str.slice(26)),
     }
+
+
+def build_base_status() -> pl.Expr:
+    """Return the status of V1 in the column ``status``, without online or offline."""
+    return pl.col("status").str.replace("_(online|offline)$", "")
 
 
 def derive_finality(view: View, epoch: str = "epoch") -> pl.Expr:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import sum_known
+from beaconframes.server.v2.rows.amounts import WEI_PER_GWEI, sum_known
 from beaconframes.server.v2.rows.rewards import (
     EXECUTION,
     MISSED_CONSENSUS,
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
 SECONDS_PER_YEAR = 365 * 86_400
-GWEI = 10.0**9
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
@@ -37,9 +36,9 @@ def derive_rows(view: View) -> pl.LazyFrame:
             "stake",
             last_epoch="epoch",
             consensus=reward,
-            execution=EXECUTION.cast(pl.Float64) / GWEI,
-            missed_consensus=MISSED_CONSENSUS.cast(pl.Float64) / GWEI,
-            missed_execution=MISSED_EXECUTION.cast(pl.Float64) / GWEI,
+            execution=EXECUTION.cast(pl.Float64) / WEI_PER_GWEI,
+            missed_consensus=MISSED_CONSENSUS.cast(pl.Float64) / WEI_PER_GWEI,
+            missed_execution=MISSED_EXECUTION.cast(pl.Float64) / WEI_PER_GWEI,
             epochs_per_year=pl.lit(SECONDS_PER_YEAR / view.chain.seconds_per_slot)
             / view.chain.slots_per_epoch,
         )
@@ -50,7 +49,7 @@ def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Return the yields of all rows together, one row; missed yields are negative."""
     epochs = pl.col("last_epoch").n_unique()
     stake = pl.col("stake").sum() / epochs
-    years = pl.col("epochs_per_year").first() / epochs
+    periods_per_year = pl.col("epochs_per_year").first() / epochs
     earned = {
         "consensus_": sum_known("consensus"),
         "execution_": sum_known("execution"),
@@ -59,9 +58,11 @@ def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
     missed = {layer: -sum_known(f"missed_{layer.rstrip('_')}") for layer in earned if layer}
     missed[""] = pl.sum_horizontal(missed.values(), ignore_nulls=False)
     shares = {f"{layer}roi": reward / stake for layer, reward in earned.items()}
-    shares |= {f"{layer}apy": reward / stake * years for layer, reward in earned.items()}
+    shares |= {f"{layer}apy": reward / stake * periods_per_year for layer, reward in earned.items()}
     shares |= {f"{layer}roi_missed": reward / stake for layer, reward in missed.items()}
-    shares |= {f"{layer}apy_missed": reward / stake * years for layer, reward in missed.items()}
+    shares |= {
+        f"{layer}apy_missed": reward / stake * periods_per_year for layer, reward in missed.items()
+    }
     # A set without stake has no yield; the API documents a number.
     has_stake = (pl.col("stake_sum") > 0).fill_null(value=False)
     yields = pl.when(has_stake).then(pl.all()).otherwise(0.0)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.schema import Count, Epoch, Hex, Table, Text, UnixTime, Wei
-from beaconframes.server.v2.rows.amounts import ZERO, gwei_to_wei
+from beaconframes.server.v2.rows.amounts import ZERO, build_base_status, gwei_to_wei
 from beaconframes.server.v2.rows.queue_events import EVENT, MANUAL
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
-GWEI = 10**9
-MIN_CHURN, MAX_CHURN = 128 * GWEI, 256 * GWEI
+GWEI_PER_ETH = 10**9
+MIN_CHURN, MAX_CHURN = 128 * GWEI_PER_ETH, 256 * GWEI_PER_ETH
 CHURN_QUOTIENT = 2**16
 KNOWN_CHAINS = ("mainnet", "hoodi")
 LOOKAHEAD = 5
@@ -47,7 +47,7 @@ def derive_churn(view: View) -> pl.LazyFrame:
         return pl.LazyFrame({"churn": [None]}, schema={"churn": pl.Int64})
     active = view.scan("epochs").sort("epoch").tail(1).select("eligible_ether_gwei")
     share = pl.col("eligible_ether_gwei") // CHURN_QUOTIENT
-    return active.select(churn=(share - share % GWEI).clip(MIN_CHURN, MAX_CHURN))
+    return active.select(churn=(share - share % GWEI_PER_ETH).clip(MIN_CHURN, MAX_CHURN))
 
 
 def estimate_epoch(view: View, balance: pl.Expr) -> pl.Expr:
@@ -61,7 +61,7 @@ def derive_places(view: View) -> pl.LazyFrame:
 
     The epoch of an exit is certain as soon as the validator is in the queue.
     """
-    status = pl.col("status").str.replace("_(online|offline)$", "")
+    status = build_base_status()
     queue = status.replace_strict(QUEUES, default=None, return_dtype=pl.String)
     stake = pl.col("effective_balance_gwei")
     estimate = estimate_epoch(view, stake.cum_sum().over("queue"))

@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import build_credential_columns, gwei_to_wei
+from beaconframes.server.v2.rows.amounts import (
+    build_base_status,
+    build_credential_columns,
+    gwei_to_wei,
+)
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -26,7 +30,7 @@ STATUSES = {
 def derive_rows(view: View) -> pl.LazyFrame:
     """Return validators, one row per validator, by index."""
     epoch = view.head.epoch
-    status = pl.col("status").str.replace("_(online|offline)$", "")
+    status = build_base_status()
     is_withdrawable = pl.col("withdrawable_epoch").fill_null(epoch + 1) <= epoch
     return (
         view.scan("validators")
