@@ -33,6 +33,10 @@ if sys.platform != "win32":
     os.environ["TZ"] = "America/New_York"
     time.tzset()
 
+# The profiler of a Dask worker reads the stacks of its threads. In CPython 3.11, a garbage
+# collection at that moment stops the process for ever.
+os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"
+
 NUMBERS = itertools.count()
 SAMPLE_SEED = 20261122
 RECURSION_LIMIT = sys.getrecursionlimit()
