@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
 
 PUBKEY = re.compile(r"(0[xX])?[0-9a-fA-F]{96}", re.ASCII)
 NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
@@ -54,10 +56,11 @@ def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
             f"a {type(subject).__name__} is given instead of one of its columns",
             hint='Give the column, such as frame["validator_index"]',
         )
-    if getattr(subject, "ndim", None) == 0:  # A number or an array of numpy.
-        subject = subject.item()
-    is_single = isinstance(subject, str | bytes) or not isinstance(subject, Iterable)
-    for item in [subject] if is_single else subject:
+    try:
+        items = [subject] if isinstance(subject, str | bytes) else iter(subject)
+    except TypeError:  # Also an array of numpy without a dimension.
+        items = [subject]
+    for item in items:
         if argument and isinstance(item, str) and ("," in item or _RANGE.fullmatch(item)):
             yield from parse_list_text(item, argument) or [item]
         else:
