@@ -210,9 +210,11 @@ def test_a_window_selects_rows_by_validator():
     ordered = rows.with_row_index("position").reverse().select("validator_index", "position")
     window = Window(rows, NumberIndex.build(ordered))
 
+    assert_frame_equal(rows[[2, 0]], window.select([5]))
     assert_frame_equal(rows[[2, 0]], window.select([5, 4]))
     assert_frame_equal(rows.reverse(), window.select({9, 5, 3}))
     assert_frame_equal(rows.clear(), window.select([4, 10]))
+    assert_frame_equal(rows.clear(), window.select([4]))
 
 
 @pytest.mark.parametrize("public", [False, True])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,16 +54,22 @@ class NumberIndex:
 
 
 class Window:
-    """The rows of all validators in a range of units, and their positions by validator."""
+    """The rows of all validators in a range of units, sorted by validator."""
 
     def __init__(self, rows: pl.DataFrame, index: NumberIndex) -> None:
-        """Store *rows*, whose positions are those of *index*."""
-        self.rows = rows.rechunk()
-        self.index = index
+        """Sort *rows*, whose positions are those of *index*."""
+        self.rows = rows[index.positions[index.ranks]].rechunk()
+        positions = np.empty_like(index.positions)
+        positions[index.ranks] = np.arange(len(positions), dtype=positions.dtype)
+        self.index = replace(index, positions=positions)
 
     def select(self, validators: Collection[int]) -> pl.DataFrame:
         """Return the rows of the *validators* with these indices, in the order of an answer."""
-        return self.rows[self.index.find(validators)]
+        positions = self.index.find(validators)
+        if len(validators) == 1 and len(positions):
+            # They are consecutive, and a slice copies nothing.
+            return self.rows.slice(int(positions[0]), len(positions))
+        return self.rows[positions]
 
     @property
     def size(self) -> int:
