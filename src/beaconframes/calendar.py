@@ -180,10 +180,8 @@ def find_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain:
     """
     if known := find_known_chain(unit, starts):
         return known
-    (number, start), (other, end) = starts[0], starts[-1]
-    length = _get_length(MAINNET, unit)
-    if other != number:
-        length = (end - start) / (other - number)
+    number, start = starts[0]
+    length = find_length(unit, starts) or _get_length(MAINNET, unit)
     slot = length / _count_slots(MAINNET, unit)
     try:
         chain = Chain("unnamed", start - number * length, slot // timedelta(seconds=1))
@@ -201,6 +199,21 @@ def find_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain:
 def find_known_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain | None:
     """Return mainnet or Hoodi, if its units start at these times."""
     return next((c for c in _CHAINS.values() if _has_starts(c, unit, starts)), None)
+
+
+def find_length(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> timedelta | None:
+    """Return the time from a unit to the next one; None if one start does not show it.
+
+    *starts* are those of `find_chain`, and may be empty. Epochs may have any number of slots.
+    """
+    if not starts:
+        return None
+    (number, start), (other, end) = starts[0], starts[-1]
+    if other != number:
+        length = (end - start) / (other - number)
+        return length if length > timedelta() else None
+    known = find_known_chain(unit, starts)
+    return None if known is None else _get_length(known, unit)
 
 
 def _has_starts(chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]]) -> bool:

@@ -1,6 +1,6 @@
 """Income with coverage: exact sums, and whether a day, week or month is complete."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import polars as pl
@@ -17,6 +17,11 @@ def steady(first, last, **amounts):
     """An income history of validator 1 with the same amounts in every epoch."""
     amounts = amounts or {"attestation_head_reward_gwei": 1}
     return history(*((1, epoch, amounts) for epoch in range(first, last + 1)))
+
+
+def time_after(seconds):
+    """The column ``time`` of epochs so many seconds after noon of a day."""
+    return (datetime(2026, 3, 1, 12, tzinfo=UTC) + pl.duration(seconds=seconds)).alias("time")
 
 
 def test_net_income_is_rewards_minus_penalties_plus_fees():
@@ -117,6 +122,24 @@ def test_the_day_of_genesis_is_not_complete():
 
     assert [False, True, False] == rows["complete"].to_list()
     assert [113, 225, 201] == rows["epochs"].to_list()
+
+
+def test_a_day_of_short_epochs_is_complete():
+    """The minimal preset of test networks: 8 slots of 6 seconds, so a day has 1,800 epochs."""
+    frame = steady(0, 4_000).with_columns(time_after(pl.col("epoch") * 48))
+
+    rows = analysis.income(frame, coverage=True)
+
+    assert [900, 1_800, 1_301] == rows["epochs"].to_list()
+    assert [False, True, False] == rows["complete"].to_list()
+    assert [False] == analysis.income(frame.head(1), coverage=True)["complete"].to_list()
+
+
+def test_a_day_of_epochs_at_one_time_is_not_complete():
+    """Wrong times do not show how long an epoch is."""
+    frame = steady(0, 3).with_columns(time_after(pl.lit(0)))
+
+    assert [False] == analysis.income(frame, coverage=True)["complete"].to_list()
 
 
 def test_weeks_begin_on_monday():

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from beaconframes import analysis, interactive, plot
+from beaconframes.analysis.engines import check_distinct
 from beaconframes.errors import UsageError
 from beaconframes.units import to_pandas
 
@@ -30,6 +31,19 @@ def test_overlapping_loads_are_refused(kind, orders):
 
     with pytest.raises(UsageError, match=r"8 rows .* validator_index (7|11), epoch (8|9) occurs 2"):
         analysis.income(kind(both), coverage=True)
+
+
+@pytest.mark.parametrize("place", [0, 16_383, 16_384, 16_385, 32_767, 32_768, 39_998])
+def test_one_repeated_row_of_many_is_found(place):
+    """In sorted rows, at any place: they are compared in parts of 16,384 rows."""
+    numbers = pl.int_range(40_000, eager=True)
+    rows = pl.DataFrame({"validator_index": numbers // 20_000, "epoch": numbers % 20_000})
+    check_distinct(rows, ["validator_index", "epoch"], loader="load_income_history")
+
+    repeated = pl.concat([rows[: place + 1], rows[place:]])
+
+    with pytest.raises(UsageError, match="2 rows"):
+        check_distinct(repeated, ["validator_index", "epoch"], loader="load_income_history")
 
 
 @pytest.mark.parametrize("kind", KINDS)

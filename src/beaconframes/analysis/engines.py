@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import polars as pl
 from narwhals.exceptions import ComputeError, InvalidOperationError
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+    from numpy.typing import NDArray
 
     from beaconframes.calendar import Chain, Unit
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 Calendar = Literal["day", "week", "month", "year"]
 
+_COMPARED_ROWS = 1 << 14
+"""Rows that are compared with their neighbours at once; larger parts do not fit into the cache."""
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
 _GROUP_OF_ALL = "all rows alike"
 _OVERFLOW_MESSAGES = (OVERFLOW, "to `decimal[28,0]` failed", "overflow in decimal")
@@ -97,7 +101,10 @@ def check_distinct(
     if isinstance(wrapped, nw.LazyFrame) or not {*keys} <= {*wrapped.columns}:
         return
     columns = list(dict.fromkeys([*keys, *groups]))
-    rows = collect(drop_missing(select_columns(frame, columns, loader=loader), keys))
+    rows = collect(select_columns(frame, columns, loader=loader))
+    # A filter copies the rows, and few frames need one.
+    if any(rows[key].null_count() or rows[key].dtype.is_float() for key in keys):
+        rows = collect(drop_missing(as_lazy(rows.lazy()), keys))
     # Loaded frames are sorted: to compare neighbours is many times as fast as a hash table.
     if is_increasing(rows, keys) or is_increasing(rows, keys[::-1]):
         return
@@ -114,12 +121,20 @@ def check_distinct(
 
 def is_increasing(rows: pl.DataFrame, keys: Sequence[str]) -> bool:
     """Return whether each row is after the one before, by *keys*."""
-    increases = pl.lit(value=False)
-    for key in reversed(keys):
-        column = pl.col(key)
-        before = column.shift()
-        increases = (column > before) | ((column == before) & increases)
-    return bool(rows.select(increases.all()).item())
+    columns = [rows[key].to_numpy() for key in reversed(keys)]
+    # The last row of a part is the first one of the next.
+    parts = (slice(n, n + _COMPARED_ROWS + 1) for n in range(0, rows.height, _COMPARED_ROWS))
+    return all(_is_part_increasing([numbers[part] for numbers in columns]) for part in parts)
+
+
+def _is_part_increasing(columns: Sequence[NDArray[Any]]) -> bool:
+    """Return whether each row is after the one before, by *columns*, the most important last."""
+    increases = None
+    for numbers in columns:
+        before, after = numbers[:-1], numbers[1:]
+        is_after = after > before
+        increases = is_after if increases is None else is_after | ((after == before) & increases)
+    return bool(np.all(increases))
 
 
 def _is_all_null(frame: IntoFrame, name: str) -> bool:

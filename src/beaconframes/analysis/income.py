@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Literal, get_args
 from zoneinfo import ZoneInfo
 
@@ -27,8 +27,9 @@ from beaconframes.analysis.income_columns import (
     group_parts,
     sum_gwei,
 )
+from beaconframes.calendar import find_length
 from beaconframes.errors import UsageError
-from beaconframes.frames import check_choice, map_rows
+from beaconframes.frames import check_choice, map_rows, read_starts
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -133,10 +134,8 @@ def income(
     }
     if every == "epoch":
         others["time"] = ("min", "time")
-    if coverage:
-        if every != "epoch":
-            others["epochs"] = ("distinct", "epoch")
-        others["first_time"], others["last_time"] = ("min", "time"), ("max", "time")
+    if coverage and every != "epoch":
+        others["epochs"] = ("distinct", "epoch")
     sums = aggregate(
         lazy,
         keys,
@@ -153,8 +152,9 @@ def income(
     place = table.get_column_index("validator_epochs") + 1
     if every == "epoch":
         table.insert_column(place, pl.Series("epochs", [1] * table.height, pl.Int64))
-    complete = pl.Series("complete", _find_complete(table, every, tz, day, clock), pl.Boolean)
-    table = table.drop("first_time", "last_time").insert_column(place + 1, complete)
+    starts = read_starts(frame, "epoch")
+    complete = _find_complete(table, every, tz, clock if day == "beacon" else None, starts)
+    table.insert_column(place + 1, pl.Series("complete", complete, pl.Boolean))
     return return_table(table, lazy, frame)
 
 
@@ -206,7 +206,6 @@ def _add_totals(
         *(["time"] if "time" in others else []),
         *groups,
         *counts,
-        *(name for name in ("first_time", "last_time") if name in others),
         *PARTS,
         "consensus_income_gwei",
         "execution_income_wei",
@@ -216,45 +215,50 @@ def _add_totals(
     )
 
 
-def _find_complete(rows: pl.DataFrame, every: Every, tz: str, day: Day, chain: Chain) -> list[bool]:
-    """Return for each row whether it has every epoch of its unit."""
+def _find_complete(
+    rows: pl.DataFrame,
+    every: Every,
+    tz: str,
+    chain: Chain | None,
+    starts: Sequence[tuple[int, datetime]],
+) -> list[bool]:
+    """Return for each row whether it has every epoch of its unit: with *chain*, a beacon day.
+
+    *starts* has the start of an epoch or two.
+    """
     epoch_counts = rows["epochs"].to_list()
     if every == "epoch":
         return [True] * len(epoch_counts)
     if every == "all":
         spans = rows.select(pl.col("last_epoch") - pl.col("first_epoch") + 1).to_series()
         return [count == span for count, span in zip(epoch_counts, spans, strict=True)]
-    if day == "beacon":
+    if chain is not None:
         length = chain.epochs_per_day if every == "day" else chain.epochs_per_week
         return [count == length for count in epoch_counts]
-    expected = _count_epochs(rows, every, tz)
+    expected = _count_epochs(rows["date"].unique(), every, tz, starts)
     return [
         count == expected.get(start)
         for start, count in zip(rows["date"], epoch_counts, strict=True)
     ]
 
 
-def _count_epochs(rows: pl.DataFrame, every: Every, tz: str) -> dict[date, int]:
-    """Return how many epochs a whole calendar unit has; empty where that is unknown.
-
-    The length of an epoch is taken from the rows, because chains differ. The length of a single
-    epoch is unknown.
-    """
-    if rows.is_empty():
+def _count_epochs(
+    dates: pl.Series, every: Every, tz: str, starts: Sequence[tuple[int, datetime]]
+) -> dict[date, int]:
+    """Return how many epochs a whole calendar unit has; empty where that is unknown."""
+    length = find_length("epoch", starts)
+    if length is None:
         return {}
-    first = rows.row(rows["first_epoch"].arg_min() or 0, named=True)
-    last = rows.row(rows["last_epoch"].arg_max() or 0, named=True)
-    span = last["last_epoch"] - first["first_epoch"]
-    if span == 0:
-        return {}
-    length: timedelta = (last["last_time"] - first["first_time"]) / span
+    epoch, start = starts[0]
 
     def count_before(midnight: date) -> int:
         """Return how many epochs begin before a day; negative before genesis."""
         # Python takes a midnight that the clocks skip as the moment of the change.
         moment = datetime.combine(midnight, time(), ZoneInfo(tz)).astimezone(UTC)
-        number: int = first["first_epoch"] - (first["first_time"] - moment) // length
-        return number
+        return epoch - (start - moment) // length
 
-    units = rows.select(start="date", end=pl.col("date").dt.offset_by(_NEXT[every])).unique()
-    return {start: count_before(end) - count_before(start) for start, end in units.iter_rows()}
+    ends = dates.dt.offset_by(_NEXT[every])
+    return {
+        first: count_before(end) - count_before(first)
+        for first, end in zip(dates, ends, strict=True)
+    }
