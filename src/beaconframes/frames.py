@@ -266,12 +266,25 @@ def read_starts(frame: IntoFrame, unit: Unit) -> list[tuple[int, datetime]]:
     schema = wrapped_frame.collect_schema()
     if unit not in schema or not schema[unit].is_numeric() or schema.get("time") != nw.Datetime:
         return []
-    rows = drop_missing(_make_lazy(wrapped_frame.select(unit, "time")), [unit, "time"])
-    rows = rows.filter(nw.col(unit) >= 0)
+    selected = wrapped_frame.select(unit, "time")
+    native: Any = selected.to_native()
+    if isinstance(native, pl.DataFrame) and schema[unit].is_integer():
+        # Its first rows mostly suffice, and reading them needs no query.
+        starts = _find_starts(native.head(2))
+        if _is_enough(unit, starts[:1]):
+            return starts[:1]
+        if len(starts) == 2:
+            return starts
+    rows = drop_missing(_make_lazy(selected), [unit, "time"]).filter(nw.col(unit) >= 0)
     starts = _read_start(rows)
-    if not starts or (starts[0][0] and find_known_chain(unit, starts)):
+    if not starts or _is_enough(unit, starts):
         return starts
     return starts + _read_start(rows.filter(nw.col(unit) != starts[0][0]))
+
+
+def _is_enough(unit: Unit, starts: list[tuple[int, datetime]]) -> bool:
+    """Return whether one start shows the chain: unit 0 does not show the length of a unit."""
+    return bool(starts and starts[0][0] and find_known_chain(unit, starts))
 
 
 def _read_start(rows: nw.LazyFrame[Any]) -> list[tuple[int, datetime]]:
@@ -279,10 +292,16 @@ def _read_start(rows: nw.LazyFrame[Any]) -> list[tuple[int, datetime]]:
     native: Any = rows.to_native()
     # Dask would compute all partitions for the first row.
     parts = map(as_lazy, native.partitions) if rows.implementation.is_dask() else [rows]
-    for part in parts:
-        for number, start in collect(part.head(1)).iter_rows():
-            return [(int(number), start if start.tzinfo else start.replace(tzinfo=UTC))]
-    return []
+    return next(filter(None, (_find_starts(collect(part.head(1))) for part in parts)), [])
+
+
+def _find_starts(rows: pl.DataFrame) -> list[tuple[int, datetime]]:
+    """Return the number and the time, in UTC, of the first rows of different numbers."""
+    starts: dict[int, datetime] = {}
+    for number, start in rows.iter_rows():
+        if number is not None and number >= 0 and start is not None:
+            starts.setdefault(int(number), start if start.tzinfo else start.replace(tzinfo=UTC))
+    return list(starts.items())
 
 
 def is_empty(frame: IntoFrame) -> bool:

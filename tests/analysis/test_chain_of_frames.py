@@ -50,6 +50,18 @@ def test_two_rows_show_any_chain(chain, unit):
     assert clock(chain) == clock(found)
 
 
+@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas, in_duckdb])
+@pytest.mark.parametrize("chain", [MAINNET, OWN])
+@pytest.mark.parametrize(
+    "numbers", [[], [0], [5], [0, 1], [5, 5], [5, 5, 2], [-1, 5, 6], [None, 0, 7], [None, None, 3]]
+)
+def test_the_first_rows_show_the_same_chain_as_a_query(kind, chain, numbers):
+    """Frames of polars are read without a query if their first two rows suffice."""
+    frame = at(chain, pl.DataFrame({"epoch": numbers}, schema={"epoch": pl.Int64}))
+
+    assert frames.read_starts(kind(frame), "epoch") == frames.read_starts(frame, "epoch")
+
+
 def test_one_row_of_an_unknown_chain_has_the_epochs_of_mainnet():
     assert clock(OWN) == clock(resolve_chain(None, (rows(OWN, 7), "epoch")))
 
