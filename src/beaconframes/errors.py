@@ -343,3 +343,13 @@ def build_column_error(
     explanations = import_module("beaconframes.column_errors")
     message, hint = explanations.explain_missing_columns(missing, names, loader)
     return UsageError(message, hint=hint)
+
+
+def find_caller_level() -> int:
+    """Return the ``stacklevel`` of a warning about the code that called the package."""
+    from inspect import currentframe
+
+    level, frame = 0, currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("beaconframes."):
+        level, frame = level + 1, frame.f_back
+    return level

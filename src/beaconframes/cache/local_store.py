@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import re
 import secrets
@@ -24,7 +23,7 @@ from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset, Selection, ledger
 from beaconframes.dataset.eviction import count_bytes
 from beaconframes.endpoint.chain_metadata import describe_chain, parse_chain
-from beaconframes.errors import DatasetBusy, DatasetError, StoreUnavailable
+from beaconframes.errors import DatasetBusy, DatasetError, StoreUnavailable, find_caller_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.store")
 
-PACKAGE = "beaconframes."
 CHOOSE_FOLDER = "Choose another folder: store=..."
 
 COARSEST_SHARE = 8
@@ -384,14 +382,6 @@ class LocalStore:
         self._has_warned = True
         warning = StoreUnavailable(f"{state}: {message}", hint=hint)
         warnings.warn(warning, stacklevel=find_caller_level())
-
-
-def find_caller_level() -> int:
-    """Return the ``stacklevel`` of the code that called the package."""
-    level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def last_unit_metadata(chain: Chain, finalized: int) -> dict[str, int]:

@@ -90,7 +90,7 @@ def read_input(
 
 def finished_epochs(explorer: Explorer) -> dict[str, int]:
     """Return the range of epochs that have ended, and that the service still has."""
-    from beaconframes.v1.recorder import SERVED_EPOCHS
+    from beaconframes.v1.attestations import SERVED_EPOCHS
 
     latest = explorer.chain_head.latest("epoch")
     return {"since": max(latest - SERVED_EPOCHS + 1, 0), "until": max(latest - 1, 0)}

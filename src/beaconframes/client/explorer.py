@@ -28,19 +28,22 @@ from beaconframes.config import is_given
 from beaconframes.endpoint import ChainHead, Envelope, Head
 from beaconframes.endpoint.chain_metadata import parse_chain_header
 from beaconframes.errors import (
-    BadRequest,
     BeaconframesError,
     ConfigError,
     DatasetError,
     MissingRows,
-    NotFound,
-    NotServed,
-    ResponseError,
     ServiceError,
     UsageError,
+    find_caller_level,
 )
 from beaconframes.fetch.completeness import allow_unfinalized
-from beaconframes.fetch.head import LATEST_STATE, PINNED_HEADS, HeadV1, HeadV2
+from beaconframes.fetch.head import (
+    HEAD_NOT_SERVED,
+    LATEST_STATE,
+    PINNED_HEADS,
+    HeadV1,
+    HeadV2,
+)
 from beaconframes.fetch.missing_report import LAST_LOAD, list_gaps, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, Pipeline
 from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
@@ -71,9 +74,6 @@ class ChainClock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Wait for *seconds* of this clock."""
 
-
-WARNING_LEVEL = 5
-"""The frames from a warning of `Explorer.load` to the call of the loader, for ``stacklevel``."""
 
 default_explorers: list[Explorer] = []
 """The explorers that loaders use by default: the last one. `Explorer.close` removes it."""
@@ -273,8 +273,8 @@ class Explorer:
                 self._head.head()
             else:
                 self.fetch(LATEST_STATE)
-        except (BadRequest, NotFound, NotServed, ResponseError) as error:
-            # Not every service has this endpoint; a load raises its own errors.
+        except HEAD_NOT_SERVED as error:
+            # A load raises its own errors.
             self._chain_error = error
         except ServiceError as error:
             raise error.with_traceback(None) from None
@@ -460,14 +460,14 @@ class Explorer:
                 if is_strict:
                     warning.rows = rows
                     raise warning
-            warnings.warn(warning, stacklevel=WARNING_LEVEL)
+            warnings.warn(warning, stacklevel=find_caller_level())
         if not result.gaps.missing.is_empty():
             missing = allow_unfinalized(result.gaps.missing, self.chain_head_of(endpoint))
             gaps = result.gaps._replace(missing=missing)
             warning = report_missing(
                 endpoint, gaps, result.required, rows, self.chain, strict=is_strict
             )
-            warnings.warn(warning, stacklevel=WARNING_LEVEL)
+            warnings.warn(warning, stacklevel=find_caller_level())
         elif not result.gaps.inactive.is_empty() and not result.warnings:
             LAST_LOAD.missing = list_gaps(endpoint, result.gaps, result.required)[0]
 

@@ -15,6 +15,7 @@ from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import read_quota
 from beaconframes.endpoint import Envelope, Head
+from beaconframes.endpoint.chain_head import EPOCHS_TO_FINALITY
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.errors import UsageError
 from beaconframes.fetch.head import LatestState, SlotNumber
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import ChainHead, Endpoint, Request
 
 _LOADER_NAME = re.compile(r"(?:bf\.)?(v2\.|)(?:load_)?([a-z]\w*)")
-EPOCHS_TO_FINALITY = 2
-"""Epochs between the finalized and the current epoch, if the chain finalizes."""
-
 _COMPOSED = ("report",)
 """Functions of several loads, all of whose rows they need."""
 

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Moment
 
 
+EPOCHS_TO_FINALITY = 3
+"""Epochs from the current epoch back to the finalized one, as the public service counts them."""
+
 FARTHEST = timedelta(days=3_650)
 """The time by which the clock of a chain without a known head may be ahead of the real one."""
 

@@ -1,4 +1,4 @@
-"""The head of the chain as the service states it, requested at most once a slot."""
+"""The head of the chain as the service states it, requested at most once in 12 seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 
 from beaconframes.endpoint import Envelope, Head, Request
-from beaconframes.errors import ProtocolError, TableNotInDataset
+from beaconframes.errors import (
+    BadRequest,
+    NotFound,
+    NotServed,
+    ProtocolError,
+    ResponseError,
+    TableNotInDataset,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +36,11 @@ LATEST_STATE = Request(
     endpoint="GET /api/v1/latestState",
     envelope=Envelope.BARE,
 )
-MAX_AGE = 12.0
-"""Seconds: one slot."""
+HEAD_MAX_AGE = 12.0
+"""Seconds for which a head is used again: a slot of mainnet."""
+
+HEAD_NOT_SERVED = (BadRequest, NotFound, NotServed, ResponseError)
+"""The errors of a service that does not have the endpoint of the head."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -106,16 +116,16 @@ class HeadV1:
         return self._head
 
     def recent(self) -> Head | None:
-        """Return the head if it was fetched within the last slot; sends no request."""
-        is_recent = time.monotonic() - self._fetched_at <= MAX_AGE
+        """Return the head if it was fetched in the last 12 seconds; sends no request."""
+        is_recent = time.monotonic() - self._fetched_at <= HEAD_MAX_AGE
         return self._head if is_recent else None
 
     def expire(self) -> None:
         """Discard the fetched head, so that its next use requests it again."""
-        self._fetched_at = -MAX_AGE
+        self._fetched_at = -HEAD_MAX_AGE
 
     def head(self) -> Head:
-        """Return the head: one request, unless it was fetched within the last slot."""
+        """Return the head: one request, unless it was fetched in the last 12 seconds."""
         if self.fixed is not None:
             return self.fixed
         pinned: dict[object, Head] = PINNED_HEADS.get({})
@@ -123,7 +133,7 @@ class HeadV1:
             return pinned[self]
         with self._lock:
             head = self._head
-            if head is None or time.monotonic() - self._fetched_at > MAX_AGE:
+            if head is None or time.monotonic() - self._fetched_at > HEAD_MAX_AGE:
                 stated = self._refresh()
                 # Replicas of the service may lag: finality never goes back.
                 head = self._head = replace(stated, finalized_epoch=self._finality.highest)
@@ -197,7 +207,7 @@ class HeadV2:
         return Head(latest // self._chain.slots_per_epoch, final_epoch, latest)
 
     def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
-        """Return the latest slot, epoch, day or period, with at most one request per slot."""
+        """Return the latest slot, epoch, day or period, from a response of the last 12 seconds."""
         finalized = finalized or unit == "day"
         slot = self.slot("finalized" if finalized else "latest")
         epoch = self._final_epoch(slot) if finalized else slot // chain.slots_per_epoch
@@ -205,8 +215,8 @@ class HeadV2:
         return slot if unit == "slot" else head.latest(unit, chain, finalized=finalized)
 
     def is_fresh(self, view: str) -> bool:
-        """Return whether the slot of *view* was fetched within the last slot."""
-        return time.monotonic() - self._slots.get(view, (0, -MAX_AGE))[1] <= MAX_AGE
+        """Return whether the slot of *view* was fetched in the last 12 seconds."""
+        return time.monotonic() - self._slots.get(view, (0, -HEAD_MAX_AGE))[1] <= HEAD_MAX_AGE
 
     def slot(self, view: str) -> int:
         """Return the slot of *view*: ``latest`` or ``finalized``."""

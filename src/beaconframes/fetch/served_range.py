@@ -19,13 +19,11 @@ from beaconframes.endpoint import Head, Role
 from beaconframes.errors import (
     BadRequest,
     MissingRows,
-    NotFound,
-    NotServed,
-    ResponseError,
     ServiceError,
     SnapshotMoved,
     UsageError,
 )
+from beaconframes.fetch.head import HEAD_NOT_SERVED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,8 +42,6 @@ STATED_LATEST = re.compile(r"latest (?:epoch|day) is ([0-9]{1,12})\b", re.ASCII)
 
 GENESIS = Head(0, 0, 0)
 """The lowest head: every chain has its first epoch."""
-HEAD_NOT_SERVED = (BadRequest, NotFound, NotServed, ResponseError)
-"""The errors of a service that does not have the endpoint of the head."""
 
 
 @dataclass
@@ -134,7 +130,7 @@ class ServedRange:
         try:
             served = self.served_units()
         except HEAD_NOT_SERVED:
-            # Not every service has this endpoint; a refused request raises its own error.
+            # A refused request raises its own error.
             return
         newest = self._newest(calls)
         if served is None or newest is None or newest < served.stop:

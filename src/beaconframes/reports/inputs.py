@@ -18,6 +18,7 @@ from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
 from beaconframes.reports.input_frames import EPOCHS_PER_LOAD, Detail, Input, Inputs
+from beaconframes.v1.attestations import SERVED_EPOCHS
 from beaconframes.v1.proposals import PROPOSALS
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _MOST_ROWS = 2_000_000
 _MOST_VOTES = 5_000_000
 _LARGEST_SET = 100
 """Validators in a set of V2."""
-_DUTY_EPOCHS = 98
-"""Epochs whose duties are loaded: a service has 100, and the head moves while a report loads."""
+_DUTY_EPOCHS = SERVED_EPOCHS - 2
+"""Epochs whose duties are loaded: the head moves while a report loads."""
 _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
 """Windows of V2, in days."""
 
@@ -169,7 +170,10 @@ def _load_duties(inputs: Inputs, head: int) -> None:
     since = max(inputs.first, head - _DUTY_EPOCHS + 1)
     reason = ""
     if since > inputs.last:
-        reason = "services have the duties of the last 100 epochs, and the report ends earlier"
+        reason = (
+            f"services have the duties of the last {SERVED_EPOCHS} epochs, and the report ends "
+            "earlier"
+        )
     elif _is_node(inputs.explorer):
         reason = "a node would have to read the blocks of these epochs"
     if reason:

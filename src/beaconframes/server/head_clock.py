@@ -13,15 +13,12 @@ import polars as pl
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.errors import UsageError
+from beaconframes.v1.attestations import SERVED_EPOCHS
 
 if TYPE_CHECKING:
     from beaconframes.dataset import Dataset
 
 log = logging.getLogger("beaconframes.server")
-
-DUTY_EPOCHS = 100
-"""Epochs whose attestation duties are served."""
-
 
 MAX_SPEED = 10_000
 
@@ -59,7 +56,7 @@ class HeadClock:
         first = int(dataset.meta["first_epoch"]) + self.finality_distance
         duties = dataset.scan("attestations").select(pl.col("epoch").min()).collect().item()
         if duties is not None and duties > dataset.meta["first_epoch"]:
-            first = max(first, duties + DUTY_EPOCHS)
+            first = max(first, duties + SERVED_EPOCHS)
         epoch_seconds = chain.slots_per_epoch * chain.seconds_per_slot
         seconds = self._started - chain.genesis.timestamp()
         if start is not None:

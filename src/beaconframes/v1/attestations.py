@@ -115,6 +115,10 @@ class Slim(Parameter):
         return ("week", "week_start", "week_end", "committeeindex")
 
 
+SERVED_EPOCHS = 100
+"""Epochs for which the public service has attestation duties, and the most in one request."""
+
+
 @dataclass(frozen=True)
 class RecentEpochs(Parameter):
     """A range of epochs, at most ``length`` of them in one request.
@@ -124,7 +128,7 @@ class RecentEpochs(Parameter):
 
     column: Column
     _: KW_ONLY
-    length: int = 100
+    length: int = SERVED_EPOCHS
 
     role = Role.RANGE
     args = ("since", "until")

@@ -14,6 +14,7 @@ import polars as pl
 from beaconframes.cache.read_through import open_rows
 from beaconframes.calendar import instants, resolve_span
 from beaconframes.client.connection import get_explorer
+from beaconframes.endpoint.chain_head import EPOCHS_TO_FINALITY
 from beaconframes.endpoint.intervals import subtract_intervals
 from beaconframes.errors import (
     ConfigError,
@@ -23,7 +24,7 @@ from beaconframes.errors import (
     ServiceError,
     UsageError,
 )
-from beaconframes.v1.attestations import ATTESTATIONS
+from beaconframes.v1.attestations import ATTESTATIONS, SERVED_EPOCHS
 
 if TYPE_CHECKING:
     from datetime import date, timedelta
@@ -35,14 +36,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.record")
 
-SERVED_EPOCHS = 100
-"""Epochs for which the service has attestation duties."""
-
 MARGIN_EPOCHS = 2
 """Epochs by which the service may be ahead of the head that it reported."""
-
-EPOCHS_TO_FINALITY = 3
-"""Epochs until an epoch is final."""
 
 NO_LAST_EPOCH = 2**62
 """Last epoch of a recording without an end."""
