@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+import warnings
 from types import SimpleNamespace
 
 import polars as pl
@@ -411,3 +413,83 @@ def test_recent_final_epochs_without_rows_are_requested_again(server, store):
         late.fault("")
         assert 2 * 68 == call(explorer).height
         explorer.close()
+
+
+def change_response(change):
+    """Return the fault that responds with *change* of the whole response."""
+
+    def respond(connection, seen, good, p):
+        connection.respond(200, json.dumps(change(json.loads(good), p)).encode())
+
+    return respond
+
+
+def end_early(response, p):
+    """Return the response with a range of slots that ends early, and the rows in it."""
+    end = int(p["last"])
+    response["data"] = [row for row in response["data"] if row["slot"] <= end]
+    response["range"]["slot"]["end"] = end
+    return response
+
+
+def schedule_last(rows, p):
+    """Return the rows with the last slot of the epoch still scheduled."""
+    last = max(row["slot"] for row in rows)
+    scheduled = {"status": "0", "blockroot": "0x00"}
+    return [row | scheduled if row["slot"] == last else row for row in rows]
+
+
+LAGGING = {
+    "withdrawals": (
+        changed_rows(lambda rows, p: [row for row in rows if row["epoch"] <= 455]),
+        lambda e: bf.load_validator_withdrawals(range(100), since=370, until=FINAL, explorer=e),
+    ),
+    "proposals": (
+        changed_rows(lambda rows, p: [row for row in rows if row["epoch"] <= 455]),
+        lambda e: bf.load_proposals(range(90), since=370, until=FINAL, explorer=e),
+    ),
+    "graffitiwall": (
+        changed_rows(lambda rows, p: sorted(rows, key=lambda row: row["slot"])[:-200]),
+        lambda e: bf.load_graffiti_wall(since=250 * 32, until=FINAL * 32, explorer=e),
+    ),
+    "proposal-slots": (
+        change_response(end_early),
+        lambda e: bf.v2.load_proposal_slots(range(90), since=100 * 32, until=200 * 32, explorer=e),
+    ),
+    "slots": (
+        changed_rows(schedule_last),
+        lambda e: bf.load_epoch_slots(since=400, until=400, explorer=e),
+    ),
+    "/epoch/": (
+        changed_rows(lambda rows, p: [row | {"scheduledblocks": 3} for row in rows]),
+        lambda e: bf.load_epochs(since=400, until=400, explorer=e),
+    ),
+}
+
+
+@pytest.mark.parametrize("path", LAGGING)
+def test_a_service_that_lags_hides_no_rows(server, faulty, explorer, monkeypatch, path):
+    """G4: it states that an epoch is final, but has not processed it; later it has.
+
+    What a response does not show is requested again: the newest events of validators, slots after
+    the stated range, and epochs with slots that are still scheduled.
+    """
+    respond, call = LAGGING[path]
+    truth = load_counted(server, False, call).rows
+    monkeypatch.setitem(FAULTS, "lag", respond)
+    faulty.fault(f"lag?path={path}&last={150 * 32}")
+    early = call_without_warnings(explorer, call)
+    faulty.fault("")
+
+    rows, requests = count_data_requests(faulty, lambda: call(explorer))
+
+    assert not early.equals(truth)
+    assert requests > 0
+    assert_frame_equal(truth, rows)
+
+
+def call_without_warnings(explorer, call):
+    """Return the rows of *call*; it may warn that some are missing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.MissingRows)
+        return call(explorer)

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import polars as pl
 
 from beaconframes.active_periods import FAR, NOT_IN_DATASET, REASON, UNKNOWN
@@ -142,7 +143,10 @@ class ReadThrough:
         if self.requested.required:
             complete = find_covered(self.whole_units(final), self.grid)
         else:
-            complete, empty = split_by_rows(fetched.calls, self.grid, last, rows)
+            if self.policy.unit_name == "slot":
+                last = min(last, find_last_slot(fetched.ranges))
+            present = self.present_until(last, rows) if self.policy.unit_name else last
+            complete, empty = split_by_rows(fetched.calls, self.grid, last, present, rows)
             if fetched.uncovered:
                 uncovered = find_uncovered_units(self.policy, fetched.uncovered)
                 complete = subtract_uncovered(complete, uncovered)
@@ -212,7 +216,7 @@ class ReadThrough:
             return NO_GAPS
         table, grid = self.endpoint.table, self.grid
         columns = {*table.key(), grid.unit, grid.subject, requested.parts and requested.parts[0]}
-        columns |= {column.name for column in table.columns if column.final_when is not None}
+        columns |= {column.name for column in table.columns if column.final_when}
         rows = rows.select([name for name in table.schema() if name in columns])
         if grid.subject is not None:
             numbers = [int(subject) for subject in requested.subjects]
@@ -268,12 +272,21 @@ class ReadThrough:
         if self.endpoint.is_contiguous or missing.is_empty() or self.keys().is_empty():
             # Every unit of a contiguous table has rows.
             return
-        until = policy.absent_until(self.chain_head, self._finalized)
-        if policy.unit_name:
-            newest: list[Any] = [frame[grid.unit].max() for frame in self.unstored]
-            last = max(self.store.newest(self.table, grid.unit), *newest, -1)
-            until = max(until, min(final, last))
-        self.put_empty(missing, until)
+        self.put_empty(missing, self.present_until(final, *self.unstored))
+
+    def present_until(self, final: int, *frames: pl.DataFrame) -> int:
+        """Return the last unit up to *final* whose rows the service has: later ones may follow.
+
+        It has the rows up to the newest one, of any subject, that is stored or in *frames*; and
+        those that are old enough.
+        """
+        if not self.policy.unit_name:
+            return -1
+        newest: list[Any] = [frame[self.grid.unit].max() for frame in frames]
+        known = [self.store.newest(self.table, self.grid.unit), *newest]
+        last: int = max(number for number in known if number is not None)
+        until = self.policy.absent_until(self.chain_head, self._finalized)
+        return max(until, min(final, last))
 
     def put_empty(self, gaps: pl.DataFrame, until: int, *, is_certain: bool = False) -> None:
         """Store that the units of *gaps* up to *until* have no rows.
@@ -369,12 +382,13 @@ def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:
 
 
 def split_by_rows(
-    calls: Iterable[Call], grid: Grid, last: int, rows: pl.DataFrame
+    calls: Iterable[Call], grid: Grid, last: int, present_until: int, rows: pl.DataFrame
 ) -> tuple[Covered, Covered]:
     """Return the final units that *calls* requested, those up to *last*, by subject.
 
-    The first ones are of calls with any of the *rows*: the service has what they request, so their
-    other units have no rows. The second ones are of calls without any row.
+    The first ones are of calls with any of the *rows*, up to the unit *present_until*: the service
+    has what they request, so their other units have no rows. The second ones are later, or of calls
+    without any row.
     """
     present = find_covered(rows, grid)
     with_rows: dict[str, list[Interval]] = {}
@@ -386,10 +400,18 @@ def split_by_rows(
             for subject in subjects
             for interval in units
         )
-        by_subject = with_rows if has_rows else without_rows
+        complete = min(last, present_until) if has_rows else -1
         for subject in subjects:
-            by_subject.setdefault(subject, []).extend(clip_intervals(units, 0, last))
+            with_rows.setdefault(subject, []).extend(clip_intervals(units, 0, complete))
+            rest = clip_intervals(units, complete + 1, last)
+            without_rows.setdefault(subject, []).extend(rest)
     return merge_by_subject(with_rows), merge_by_subject(without_rows)
+
+
+def find_last_slot(ranges: Iterable[bytes]) -> int:
+    """Return the last slot that all responses cover, as their *ranges* state; FAR without one."""
+    slots = (msgspec.json.decode(text).get("slot") or {} for text in ranges)
+    return min((slot["end"] for slot in slots if isinstance(slot.get("end"), int)), default=FAR)
 
 
 def find_requested_units(call: Call, grid: Grid) -> tuple[list[str], list[Interval]]:

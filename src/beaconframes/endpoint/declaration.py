@@ -124,9 +124,9 @@ class Endpoint:
     def final_rows(self) -> tuple[pl.Expr, ...]:
         """Return the conditions under which a row states that it is final."""
         return tuple(
-            (pl.col(column.name) == column.final_when).fill_null(value=False)
+            pl.col(column.name).is_in(column.final_when).fill_null(value=False)
             for column in self.table.columns
-            if column.final_when is not None
+            if column.final_when
         )
 
     def parameters_of(self, *roles: Role) -> tuple[Parameter, ...]:

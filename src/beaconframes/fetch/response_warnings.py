@@ -34,6 +34,8 @@ class ResponseWarnings:
     def __init__(self, endpoint: Endpoint, chain: Chain) -> None:
         self.endpoint, self.chain = endpoint, chain
         self._ranges: dict[bytes, dict[bytes, None]] = {}
+        self.ranges: set[bytes] = set()
+        """The JSON texts of the ranges that responses state."""
         self._keys: dict[int, tuple[object, bytes]] = {}
         self._sunset: str | None = None
         self.has_all_validators = True
@@ -47,6 +49,7 @@ class ResponseWarnings:
         for call, page in pages:
             if (stated := page.envelope_fields.get("range")) is not None:
                 self._ranges.setdefault(self._range_key(call), {}).setdefault(stated)
+                self.ranges.add(stated)
             if "sunset" in page.headers or "deprecation" in page.headers:
                 self._sunset = page.headers.get("sunset", "")
             if (header := page.headers.get(CHAIN_HEADER)) is not None:

@@ -19,7 +19,7 @@ from beaconframes.fetch.response_warnings import ResponseWarnings
 from beaconframes.progress import PROGRESS, count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     import polars as pl
@@ -44,6 +44,8 @@ class FetchedRows(NamedTuple):
     warnings: list[Warning]
     uncovered: Sequence[tuple[Call, str]] = ()
     """Of a dataset: the calls whose units it does not all cover, with these units."""
+    ranges: Collection[bytes] = ()
+    """The JSON texts of the parts of the chain that the responses state to cover."""
     has_all_validators: bool = True
     """Whether the source knows all validators; a dataset may have some of them only."""
 
@@ -271,6 +273,7 @@ def decode_pages(
         not_found,
         warnings=[],
         uncovered=warnings.uncovered,
+        ranges=warnings.ranges,
         has_all_validators=warnings.has_all_validators,
     )
 

@@ -48,7 +48,7 @@ class Column:
     minimum
         The smallest valid value, such as 0 for balances. Omitted: any.
     final_when
-        The value that marks its row as final, for columns that state finality.
+        The values of final rows, for columns that state finality.
     """
 
     doc: str
@@ -60,7 +60,7 @@ class Column:
     default: int | None = None
     context: str | tuple[str, ...] = ()
     minimum: int | None = None
-    final_when: Any = None
+    final_when: tuple[Any, ...] = ()
     name: str = field(default="", init=False)
 
     dtype: ClassVar[PolarsDataType]

@@ -46,6 +46,7 @@ class Blocks(Table):
     status = Code(
         "scheduled, proposed (canonical), missed or orphaned.",
         words={"0": "scheduled", "1": "proposed", "2": "missed", "3": "orphaned"},
+        final_when=("proposed", "missed", "orphaned"),
     )
     proposer_index = Count(
         "Validator that had to propose; null for genesis.", wire="proposer", none=NO_PROPOSER

@@ -62,7 +62,7 @@ class ExecutionBlocks(Table):
     finalized = Flag(
         "Whether the epoch is finalized.",
         wire="posConsensus.finalized",
-        final_when=True,
+        final_when=(True,),
         nullable=True,
     )
     relay_tag = Text(

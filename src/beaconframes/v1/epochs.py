@@ -19,7 +19,7 @@ class Epochs(Table):
 
     epoch = Epoch("Epoch.", key=True)
     time = EpochTime("Start of the epoch, UTC.", wire="ts")
-    finalized = Flag("Whether the epoch is finalized.", final_when=True)
+    finalized = Flag("Whether the epoch is finalized.", final_when=(True,))
     validators_count = Count("Validators active in the epoch.", wire="validatorscount")
     average_validator_balance_gwei = Gwei(
         "Mean balance.", wire="averagevalidatorbalance", minimum=0
@@ -40,7 +40,9 @@ class Epochs(Table):
     proposed_blocks = Count("Slots with a canonical block.", wire="proposedblocks")
     missed_blocks = Count("Slots without a block.", wire="missedblocks")
     orphaned_blocks = Count("Blocks that did not become canonical.", wire="orphanedblocks")
-    scheduled_blocks = Count("Slots that have not started.", wire="scheduledblocks")
+    scheduled_blocks = Count(
+        "Slots that have not started.", wire="scheduledblocks", final_when=(0,)
+    )
     attestations_count = Count("Attestations included.", wire="attestationscount")
     attester_slashings_count = Count("Attester slashings included.", wire="attesterslashingscount")
     proposer_slashings_count = Count("Proposer slashings included.", wire="proposerslashingscount")
@@ -48,7 +50,7 @@ class Epochs(Table):
     withdrawals_count = Count("Withdrawals included.", wire="withdrawalcount", optional=True)
     voluntary_exits_count = Count("Voluntary exits included.", wire="voluntaryexitscount")
     rewards_exported = Flag(
-        "Whether the service has computed the epoch's rewards.", final_when=True, optional=True
+        "Whether the service has computed the epoch's rewards.", final_when=(True,), optional=True
     )
 
 

@@ -153,7 +153,7 @@ class RewardColumns(Table):
         text=True,
         nullable=True,
     )
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
     @classmethod
     def decode(

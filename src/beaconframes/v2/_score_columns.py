@@ -98,4 +98,4 @@ class ScoreColumns(Table):
         wire="duties.proposal.included_slashings",
         nullable=True,
     )
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))

@@ -100,7 +100,7 @@ class ApyRoi(Table):
     apy_missed = Percent(
         "Missed part of the yearly yield; negative.", wire="combined.apy.missed", optional=True
     )
-    finality = Text(FINALITY, final_when="finalized", optional=True)
+    finality = Text(FINALITY, final_when=("finalized",), optional=True)
 
     @classmethod
     def decode(

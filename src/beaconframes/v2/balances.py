@@ -38,7 +38,7 @@ class Balances(Table):
     effective_balance_wei = Wei(
         "Effective balance.", wire="balance.effective", text=True, minimum=0
     )
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
 
 BALANCES = Endpoint(

@@ -83,7 +83,7 @@ class Block(Table):
     uncles_hash = Hex("Hash of the uncle list.", wire="mining.uncles_sha3", nullable=True)
     uncles_count = Count("Uncles.", wire="mining.uncles_count", nullable=True)
     extra_data = Hex("Extra data of the builder: do not trust it.", nullable=True)
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
     invariants = (SlotInEpoch(),)
 

@@ -88,7 +88,7 @@ class BlockRewards(Table):
     mining_is_contract = Flag(
         "Whether that address is a contract.", wire="mining.recipient.is_contract", nullable=True
     )
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
     invariants = (SlotInEpoch(),)
 

@@ -36,7 +36,7 @@ class ProposalSlots(Table):
         wire="block",
         nullable=True,
     )
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
 
 PROPOSAL_SLOTS = Endpoint(

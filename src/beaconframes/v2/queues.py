@@ -120,7 +120,7 @@ class Queues(Table):
         wire="withdrawal_sweep.estimated_sweep_delay",
         optional=True,
     )
-    finality = Text(FINALITY, final_when="finalized", optional=True)
+    finality = Text(FINALITY, final_when=("finalized",), optional=True)
     more = Json("All other fields of the service, as JSON, such as further queues.", optional=True)
 
     @classmethod

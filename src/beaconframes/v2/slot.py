@@ -165,7 +165,7 @@ class SlotOverview(Table):
     blob_commitments_count = Count(
         "Blob commitments included.", wire="included_blob_commitment_count", optional=True
     )
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
     invariants = (SlotInEpoch(),)
 

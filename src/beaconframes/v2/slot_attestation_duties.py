@@ -106,7 +106,7 @@ class SlotAttestationDuties(Table):
         text=True,
         optional=True,
     )
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
 
 SLOT_ATTESTATION_DUTIES = Endpoint(

@@ -45,7 +45,7 @@ class SlotSyncCommitteeDuties(Table):
         nullable=True,
     )
     missed_wei = Wei("Missed reward.", wire="reward.missed_reward", text=True, nullable=True)
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
 
 SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(

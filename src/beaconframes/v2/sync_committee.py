@@ -22,7 +22,7 @@ class SyncCommittee(Table):
     end_epoch = Epoch("Last epoch of the period.", context="range.epoch.end")
     start_time = UnixTime("Start of the period, UTC.", context="range.timestamp.start")
     end_time = UnixTime("Last second of the period, UTC.", context="range.timestamp.end")
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
 
 
 SYNC_COMMITTEE = Endpoint(

@@ -73,7 +73,7 @@ class Validators(Table):
         wire="withdrawal_credentials.address",
         nullable=True,
     )
-    finality = Text(FINALITY, final_when="finalized")
+    finality = Text(FINALITY, final_when=("finalized",))
     epoch = Epoch("Epoch of the observation.", context="range.epoch.end")
 
 
