@@ -77,6 +77,13 @@ def test_repeated_responses_are_found_without_their_hashes():
         ("balance_history", {"effectivebalance": -1}, "effective_balance_gwei is -1"),
         ("deposits", {"amount": -1}, "amount_gwei is -1"),
         ("slot_withdrawals", {"amount": -1}, "amount_gwei is -1"),
+        (
+            "income_history",
+            {"income": {"attestation_source_reward": -1}},
+            "attestation_source_reward_gwei is -1, a negative amount",
+        ),
+        ("income_history", {"income": {"slashing_penalty": -1}}, "slashing_penalty_gwei is -1"),
+        ("v2/rewards", {"total_penalty": "-3"}, "total_penalty_wei is -3"),
         ("v2/balances", {"balance": {"current": "-1"}}, "balance_wei is -1"),
         ("v2/validators", {"balances": {"effective": "-1"}}, "effective_balance_wei is -1"),
     ],

@@ -22,62 +22,82 @@ class IncomeHistory(Table):
     epoch = Epoch("Epoch of the duties.", key=True)
     time = EpochTime("Start of the epoch, UTC.")
     attestation_head_reward_gwei = Gwei(
-        "Reward for a timely head vote.", wire="income.attestation_head_reward", default=0
+        "Reward for a timely head vote.",
+        wire="income.attestation_head_reward",
+        default=0,
+        minimum=0,
     )
     attestation_source_reward_gwei = Gwei(
-        "Reward for a timely source vote.", wire="income.attestation_source_reward", default=0
+        "Reward for a timely source vote.",
+        wire="income.attestation_source_reward",
+        default=0,
+        minimum=0,
     )
     attestation_source_penalty_gwei = Gwei(
         "Penalty for a missed or late source vote.",
         wire="income.attestation_source_penalty",
         default=0,
+        minimum=0,
     )
     attestation_target_reward_gwei = Gwei(
-        "Reward for a timely target vote.", wire="income.attestation_target_reward", default=0
+        "Reward for a timely target vote.",
+        wire="income.attestation_target_reward",
+        default=0,
+        minimum=0,
     )
     attestation_target_penalty_gwei = Gwei(
         "Penalty for a missed or late target vote.",
         wire="income.attestation_target_penalty",
         default=0,
+        minimum=0,
     )
     finality_delay_penalty_gwei = Gwei(
         "Penalty while the chain does not finalize (inactivity leak).",
         wire="income.finality_delay_penalty",
         default=0,
+        minimum=0,
     )
     proposer_attestation_inclusion_reward_gwei = Gwei(
         "Reward for including attestations in a proposed block.",
         wire="income.proposer_attestation_inclusion_reward",
         default=0,
+        minimum=0,
     )
     proposer_slashing_inclusion_reward_gwei = Gwei(
         "Reward for including slashings in a proposed block.",
         wire="income.proposer_slashing_inclusion_reward",
         default=0,
+        minimum=0,
     )
     proposer_sync_inclusion_reward_gwei = Gwei(
         "Reward for including the sync aggregate in a proposed block.",
         wire="income.proposer_sync_inclusion_reward",
         default=0,
+        minimum=0,
     )
     sync_committee_reward_gwei = Gwei(
         "Reward for signing as a sync-committee member.",
         wire="income.sync_committee_reward",
         default=0,
+        minimum=0,
     )
     sync_committee_penalty_gwei = Gwei(
         "Penalty for not signing as a sync-committee member.",
         wire="income.sync_committee_penalty",
         default=0,
+        minimum=0,
     )
     slashing_reward_gwei = Gwei(
-        "Reward for reporting a slashing.", wire="income.slashing_reward", default=0
+        "Reward for reporting a slashing.", wire="income.slashing_reward", default=0, minimum=0
     )
     slashing_penalty_gwei = Gwei(
-        "Penalty for having been slashed.", wire="income.slashing_penalty", default=0
+        "Penalty for having been slashed.", wire="income.slashing_penalty", default=0, minimum=0
     )
     proposals_missed = Count(
-        "Proposals missed: a count, not an amount.", wire="income.proposals_missed", default=0
+        "Proposals missed: a count, not an amount.",
+        wire="income.proposals_missed",
+        default=0,
+        minimum=0,
     )
     tx_fee_reward_wei = Wei(
         "Priority fees of proposed blocks, relay payments not included: with a relay, the builder "
@@ -85,6 +105,7 @@ class IncomeHistory(Table):
         wire="income.tx_fee_reward_wei",
         nullable=True,  # Without an execution node the fees are unknown.
         default=0,
+        minimum=0,
         text=True,
     )
 

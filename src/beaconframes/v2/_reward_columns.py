@@ -29,9 +29,11 @@ class RewardColumns(Table):
     total_wei = Wei(
         "Rewards less penalties; may be negative.", wire="total", text=True, nullable=True
     )
-    total_reward_wei = Wei("Sum of all rewards.", wire="total_reward", text=True, nullable=True)
+    total_reward_wei = Wei(
+        "Sum of all rewards.", wire="total_reward", text=True, minimum=0, nullable=True
+    )
     total_penalty_wei = Wei(
-        "Sum of all penalties, a positive amount.", wire="total_penalty", text=True
+        "Sum of all penalties, a positive amount.", wire="total_penalty", text=True, minimum=0
     )
     total_missed_wei = Wei(
         "Sum of all missed rewards.", wire="total_missed", text=True, nullable=True
@@ -43,12 +45,13 @@ class RewardColumns(Table):
         "Head votes: rewards less penalties.", wire="attestation.head.total", text=True
     )
     attestation_head_reward_wei = Wei(
-        "Rewards for timely head votes.", wire="attestation.head.reward", text=True
+        "Rewards for timely head votes.", wire="attestation.head.reward", text=True, minimum=0
     )
     attestation_head_penalty_wei = Wei(
         "Penalties for head votes; the protocol has none.",
         wire="attestation.head.penalty",
         text=True,
+        minimum=0,
     )
     attestation_head_missed_wei = Wei(
         "Missed rewards of head votes.",
@@ -60,12 +63,13 @@ class RewardColumns(Table):
         "Source votes: rewards less penalties.", wire="attestation.source.total", text=True
     )
     attestation_source_reward_wei = Wei(
-        "Rewards for timely source votes.", wire="attestation.source.reward", text=True
+        "Rewards for timely source votes.", wire="attestation.source.reward", text=True, minimum=0
     )
     attestation_source_penalty_wei = Wei(
         "Penalties for missed or late source votes.",
         wire="attestation.source.penalty",
         text=True,
+        minimum=0,
     )
     attestation_source_missed_wei = Wei(
         "Missed rewards of source votes.",
@@ -77,12 +81,13 @@ class RewardColumns(Table):
         "Target votes: rewards less penalties.", wire="attestation.target.total", text=True
     )
     attestation_target_reward_wei = Wei(
-        "Rewards for timely target votes.", wire="attestation.target.reward", text=True
+        "Rewards for timely target votes.", wire="attestation.target.reward", text=True, minimum=0
     )
     attestation_target_penalty_wei = Wei(
         "Penalties for missed or late target votes.",
         wire="attestation.target.penalty",
         text=True,
+        minimum=0,
     )
     attestation_target_missed_wei = Wei(
         "Missed rewards of target votes.",
@@ -94,6 +99,7 @@ class RewardColumns(Table):
         "Penalties while the chain does not finalize.",
         wire="attestation.inactivity_leak_penalty",
         text=True,
+        minimum=0,
     )
     attestation_inclusion_delay_total_wei = Wei(
         "Rewards for early inclusion, before Altair; null since.",
@@ -111,10 +117,13 @@ class RewardColumns(Table):
         "Sync committees: rewards less penalties.", wire="sync_committee.total", text=True
     )
     sync_committee_reward_wei = Wei(
-        "Rewards for signing as a member.", wire="sync_committee.reward", text=True
+        "Rewards for signing as a member.", wire="sync_committee.reward", text=True, minimum=0
     )
     sync_committee_penalty_wei = Wei(
-        "Penalties for not signing as a member.", wire="sync_committee.penalty", text=True
+        "Penalties for not signing as a member.",
+        wire="sync_committee.penalty",
+        text=True,
+        minimum=0,
     )
     sync_committee_missed_wei = Wei(
         "Missed rewards of members.", wire="sync_committee.missed_reward", text=True
@@ -126,31 +135,39 @@ class RewardColumns(Table):
         "Priority fees, or the payment of the builder.",
         wire="proposal.execution_layer_reward",
         text=True,
+        minimum=0,
         nullable=True,
     )
     proposal_attestation_inclusion_reward_wei = Wei(
         "Rewards for including attestations.",
         wire="proposal.attestation_inclusion_reward",
         text=True,
+        minimum=0,
     )
     proposal_sync_inclusion_reward_wei = Wei(
         "Rewards for including the sync aggregate.",
         wire="proposal.sync_inclusion_reward",
         text=True,
+        minimum=0,
     )
     proposal_slashing_inclusion_reward_wei = Wei(
-        "Rewards for including slashings.", wire="proposal.slashing_inclusion_reward", text=True
+        "Rewards for including slashings.",
+        wire="proposal.slashing_inclusion_reward",
+        text=True,
+        minimum=0,
     )
     proposal_missed_cl_reward_wei = Wei(
         "Consensus-layer rewards of missed blocks.",
         wire="proposal.missed_cl_reward",
         text=True,
+        minimum=0,
         nullable=True,
     )
     proposal_missed_el_reward_wei = Wei(
         "Execution-layer rewards of missed blocks.",
         wire="proposal.missed_el_reward",
         text=True,
+        minimum=0,
         nullable=True,
     )
     finality = Text(FINALITY, final_when=("finalized",))
