@@ -273,7 +273,6 @@ def resolve_span(
     chain: Chain,
     latest: Callable[[], int],
     now: Callable[[], datetime],
-    default_since: Callable[[], Moment] | None = None,
     default_until: Callable[[], Moment] | None = None,
 ) -> Span:
     """Return the units that start between *since* and *until*, both inclusive.
@@ -289,7 +288,7 @@ def resolve_span(
     """
     # Called once: if the head moved between two calls, since=-250 would not be 250 units.
     latest, now = functools.cache(latest), functools.cache(now)
-    start: Moment = since if since is not None else default_since() if default_since else 0
+    start: Moment = 0 if since is None else since
     end: Moment = until if until is not None else default_until() if default_until else "latest"
     first = _resolve_bound("since", start, unit, chain, latest, now)
     last = _resolve_bound("until", end, unit, chain, latest, now)
@@ -312,11 +311,6 @@ def _empty_range(
         return UsageError(
             f"since ({start_text}) is after the last available {unit}, {last}",
             hint="Use an earlier since",
-        )
-    if start is None:
-        return UsageError(
-            f"until ({end_text}) is before the default since, {unit} {first}",
-            hint="Give since as well",
         )
     if (
         is_time(start)

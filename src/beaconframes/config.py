@@ -178,10 +178,11 @@ def current(**arguments: Any) -> Settings:
     return Settings(**_override(_read_environment(without=layers), layers))
 
 
-def is_given(name: str, argument: Any = None) -> bool:
-    """Return whether a setting is an argument, or set by the user, instead of its default."""
+def is_chain_given(argument: Any = None) -> bool:
+    """Return whether the chain is an argument, or set by the user, instead of the default."""
     layers = _override(_connected, _block.get({}))
-    return argument is not None or name in layers or name in _read_environment(without=layers)
+    given = {**_read_environment(without=layers), **layers}
+    return argument is not None or "chain" in given
 
 
 @contextlib.contextmanager

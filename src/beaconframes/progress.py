@@ -204,10 +204,8 @@ def postfix(
 
 
 @contextmanager
-def show_units(
-    name: str, total: int, unit: str, *, delay: float = 0
-) -> Iterator[Callable[[], None]]:
-    """Show a bar of *total* units and the remaining time; yield the function that counts one.
+def show_epochs(name: str, total: int, *, delay: float = 0) -> Iterator[Callable[[], None]]:
+    """Show a bar of *total* epochs and the remaining time; yield the function that counts one.
 
     It is shown after *delay* seconds in a terminal or a notebook, unless the setting ``progress``
     says otherwise.
@@ -216,7 +214,7 @@ def show_units(
     if not total or not (is_interactive() if show is None else show):
         yield lambda: None
         return
-    bar = new_bar(name, total, unit, delay=delay)
+    bar = new_bar(name, total, "epochs", delay=delay)
     try:
         yield bar.update
     finally:

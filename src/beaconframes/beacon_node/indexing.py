@@ -29,7 +29,7 @@ from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
 from beaconframes.errors import BeaconframesError, UsageError
-from beaconframes.progress import show_units
+from beaconframes.progress import show_epochs
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class Indexer:
             self._open_builders(), tasks, executor, settled=status.settled_epoch
         )
         try:
-            with closing(written), show_units("index", len(tasks), "epochs") as count:
+            with closing(written), show_epochs("index", len(tasks)) as count:
                 for done, task in enumerate(written, start=1):
                     count()
                     if on_epoch is not None:

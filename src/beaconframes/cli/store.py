@@ -32,7 +32,7 @@ def open_store(url: str | None, chain: str | None, store: Any) -> Store:
     from beaconframes.calendar import get_chain
     from beaconframes.client import Store
     from beaconframes.client.defaults import create_local_store, find_chain_of_store, public_url
-    from beaconframes.config import current, is_given
+    from beaconframes.config import current, is_chain_given
 
     settings = current(url=url, chain=chain, store=store)
     if settings.store is False:
@@ -41,7 +41,7 @@ def open_store(url: str | None, chain: str | None, store: Any) -> Store:
         )
     chain_of_store = get_chain(settings.chain)
     url_of_store = settings.url or public_url(chain_of_store, has_key=True)
-    if not is_given("chain", chain):
+    if not is_chain_given(chain):
         chain_of_store = find_chain_of_store(settings.store, url_of_store) or chain_of_store
     local_store = create_local_store(
         settings.store,

@@ -24,7 +24,7 @@ from beaconframes.client.defaults import (
 from beaconframes.client.estimate import limit_requests
 from beaconframes.client.quota import count_requests_left, read_quota
 from beaconframes.config import current as current_settings
-from beaconframes.config import is_given
+from beaconframes.config import is_chain_given
 from beaconframes.endpoint import ChainHead, Envelope, Head
 from beaconframes.endpoint.chain_metadata import parse_chain_header
 from beaconframes.errors import (
@@ -191,7 +191,7 @@ class Explorer:
         self.source = create_source(self.url, key, self.rate_limiter, public=public)
         self.validator_epochs = ValidatorEpochsCache(self)
         self._store_setting, self._store_limit = settings.store, settings.store_limit
-        if is_given("chain", chain):
+        if is_chain_given(chain):
             self.chain = self._default_chain
         elif not can_send:
             self.chain = find_chain_of_store(settings.store, self.url) or self._default_chain

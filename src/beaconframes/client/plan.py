@@ -210,7 +210,8 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplor
 def add_known(values: Iterable[Number | None]) -> Number | None:
     """Return the sum of *values*; None if one of them is unknown."""
     listed = list(values)
-    return None if None in listed else sum(listed)  # type: ignore[arg-type]
+    known = [value for value in listed if value is not None]
+    return sum(known) if len(known) == len(listed) else None
 
 
 class PlanningEnded(Exception):

@@ -23,7 +23,6 @@ FAR_FUTURE_EPOCH: Final = 2**63 - 1
 
 DOMAIN_BEACON_PROPOSER: Final = bytes.fromhex("00000000")
 DOMAIN_BEACON_ATTESTER: Final = bytes.fromhex("01000000")
-DOMAIN_SYNC_COMMITTEE: Final = bytes.fromhex("07000000")
 
 _FORK_EPOCH = re.compile(r"(\w+)_FORK_EPOCH")
 _DECIMAL = re.compile(r"[0-9]{1,20}")

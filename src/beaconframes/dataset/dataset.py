@@ -404,11 +404,14 @@ class PublishedDataset(Dataset):
 
 def describe_origin(meta: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what the metadata *meta* states about the origin of the data, each with its name."""
-    chain = meta.get("chain")
+    chain, is_simulated = meta.get("chain"), meta.get("simulated")
+    origin = None
+    if isinstance(is_simulated, bool):
+        origin = "simulated" if is_simulated else "of a real chain"
     facts = {
         "service": meta.get("service"),
         "chain": chain.get("name") if isinstance(chain, dict) else chain,
-        "data": {True: "simulated", False: "of a real chain"}.get(meta.get("simulated")),  # type: ignore[arg-type]
+        "data": origin,
         "latest epoch": meta.get("latest_epoch"),
         "finalized epoch": meta.get("finalized_epoch"),
     }

@@ -80,8 +80,9 @@ class Segment:
         """Return whether the file may contain rows whose columns are within *bounds*."""
         for name, (low, high) in bounds.items():
             least, greatest = self.ranges.get(name, (low, high))
-            has_numbers = isinstance(least, int) and isinstance(greatest, int)
-            if has_numbers and (greatest < low or least > high):  # type: ignore[operator]
+            if not isinstance(least, int) or not isinstance(greatest, int):
+                continue
+            if greatest < low or least > high:
                 return False
         return True
 

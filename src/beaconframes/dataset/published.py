@@ -152,12 +152,10 @@ def find_mixed_types(every: list[Ranges]) -> str | None:
     return None
 
 
-def list_segments(manifest: dict[str, Any], path: Path, table: str | None = None) -> list[Segment]:
-    """Return the files that the manifest at *path* lists, of one table or of all."""
+def list_segments(manifest: dict[str, Any], path: Path) -> list[Segment]:
+    """Return the files that the manifest at *path* lists."""
     found: dict[str, Segment] = {}
     for name, table_entry in manifest["tables"].items():
-        if table not in (None, name):
-            continue
         for file in table_entry["files"]:
             where = file["path"]
             if not is_safe_path(where) or not where.startswith(f"{name}/"):

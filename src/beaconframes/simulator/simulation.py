@@ -15,7 +15,7 @@ from beaconframes.calendar import MAINNET, get_chain, instants
 from beaconframes.dataset import Dataset
 from beaconframes.derive.attestation_efficiency import RATED_EPOCHS
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.progress import DELAY, show_units
+from beaconframes.progress import DELAY, show_epochs
 from beaconframes.simulator import derived, drawn_hex, head_tables, identities, tables, yield_index
 from beaconframes.simulator.block_writer import BlockWriter
 from beaconframes.simulator.derived.chain_data import ChainData
@@ -112,7 +112,7 @@ def simulate(
             simulation = _Simulation(
                 writer, clock, arguments, head, has_all_duties=ends is not None
             )
-            with show_units("simulating", epochs, "epochs", delay=DELAY) as count_epoch:
+            with show_epochs("simulating", epochs, delay=DELAY) as count_epoch:
                 simulation.run(count_epoch)
         with dataset.writing() as writer:
             yield_index.write_table(
