@@ -288,7 +288,7 @@ SLOW_IN_DASK = {
     "own_yield",
     "performance",
 }
-# These move all rows into polars at once.
+# These move all rows into polars.
 MOVED = {
     "attestation_losses",
     "compare_groups",

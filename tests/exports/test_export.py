@@ -310,7 +310,7 @@ def read_sorted(folder, table, key):
 
 
 def test_loader_without_time_makes_one_file(tmp_path, explorer):
-    """A loader without a time range is loaded at once, and not divided."""
+    """A loader without a time range is loaded in one call, and not divided."""
     bf.export(bf.load_validators, tmp_path / "out", validators=range(20))
     found = pl.read_parquet(tmp_path / "out/validators/00000.parquet")
     assert bf.load_validators(range(20)).equals(found)

@@ -67,7 +67,7 @@ def duty(validator, epoch):
 
 
 class FastClock:
-    """A clock whose sleep returns at once and moves the chain."""
+    """A clock whose sleep returns immediately and moves the chain."""
 
     def __init__(self, server, epoch):
         self.server, self.epoch = server, BASE + epoch

@@ -147,7 +147,7 @@ def reconcile(
         offset in use. The two slots name the blocks at the ends of a row whose income is not known,
         null where it is; ``ends_gwei`` is the amount that these blocks explain within the limits of
         the income. Epochs without both balances are left out. Sorted by validator and epoch.
-        This computes at once.
+        This computes eagerly.
     """
     if attestations_settle is not None and type(attestations_settle) is not int:
         raise UsageError(
@@ -213,7 +213,7 @@ def reconciliation_totals(changes: IntoFrameT) -> IntoFrameT:
     The same kind of frame
         ``changes``, of which ``explained`` and ``unexplained``; ``unexplained_gwei``, their sum;
         ``with_possible_cause``, the number of unexplained ones with a possible cause. This computes
-        at once.
+        eagerly.
     """
     columns = ["unexplained_gwei", "possible_cause"]
     source = open_frame(changes, columns, loader="analysis.reconcile")

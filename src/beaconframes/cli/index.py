@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.indexing import IndexProgress
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
-WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop at once"
+WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop immediately"
 MAX_ROWS = 20
 """Unexplained epochs in the table on the terminal; --json lists all."""
 
