@@ -510,7 +510,7 @@ def test_licenses_are_written_as_spdx_spells_them(given, written):
 
 @pytest.mark.parametrize("text", ["CC BY 4", "CC-BY", "", "Creative Commons"])
 def test_other_licenses_are_refused(tmp_path, text):
-    """C8: a license that no tool recognises is refused before anything is written."""
+    """C8: a license that no tool recognizes is refused before anything is written."""
     with pytest.raises(UsageError, match=r'not an SPDX license expression. .*"CC-BY-4.0"'):
         bf.export(income(0, 1), tmp_path / "out", license=text)
     assert [] == list(tmp_path.iterdir())

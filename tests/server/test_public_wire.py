@@ -439,7 +439,7 @@ def pick(chain):
     ],
 )
 def test_loaders_give_the_same_frames_on_either_wire(spec, public, pick, name):
-    """S15: every loader of the catalogue has rows, with the same values, types and order."""
+    """S15: every loader of the catalog has rows, with the same values, types and order."""
     frames = []
     for server in (spec, public):
         with bf.Explorer(

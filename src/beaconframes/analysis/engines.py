@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Calendar = Literal["day", "week", "month", "year"]
 
 _COMPARED_ROWS = 1 << 14
-"""Rows compared with their neighbours in one step; larger parts do not fit into the cache."""
+"""Rows compared with their neighbors in one step; larger parts do not fit into the cache."""
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
 _GROUP_OF_ALL = "all rows alike"
 _OVERFLOW_MESSAGES = (OVERFLOW, "to `decimal[28,0]` failed", "overflow in decimal")
@@ -105,7 +105,7 @@ def check_distinct(
     # A filter copies the rows, and few frames need one.
     if any(rows[key].null_count() or rows[key].dtype.is_float() for key in keys):
         rows = collect(drop_missing(as_lazy(rows.lazy()), keys))
-    # Loaded frames are sorted: to compare neighbours is many times as fast as a hash table.
+    # Loaded frames are sorted: to compare neighbors is many times as fast as a hash table.
     if is_increasing(rows, keys) or is_increasing(rows, keys[::-1]):
         return
     repeated = rows.filter(rows.select(columns).is_duplicated())

@@ -27,7 +27,7 @@ from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head
-from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
+from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import BeaconframesError, UsageError
 from beaconframes.progress import show_units
 from beaconframes.text import shorten
@@ -432,7 +432,7 @@ def resolve_validators(
     """Return the indices of *validators*, which may be given by public key."""
     if validators is None:
         return None
-    texts = normalise_validators(validators)
+    texts = normalize_validators(validators)
     if not texts:
         raise UsageError("no validators are given", hint="Leave validators out to index all")
     keys = [text for text in texts if is_pubkey(text)]
