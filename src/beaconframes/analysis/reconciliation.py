@@ -83,10 +83,10 @@ def reconcile(
     """Explain every change of balance, to the gwei. One row per validator and epoch.
 
     Balances are read after the block of the epoch's first slot. The change of an epoch is the
-    balance of the next epoch less its own: the blocks of its second slot to the first slot of the
-    next epoch, and the epoch processing between them. It is income + deposits - withdrawals +
-    consolidations; ``unexplained_gwei`` is the remainder. Filter on it to find errors: a missing
-    row, a wrong amount, or an event left out.
+    balance of the next epoch minus its own balance. It covers the blocks from its second slot to
+    the first slot of the next epoch, and the epoch processing between them. It is income +
+    deposits - withdrawals + consolidations; ``unexplained_gwei`` is the remainder. Filter on it to
+    find errors: a missing row, a wrong amount, or an event left out.
 
     An income history has one amount per epoch. Where it does not show what the first block of an
     epoch paid (sync committee members and proposers), the epochs on both sides of that block share

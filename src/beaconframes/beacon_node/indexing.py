@@ -110,9 +110,11 @@ def index(
         dataset, unless the dataset has it already. Income and balances are always indexed.
     executor
         Where epochs are computed: any object with ``submit``, such as a thread pool, a process
-        pool or a Dask client. Default: two threads for each node. The dataset is the same with
-        any number of workers. Other processes open the address of the node themselves, once
-        each; credentials are not sent to them, so that a node with credentials needs threads.
+        pool or a Dask client. Default: two threads for each node. Threads of one node read one
+        epoch at a time on chains with more than 500,000 validators, because of memory. The dataset
+        is the same with any number of workers. Other processes open the address of the node
+        themselves, once each; credentials are not sent to them, so that a node with credentials
+        needs threads.
     on_epoch
         Called after each epoch with the number of this epoch, of finished epochs and of all:
         ``epoch, done, total``.

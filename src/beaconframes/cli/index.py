@@ -68,7 +68,8 @@ OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--workers"],
         type=click.IntRange(min=1, max=4),
-        help="Epochs that are read at the same time; the default is 2.",
+        help="Epochs that are read at the same time; the default is 2. With more than 500,000 "
+        "validators it is 1.",
     ),
     click.Option(
         ["--follow"],
