@@ -388,7 +388,7 @@ class TestSpans:
             span(value)
 
     def test_the_units_of_a_date_start_on_this_date(self):
-        """The neighbours of the first and the last slot start on other days."""
+        """The neighbors of the first and the last slot start on other days."""
         first, last = span("2026-10-01", "2026-10-01", unit="slot", latest=10**8)
         times = [MAINNET.time_of("slot", n) for n in (first - 1, first, last, last + 1)]
         assert [date(2026, 9, 30), date(2026, 10, 1), date(2026, 10, 1), date(2026, 10, 2)] == [

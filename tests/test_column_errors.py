@@ -28,7 +28,7 @@ def read_error(function, *frames, **arguments):
 
 
 @pytest.mark.parametrize("convert", [pl.DataFrame, bf.to_pandas, pl.DataFrame.lazy])
-def test_a_frame_of_another_loader_is_recognised(convert):
+def test_a_frame_of_another_loader_is_recognized(convert):
     """The error has the loader of the frame, and the loader that fits."""
     text = read_error(bf.plot.income, convert(BALANCES))
 
@@ -44,8 +44,8 @@ def test_a_misspelled_column_of_the_user_gets_the_nearest_of_the_frame():
     text = read_error(bf.analysis.income, INCOME, by="validatorindex")
 
     assert "no column validatorindex; did you mean 'validator_index'?" in text
-    labelled = INCOME.with_columns(operator=pl.lit("a"))
-    assert "did you mean 'operator'?" in read_error(bf.analysis.income, labelled, by="operater")
+    labeled = INCOME.with_columns(operator=pl.lit("a"))
+    assert "did you mean 'operator'?" in read_error(bf.analysis.income, labeled, by="operater")
 
 
 def test_a_column_of_another_loader_has_its_name():
@@ -67,7 +67,7 @@ def test_a_renamed_column_is_found():
     assert "Rename 'Epoch' to 'epoch'" in text
 
 
-def test_converted_amounts_are_recognised():
+def test_converted_amounts_are_recognized():
     """Analysis and charts take gwei and wei, and convert them themselves."""
     text = read_error(bf.plot.balances, bf.to_eth(BALANCES))
 
@@ -105,7 +105,7 @@ def test_columns_of_the_command_line_get_suggestions():
     assert "load income-history returns attestation_source_reward_gwei" in other.stderr
 
 
-def test_a_file_of_another_loader_is_recognised(tmp_path):
+def test_a_file_of_another_loader_is_recognized(tmp_path):
     """`plot income balances.parquet` says which chart's loader the file has."""
     file = tmp_path / "balances.parquet"
     BALANCES.write_parquet(file)

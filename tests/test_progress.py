@@ -72,7 +72,7 @@ class Drawn:
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Show the bar at once, and record what it shows."""
+    """Show the bar immediately, and record what it shows."""
     shown, create = Drawn(), progress.new_bar
     monkeypatch.setattr(progress, "DELAY", 0.0)
     monkeypatch.setattr(progress, "REFRESH_INTERVAL", 0.01)

@@ -22,7 +22,7 @@ MAX_NAMED = 5
 MAX_LOADERS = 2
 """Largest number of loaders that a message names."""
 MIN_COLUMNS = 3
-"""Fewest columns by which the frame of a loader is recognised."""
+"""Fewest columns by which the frame of a loader is recognized."""
 _UNITS = ("_gwei", "_wei", "_eth")
 
 
@@ -39,7 +39,7 @@ def explain_missing_columns(
     chosen = next((name for name in missing if name not in required), None)
     if chosen is not None:
         return explain_unknown_column(problem, chosen, names)
-    if others := recognise_frame(names):
+    if others := recognize_frame(names):
         return (
             f"{problem}; it looks like a frame of {' or '.join(map(format_call, others))}",
             f"Pass a frame of {format_call(loader)}.",
@@ -93,7 +93,7 @@ def format_command(loader: str) -> str:
     return f"load {loader.replace('load_', '').replace('_', '-')}"
 
 
-def recognise_frame(names: Collection[str]) -> list[str]:
+def recognize_frame(names: Collection[str]) -> list[str]:
     """Return the loaders whose columns are all in *names*, and at least half of them."""
     found: dict[type[Table], list[str]] = {}
     for endpoint_name, endpoint in ENDPOINTS_BY_NAME.items():

@@ -68,7 +68,7 @@ def to_tokens(frame: Frame) -> Frame:
     """Return the frame with the token balances in ``balance`` as exact numbers instead of text.
 
     Takes the frame of ``load_token_balances`` or ``load_address_balances``, in polars or pandas,
-    and returns the same kind; a lazy frame is computed at once. The column becomes
+    and returns the same kind; a lazy frame is computed eagerly. The column becomes
     ``Decimal(38, d)``, where d is the largest of ``decimals``; null, the balance of ether, stays
     null. Balances that need more than 38 digits are a ``UsageError``.
     """
@@ -119,7 +119,7 @@ def _check_tokens(texts: pl.Series, invalid: pl.Series, scale: int) -> None:
         raise UsageError(
             f"the balance {texts.filter(invalid)[0]} has no exact number of 38 digits, of which "
             f"{scale} are decimal places ({invalid.sum()} such balances)",
-            hint="Leave out such tokens, or convert fewer tokens at once",
+            hint="Leave out such tokens, or convert fewer tokens in one call",
         )
 
 

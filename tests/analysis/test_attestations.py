@@ -144,10 +144,10 @@ def test_a_missed_duty_could_be_included_until_the_end_of_the_next_epoch():
 def test_groups_are_labels_or_all_validators():
     """Groups are any columns; no column makes one row."""
     together = analysis.attestation_effectiveness(ROWS, by=())
-    labelled = ROWS.with_columns(pool=pl.lit("a"))
+    labeled = ROWS.with_columns(pool=pl.lit("a"))
 
     assert [(6, 5, 1, 3)] == together.select("duties", "included", "missed", "late").rows()
-    assert ["a"] == analysis.attestation_effectiveness(labelled, by="pool")["pool"].to_list()
+    assert ["a"] == analysis.attestation_effectiveness(labeled, by="pool")["pool"].to_list()
 
 
 def test_the_last_epoch_may_be_given():

@@ -28,7 +28,7 @@ from .test_income import history, varied
 
 SHORT = {"chain": rates.SHORT}
 POOLS = pl.col("validator_index").replace_strict({1: None}, default="a")
-LABELLED = {"operator": POOLS, "big": pl.col("validator_index") > 1}
+LABELED = {"operator": POOLS, "big": pl.col("validator_index") > 1}
 # Both clock changes of a year in Berlin.
 INCOME = varied(range(3), [*range(26_200, 26_350, 3), *range(73_000, 73_200, 31)])
 LIVES = pl.DataFrame(
@@ -196,7 +196,7 @@ CASES = {
     ),
     "income by beacon day": (
         "frame",
-        {"frame": INCOME.with_columns(**LABELLED)},
+        {"frame": INCOME.with_columns(**LABELED)},
         {"day": "beacon", "by": ["operator", "big"]},
     ),
     "income of all": ("frame", {"frame": INCOME}, {"every": "all"}),
@@ -288,7 +288,7 @@ SLOW_IN_DASK = {
     "own_yield",
     "performance",
 }
-# These move all rows into polars at once.
+# These move all rows into polars.
 MOVED = {
     "attestation_losses",
     "compare_groups",

@@ -89,7 +89,7 @@ def start(moment, every):
     }[every]
 
 
-def labelled(frame):
+def labeled(frame):
     """The same with labels, one of which is unknown."""
     return frame.with_columns(
         operator=pl.col("validator_index").replace_strict({1: None}, default="a"),
@@ -159,7 +159,7 @@ def test_beacon_weeks_and_other_chains():
 
 def test_groups_are_any_columns():
     """A joined label, beside another; null is a group of its own."""
-    frame = labelled(varied(range(3), range(3)))
+    frame = labeled(varied(range(3), range(3)))
 
     result = analysis.income(frame, every="all", by=["operator", "big"])
 
@@ -312,5 +312,5 @@ def test_a_missing_index_is_refused():
         with pytest.raises(UsageError, match="validator_index holds"):
             analysis.income(frame, blocks=frame)
     assert [2] == analysis.income(wrong)["validator_epochs"].tolist()
-    labelled_rows = rows.with_columns(label=pl.Series(["a", None]))
-    assert [None, "a"] == analysis.income(labelled_rows, by="label")["label"].to_list()
+    labeled_rows = rows.with_columns(label=pl.Series(["a", None]))
+    assert [None, "a"] == analysis.income(labeled_rows, by="label")["label"].to_list()

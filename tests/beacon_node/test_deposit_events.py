@@ -157,7 +157,7 @@ def test_ranges_are_halved_until_the_client_accepts(refusal):
 
 
 def test_a_failing_client_is_not_asked_for_ever():
-    """An error that remains for one block is raised; pruned history is raised at once."""
+    """An error that remains for one block is raised; pruned history is raised immediately."""
 
     def fail(*error):
         def method(_):

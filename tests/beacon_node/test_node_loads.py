@@ -83,7 +83,7 @@ def test_an_interrupted_load_continues(stub):
 
 @pytest.mark.more
 def test_ctrl_c_keeps_stored_epochs(stub):
-    """Ctrl-C ends a load at once although a response hangs; stored epochs remain."""
+    """Ctrl-C ends a load immediately although a response hangs; stored epochs remain."""
     main = threading.main_thread().ident
 
     def interrupt():

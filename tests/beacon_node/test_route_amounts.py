@@ -359,7 +359,7 @@ def test_a_lost_block_is_not_a_missed_slot(slot, lost, words):
 
 
 def test_missed_slots_are_confirmed_by_headers():
-    """Both neighbours of each missed slot are requested once, also in long gaps."""
+    """Both neighbors of each missed slot are requested once, also in long gaps."""
     with open_amounts("capella") as (node, amounts):
         amounts.read(28, [7])
     headers = [path.rsplit("/", 1)[1] for path in node.log if "/headers/" in path]

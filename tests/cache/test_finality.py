@@ -67,7 +67,7 @@ def open_dataset(store):
     return Dataset.open(folder)
 
 
-def test_reorganised_epochs_leave_no_trace(server, store, moving):
+def test_reorganized_epochs_leave_no_trace(server, store, moving):
     """F01, F02: only the final part of a window is stored; the rest is requested again."""
     moving.finalized = 440
     first = load_from(moving, store, server, load_last_balances())

@@ -195,7 +195,7 @@ def test_ctrl_c_ends_after_the_epoch_in_progress(tmp_path, option):
 
     assert 130 == process.returncode
     assert 1 == len(stopped.splitlines())
-    assert "ending after the epoch in progress; press Ctrl-C again to stop at once" in ending
+    assert "ending after the epoch in progress; press Ctrl-C again to stop immediately" in ending
     assert "stopped; the stored epochs are complete; run the same command again" in stopped
     assert 0 == stored[0][0] <= stored[0][1] < 6
     assert f"{stored[0][1] + 1} explained, 0 unexplained" in output

@@ -28,7 +28,7 @@ from beaconframes.cli import (
 from beaconframes.cli.output import completeness_facts
 from beaconframes.cli.runner import RunState
 from beaconframes.endpoint import ValidatorSelector
-from beaconframes.endpoint.identifiers import normalise_validator
+from beaconframes.endpoint.identifiers import normalize_validator
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.server import Server
 
@@ -438,7 +438,7 @@ def test_a_list_that_is_longer_than_a_file_name(option):
     """A list of 300 validators is no name of a file, and no OSError."""
     texts = ",".join(map(str, range(300)))
 
-    assert [*range(300)] == list_argument.parse_list(option, [texts], normalise_validator)
+    assert [*range(300)] == list_argument.parse_list(option, [texts], normalize_validator)
 
 
 @pytest.mark.parametrize(
@@ -469,7 +469,7 @@ def test_a_million_lines(monkeypatch):
     monkeypatch.setattr("sys.stdin", lines)
 
     assert list(range(1_000_000)) == list_argument.parse_list(
-        "--validators", ["-"], normalise_validator
+        "--validators", ["-"], normalize_validator
     )
 
 
@@ -481,7 +481,7 @@ def test_the_last_of_a_million_lines_is_invalid(monkeypatch):
     monkeypatch.setattr("sys.stdin", lines)
 
     with pytest.raises(UsageError, match="line 1,000,000 of standard input"):
-        list_argument.parse_list("--validators", ["-"], normalise_validator)
+        list_argument.parse_list("--validators", ["-"], normalize_validator)
 
 
 def test_a_huge_range_is_refused():
@@ -494,8 +494,8 @@ def test_a_huge_range_is_refused():
 def test_an_empty_item_is_refused(text):
     """A comma too many may be a validator too few."""
     with pytest.raises(UsageError, match=f"--validators has an empty item: '{text}'"):
-        list_argument.parse_list("--validators", [text], normalise_validator)
-    assert [1, 2] == list_argument.parse_list("--validators", ["1, 2,"], normalise_validator)
+        list_argument.parse_list("--validators", [text], normalize_validator)
+    assert [1, 2] == list_argument.parse_list("--validators", ["1, 2,"], normalize_validator)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))

@@ -48,7 +48,7 @@ def test_recording_up_to_an_epoch(connection, final):
     assert (0, []) == (result.exit_code, messages(result.stderr))
     assert ["validator_index", "first_epoch", "last_epoch", "state"] == result.stdout.split()[:4]
     assert (True, 2) == (report["complete"], report["rows"])
-    assert [(1, final, "kept"), (2, final, "kept")] == [
+    assert [(1, final, "stored"), (2, final, "stored")] == [
         (row["validator_index"], row["last_epoch"], row["state"]) for row in report["data"]
     ]
     assert 20 == json.loads(loaded.stdout)["rows"]
@@ -66,7 +66,7 @@ def test_an_unknown_validator(connection, final):
     assert "beaconframes: warning: " in result.stderr
     assert "1 unknown to the service (5000)" in result.stderr
     assert 1 == len(messages(result.stderr))
-    assert [(1, "kept"), (5000, "absent")] == [
+    assert [(1, "stored"), (5000, "absent")] == [
         (row["validator_index"], row["state"]) for row in report["data"]
     ]
     assert False is report["complete"]
@@ -75,7 +75,7 @@ def test_an_unknown_validator(connection, final):
 
 
 def test_a_damaged_store(connection, final, tmp_path, monkeypatch):
-    """The report lists removed epochs as open."""
+    """The report lists removed epochs as pending."""
     states = Recorder.states
     damaged = []
 
@@ -93,7 +93,7 @@ def test_a_damaged_store(connection, final, tmp_path, monkeypatch):
     result = CliRunner().invoke(commands, ["record", "attestations", *options])
 
     assert 3 == result.exit_code
-    assert ["open"] == [row["state"] for row in json.loads(result.stdout)["data"]]
+    assert ["pending"] == [row["state"] for row in json.loads(result.stdout)["data"]]
 
 
 def test_invalid_recordings(connection, small_sample):
@@ -145,5 +145,5 @@ def test_a_signal_ends_a_recording_with_a_report(connection, tmp_path, number, s
         process.kill()
 
     assert status == process.returncode
-    assert "kept" == json.loads(stdout)["data"][0]["state"]
+    assert "stored" == json.loads(stdout)["data"][0]["state"]
     assert ["beaconframes: stopped"] == messages(stderr)

@@ -9,7 +9,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.endpoint import Head
-from beaconframes.endpoint.identifiers import normalise_validators, parse_numbers
+from beaconframes.endpoint.identifiers import normalize_validators, parse_numbers
 from beaconframes.errors import UsageError
 
 PUBKEY = "0x" + "ab" * 48
@@ -36,7 +36,7 @@ CREDENTIALS = f"0x01{'0' * 22}{'5e' * 20}"
 )
 def test_lists_of_validators(subject, expected):
     """C10: lists and ranges as on the command line, and columns of any library."""
-    assert expected == normalise_validators(subject)
+    assert expected == normalize_validators(subject)
 
 
 def test_lists_of_slots():
@@ -108,7 +108,7 @@ FRAMES = {"validator_index": [1, 2]}
 )
 def test_other_subjects_are_refused(subject, message):
     """C10: each error is one line that says what to give; nothing is sent."""
-    for load in (normalise_validators, bf.v2.validators):
+    for load in (normalize_validators, bf.v2.validators):
         with pytest.raises(UsageError) as caught:
             load(subject)
         assert message == str(caught.value)

@@ -310,7 +310,7 @@ def read_sorted(folder, table, key):
 
 
 def test_loader_without_time_makes_one_file(tmp_path, explorer):
-    """A loader without a time range is loaded at once, and not divided."""
+    """A loader without a time range is loaded in one call, and not divided."""
     bf.export(bf.load_validators, tmp_path / "out", validators=range(20))
     found = pl.read_parquet(tmp_path / "out/validators/00000.parquet")
     assert bf.load_validators(range(20)).equals(found)
@@ -510,7 +510,7 @@ def test_licenses_are_written_as_spdx_spells_them(given, written):
 
 @pytest.mark.parametrize("text", ["CC BY 4", "CC-BY", "", "Creative Commons"])
 def test_other_licenses_are_refused(tmp_path, text):
-    """C8: a license that no tool recognises is refused before anything is written."""
+    """C8: a license that no tool recognizes is refused before anything is written."""
     with pytest.raises(UsageError, match=r'not an SPDX license expression. .*"CC-BY-4.0"'):
         bf.export(income(0, 1), tmp_path / "out", license=text)
     assert [] == list(tmp_path.iterdir())

@@ -88,7 +88,7 @@ def test_dataset_of_any_format_can_be_extended(tmp_path, form):
     bf.export(ROWS.head(2), tmp_path / "out", format=form)
     bf.export(ROWS, tmp_path / "out", format=form)
     made = bf.export(ROWS, tmp_path / "out", format=form)
-    assert (3, 0, 2) == (made.rows, made.added, made.kept)
+    assert (3, 0, 2) == (made.rows, made.added, made.unchanged)
 
 
 def test_polars_reads_each_format(tmp_path):

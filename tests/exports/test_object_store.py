@@ -69,7 +69,7 @@ def test_remote_dataset_is_extended(store):
     after = objects(store)
     data = {name: content for name, content in before.items() if name.endswith(".parquet")}
     assert data == {name: after[name] for name in data}
-    assert (12, 1, 1) == (made.rows, made.added, made.kept)
+    assert (12, 1, 1) == (made.rows, made.added, made.unchanged)
     with pytest.raises(DatasetError, match="2 of them are not among"):
         bf.export(rows(10), store)
     assert after == objects(store)
@@ -80,7 +80,7 @@ def test_store_without_conditional_writes_is_extended(tmp_path):
     (tmp_path / "bucket").mkdir()
     for last in (10, 12, 12):
         made = bf.export(rows(last), f"file://{tmp_path}/bucket/")
-    assert (12, 0, 2) == (made.rows, made.added, made.kept)
+    assert (12, 0, 2) == (made.rows, made.added, made.unchanged)
     assert [] == Dataset.open(tmp_path / "bucket").verify()
 
 

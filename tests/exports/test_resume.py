@@ -356,7 +356,7 @@ def test_later_export_adds_final_epochs(tmp_path, explorer):
     made = export(tmp_path / "out", until=449)
     after = data(tmp_path / "out")
     assert before == {name: after[name] for name in before}
-    assert (len(before), len(after) - len(before)) == (made.kept, made.added)
+    assert (len(before), len(after) - len(before)) == (made.unchanged, made.added)
     # 249 epochs in three windows.
     assert 3 == explorer.requests - requests
     expected = bf.load_income_history(range(20), since=0, until=449)

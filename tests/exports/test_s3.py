@@ -102,7 +102,7 @@ def test_dataset_is_uploaded_and_extended(bucket, tmp_path):
         }
         assert on_disk == objects(f"{address}/rows", options)
         assert rows(last).equals(read(f"{address}/rows", options).sort("n"))
-    assert (1, 1) == (made.added, made.kept)
+    assert (1, 1) == (made.added, made.unchanged)
 
 
 def test_changed_manifest_is_not_replaced(bucket, tmp_path, monkeypatch):

@@ -223,7 +223,7 @@ def test_invalid_retry_after_is_ignored(index):
 
 @pytest.mark.parametrize("window", ["month", "hour"])
 def test_spent_quota_fails_at_once(window):
-    """T06: a wait of two weeks is an error at once, and it states the date."""
+    """T06: a wait of two weeks is an error immediately, and it states the date."""
     start = time.monotonic()
     outcome = Outcome(f"429_month?window={window}")
 
@@ -314,7 +314,7 @@ def test_retry_after_of_a_server_error_is_respected():
 
 
 def test_long_maintenance_is_not_waited_for():
-    """A 503 with Retry-After of an hour is an error at once, and it states the hour."""
+    """A 503 with Retry-After of an hour is an error immediately, and it states the hour."""
     outcome = Outcome("5xx?code=503&retry_after=3600")
 
     assert (ServerError, 1) == (outcome.kind, outcome.requests)
@@ -509,7 +509,7 @@ def test_stop_ends_a_call_in_another_thread():
 
 @pytest.mark.parametrize("fault", ["hang_headers", "hang_body", "slow_drip?ms=500", "slow_headers"])
 def test_ctrl_c_ends_a_call(fault):
-    """Ctrl-C ends a call at once, whatever the call waits for."""
+    """Ctrl-C ends a call immediately, whatever the call waits for."""
     pressed = []
 
     def press():
@@ -763,7 +763,7 @@ def test_paging_is_returned_with_the_page():
 
 @pytest.mark.parametrize("fault", ["gzip_bomb?mb=9", body(b" " * 9 * 2**20)], ids=["gzip", "plain"])
 def test_body_is_bounded(fault):
-    """B09: a body beyond the limit is an error at once, without a retry."""
+    """B09: a body beyond the limit is an error immediately, without a retry."""
     outcome = Outcome(fault, max_body=8 * 2**20)
 
     assert (ProtocolError, 1) == (outcome.kind, outcome.requests)

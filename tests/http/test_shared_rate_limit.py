@@ -475,7 +475,7 @@ def test_quota_needs_no_request(tmp_path):
     assert (5, 200, 1000, 10, 990) == (
         quota.second, quota.hour, quota.month, quota.used, quota.left,
     )  # fmt: skip
-    assert next_month(datetime.now(UTC)) == quota.renewed
+    assert next_month(datetime.now(UTC)) == quota.resets_at
     assert "990 this month" in shown
     assert "the service, on" in shown
     assert "WXYZ" not in shown
@@ -494,8 +494,8 @@ def test_spent_quota_sends_nothing_for_an_hour(tmp_path, monkeypatch):
         requests = len(server.seen)
 
     assert (0, 1) == (before, requests)
-    renewed = next_month(datetime.now(UTC))
-    assert f"renewed on {renewed:%Y-%m-%d}" in str(caught.value)
+    reset = next_month(datetime.now(UTC))
+    assert f"resets on {reset:%Y-%m-%d}" in str(caught.value)
     assert 0 < caught.value.retry_after <= 31 * 86_400
 
 
@@ -542,9 +542,9 @@ def test_plan_states_its_share_of_the_month(tmp_path, running):
 
 
 @pytest.mark.parametrize(
-    ("now", "renewed"),
+    ("now", "reset"),
     [((2026, 11, 30), (2026, 12, 1)), ((2026, 12, 31), (2027, 1, 1)), ((2027, 1, 1), (2027, 2, 1))],
 )
-def test_quota_is_renewed_on_the_first_of_the_month(now, renewed):
+def test_quota_resets_on_the_first_of_the_month(now, reset):
     """The month after December is January of the next year."""
-    assert datetime(*renewed, tzinfo=UTC) == next_month(datetime(*now, 23, tzinfo=UTC))
+    assert datetime(*reset, tzinfo=UTC) == next_month(datetime(*now, 23, tzinfo=UTC))

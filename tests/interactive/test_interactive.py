@@ -491,7 +491,7 @@ def test_many_points_are_thinned_with_a_note():
     assert len(line.x) <= traces.MAX_POINTS + 10
     assert [0.0, 99.5] == [np.nanmin(line.y), np.nanmax(line.y)]
     assert 2 == len(split_at_gaps(line.y))
-    assert ["90,000 points: the lowest and the highest of every 9 neighbours are drawn"] == [
+    assert ["90,000 points: the lowest and the highest of every 9 neighbors are drawn"] == [
         text.partition(";")[0] for text in notes(figure)
     ]
     assert len(figure.to_json()) < 2_000_000

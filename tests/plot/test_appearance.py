@@ -343,7 +343,7 @@ def test_a_number_format_of_the_caller_is_respected():
 
 
 @pytest.mark.parametrize("layout", [None, pytest.param("constrained", marks=[pytest.mark.more])])
-def test_a_grid_of_charts_has_no_legend_over_a_neighbour(layout):
+def test_a_grid_of_charts_has_no_legend_over_a_neighbor(layout):
     """The legend is below its chart, or inside where the figure makes no room for it."""
     figure, grid = plt.subplots(2, 2, figsize=(10, 7), layout=layout)
     upper = plot.income(income(), by="component", ax=grid[0, 0])

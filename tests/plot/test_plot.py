@@ -382,7 +382,7 @@ def test_amounts_of_gwei_are_drawn_in_every_unit(unit, per_eth):
 
 
 def test_a_gap_is_a_missing_number():
-    """Planted fault `stretches > to >=`: neighbours have no gap between them."""
+    """Planted fault `stretches > to >=`: neighbors have no gap between them."""
     numbers = pl.Series([3, 4, 6, 6])
 
     assert [False, True, False] == charts.series.find_gaps(numbers).tolist()

@@ -100,7 +100,7 @@ def test_no_absolute_path_of_a_machine():
         ("/api/v1/epoch/1", False),
     ],
 )
-def test_paths_are_recognised(text, is_path):
+def test_paths_are_recognized(text, is_path):
     """The search for paths finds paths, and no parts of addresses."""
     assert is_path == bool(ABSOLUTE.search(text))
 

@@ -57,7 +57,7 @@ price                        price                               float
 price_usd                    priceUSD                            float
 """
 NAME = """
-asked                        domain                              text
+requested                    domain                              text
 address                      address                             hex
 domain                       domain                              text
 """

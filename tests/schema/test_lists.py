@@ -105,7 +105,7 @@ def test_duplicate_rows_are_compared_by_their_lists():
 
 def test_an_error_of_two_rows_cuts_a_long_key():
     """A key with a long text is cut in the message."""
-    key = {"asked": "x" * 100_000}
+    key = {"requested": "x" * 100_000}
     rows = pl.DataFrame([{**key, "domain": "a"}, {**key, "domain": "b"}])
     rows = pl.concat([v1.NAMES.table.empty(), rows], how="diagonal")
 

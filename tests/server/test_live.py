@@ -134,7 +134,7 @@ def test_a_recording_loses_and_repeats_no_duty(hoodi, clock, first, tmp_path):
     last = first + 99 + 40
     report = bf.record("attestations", [0, 1], until=last, explorer=explorer)
 
-    assert [(0, "kept"), (1, "kept")] == report.select("validator_index", "state").rows()
+    assert [(0, "stored"), (1, "stored")] == report.select("validator_index", "state").rows()
     assert [last] * 2 == report["last_epoch"].to_list()
     rows = bf.load_attestations(
         [0, 1], since=int(report["first_epoch"][0]), until=last, explorer=explorer
@@ -344,7 +344,7 @@ def test_two_hours_at_high_speed(hoodi, first, tmp_path, monkeypatch):
 
     assert list(range(rows[0], rows[0] + len(rows))) == rows
     assert epochs <= len(rows)
-    assert {"kept"} == set(report["state"])
+    assert {"stored"} == set(report["state"])
     assert [first + 97 + epochs] * 2 == report["last_epoch"].to_list()
     last = exported["epoch"].max()
     assert last >= first + 97 + epochs

@@ -147,7 +147,7 @@ SUBJECTS = {
     "eth1address": ("deposit_origin", "from_address"),
     "txhash": ("deposits", "tx_hash"),
     "address": ("address_balances", "address"),
-    "domain": ("names", "asked"),
+    "domain": ("names", "requested"),
     "withdrawalCredentialsOrEth1address": ("withdrawal_credentials", "credentials"),
 }
 

@@ -94,7 +94,7 @@ CALLS = {
         "addresses": [*pick("address_balances", "address"), f"0x{'99' * 20}"], "token": None
     },
     "token_balances": lambda pick: {"address": pick("token_balances", "address")},
-    "names": lambda pick: {"names": [*pick("names", "asked"), f"0x{'99' * 20}"]},
+    "names": lambda pick: {"names": [*pick("names", "requested"), f"0x{'99' * 20}"]},
     "graffiti_wall": lambda pick: {"since": 0, "region": (0, 0, 700, 700)},
     "yield_index": lambda pick: {"since": 0, "until": 1},
     "pool_validators": lambda pick: {"validators": range(250)},
@@ -439,7 +439,7 @@ def pick(chain):
     ],
 )
 def test_loaders_give_the_same_frames_on_either_wire(spec, public, pick, name):
-    """S15: every loader of the catalogue has rows, with the same values, types and order."""
+    """S15: every loader of the catalog has rows, with the same values, types and order."""
     frames = []
     for server in (spec, public):
         with bf.Explorer(

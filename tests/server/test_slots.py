@@ -60,7 +60,7 @@ def make_rows():
             {"tx_hash": TX, "tx_index": 0, "merkletree_index": f"0x0{n}", "amount_gwei": n}
             for n in range(3)
         ],
-        "names": [{"asked": "rich.eth", "address": RICH, "domain": "rich.eth"}],
+        "names": [{"requested": "rich.eth", "address": RICH, "domain": "rich.eth"}],
         "deposit_origin": [
             {"from_address": RICH, "pubkey": key(n), "valid_signature": True,
              "validator_index": n if n < 4000 else None}

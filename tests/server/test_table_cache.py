@@ -61,7 +61,7 @@ def queries(monkeypatch):
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_neighbours_are_answered_without_a_query(service, queries, endpoint, first, second):
+def test_neighbors_are_answered_without_a_query(service, queries, endpoint, first, second):
     """E1: a query takes longer than the rest of a small answer."""
     assert 200 == service.answer(endpoint, first).status_code
     # The rows before and after a multiple of 64 are encoded separately.
@@ -75,7 +75,7 @@ def test_neighbours_are_answered_without_a_query(service, queries, endpoint, fir
     assert [] == queries
 
 
-def test_statistics_of_neighbours_are_found_without_a_query(chain, queries):
+def test_statistics_of_neighbors_are_found_without_a_query(chain, queries):
     """A report of 10,000 validators requests the same days of each, one by one."""
     days = {"start_day": "0", "end_day": "1"}
     requests = [days | {"validator": str(index)} for index in (3, 4, 5, 10**7)]
@@ -92,7 +92,7 @@ def test_statistics_of_neighbours_are_found_without_a_query(chain, queries):
     assert 400 == refused.status_code
 
 
-def test_neighbours_are_encoded_together(chain, queries):
+def test_neighbors_are_encoded_together(chain, queries):
     """E1: a load of consecutive slots needs one query for many of them."""
     service = Service(chain)
     service.answer(v1.SLOTS, {"slot": "3200"})

@@ -75,10 +75,10 @@ def test_tokens_of_an_address_are_its_token_balances(simulated):
 
 def test_names_and_addresses_resolve_to_each_other(simulated):
     """Names and addresses resolve to each other; all names are marked as simulated."""
-    rows = {row["asked"]: row for row in simulated.names.to_dicts()}
+    rows = {row["requested"]: row for row in simulated.names.to_dicts()}
     names = {lookup for lookup in rows if lookup.endswith(".eth")}
 
-    assert simulated.names["asked"].is_sorted()
+    assert simulated.names["requested"].is_sorted()
     assert all(name.startswith("sim-") for name in names)
     for name in names:
         assert rows[rows[name]["address"]]["domain"] == rows[name]["domain"]

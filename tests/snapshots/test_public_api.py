@@ -4,7 +4,7 @@ A name is one line of the file: a function with its parameters and their default
 those of its constructor, a module, or a constant. A public method, property or attribute of a
 class has a line of its own. An error also names its public base classes.
 Annotations are left out. Loaders of endpoints are left out too: docs/dictionary.md has the call of
-each, and the tests of the catalogue compare that page, and the options that all loaders have.
+each, and the tests of the catalog compare that page, and the options that all loaders have.
 After an intended change, write the file again and read its difference::
 
     UPDATE_SNAPSHOTS=1 pytest -n 0 tests/snapshots/test_public_api.py

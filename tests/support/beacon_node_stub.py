@@ -229,7 +229,7 @@ class Recording:
         """Return the validators of a state without a block of its own slot.
 
         Balances are the expected ones. Effective balances change at the start of an epoch only, and
-        other fields by blocks only, so they are those of the neighbouring states.
+        other fields by blocks only, so they are those of the neighboring states.
         """
         size, expected = self.slots_per_epoch, self.expected
         epoch, is_first = slot // size, slot % size == 0

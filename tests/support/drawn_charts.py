@@ -40,7 +40,7 @@ def line_slots(line):
 
 
 def bar_times(bars):
-    """The time at the centre of each bar."""
+    """The time at the center of each bar."""
     return [num2date(bar.get_x() + bar.get_width() / 2) for bar in bars]
 
 

@@ -75,7 +75,7 @@ class RecordedBlocks:
         return read_votes(self.spec, self.slots, self.committees)
 
     def votes_of(self, epoch):
-        """Return the attestations that can fulfil the duties of an epoch."""
+        """Return the attestations that can fulfill the duties of an epoch."""
         return [vote for vote in self.votes if vote.place.slot // 8 in {epoch, epoch + 1}]
 
     def change(self, slot, path, value):

@@ -188,7 +188,7 @@ def test_no_subjects_return_all_columns(served):
     unnamed = bf.load_names([], explorer=served.explorer)
 
     assert address_balances.AddressBalances.schema() == empty.schema
-    assert {"asked": pl.String, "address": pl.String, "domain": pl.String} == unnamed.schema
+    assert {"requested": pl.String, "address": pl.String, "domain": pl.String} == unnamed.schema
     assert [] == served.arrived
 
 
@@ -197,7 +197,7 @@ def test_an_unknown_name_is_missing(served):
     served.status = 400
     served.replies["*"] = b'{"status": "ERROR: failed to resolve ens", "data": null}'
 
-    with pytest.warns(bf.MissingRows, match="asked nobody.eth"):
+    with pytest.warns(bf.MissingRows, match="requested nobody.eth"):
         frame = bf.load_names("Nobody.eth", explorer=served.explorer)
 
     assert 0 == frame.height

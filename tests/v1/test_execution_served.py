@@ -140,7 +140,7 @@ def test_one_request_per_address_and_per_name(chain, explorer, count):
 
     assert 2 * count == explorer.requests
     assert sorted(requested) == found["address"].unique().sort().to_list()
-    assert sorted(requested) == names["asked"].to_list()
+    assert sorted(requested) == names["requested"].to_list()
     expected = dataset_rows(chain, "address_balances").filter(pl.col("address").is_in(requested))
     ether = found.filter(pl.col("token").is_null())
     assert expected.filter(pl.col("token").is_null()).height <= ether.height == count
@@ -182,24 +182,26 @@ def test_full_pages_of_tokens(chain, explorer):
 
 def test_names_in_either_direction(chain, explorer):
     """One request each; the primary name may differ from the requested name."""
-    names = dataset_rows(chain, "names").sort("asked")
+    names = dataset_rows(chain, "names").sort("requested")
     nameless = f"0x{'99' * 20}"
 
-    found = bf.load_names([*names["asked"], nameless, names["asked"][0]])
+    found = bf.load_names([*names["requested"], nameless, names["requested"][0]])
 
     assert names.height + 1 == explorer.requests
-    assert_frame_equal(names, found.filter(pl.col("asked") != nameless))
-    assert [(nameless, nameless, "")] == found.filter(asked=nameless).rows()
-    other = found.filter(pl.col("asked").str.ends_with(".eth"), pl.col("asked") != pl.col("domain"))
+    assert_frame_equal(names, found.filter(pl.col("requested") != nameless))
+    assert [(nameless, nameless, "")] == found.filter(requested=nameless).rows()
+    other = found.filter(
+        pl.col("requested").str.ends_with(".eth"), pl.col("requested") != pl.col("domain")
+    )
     assert other.height > 0
 
 
 def test_an_unknown_name(explorer):
     """It is listed as missing; other names load."""
-    with pytest.warns(bf.MissingRows, match="asked sim-nobody.eth"):
+    with pytest.warns(bf.MissingRows, match="requested sim-nobody.eth"):
         found = bf.load_names(["sim-nobody.eth", "sim-0000.eth"])
 
-    assert ["sim-0000.eth"] == found["asked"].to_list()
+    assert ["sim-0000.eth"] == found["requested"].to_list()
 
 
 @pytest.mark.parametrize(

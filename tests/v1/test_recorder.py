@@ -67,7 +67,7 @@ def duty(validator, epoch):
 
 
 class FastClock:
-    """A clock whose sleep returns at once and moves the chain."""
+    """A clock whose sleep returns immediately and moves the chain."""
 
     def __init__(self, server, epoch):
         self.server, self.epoch = server, BASE + epoch
@@ -135,7 +135,7 @@ def test_a_recording_longer_than_the_service_keeps(server, store, clock):
                 VALIDATORS, since=BASE + 53, until=BASE + 350, explorer=later
             )
 
-    assert [(53, 350, "kept")] == intervals(report)
+    assert [(53, 350, "stored")] == intervals(report)
     expected = [
         duty(validator, epoch) for validator in VALIDATORS for epoch in range(BASE + 53, BASE + 351)
     ]
@@ -159,7 +159,7 @@ def test_epochs_not_recorded_in_time_are_reported_as_lost(server, store, clock):
         report = record(explorer, until=360)
 
     oldest = report.filter(state="lost")["last_epoch"].max() + 1 - BASE
-    assert [(53, 150, "kept"), (151, oldest - 1, "lost"), (oldest, 360, "kept")] == intervals(
+    assert [(53, 150, "stored"), (151, oldest - 1, "lost"), (oldest, 360, "stored")] == intervals(
         report
     )
 
@@ -171,7 +171,7 @@ def test_the_recorder_retries_during_an_outage(server, store, clock):
         clock.then = lambda: server.fault("5xx?code=503" if 198 < clock.epoch - BASE < 201 else "")
         report = record(explorer, until=300)
 
-    assert [(53, 300, "kept")] == intervals(report)
+    assert [(53, 300, "stored")] == intervals(report)
     assert 1 in {round(epochs) for epochs in clock.slept}
 
 
@@ -188,9 +188,9 @@ def test_an_interrupted_recording_continues(server, store, clock):
         clock.then = lambda: None
         second = record(explorer, for_="12h")
 
-    assert [53, "kept"] == [intervals(first)[0][0], intervals(first)[0][2]]
+    assert [53, "stored"] == [intervals(first)[0][0], intervals(first)[0][2]]
     ((begin, end, state),) = intervals(second)
-    assert (53, "kept", True) == (begin, state, end > intervals(first)[0][1])
+    assert (53, "stored", True) == (begin, state, end > intervals(first)[0][1])
 
 
 @pytest.mark.parametrize(

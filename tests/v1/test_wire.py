@@ -4,7 +4,7 @@
 ``public`` as the public service does, and others for variants of a call. A sample has the call, the
 exact requests that must arrive, the replies, and the frame that must come out: amounts in wei and
 times as text, everything else as it is. With ``in_order``, each request waits for the reply to the
-one before; without it, several may be in flight at once, so that any order is right. A sample
+one before; without it, several may be in flight together, so that any order is right. A sample
 with ``committee_size`` is of a chain with smaller sync committees.
 
 The samples of V2 are in ``wire/v2``. A request there is its line and its JSON body, and

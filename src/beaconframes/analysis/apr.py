@@ -97,7 +97,7 @@ def apr(
         Group columns of *income*, such as ``"validator_index"``.
     chain
         Chain of the epochs; it sets the number of epochs in a day. Default: that of *income*, from
-        ``time``. This looks up a row or two at once.
+        ``time``. This reads up to two rows eagerly.
 
     Returns
     -------

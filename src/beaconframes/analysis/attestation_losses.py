@@ -121,7 +121,7 @@ def attestation_losses(
     -------
     The same kind of frame as *income*
         ``validator_index``, ``epoch``, ``time``, ``fault``, ``lost_gwei``. Sorted by validator and
-        epoch. This computes at once.
+        epoch. This computes eagerly.
     """
     columns = [*_KEYS, "time", *_VOTES]
     source = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)

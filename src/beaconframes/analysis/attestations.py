@@ -54,7 +54,7 @@ def attestation_effectiveness(
         Group columns. ``()`` is all validators together.
     until
         Last epoch that counts. Default: two before the latest epoch of the frame, because later
-        duties can still be included. This looks up the latest epoch at once. Duties with the
+        duties can still be included. This reads the latest epoch eagerly. Duties with the
         status ``pending`` never count.
 
     Returns

@@ -58,7 +58,7 @@ def completeness(
         Frame of `load_validators`, of the validators to check. Without its columns ``slashed`` and
         ``withdrawable_epoch``, all rows end with the exit.
     since, until
-        First and last epoch to check. Default: those of *frame*, which are looked up at once.
+        First and last epoch to check. Default: those of *frame*, which are read eagerly.
     finalized
         Last final epoch, such as ``current_finalized_epoch`` of `load_latest_state`. Default: all
         epochs are final.

@@ -34,7 +34,7 @@ def daily_balances(balances: IntoFrameT, *, tz: str = "UTC") -> IntoFrameT:
         ``date``, the number of ``validators``, and the sums ``balance_gwei`` and
         ``effective_balance_gwei``. ``balance_p10_gwei``, ``balance_p50_gwei`` and
         ``balance_p90_gwei`` are quantiles over validators: balances that occur, never a mean of
-        two. Sorted. This computes at once.
+        two. Sorted. This computes eagerly.
     """
     source = open_frame(balances, _COLUMNS, loader="load_balance_history")
     dated = add_date(drop_missing(source, _COLUMNS), "day", tz)

@@ -57,7 +57,7 @@ def daily_losses(
         ``validator_index``, ``day``, ``missed_attestations``, ``missed_sync``,
         ``attestation_lost_gwei``, ``attestation_cost_basis`` (what it is estimated from) and
         ``sync_lost_gwei``; null where a count is unknown or there is nothing to compare. Days on
-        which nothing was missed have no row. Sorted. This computes at once.
+        which nothing was missed have no row. Sorted. This computes eagerly.
     """
     counts = ["missed_attestations", "missed_sync"]
     source = open_frame(stats, COLUMNS, loader="load_validator_stats")
@@ -104,7 +104,7 @@ def daily_votes(
     The same kind of frame
         The columns of *by*, ``day``, ``date`` (UTC, of its start), ``votes``, ``missed`` and
         ``included_rate``. Days whose missed votes are unknown are left out. Sorted. This computes
-        at once.
+        eagerly.
     """
     check_choice("every", every, get_args(Every))
     groups = list_columns(by)
@@ -148,7 +148,7 @@ def daily_sync(stats: IntoFrameT, *, by: str | Sequence[str] = "validator_index"
     -------
     The same kind of frame
         The columns of *by*, ``signed`` and ``missed`` slots, and ``signed_rate``. Validators
-        without a duty have no row. Sorted. This computes at once.
+        without a duty have no row. Sorted. This computes eagerly.
     """
     groups = list_columns(by)
     names = {"signed": "participated_sync", "missed": "missed_sync"}

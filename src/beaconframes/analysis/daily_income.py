@@ -72,7 +72,7 @@ def daily_income(
         without balances are left out, and so are days on which the balance rose by more than 1 %
         without a deposit in *stats*, or fell to less than half without a withdrawal: these are
         consolidations, and deposits of earlier days; `daily_income_gaps` lists them. Sorted by
-        day and validator. This computes at once.
+        day and validator. This computes eagerly.
     """
     columns = [*_KEYS, "time", _STAKE, *_BALANCES]
     source = open_frame(stats, [*columns, *_MOVES], loader="load_validator_stats")
@@ -159,7 +159,7 @@ def daily_rates(
     The same kind of frame
         The columns of *by*, ``day``, ``validator_days``, ``consensus_income_gwei``,
         ``execution_income_wei``, ``apr_on_32_eth``, ``apr_on_effective`` and ``apr_as_index``.
-        Rates are null if execution income is unknown. Sorted. This computes at once.
+        Rates are null if execution income is unknown. Sorted. This computes eagerly.
     """
     check_choice("every", every, get_args(Every))
     groups = list_columns(by)

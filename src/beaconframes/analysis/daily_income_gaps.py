@@ -36,7 +36,7 @@ def daily_income_gaps(
     The same kind of frame
         ``validator_index``, ``day``, ``execution_income_wei`` (what the validator received for
         blocks of the day; null without *blocks*) and ``reason``. Days without balances and without
-        a block are left out: the validator may not have been active. Sorted. This computes at once.
+        a block are left out: the validator may not have been active. Sorted. This computes eagerly.
     """
     source = open_frame(stats, [*_KEYS, *_BALANCES], loader="load_validator_stats")
     clock = resolve_chain(chain, (blocks, "slot"), (stats, "day"))

@@ -51,7 +51,7 @@ def total_balances(
     Returns
     -------
     The same kind of frame
-        ``epoch`` or ``day``, and ``eligible_ether_gwei``. Sorted. This computes at once.
+        ``epoch`` or ``day``, and ``eligible_ether_gwei``. Sorted. This computes eagerly.
     """
     check_choice("every", every, get_args(Every))
     columns = ["day", _TOTAL]
@@ -107,7 +107,7 @@ def daily_luck(
     Returns
     -------
     The same kind of frame as *stats*
-        The columns of `proposal_luck`. This computes at once.
+        The columns of `proposal_luck`. This computes eagerly.
     """
     groups = list_columns(by)
     columns = list(dict.fromkeys(["validator_index", "day", _STAKE, *groups]))

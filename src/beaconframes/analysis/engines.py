@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Calendar = Literal["day", "week", "month", "year"]
 
 _COMPARED_ROWS = 1 << 14
-"""Rows that are compared with their neighbours at once; larger parts do not fit into the cache."""
+"""Rows compared with their neighbors in one step; larger parts do not fit into the cache."""
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
 _GROUP_OF_ALL = "all rows alike"
 _OVERFLOW_MESSAGES = (OVERFLOW, "to `decimal[28,0]` failed", "overflow in decimal")
@@ -105,7 +105,7 @@ def check_distinct(
     # A filter copies the rows, and few frames need one.
     if any(rows[key].null_count() or rows[key].dtype.is_float() for key in keys):
         rows = collect(drop_missing(as_lazy(rows.lazy()), keys))
-    # Loaded frames are sorted: to compare neighbours is many times as fast as a hash table.
+    # Loaded frames are sorted: to compare neighbors is many times as fast as a hash table.
     if is_increasing(rows, keys) or is_increasing(rows, keys[::-1]):
         return
     repeated = rows.filter(rows.select(columns).is_duplicated())
@@ -194,7 +194,7 @@ def return_lazy(lazy: Lazy, like: IntoFrameT) -> IntoFrameT:
 
 
 def collect_sums(sums: Lazy) -> pl.DataFrame:
-    """Compute the sums at once; an overflow in polars becomes a `UsageError`."""
+    """Compute the sums eagerly; an overflow in polars becomes a `UsageError`."""
     try:
         return collect(sums)
     except (ComputeError, InvalidOperationError) as error:
@@ -203,7 +203,7 @@ def collect_sums(sums: Lazy) -> pl.DataFrame:
 
 
 def compute_once(rows: Lazy) -> Lazy:
-    """Compute rows that several results need at once, in polars.
+    """Compute rows that several results need eagerly, in polars.
 
     Other engines compute them for each result: their rows may not fit into memory.
     """
@@ -252,7 +252,7 @@ def stack_tables(tables: Sequence[Lazy]) -> Lazy:
 
 
 def find_range(lazy: Lazy, name: str) -> tuple[int, int]:
-    """Return the smallest and the largest number of a column, at once; 0 and -1 for no rows."""
+    """Return the smallest and the largest number of a column, eagerly; 0 and -1 for no rows."""
     grouped = lazy.select(name).with_columns(nw.lit(1).alias(_GROUP_OF_ALL)).group_by(_GROUP_OF_ALL)
     table = collect_sums(
         grouped.agg(nw.col(name).min().alias("first"), nw.col(name).max().alias("last"))

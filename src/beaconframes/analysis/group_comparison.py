@@ -70,7 +70,7 @@ def compare_groups(
         ``difference_low`` to ``difference_high``. These intervals are wider than *level*, because
         there are several groups (Bonferroni). ``differs`` is whether the difference is more than
         chance: its interval does not contain 0. Intervals are null for a single validator. Sorted
-        by measure and group. This computes at once.
+        by measure and group. This computes eagerly.
     """
     if not 0 < level < 1:
         raise UsageError(f"level={level!r} is not between 0 and 1", hint="Try level=0.95.")

@@ -73,7 +73,7 @@ def income(
         proposals joined with one of them. With it, execution income is what the proposers received:
         the payment of the relay's builder or, without a relay, the priority fees. Without it,
         execution income is the priority fees alone; relay payments are not included. A proposal
-        that is not in *blocks* is an error. Lazy frames compute the rows of proposers at once.
+        that is not in *blocks* is an error. Lazy frames compute the rows of proposers eagerly.
     every
         ``"epoch"``, ``"day"``, ``"week"`` (from Monday), ``"month"``, ``"year"``, or ``"all"`` for
         one row over the whole range.
@@ -89,11 +89,11 @@ def income(
     coverage
         Add ``epochs``, the number of different epochs in the row, and ``complete``, whether these
         are all epochs of a whole unit (for ``"all"``: all epochs of the range). A unit in which the
-        chain began, or which has not ended, is not complete. This computes at once, also for lazy
+        chain began, or which has not ended, is not complete. This computes eagerly, also for lazy
         frames.
     chain
         Chain of the epochs; it sets the number of epochs in a beacon day. Default: that of *frame*,
-        from ``time``. For beacon days, this looks up a row or two at once.
+        from ``time``. For beacon days, this reads up to two rows eagerly.
 
     Returns
     -------

@@ -61,7 +61,7 @@ def ledger(
     prices
         Prices of 1 ETH: a column ``time`` and one named *price*, numbers with up to eight decimals.
         The last price of each day counts. A day without a price has null, because an older price
-        would be a guess. With prices, this computes at once.
+        would be a guess. With prices, this computes eagerly.
     blocks
         Blocks of the validators, as in `analysis.income`: execution income is then what the
         proposers received. Without it: priority fees, relay payments not included.

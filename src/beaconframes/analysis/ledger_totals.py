@@ -44,7 +44,7 @@ def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> In
         null if an amount is unknown. ``execution_income_basis`` is that of the rows; if they
         differ, the last one in the alphabet, which is ``unknown`` where there is one. With prices:
         the sums of the values, null if no day has a price, and ``days_without_price``. Sorted. This
-        computes at once.
+        computes eagerly.
     """
     groups = list_columns(by)
     source, amounts, values = _open(ledger, ["validator_index", *groups])
@@ -79,7 +79,7 @@ def yearly_totals(ledger: IntoFrameT, *, starts: str = "01-01") -> IntoFrameT:
         ``year`` (the one in which it begins), ``first_date`` and ``last_date`` of the rows, the
         sums of all amounts, and with prices those of the values. ``days_without_price`` is the
         number of days whose values are unknown, and not in the sums. A sum in wei is null if an
-        amount is unknown. Sorted. This computes at once.
+        amount is unknown. Sorted. This computes eagerly.
     """
     month, day = _parse_start(starts)
     source, amounts, values = _open(ledger, [])

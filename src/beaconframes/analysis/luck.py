@@ -52,7 +52,7 @@ def proposal_luck(
 ) -> IntoFrameT:
     """Compare the number of proposals with the expected number. One row per validator or group.
 
-    This computes at once, also for lazy frames: the engine of *balances* adds up by group, and
+    This computes eagerly, also for lazy frames: the engine of *balances* adds up by group, and
     probabilities are computed from the sums.
 
     Parameters
@@ -130,7 +130,7 @@ def sync_luck(
 
     The chain draws a committee one period before it begins, from the validators that are active
     then: that of period 1700 with the balances of the first epoch of period 1699. Committees whose
-    epoch of selection is missing in *balances* or *epochs* are left out. This computes at once.
+    epoch of selection is missing in *balances* or *epochs* are left out. This computes eagerly.
 
     Parameters
     ----------
@@ -164,9 +164,9 @@ def sync_luck(
     selected = pl.col("start_epoch") - clock.epochs_per_sync_period
     held = held.with_columns(epoch=pl.max_horizontal(selected, first.otherwise(0)).cast(pl.Int64))
     drawn = held.group_by(_KEYS).agg(drawn=pl.len().cast(pl.Int64))
-    # Both committees of the first epoch are drawn at once.
-    drawn_at_once = held.group_by("epoch").agg(periods=pl.col("period").n_unique().cast(pl.Int64))
-    rows = rows.join(move_to_engine(drawn_at_once, rows), on="epoch", how="inner")
+    # Both committees of the first epoch are drawn together.
+    drawn_together = held.group_by("epoch").agg(periods=pl.col("period").n_unique().cast(pl.Int64))
+    rows = rows.join(move_to_engine(drawn_together, rows), on="epoch", how="inner")
     # A row per validator and committee: few enough for polars.
     shares = (
         collect_sums(rows)

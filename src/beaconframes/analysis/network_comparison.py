@@ -34,7 +34,7 @@ def compare_with_network(rates: IntoFrameT, network: IntoFrame) -> IntoFrameT:
     The same kind of frame as *rates*
         ``measure``: ``included_rate``, ``source_rate``, ``target_rate``, ``head_rate`` and
         ``effectiveness``, which weighs the three votes as the protocol rewards them. ``own``,
-        ``network`` and their ``difference`` are shares of all votes. This computes at once.
+        ``network`` and their ``difference`` are shares of all votes. This computes eagerly.
     """
     source = open_frame(rates, _COUNTS, loader="analysis.attestation_rates")
     counts = collect(source).select(pl.sum(*_COUNTS))

@@ -37,8 +37,8 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
         that are named, or more if one row is about more. Then ``lost_gwei``, of which
         ``avoidable_gwei``, ``unavoidable_gwei`` and ``unknown_gwei``, where it is unknown which;
         null if no cost is known. ``cost_unknown`` is the number of problems without a cost; advice
-        never has one. By validator, rows about several validators are left out. This computes at
-        once.
+        never has one. By validator, rows about several validators are left out. This computes
+        eagerly.
     """
     groups = list_columns(by)
     source = open_frame(problems, list(dict.fromkeys([*_COLUMNS, *groups])), loader="problems")

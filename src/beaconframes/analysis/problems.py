@@ -117,7 +117,7 @@ def problems(
         consolidation has none. ``cost_basis`` is what the cost is estimated from. ``avoidable`` is
         whether the operator could have avoided it; null if that is unknown. ``rows`` is the
         condition that selects the rows of ``table`` that say so.
-        This computes at once.
+        This computes eagerly.
     """
     source = open_frame(validators, _VALIDATORS, loader="load_validators")
     table = collect(source)

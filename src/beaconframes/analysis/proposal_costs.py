@@ -50,7 +50,7 @@ def missed_proposals(
 
     The cost of a slot is the median reward of the blocks in *income* at most *window* epochs away,
     separately for each layer: the lower of the two middle values, never their mean. This computes
-    at once.
+    eagerly.
 
     Parameters
     ----------

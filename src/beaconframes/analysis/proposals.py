@@ -52,7 +52,7 @@ def proposal_outcomes(
     The same kind of frame as *proposals*
         ``slot``, ``epoch``, ``time``, ``status``, ``proposer_index``, ``graffiti_text``, and the
         columns of the other frames. ``reward_wei`` is null for a slot without a block in the
-        chain. Sorted. This computes at once.
+        chain. Sorted. This computes eagerly.
     """
     columns = [*_BLOCK, "graffiti_text"]
     source = open_frame(proposals, columns, loader="load_proposals")
@@ -93,7 +93,7 @@ def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoF
     The same kind of frame
         The columns of *by*, the number of ``blocks``, that of ``relay_blocks`` among them, and
         ``relay_payments_wei``, null if a payment is unknown. Blocks of a node are among them if
-        their builder paid the proposer: it does not know the relay. Sorted. This computes at once.
+        their builder paid the proposer: it does not know the relay. Sorted. This computes eagerly.
     """
     groups = list_columns(by)
     columns = [*groups, "producer_reward_wei", "relay_tag"]

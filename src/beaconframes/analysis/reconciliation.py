@@ -83,10 +83,10 @@ def reconcile(
     """Explain every change of balance, to the gwei. One row per validator and epoch.
 
     Balances are read after the block of the epoch's first slot. The change of an epoch is the
-    balance of the next epoch less its own: the blocks of its second slot to the first slot of the
-    next epoch, and the epoch processing between them. It is income + deposits - withdrawals +
-    consolidations; ``unexplained_gwei`` is the remainder. Filter on it to find errors: a missing
-    row, a wrong amount, or an event left out.
+    balance of the next epoch minus its own balance. It covers the blocks from its second slot to
+    the first slot of the next epoch, and the epoch processing between them. It is income +
+    deposits - withdrawals + consolidations; ``unexplained_gwei`` is the remainder. Filter on it to
+    find errors: a missing row, a wrong amount, or an event left out.
 
     An income history has one amount per epoch. Where it does not show what the first block of an
     epoch paid (sync committee members and proposers), the epochs on both sides of that block share
@@ -147,7 +147,7 @@ def reconcile(
         offset in use. The two slots name the blocks at the ends of a row whose income is not known,
         null where it is; ``ends_gwei`` is the amount that these blocks explain within the limits of
         the income. Epochs without both balances are left out. Sorted by validator and epoch.
-        This computes at once.
+        This computes eagerly.
     """
     if attestations_settle is not None and type(attestations_settle) is not int:
         raise UsageError(
@@ -213,7 +213,7 @@ def reconciliation_totals(changes: IntoFrameT) -> IntoFrameT:
     The same kind of frame
         ``changes``, of which ``explained`` and ``unexplained``; ``unexplained_gwei``, their sum;
         ``with_possible_cause``, the number of unexplained ones with a possible cause. This computes
-        at once.
+        eagerly.
     """
     columns = ["unexplained_gwei", "possible_cause"]
     source = open_frame(changes, columns, loader="analysis.reconcile")

@@ -86,7 +86,7 @@ def performance(
 ) -> IntoFrameT:
     """Summarize income, rates, attestations, proposals and luck. One row per validator or group.
 
-    The columns depend on the frames passed. This computes at once: the engine of *income* adds up,
+    The columns depend on the frames passed. This computes eagerly: the engine of *income* adds up,
     and the rows of the groups are joined in polars.
 
     Parameters

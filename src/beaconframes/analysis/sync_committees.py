@@ -35,7 +35,7 @@ def sync_participation(
     numbers of slots with and without a proposed block.
 
     With *committees*, any seats of any periods, ``seats_participation`` is that of these seats
-    alone, decoded from the bits of the blocks. This computes at once.
+    alone, decoded from the bits of the blocks. This computes eagerly.
     """
     check_choice("every", every, get_args(Step))
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_participation"]
@@ -75,7 +75,7 @@ def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
     ``duties`` is the number of proposed blocks times the seats that the validator held then (a
     validator can hold several seats), ``signed`` the number of bits that are set, ``rate`` the
     share. Blocks of periods that are missing in *committees* are left out, and so are members
-    without a duty. This computes at once.
+    without a duty. This computes eagerly.
     """
     columns = ["slot", "epoch", "status", "sync_aggregate_bits"]
     source = open_frame(blocks, columns, loader=_BLOCKS)

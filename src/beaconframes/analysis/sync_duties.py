@@ -45,7 +45,7 @@ def sync_duties(
         ``slot``, ``epoch``, ``time``, ``period``, ``seat``, ``validator_index``, ``status`` of the
         slot, and ``signed``: null where the slot has no block in the chain (``missed``,
         ``orphaned``, ``scheduled``), which is not a fault of the member. Slots of periods that are
-        missing in *committees* are left out. Sorted by slot and seat. This computes at once.
+        missing in *committees* are left out. Sorted by slot and seat. This computes eagerly.
     """
     source = open_frame(blocks, _BLOCK, loader="load_epoch_slots")
     rows = select_one_per_slot(collect(drop_missing(source, ["slot", "epoch", "time", "status"])))
@@ -87,7 +87,7 @@ def sync_against_committee(
     count for no member.
 
     The arguments are those of `sync_duties`; *committees* should have all seats of the committee.
-    Sorted by period and validator. This computes at once.
+    Sorted by period and validator. This computes eagerly.
     """
     source = open_frame(blocks, _BLOCK, loader="load_epoch_slots")
     rows = select_one_per_slot(collect(drop_missing(source, ["slot", "epoch", "time", "status"])))

@@ -51,7 +51,7 @@ def sync_income(
     The same kind of frame
         ``validator_index``, ``period``, ``first_epoch`` and ``last_epoch`` with a duty (or
         ``epoch``), ``time`` of the first, ``reward_gwei``, ``penalty_gwei``, ``signed_rate`` and
-        ``lost_gwei``: the rewards not earned, plus the penalties. Sorted. This computes at once.
+        ``lost_gwei``: the rewards not earned, plus the penalties. Sorted. This computes eagerly.
     """
     check_choice("every", every, get_args(Every))
     columns = ["validator_index", "epoch", "time", _REWARD, _PENALTY]

@@ -75,7 +75,7 @@ def upcoming_duties(
         ``kind``: ``in sync committee`` (it has begun), ``sync committee`` (it will), ``proposal``,
         ``activation``, ``earliest activation``, ``exit`` or ``full withdrawal``.
         ``validator_index``, ``since`` and ``until`` (UTC), ``slot`` of a proposal, ``first_epoch``
-        and ``last_epoch``, inclusive. Sorted by epoch. This computes at once.
+        and ``last_epoch``, inclusive. Sorted by epoch. This computes eagerly.
 
     Notes
     -----
@@ -127,7 +127,7 @@ def upcoming_totals(upcoming: IntoFrameT, *, tz: str = "UTC") -> IntoFrameT:
     The same kind of frame
         ``kind``, ``date`` on which it begins, ``count``, the number of ``validators``, ``since``
         and ``last_since`` (the first and the last begin), ``until`` (the last end), ``first_epoch``
-        and ``last_epoch``. Sorted by time. This computes at once.
+        and ``last_epoch``. Sorted by time. This computes eagerly.
     """
     columns = ["kind", _VALIDATOR, "since", "until", "first_epoch", "last_epoch"]
     source = open_frame(upcoming, columns, loader="analysis.upcoming_duties")

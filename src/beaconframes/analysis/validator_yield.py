@@ -27,7 +27,7 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
     ``el_apr`` are its parts. Like the index, they count priority fees, relay payments not
     included. ``validators`` is the number of validators counted: those with a balance at the day's
     first epoch and with income rows for each of its epochs. Days without such a validator are left
-    out. ``apr`` and ``el_apr`` are null on a day with priority fees missing. This computes at once.
+    out. ``apr`` and ``el_apr`` are null on a day with priority fees missing. This computes eagerly.
     """
     day_bounds = collect(
         drop_missing(select_columns(days, _DAYS, loader="load_yield_index"), _DAYS)

@@ -120,7 +120,7 @@ def tax_rows(
     -------
     The same kind of frame
         The columns are the header of the file; amounts are ETH with all digits. Days without income
-        or with unknown income are left out. This computes at once.
+        or with unknown income are left out. This computes eagerly.
     """
     check_choice("tool", tool, get_args(TaxTool))
     has_values = price is not None and tool == "koinly"

@@ -1,4 +1,4 @@
-"""Attestations in blocks: their signers, the duties that they fulfil, and the votes for blocks."""
+"""Attestations in blocks: their signers, the duties that they fulfill, and the votes for blocks."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class NodeConnection:
 
     @cached_property
     def capabilities(self) -> Capabilities:
-        """Return what the node can answer, found with about 20 requests."""
+        """Return what the node can answer, found with about 25 requests."""
         return probe(self.api, self.execution)
 
     def read_status(self) -> ChainStatus:

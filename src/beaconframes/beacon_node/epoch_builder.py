@@ -45,7 +45,7 @@ class EpochBuilder:
         self.reader, self.amounts, self.address = reader, amounts, address
 
     def __call__(self, tasks: Sequence[EpochTask]) -> list[EpochResult]:
-        """Return the tables of some epochs in order; neighbours share their states and blocks."""
+        """Return the tables of some epochs in order; neighbors share their states and blocks."""
         return self.reader.run(
             lambda: [build_epoch(self.reader, self.amounts, task) for task in tasks]
         )

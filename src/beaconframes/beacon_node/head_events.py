@@ -1,7 +1,7 @@
 """Events of a node: new final epochs, and blocks that the chain may leave behind.
 
 A node deletes an orphaned block soon after later blocks are final, so each block that seems to be
-orphaned is requested at once. Whether it is, is known when its epoch is final.
+orphaned is requested immediately. Whether it is, is known when its epoch is final.
 """
 
 from __future__ import annotations

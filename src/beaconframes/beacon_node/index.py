@@ -35,7 +35,7 @@ COMPACTED = tuple(
 )  # fmt: skip
 """The tables with rows of each validator in each epoch."""
 EPOCHS_PER_RUN = 4
-"""Epochs in a row that another process or another node builds: neighbours share states and blocks.
+"""Epochs in a row that another process or another node builds: neighbors share states and blocks.
 
 More would need more memory: an epoch of all validators of mainnet has 350 MB of rows.
 """

@@ -27,7 +27,7 @@ from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head
-from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
+from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import BeaconframesError, UsageError
 from beaconframes.progress import show_epochs
 from beaconframes.text import shorten
@@ -110,9 +110,11 @@ def index(
         dataset, unless the dataset has it already. Income and balances are always indexed.
     executor
         Where epochs are computed: any object with ``submit``, such as a thread pool, a process
-        pool or a Dask client. Default: two threads for each node. The dataset is the same with
-        any number of workers. Other processes open the address of the node themselves, once
-        each; credentials are not sent to them, so that a node with credentials needs threads.
+        pool or a Dask client. Default: two threads for each node. Threads of one node read one
+        epoch at a time on chains with more than 500,000 validators, because of memory. The dataset
+        is the same with any number of workers. Other processes open the address of the node
+        themselves, once each; credentials are not sent to them, so that a node with credentials
+        needs threads.
     on_epoch
         Called after each epoch with the number of this epoch, of finished epochs and of all:
         ``epoch, done, total``.
@@ -432,7 +434,7 @@ def resolve_validators(
     """Return the indices of *validators*, which may be given by public key."""
     if validators is None:
         return None
-    texts = normalise_validators(validators)
+    texts = normalize_validators(validators)
     if not texts:
         raise UsageError("no validators are given", hint="Leave validators out to index all")
     keys = [text for text in texts if is_pubkey(text)]

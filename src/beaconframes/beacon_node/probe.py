@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def probe(api: BeaconApi, execution: ExecutionApi | None = None) -> Capabilities:
     """Return what the node of *api* can answer, and the *execution* node beside it.
 
-    About 20 requests, none with a large response. Raises if there is no connection.
+    About 25 requests, none with a large response. Raises if there is no connection.
     """
     return _Probe(api).run(execution)
 

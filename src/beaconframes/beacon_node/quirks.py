@@ -29,7 +29,7 @@ QUIRKS: Final = {
         Quirk(
             "committee-labels",
             "Lodestar v1.5.1",
-            "committees are labelled slot 0, index 0 to 7, instead of their slot",
+            "committees are labeled slot 0, index 0 to 7, instead of their slot",
             "corrected",
             "labels outside the epoch are replaced by the order of the committees",
             "measured: recordings of this client",

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CACHED_EPOCHS = 5
-"""Epochs whose blocks, duties and other small objects are cached: neighbours share them."""
+"""Epochs whose blocks, duties and other small objects are cached: neighbors share them."""
 CACHED_STATES = 4
 """States that are cached. An epoch after another one needs three, its successor one more.
 
@@ -349,7 +349,7 @@ class ChainReader:
 
     @contextmanager
     def reading(self, epoch: int) -> Iterator[None]:
-        """Note that a thread needs the states of an *epoch* and of its neighbours."""
+        """Note that a thread needs the states of an *epoch* and of its neighbors."""
         with self._reading_lock:
             self._reading[epoch] += 1
         try:

@@ -367,7 +367,7 @@ class LocalStore:
                 StoreUnavailable(
                     f"the store has reached its limit of {self.limit:,} bytes, and this load uses "
                     "all of it: the rest of its rows is not stored",
-                    hint="Give a larger store_limit, or load less at once",
+                    hint="Give a larger store_limit, or load less in one call",
                 ),
                 stacklevel=find_caller_level(),
             )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def thin_line(x: Positions, y: Floats, most: int) -> tuple[Positions, Floats, int]:
-    """Thin a line to about *most* points: the lowest and the highest of each group of neighbours.
+    """Thin a line to about *most* points: the lowest and the highest of each group of neighbors.
 
     Returns the group size. Gaps as long as a group are kept. Points of several lines, between which
     time goes back, are never in one group.
@@ -24,7 +24,7 @@ def thin_line(x: Positions, y: Floats, most: int) -> tuple[Positions, Floats, in
         return x, y, 1
     lowest, highest = pl.col("y").arg_min().fill_null(0), pl.col("y").arg_max().fill_null(0)
     extremes = (
-        _group_neighbours(x, y, group_size)
+        _group_neighbors(x, y, group_size)
         .with_columns(y=pl.Series(y).fill_nan(None))
         .group_by("line", "gap", "group")
         .agg(low=pl.col("row").get(lowest), high=pl.col("row").get(highest))
@@ -36,7 +36,7 @@ def thin_line(x: Positions, y: Floats, most: int) -> tuple[Positions, Floats, in
 def thin_area(
     x: Positions, low: Floats, high: Floats, most: int
 ) -> tuple[Positions, Floats, Floats, int]:
-    """Thin an area to about *most* points: each spans the lowest to the highest of its neighbours.
+    """Thin an area to about *most* points: each spans the lowest to the highest of its neighbors.
 
     Returns the group size.
     """
@@ -44,7 +44,7 @@ def thin_area(
     if group_size <= 1:
         return x, low, high, 1
     extremes = (
-        _group_neighbours(x, high, group_size)
+        _group_neighbors(x, high, group_size)
         .with_columns(
             low=pl.Series(np.fmin(low, high)).fill_nan(None),
             high=pl.Series(np.fmax(low, high)).fill_nan(None),
@@ -61,7 +61,7 @@ def thin_area(
     )
 
 
-def _group_neighbours(x: Positions, y: Floats, group_size: int) -> pl.DataFrame:
+def _group_neighbors(x: Positions, y: Floats, group_size: int) -> pl.DataFrame:
     """Return the line and the group of every point. One row per point."""
     steps = np.diff(x)
     typical = np.median(steps[steps > np.zeros(1, steps.dtype)])

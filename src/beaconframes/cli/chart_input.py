@@ -105,10 +105,10 @@ def explain_missing_columns(file: Path | None, name: str, rows: pl.DataFrame) ->
         absent = [column for column in schema_of(name) if column not in rows.columns]
         if file is None or not any(column in error.message for column in absent):
             raise
-        from beaconframes.column_errors import format_command, recognise_frame
+        from beaconframes.column_errors import format_command, recognize_frame
 
         problem, hint = f"{file} has no column {absent[0]}", UNCHANGED_HINT
-        if others := recognise_frame(rows.columns):
+        if others := recognize_frame(rows.columns):
             problem += f"; it looks like a file of {' or '.join(map(format_command, others))}"
             hint = f"Give a file of load {name}"
         raise UsageError(problem, hint=hint) from error

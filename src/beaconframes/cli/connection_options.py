@@ -43,7 +43,7 @@ def connection_options() -> list[click.Parameter]:
         ),
         click.Option(["--ask-key"], is_flag=True, help="Prompt for the API key."),
         click.Option(
-            ["--rate"], type=float, help="Largest request rate per second. [BEACONFRAMES_RATE]"
+            ["--rate"], type=float, help="Maximum requests per second. [BEACONFRAMES_RATE]"
         ),
         click.Option(
             ["--store"], type=FILE, help="Store final rows in this folder. [BEACONFRAMES_STORE]"

@@ -22,7 +22,7 @@ _TRANSLATIONS = [
         (r"``strict=True``", "--strict"),
         (r", range or Series of", " or range of"),
         (r" or Series of", " of"),
-        (r"\s*This computes at once[^.]*\.", ""),
+        (r"\s*This computes eagerly[^.]*\.", ""),
         (r" \*since\* and \*until\*, dates or times, are that range[^.]*\.", ""),
         # A chart is a file, not an object.
         (r"(,|; the second is) ``ax\.figure\.axes\[-1\]``", ""),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.indexing import IndexProgress
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
-WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop at once"
+WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop immediately"
 MAX_ROWS = 20
 """Unexplained epochs in the table on the terminal; --json lists all."""
 
@@ -68,7 +68,8 @@ OPTIONS: list[click.Parameter] = [
     click.Option(
         ["--workers"],
         type=click.IntRange(min=1, max=4),
-        help="Epochs that are read at the same time; the default is 2.",
+        help="Epochs that are read at the same time; the default is 2. With more than 500,000 "
+        "validators it is 1.",
     ),
     click.Option(
         ["--follow"],

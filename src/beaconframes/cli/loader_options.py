@@ -49,9 +49,9 @@ def parse_region(option: str, text: str) -> tuple[int, ...]:
 
 def check_validator(item: Any) -> None:
     """Refuse an item that is neither an index nor a public key."""
-    from beaconframes.endpoint.identifiers import normalise_validator
+    from beaconframes.endpoint.identifiers import normalize_validator
 
-    normalise_validator(item)
+    normalize_validator(item)
 
 
 def check_of(option: str) -> Callable[[Any], None]:

@@ -53,8 +53,9 @@ def record(
 
     The service has the duties of about ten hours. This command polls it, stores final duties, and
     ends at --until, after --for, or on Ctrl-C. Later, load attestations reads stored duties, for
-    any range of epochs. The report at the end lists by validator which epochs are stored (kept),
-    unknown to the service (absent), not final yet (open), or no longer available (lost).
+    any range of epochs. The report at the end lists by validator which epochs are stored, absent
+    (unknown to the service), pending (still served, but not stored yet), or lost (no longer
+    served).
     """
     from beaconframes.cli import signals
     from beaconframes.v1.recorder import record as record_duties
@@ -64,7 +65,7 @@ def record(
     with open_explorer(values) as explorer, signals.interrupt_on_first_signal() as received:
         rows = record_duties(what, subjects, until=end, for_=for_, slim=slim, explorer=explorer)
     state = current_state()
-    missing = {name: int((rows["state"] == name).sum()) for name in ("open", "lost")}
+    missing = {name: int((rows["state"] == name).sum()) for name in ("pending", "lost")}
     state.incomplete = any(missing.values())
     if as_json:
         print_json({**completeness_facts(state), "rows": rows.height}, rows)
@@ -72,7 +73,7 @@ def record(
         print_table(rows, rows.height)
     if state.incomplete:
         print_warning(
-            f"{missing['open']:,} intervals of epochs are open, {missing['lost']:,} are lost"
+            f"{missing['pending']:,} intervals of epochs are pending, {missing['lost']:,} are lost"
         )
     if received:
         raise signals.StoppedBySignal(128 + received[0])

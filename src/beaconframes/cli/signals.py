@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CLEANUP_SECONDS = 1.5
-"""Time for cleaning up after a signal; then the process exits at once."""
+"""Time for cleaning up after a signal; then the process exits immediately."""
 
 REPEAT_SECONDS = 0.5
 """The same signal within this time is a duplicate: `timeout` also sends it to the process group."""

@@ -183,9 +183,9 @@ def prune(
 def resolve_subjects(store: Store, table: str, validators: list[int | str]) -> list[str]:
     """Return *validators* as *table* names them: by index, or by public key."""
     from beaconframes.cache import pubkey_index
-    from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
+    from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 
-    texts = normalise_validators(validators)
+    texts = normalize_validators(validators)
     assert store.dataset is not None
     subject = store.dataset.grids()[table].subject
     if subject is None:

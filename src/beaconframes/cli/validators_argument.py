@@ -15,7 +15,7 @@ SETS = ("dashboard", "withdrawal", "deposit-address", "entity", "sub-entity", "o
 
 def parse_validators(option: str, texts: Sequence[str]) -> Any:
     """Return a list of validators, or the set of ``dashboard:7``, ``owner:x`` and others."""
-    from beaconframes.endpoint.identifiers import normalise_validator
+    from beaconframes.endpoint.identifiers import normalize_validator
 
     sets: dict[str, str] = {}
     single = []
@@ -28,7 +28,7 @@ def parse_validators(option: str, texts: Sequence[str]) -> Any:
         else:
             sets[kind] = value
     if not sets:
-        return parse_list(option, single, normalise_validator)
+        return parse_list(option, single, normalize_validator)
     if single:
         raise UsageError(f"{option} has both single validators and a set", hint="Use two calls")
     return build_set(option, sets)

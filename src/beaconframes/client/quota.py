@@ -21,7 +21,7 @@ class Quota:
 
     ``second``, ``minute``, ``hour`` and ``month`` are the permitted requests in each, None if the
     service has no such limit or has not reported it. ``used`` are the requests of this month, and
-    ``left`` the remaining ones, None if unknown. ``renewed`` is the start of the next month, when
+    ``left`` the remaining ones, None if unknown. ``resets_at`` is the start of the next month, when
     the count is reset. ``source`` is the origin of the figures.
     """
 
@@ -32,7 +32,7 @@ class Quota:
     month: int | None = None
     used: int = 0
     left: int | None = None
-    renewed: datetime | None = None
+    resets_at: datetime | None = None
     source: str = "no response of the service so far"
 
     def lines(self) -> list[tuple[str, str]]:
@@ -47,8 +47,8 @@ class Quota:
         lines.append(("used", f"{self.used:,} this month"))
         if self.left is not None:
             lines.append(("left", f"{self.left:,} this month"))
-        if self.renewed is not None:
-            lines.append(("reset", f"{self.renewed:%Y-%m-%d %H:%M} UTC"))
+        if self.resets_at is not None:
+            lines.append(("resets at", f"{self.resets_at:%Y-%m-%d %H:%M} UTC"))
         return [*lines, ("source", self.source)]
 
     def __str__(self) -> str:

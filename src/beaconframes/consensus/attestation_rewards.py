@@ -1,4 +1,4 @@
-"""Rewards and penalties for the attestations of an epoch, for all validators at once.
+"""Rewards and penalties for the attestations of an epoch, for all validators together.
 
 The state after the last slot of epoch e + 1 has everything for the duties of epoch e: the
 transition that follows this slot pays them. It first updates justification and inactivity scores,

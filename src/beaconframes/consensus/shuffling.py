@@ -151,7 +151,7 @@ def shuffle(validators: Ints, seed: bytes, round_count: int) -> Ints:
     """Return *validators* in the order of ``compute_shuffled_index``.
 
     A round mirrors the positions up to its pivot, and those after it, and swaps each pair if a bit
-    of its hash is set. Whole halves are swapped at once, as slices.
+    of its hash is set. Whole halves are swapped in one step, as slices.
     """
     count = len(validators)
     shuffled = validators.astype(np.uint32)

@@ -38,7 +38,7 @@ _FORK_VERSION: Final = slice(8 + 32 + 8 + 4, 8 + 32 + 8 + 8)
 _SPARE_SHARE: Final = 50
 """The memory of the public keys has place for one more validator per this number."""
 _ROWS_AT_ONCE: Final = 2**16
-"""Rows that are compared at once, so that a comparison of millions needs little memory."""
+"""Rows that are compared in one step, so that a comparison of millions needs little memory."""
 
 
 def _empty(dtype: np.dtype[Any]) -> Structs:

@@ -262,8 +262,8 @@ class Dataset(MaintainedTables):
     def shrink(self, limit: int, *, used_since: int) -> Shrinkage:
         """Delete the least recently used segments until the files have at most *limit* bytes.
 
-        Segments used since the time *used_since* stay. Files are deleted at once, except those that
-        a reader has reserved by `mark_used`.
+        Segments used since the time *used_since* stay. Files are deleted immediately, except those
+        that a reader has reserved by `mark_used`.
         """
         if eviction.count_bytes(self.path) <= limit:
             return Shrinkage(fits=True)

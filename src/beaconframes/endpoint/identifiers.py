@@ -134,7 +134,7 @@ def check_natural(value: Any, argument: str) -> int:
     raise UsageError(f"{argument} {shorten(value)} is not a whole number from 0 up")
 
 
-def normalise_validators(subject: Any) -> list[str]:
+def normalize_validators(subject: Any) -> list[str]:
     """Return validators as the texts to send, each once, in the order given.
 
     Takes an index, a public key (with or without ``0x``), a list, range or Series of them, mixed,
@@ -142,13 +142,13 @@ def normalise_validators(subject: Any) -> list[str]:
     """
     items = list(iterate_items(subject, "validators"))
     try:
-        return list(dict.fromkeys(map(normalise_validator, items)))
+        return list(dict.fromkeys(map(normalize_validator, items)))
     except UsageError:
         check_not_missing(subject, items, "validators")
         raise
 
 
-def normalise_validator(item: Any) -> str:
+def normalize_validator(item: Any) -> str:
     """Return one validator as the text to send, or raise UsageError."""
     if isinstance(item, str):
         if is_pubkey(item):

@@ -127,7 +127,7 @@ class Cursor(Parameter):
         paging = None if page.paging is None else msgspec.json.decode(page.paging)
         if paging is None and self.sized:
             records = _RECORDS.decode(page.data)
-            # Some routes return all records at once, more than the page size.
+            # Some routes return all records on one page, more than the page size.
             if isinstance(records, list) and len(records) == fields["page_size"]:
                 raise ProtocolError(
                     f"the page is full ({len(records)} records), but the response has no paging",

@@ -90,8 +90,8 @@ class Identifiers(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of at most ``at_most`` identifiers that fit into a URL."""
-        items = identifiers.normalise_validators(values[self.arg])
-        return self.divide(items, self.batch_limit(chain_head))
+        items = identifiers.normalize_validators(values[self.arg])
+        return self.divide(items, min(self.at_most, chain_head.batch_limit))
 
     def split(self, batch: Batch, batch_limit: int) -> list[Batch]:
         """Return *batch* in parts of at most *batch_limit* identifiers."""

@@ -9,7 +9,7 @@ from beaconframes.endpoint.identifiers import (
     ADDRESS_PATTERN,
     CREDENTIALS_PATTERN,
     check_natural,
-    normalise_validators,
+    normalize_validators,
 )
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
@@ -116,7 +116,7 @@ def validators(subjects: int | str | Iterable[int | str]) -> Identified:
     UsageError
         An item is not a validator.
     """
-    texts = normalise_validators(subjects)
+    texts = normalize_validators(subjects)
     return Identified(tuple(text if text.startswith("0x") else int(text) for text in texts))
 
 
@@ -137,7 +137,7 @@ def withdrawal(credential: str) -> Withdrawal:
     For the larger plans only. The service refreshes the set once per epoch.
     """
     return Withdrawal(
-        normalise_hex(
+        normalize_hex(
             credential, (ADDRESS_PATTERN, CREDENTIALS_PATTERN), "an address or credentials"
         )
     )
@@ -148,7 +148,7 @@ def deposit_address(address: str) -> DepositAddress:
 
     For the larger plans only. The service refreshes the set once per epoch.
     """
-    return DepositAddress(normalise_hex(address, (ADDRESS_PATTERN,), "an address of 40 hex digits"))
+    return DepositAddress(normalize_hex(address, (ADDRESS_PATTERN,), "an address of 40 hex digits"))
 
 
 def entity(name: str, sub_entity: str | None = None) -> Entity:
@@ -188,7 +188,7 @@ def check_id_or_path(value: int | str, argument: str) -> int | str:
     return check_natural(value, argument) if isinstance(value, int) else check_text(value, argument)
 
 
-def normalise_hex(text: Any, patterns: tuple[re.Pattern[str], ...], expected: str) -> str:
+def normalize_hex(text: Any, patterns: tuple[re.Pattern[str], ...], expected: str) -> str:
     """Return *text* in lower case with 0x in front, if it matches one of the *patterns*."""
     if not isinstance(text, str) or not any(pattern.fullmatch(text) for pattern in patterns):
         raise UsageError(f"{shorten(text)} is not {expected}")

@@ -142,7 +142,7 @@ def write_dataset(
         {table.description.name: table.rows for table in tables},
         sum(segment.bytes for segment in segments.values()),
         added=len(new_paths),
-        kept=len(segments.keys() & old_paths),
+        unchanged=len(segments.keys() & old_paths),
         gaps=tuple(gap for table in tables for gap in table.gaps),
         until=find_until(sources),
     )

@@ -63,7 +63,7 @@ class LoaderCall:
         return rows.cast(self.endpoint.table.schema()), gaps
 
     def load_all(self) -> Iterator[pl.DataFrame]:
-        """Yield all rows, loaded at once. Rows of slots that are not final are gaps."""
+        """Yield all rows, loaded in one call. Rows of slots that are not final are gaps."""
         rows, gaps = self.load()
         self.gaps += gaps
         # A `slot` that the table does not declare may be that of a future duty.

@@ -20,18 +20,18 @@ class Export:
     """The written files and the missing rows of an export.
 
     ``path`` is the folder or the file; ``tables`` has the number of rows of each table. ``added``
-    counts the new files, ``kept`` the files of earlier exports. ``gaps`` lists all requested rows
-    that are missing, as the manifest does; an export without gaps is ``complete``. ``until`` is the
-    last exported epoch, slot or day (``unit`` says which) of a loader. Requested rows that are not
-    final yet are gaps as well, with this ``reason``; a range without an end, or with a relative
-    end, ends at the last final unit instead.
+    counts the new files, ``unchanged`` the files of earlier exports. ``gaps`` lists all requested
+    rows that are missing, as the manifest does; an export without gaps is ``complete``. ``until``
+    is the last exported epoch, slot or day (``unit`` says which) of a loader. Requested rows that
+    are not final yet are gaps as well, with this ``reason``; a range without an end, or with a
+    relative end, ends at the last final unit instead.
     """
 
     path: Path | str
     tables: dict[str, int]
     bytes: int
     added: int
-    kept: int = 0
+    unchanged: int = 0
     gaps: tuple[dict[str, Any], ...] = field(default=())
     until: int | None = None
     unit: str = ""
@@ -52,7 +52,7 @@ class Export:
 
     def __repr__(self) -> str:
         """Return the path, the size and the number of gaps."""
-        count = self.added + self.kept
+        count = self.added + self.unchanged
         files = f"{count:,} file{'' if count == 1 else 's'} ({self.added:,} new)"
         gaps = "" if self.complete else f", {len(self.gaps):,} gaps"
         if any(gap.get("reason") == NOT_FINAL for gap in self.gaps):
@@ -63,7 +63,7 @@ class Export:
 
     def _repr_html_(self) -> str:
         """Return the written tables and the missing rows, for a notebook."""
-        files = f"{self.added + self.kept:,}, of which {self.added:,} are new"
+        files = f"{self.added + self.unchanged:,}, of which {self.added:,} are new"
         lines = [(name, f"{count:,} rows") for name, count in self.tables.items()]
         lines += [("files", files), ("size", format_bytes(self.bytes))]
         if self.until is not None and self.unit:

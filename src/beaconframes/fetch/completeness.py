@@ -145,7 +145,7 @@ def find_subjects_without_rows(
     name = subject_values.name
     missing = subject_values.to_frame().join(rows, on=name, how="anti", maintain_order="left")
     if not endpoint.is_contiguous or not subject_values.dtype.is_integer():
-        # Block roots and public keys have no neighbours.
+        # Block roots and public keys have no neighbors.
         return missing.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
     final = rows.filter(*endpoint.final_rows) if endpoint.final_rows else rows
     between = pl.col(name).is_between(final[name].min(), final[name].max())

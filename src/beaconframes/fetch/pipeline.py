@@ -143,8 +143,8 @@ class Pipeline:
     def load_stored(self, *, is_lazy: bool = False) -> LoadResult:
         """Return the requested rows, stored ones included; start again if some were removed.
 
-        Stored rows are read at once, unless the result *is_lazy*: later, another process may have
-        deleted their files.
+        Stored rows are read immediately, unless the result *is_lazy*: later, another process may
+        have deleted their files.
 
         Raises
         ------

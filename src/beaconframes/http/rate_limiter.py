@@ -171,15 +171,15 @@ class RateLimiter:
             return None
         if not 0 <= now.timestamp() - limits.reported_at < QUOTA_CHECK_INTERVAL:
             return None
-        renewed = next_month(now)
+        resets_at = next_month(now)
         reported = datetime.fromtimestamp(limits.reported_at, UTC)
         return AttemptFailed(
             QuotaSpent,
             f"the requests of this month are used up, as the service reported at "
-            f"{reported:%H:%M} UTC; they are renewed on {renewed:%Y-%m-%d}",
+            f"{reported:%H:%M} UTC; the quota resets on {resets_at:%Y-%m-%d}",
             hint="Nothing was sent. Use another key, or upgrade the plan: "
             f"{QUOTA_CHECK_INTERVAL // 60} minutes after the report one request checks the limit",
-            retry_after=(renewed - now).total_seconds(),
+            retry_after=(resets_at - now).total_seconds(),
         )
 
     def _start_window(self, number: int) -> None:

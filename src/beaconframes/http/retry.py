@@ -38,7 +38,7 @@ RETRY_COST = 5
 TIMEOUT_RETRY_COST = 10
 """A retry after a timeout costs more, because the service may still work on the request."""
 MAX_RETRY_AFTER = 120.0
-"""Seconds: a call fails at once if the service requests a longer wait than this."""
+"""Seconds: a call fails immediately if the service requests a longer wait than this."""
 MAX_DATE_LENGTH = 64
 SECONDS = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?", re.ASCII)
 MAX_ATTEMPTS = 4

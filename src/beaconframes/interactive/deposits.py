@@ -34,7 +34,7 @@ def deposits(
     *frame* is the result of ``bf.load_deposits(...)`` or ``bf.load_transaction_deposits(...)``;
     amounts are summed exactly. Deposits with an invalid signature, which have no effect, are
     stacked on the others in red, and those with an unknown one in grey. Deposits removed by a
-    reorganisation are left out.
+    reorganization are left out.
 
     Bars that may be incomplete are hatched: the first and the last, because rows do not contain the
     range that was loaded. *since* and *until*, dates or times, are that range: then the bars that

@@ -70,7 +70,7 @@ def build_figure(
     if any(isinstance(layer, Heatmap) for layer in chart.layers):
         figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     if 19 * len(chart.y.tick_labels) > 350:
-        # Each labelled row needs 19 pixels.
+        # Each labeled row needs 19 pixels.
         figure.update_layout(height=110 + 19 * len(chart.y.tick_labels))
     if chart.legend_title:
         figure.update_layout(legend_title_text=chart.legend_title)

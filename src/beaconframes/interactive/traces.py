@@ -104,7 +104,7 @@ def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str
     note = None
     if each > 1:
         note = (
-            f"{len(layer.x):,} points: the lowest and the highest of every {each:,} neighbours are "
+            f"{len(layer.x):,} points: the lowest and the highest of every {each:,} neighbors are "
             "drawn; shorter gaps are not visible"
         )
     colour = theme.adapt(
@@ -219,7 +219,7 @@ def _build_area(layer: Area, chart: Chart, theme: Theme) -> tuple[list[Any], str
     from plotly import graph_objects as go
 
     x, low, high, each = downsampling.thin_area(layer.x, layer.low, layer.high, MAX_POINTS)
-    note = f"{len(layer.x):,} points: the extremes of every {each:,} neighbours are drawn"
+    note = f"{len(layer.x):,} points: the extremes of every {each:,} neighbors are drawn"
     own = np.where(abs(low) > abs(high), low, high)
     if layer.hover_amounts is not None and each == 1:
         own = layer.hover_amounts

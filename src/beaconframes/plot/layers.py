@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _ROWS_NAMED = 20  # Up to this many rows of a heatmap have a label each.
 _NARROW = 280  # In points, without labels.
 _LABEL_HEIGHT = 6.5  # In points, of the smallest label with its distance to the next.
-_EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, the distance between labelled rows.
+_EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, the distance between labeled rows.
 
 
 def draw_layer(

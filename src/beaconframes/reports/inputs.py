@@ -14,7 +14,7 @@ from beaconframes.beacon_node import Node
 from beaconframes.calendar import find_time_zone
 from beaconframes.client.plan import PlanningEnded, PlanningExplorer
 from beaconframes.config import is_loopback
-from beaconframes.endpoint.identifiers import is_pubkey, normalise_validators
+from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
 from beaconframes.reports.input_frames import EPOCHS_PER_LOAD, Detail, Input, Inputs
@@ -101,7 +101,7 @@ def _list_indices(inputs: Inputs, validators: Any) -> list[int]:
     table = inputs.get("validators")
     if isinstance(inputs.explorer, PlanningExplorer):
         resolved = [] if table is None else table["validator_index"].to_list()
-        given = [text for text in normalise_validators(validators) if not is_pubkey(text)]
+        given = [text for text in normalize_validators(validators) if not is_pubkey(text)]
         return sorted({*map(int, given), *resolved})
     if table is None or table.is_empty():
         reason = inputs.items["validators"].reason or "no such validator"

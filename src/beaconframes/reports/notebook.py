@@ -1,4 +1,4 @@
-"""A report as a notebook: the calls that make each part, to go on from."""
+"""A report as a notebook: the calls that make each part, as a starting point."""
 
 from __future__ import annotations
 

@@ -88,7 +88,10 @@ class Report:
         return list_answer(self.frames)
 
     def to_notebook(self, path: str | os.PathLike[str]) -> Path:
-        """Write a notebook with the calls that make each part, to go on from; return its path."""
+        """Write a notebook with the calls that make each part; return its path.
+
+        It is a starting point for your own analysis.
+        """
         return write_text(path, self._notebook)
 
     def to_json(self) -> str:

@@ -55,24 +55,27 @@ def build_app(
     """
     access = access or Access(wire=service.wire)
     check = [Middleware(KeyCheck, access=access)]
-    routes = [Route(CHART_PATH, handle_chart(service), methods=["GET"], middleware=check)]
+    routes = [Route(CHART_PATH, build_chart_handler(service), methods=["GET"], middleware=check)]
     # Health checks need no key.
-    routes += [Route(path, handle_health(service), methods=["GET"]) for path in HEALTH_PATHS]
+    routes += [Route(path, build_health_handler(service), methods=["GET"]) for path in HEALTH_PATHS]
     for endpoint in (*ENDPOINTS, *REQUEST_LISTS):
         paths = {endpoint.path, endpoint.alias, wire.EXTRA_PATHS.get(endpoint.name)} - {None}
         routes += [
             Route(
-                str(path), handle_get(service, access, endpoint), methods=["GET"], middleware=check
+                str(path),
+                build_get_handler(service, access, endpoint),
+                methods=["GET"],
+                middleware=check,
             )
             for path in paths
         ]
         if endpoint.post is not None:
-            handler = handle_post(service, access, endpoint)
+            handler = build_post_handler(service, access, endpoint)
             routes.append(Route(endpoint.post.path, handler, methods=["POST"], middleware=check))
     for endpoint in find_endpoints():
-        handler = handle_v2(service, access, endpoint)
+        handler = build_v2_handler(service, access, endpoint)
         routes.append(Route(endpoint.path, handler, methods=["POST"], middleware=check))
-    routes.append(Route(OPENAPI_PATH, handle_openapi(service), methods=["GET"]))
+    routes.append(Route(OPENAPI_PATH, build_openapi_handler(service), methods=["GET"]))
     # Fixed paths first: the leaderboard's path also matches the path of a validator. V2 last: each
     # of its paths is fixed, and a request of V1 is compared with all routes before its own.
     routes.sort(key=lambda route: (route.path.startswith(V2_PREFIX), route.path.count("{")))
@@ -119,7 +122,7 @@ class KeyCheck:
         await answer(scope, receive, send)
 
 
-def handle_get(
+def build_get_handler(
     service: Service, access: Access, endpoint: Endpoint
 ) -> Callable[[Request], Response]:
     """Return the handler of a GET route. Not async, so that polars does not block others."""
@@ -133,22 +136,24 @@ def handle_get(
     return handler
 
 
-def handle_health(service: Service) -> Callable[[Request], Response]:
+def build_health_handler(service: Service) -> Callable[[Request], Response]:
     """Return the handler of the health checks."""
     return lambda _: service.answer_health()
 
 
-def handle_chart(service: Service) -> Callable[[Request], Response]:
+def build_chart_handler(service: Service) -> Callable[[Request], Response]:
     """Return the handler of the charts."""
     return lambda request: service.answer_chart(request.path_params["chart"])
 
 
-def handle_openapi(service: Service) -> Callable[[Request], Response]:
+def build_openapi_handler(service: Service) -> Callable[[Request], Response]:
     """Return the handler of the OpenAPI document, which needs no key."""
     return lambda _: Response(encode_openapi(service.wire), media_type=JSON, headers=NOSNIFF)
 
 
-def handle_post(service: Service, access: Access, endpoint: Endpoint) -> Callable[[Request], Any]:
+def build_post_handler(
+    service: Service, access: Access, endpoint: Endpoint
+) -> Callable[[Request], Any]:
     """Return the handler of the POST variant of *endpoint*."""
     post = endpoint.post
     if post is None:  # pragma: no cover
@@ -168,7 +173,9 @@ def handle_post(service: Service, access: Access, endpoint: Endpoint) -> Callabl
     return handler
 
 
-def handle_v2(service: Service, access: Access, endpoint: Endpoint) -> Callable[[Request], Any]:
+def build_v2_handler(
+    service: Service, access: Access, endpoint: Endpoint
+) -> Callable[[Request], Any]:
     """Return the handler of a V2 endpoint."""
 
     async def handler(request: Request) -> Response:

@@ -11,7 +11,7 @@ import polars as pl
 from starlette.responses import Response
 
 from beaconframes.dataset.dataset import PublishedDataset
-from beaconframes.endpoint import Endpoint, Identifiers, RequestRefused
+from beaconframes.endpoint import Endpoint, RequestRefused
 from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, TableAbsent
 from beaconframes.endpoint.chain_metadata import (
     CHAIN_HEADER,
@@ -50,10 +50,7 @@ MAX_REPEATS = 4
 MAX_PREMIUM_VALIDATORS = 300
 PREMIUM_VALIDATORS = replace(
     VALIDATORS,
-    parameters=tuple(
-        replace(p, at_most=MAX_PREMIUM_VALIDATORS) if isinstance(p, Identifiers) else p
-        for p in VALIDATORS.parameters
-    ),
+    parameters=(replace(VALIDATORS.parameters[0], at_most=MAX_PREMIUM_VALIDATORS),),  # type: ignore[call-arg]
 )
 """The validator lookup of premium keys, which may name more validators."""
 NOSNIFF = {"x-content-type-options": "nosniff"}

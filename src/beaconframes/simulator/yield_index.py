@@ -1,4 +1,4 @@
-"""Modelled days of the yield index, before the first epoch that is simulated in detail."""
+"""Modeled days of the yield index, before the first epoch that is simulated in detail."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _WEI_PER_GWEI: Final = 10**9
 
 
 def write_table(data: ChainData, preset: Preset, mean_fee: int) -> None:
-    """Write the yield index: modelled days, then the days that are simulated in detail."""
+    """Write the yield index: modeled days, then the days that are simulated in detail."""
     days = sum_days(data)
     # Without a complete day, the model continues the balances of the first one.
     start = (days[0].start, days[0].effective) if days else _find_first_balances(data)
     number = -(-data.first // data.chain.epochs_per_day)
     past = range(number - int(data.meta["history_days"]), number)
-    modelled = model_past_days(
+    modeled = model_past_days(
         data.seed, past, *start, preset=preset, mean_fee=mean_fee, chain=data.chain
     )
-    days = [*modelled, *days]
+    days = [*modeled, *days]
     first = days[0].number if days else 0
     data.add(YieldIndex, build_yield_index(days, data.chain, first))
 
@@ -59,7 +59,7 @@ def model_past_days(
     mean_fee: int,
     chain: Chain,
 ) -> list[Day]:
-    """Return modelled *days* before the first detailed day, which continue its balances.
+    """Return modeled *days* before the first detailed day, which continue its balances.
 
     *start* and *effective* are balance and effective balance of the first detailed day. Earlier
     days have a smaller stake and, by its inverse root, higher yields. Fees have a seasonal pattern.
@@ -67,7 +67,7 @@ def model_past_days(
     rng = np.random.default_rng([seed, 6])
     slots = chain.epochs_per_day * chain.slots_per_epoch
     stake = effective
-    modelled: list[Day] = []
+    modeled: list[Day] = []
     for number in reversed(days):
         deposits = int(rng.integers(1, 64)) * ETH if rng.integers(0, 3) == 0 else 0
         # One new validator per 1600 joins each day on average; rounded at random, not always down.
@@ -88,7 +88,7 @@ def model_past_days(
         fees = slots * mean_fee * season // 10**6 * weekday // 10**6 * peak // 10**6
         swept = consensus * int(rng.integers(960_000, 1_040_000)) // 10**6
         start = end - consensus - deposits + swept
-        modelled.append(
+        modeled.append(
             Day(
                 number=number,
                 start=start,
@@ -99,4 +99,4 @@ def model_past_days(
                 fees=fees + int(rng.integers(0, _WEI_PER_GWEI)),
             )
         )
-    return modelled[::-1]
+    return modeled[::-1]

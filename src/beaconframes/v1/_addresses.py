@@ -37,7 +37,7 @@ class AddressOrName(Texts):
     def resolve_name(self, name: str, view: View) -> str:
         """Return the address of *name*; refuse an unknown one."""
         try:
-            addresses = view.scan("names").filter(asked=name).select("address").collect()
+            addresses = view.scan("names").filter(requested=name).select("address").collect()
         except DatasetError:
             addresses = pl.DataFrame()
         if addresses.is_empty():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from beaconframes.client import Explorer, Frame, Subjects, load
-from beaconframes.endpoint.identifiers import normalise_validators
+from beaconframes.endpoint.identifiers import normalize_validators
 from beaconframes.v1.validators import VALIDATORS
 
 
@@ -20,7 +20,7 @@ def find_indices(
 
     Public keys without a validator are left out, and reported as `MissingRows`.
     """
-    identifiers = normalise_validators(validators)
+    identifiers = normalize_validators(validators)
     keys = [item for item in identifiers if item.startswith("0x")]
     indices: dict[str, int] = {}
     if keys:

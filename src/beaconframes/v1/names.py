@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 class Names(Table):
     """ENS lookups. One row per requested name or address."""
 
-    asked = RequestField("Requested name or address.", key=True, wire="domain")
+    requested = RequestField("Requested name or address.", key=True, wire="domain")
     address = Hex("Address of the name, or the requested address.")
     domain = Text(
         "Primary name of the address; may differ from the requested name; empty if it has none.",
         nullable=True,
     )
 
-    invariants = (SameAddress("asked"),)
+    invariants = (SameAddress("requested"),)
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class NameLookup(Texts):
         requested = self.canonical(fields[self.wire])
         if not requested.startswith("0x"):
             return stored
-        nameless = pl.LazyFrame({"asked": requested, "address": requested, "domain": ""})
+        nameless = pl.LazyFrame({"requested": requested, "address": requested, "domain": ""})
         return pl.concat([stored, nameless]).head(1)
 
 
@@ -55,7 +55,7 @@ NAMES = Endpoint(
             wire="domain",
             pattern=f"{ADDRESS}|{ENS_NAME}",
             what="a name such as vitalik.eth or an address of 40 hex digits",
-            column=Names.asked,
+            column=Names.requested,
             error="failed to resolve ens",
         ),
     ),
@@ -94,8 +94,8 @@ def load_names(
     Returns
     -------
     polars.DataFrame
-        Sorted by ``asked``, the requested name or address. ``domain`` is the primary name of the
-        address, which may differ from the requested name; it is empty for an address without one.
+        Sorted by ``requested``, the name or address. ``domain`` is the primary name of the address,
+        which may differ from the requested name; it is empty for an address without one.
 
     Notes
     -----

@@ -56,7 +56,7 @@ class Producers(Parameter):
         """Return batches of addresses, then batches of validators."""
         items = list(identifiers.iterate_items(values[self.arg], self.arg))
         addresses = list(dict.fromkeys(item.lower() for item in items if is_address(item)))
-        validators = identifiers.normalise_validators(
+        validators = identifiers.normalize_validators(
             [item for item in items if not is_address(item)]
         )
         recipient, paid = (

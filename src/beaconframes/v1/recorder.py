@@ -49,7 +49,7 @@ REPORT = {
     "validator_index": pl.Int64(),
     "first_epoch": pl.Int64(),
     "last_epoch": pl.Int64(),
-    "state": pl.Enum(["kept", "absent", "open", "lost"]),
+    "state": pl.Enum(["stored", "absent", "pending", "lost"]),
 }
 
 
@@ -91,9 +91,9 @@ def record(
     Returns
     -------
     polars.DataFrame
-        ``validator_index, first_epoch, last_epoch, state``. States: ``kept`` is stored; ``absent``
-        is a validator without rows; ``open`` is still served, but was not received; ``lost`` is no
-        longer served. Epochs that are not final are not listed.
+        ``validator_index, first_epoch, last_epoch, state``. States: ``stored``; ``absent`` is
+        a validator without rows; ``pending`` is not stored yet, but still served, so that a later
+        call can store it; ``lost`` is no longer served. Epochs that are not final are not listed.
 
     Notes
     -----
@@ -258,7 +258,7 @@ class Recorder:
             gaps = missing.get(str(index), ())
             if index not in served and index not in known:
                 gaps = subtract_intervals(gaps, unknown.get(str(index), ()))
-            state = "kept" if index in served else "absent"
+            state = "stored" if index in served else "absent"
             rows += [
                 (index, *part, state) for part in subtract_intervals(requested.intervals, gaps)
             ]
@@ -266,5 +266,5 @@ class Recorder:
                 if first < self.oldest:
                     rows.append((index, first, min(last, self.oldest - 1), "lost"))
                 if last >= self.oldest:
-                    rows.append((index, max(first, self.oldest), last, "open"))
+                    rows.append((index, max(first, self.oldest), last, "pending"))
         return rows

@@ -105,7 +105,7 @@ def load_proposal_slots(
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/proposal-slots``. Final at once.
+    ``POST /api/v2/ethereum/validators/proposal-slots``. Final immediately.
     """
     return load(
         PROPOSAL_SLOTS,

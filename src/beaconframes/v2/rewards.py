@@ -100,7 +100,7 @@ def load_rewards(
 
     Notes
     -----
-    ``POST /api/v2/ethereum/validators/rewards-list``. Finalized epochs only, so final at once.
+    ``POST /api/v2/ethereum/validators/rewards-list``. Finalized epochs only, so rows are final.
     """
     return load(
         REWARDS,

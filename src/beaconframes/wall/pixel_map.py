@@ -46,7 +46,7 @@ class PixelMap:
     cells: NDArray[np.float64]
     label: str
     ticks: tuple[tuple[float, str], ...] = ()
-    """The labelled numbers of the colour bar."""
+    """The labeled numbers of the colour bar."""
     limits: tuple[float, float] = (0.0, 1.0)
     """The numbers at both ends of the colour bar."""
     unit: str = ""

@@ -166,8 +166,8 @@ def build_luck(inputs: Inputs, frames: Frames) -> Frames:
         return {}
     found = _compare_with_chance(inputs, frames, rows, ())
     if inputs.groups is not None:
-        labelled = rows.join(inputs.groups, on="validator_index")
-        tables = _compare_with_chance(inputs, frames, labelled, "group")
+        labeled = rows.join(inputs.groups, on="validator_index")
+        tables = _compare_with_chance(inputs, frames, labeled, "group")
         found |= {f"group_{name}": table for name, table in tables.items()}
     return found
 

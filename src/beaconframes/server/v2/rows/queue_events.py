@@ -83,7 +83,7 @@ def mark_requests(view: View, rows: pl.LazyFrame) -> pl.LazyFrame:
 def count_deposits(view: View) -> list[pl.LazyFrame]:
     """Return count and sum of deposits, one row per slot: those in blocks, and those credited.
 
-    Deposits in blocks are credited at once, and deposit requests later.
+    Deposits in blocks are credited immediately, and deposit requests later.
     """
     in_blocks = view.scan("slot_deposits").select("amount_gwei", slot="block_slot")
     if view.is_simulated:

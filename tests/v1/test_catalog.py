@@ -32,7 +32,7 @@ def loader(endpoint):
 
 
 def test_every_endpoint_is_public_and_has_a_sample_by_hand():
-    """The catalogue, the public names and the files of `wire` name the same endpoints."""
+    """The catalog, the public names and the files of `wire` name the same endpoints."""
     listed = [endpoint.name for endpoint in v1.ENDPOINTS]
     samples = {path.stem for path in (ROOT / "tests" / "wire").glob("*.json")}
     public = {name.removeprefix("load_") for name in bf.__all__ if name.startswith("load_")}
