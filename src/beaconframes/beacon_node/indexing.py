@@ -336,7 +336,7 @@ def write_head(
     if not covered:
         return None
     last = covered[-1][1]
-    slot = (last + 1) * chain.slots_per_epoch - 1
+    slot = chain.last_slot_of(last)
     pending: Any = None
     state = None
     if reader.has_states:

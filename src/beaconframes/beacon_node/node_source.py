@@ -335,7 +335,7 @@ class GrowingIndex:
         """Write the head and the validators: all of them, or the known and the *new* ones."""
         chain = self.chain_index.chain
         epoch = max((status.head_slot + 1) // chain.slots_per_epoch - 2, 0)
-        slot = (epoch + 1) * chain.slots_per_epoch - 1
+        slot = chain.last_slot_of(epoch)
         ids: list[int | str] | None = None
         if not self.has_all_validators:
             known = self._validators["validator_index"].to_list() if self._validators.height else []

@@ -145,7 +145,7 @@ class ChainReader:
 
     def forget_from(self, epoch: int) -> None:
         """Forget blocks, states and what follows from them, from an *epoch* on: it may change."""
-        self._blocks.forget_from(epoch * self.spec.slots_per_epoch)
+        self._blocks.forget_from(self.spec.first_slot_of(epoch))
         for cache in (self._states, *self._objects.values()):
             cache.forget_from(epoch)
 
