@@ -101,7 +101,7 @@ def test_a_closed_reader_sends_no_request(monkeypatch):
 
     monkeypatch.setattr(api, "block", start_late)
     count, earlier = api.request_count, set(threading.enumerate())
-    load = threading.Thread(target=pytest.raises, args=(Exception, reader.answers, 1))
+    load = threading.Thread(target=pytest.raises, args=(Exception, reader.signed_blocks, 1))
     load.start()
     assert sent.wait(60)
     started = time.monotonic()
@@ -113,7 +113,7 @@ def test_a_closed_reader_sends_no_request(monkeypatch):
     assert api.session._session._transport is None
     assert api.request_count - count < 8, "slot 9 was requested"
     with pytest.raises(ConnectionFailed, match="the load was stopped before this request"):
-        reader.answer(3)
+        reader.signed_block(3)
     hang.set()
 
 

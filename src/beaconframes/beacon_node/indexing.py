@@ -353,7 +353,7 @@ def write_head(
         pending = reader.request_state(
             slot, lambda slot: connection.read_pending_deposits(slot, slot)
         )
-    proposed = list(reader.messages(last)) or [slot]
+    proposed = list(reader.block_messages(last)) or [slot]
     chain_index.update_head(
         head=Head(last, last, slot),
         last_proposed_slot=proposed[-1],

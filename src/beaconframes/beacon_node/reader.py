@@ -171,15 +171,15 @@ class ChainReader:
         size = self.spec.slots_per_epoch
         return range(epoch * size, (epoch + 1) * size)
 
-    def answer(self, slot: int) -> dict[str, Any] | None:
+    def signed_block(self, slot: int) -> dict[str, Any] | None:
         """Return the signed block of a slot as JSON, None if the slot has no block."""
         self._check_closed()
         return self._blocks.get(slot, lambda: self.api.block(slot))
 
-    def answers(self, epoch: int) -> dict[int, dict[str, Any] | None]:
-        """Return the answer for each slot of an epoch, up to the head."""
+    def signed_blocks(self, epoch: int) -> dict[int, dict[str, Any] | None]:
+        """Return the signed block of each slot of an epoch as JSON, up to the head."""
         slots = [slot for slot in self.slots_of(epoch) if slot <= self.head_slot]
-        return self.request_all(self.answer, slots)
+        return self.request_all(self.signed_block, slots)
 
     def request_all(self, request: Callable[[int], T], slots: Sequence[int]) -> dict[int, T]:
         """Return the answers of *request* by slot; several are sent at the same time."""
@@ -189,12 +189,12 @@ class ChainReader:
         ]
         return {slot: future.result() for slot, future in zip(slots, futures, strict=True)}
 
-    def messages(self, epoch: int) -> dict[int, dict[str, Any]]:
+    def block_messages(self, epoch: int) -> dict[int, dict[str, Any]]:
         """Return the messages of the blocks of an epoch by slot, in order."""
         return {
-            slot: answer["message"]
-            for slot, answer in self.answers(epoch).items()
-            if answer is not None
+            slot: block["message"]
+            for slot, block in self.signed_blocks(epoch).items()
+            if block is not None
         }
 
     def slots(self, epoch: int) -> list[SlotBlock]:
@@ -222,7 +222,7 @@ class ChainReader:
         """Return the slots of an epoch with their blocks; the last root is not known."""
 
         def parse() -> list[SlotBlock]:
-            return read_slots(self.spec, self.answers(epoch), proposers=self.proposers(epoch))
+            return read_slots(self.spec, self.signed_blocks(epoch), proposers=self.proposers(epoch))
 
         return self.cached("parsed slots", epoch, parse, size=CACHED_VOTES)
 
@@ -234,16 +234,18 @@ class ChainReader:
 
     def _confirm_slots(self, epoch: int, proposers: Mapping[int, int]) -> list[SlotBlock]:
         """Return the slots of an epoch; headers confirm the roots that no next block confirms."""
-        spec, answers = self.spec, self.answers(epoch)
+        spec, signed_blocks = self.spec, self.signed_blocks(epoch)
         # The root of the last block is the parent root of the first block after it.
         last_root = None
         if epoch < self.last_complete_epoch:
-            following = self.messages(epoch + 1).values()
+            following = self.block_messages(epoch + 1).values()
             last_root = next((message["parent_root"] for message in following), None)
-        slots = read_slots(spec, answers, proposers=proposers, last_root=last_root)
+        slots = read_slots(spec, signed_blocks, proposers=proposers, last_root=last_root)
         # A node that has lost a block answers as for a missed slot.
         roots = {slot: self._request_root(slot) for slot in find_roots_to_check(slots)}
-        return read_slots(spec, answers, proposers=proposers, last_root=last_root, roots=roots)
+        return read_slots(
+            spec, signed_blocks, proposers=proposers, last_root=last_root, roots=roots
+        )
 
     def check_blocks(self, epoch: int) -> None:
         """Raise ResponseError if a block of an epoch is invalid, or if the node has lost it.
@@ -397,7 +399,7 @@ class ChainReader:
         try:
             return request(slot)
         except (NotFound, ServiceError):
-            slots = list(self.messages(self.spec.epoch_of(slot)))
+            slots = list(self.block_messages(self.spec.epoch_of(slot)))
             if not slots or slot in slots:
                 raise
             return request(slots[-1])

@@ -66,18 +66,18 @@ def parse_proposers(spec: Spec, epoch: int, data: Any) -> dict[int, int]:
 
 def read_slots(
     spec: Spec,
-    answers: Mapping[int, Any],
+    signed_blocks: Mapping[int, Any],
     *,
     proposers: Mapping[int, int],
     last_root: str | None = None,
     roots: Mapping[int, str] | None = None,
 ) -> list[SlotBlock]:
-    """Return the slots of *answers* in order, each with its canonical block.
+    """Return the slots of *signed_blocks* in order, each with its canonical block.
 
-    *answers* has the JSON of each slot's block, None for a slot without one. The root of a block
-    is the parent root of the next block; *last_root* is the root of the last block. Without it,
-    that root is None: request ``/eth/v1/beacon/headers/{slot}``, or add later slots to *answers*.
-    *proposers* has the proposers of missed slots.
+    *signed_blocks* has the JSON of each slot's block, None for a slot without one. The root of a
+    block is the parent root of the next block; *last_root* is the root of the last block. Without
+    it, that root is None: request ``/eth/v1/beacon/headers/{slot}``, or add later slots to
+    *signed_blocks*. *proposers* has the proposers of missed slots.
 
     A node that has lost a block answers as for a missed slot. *roots* has the roots of some slots
     from headers: one that is not the parent root of the next block is a `ResponseError`. Those of
@@ -86,8 +86,8 @@ def read_slots(
     slots: list[SlotBlock] = []
     child_root = last_root.lower() if last_root else None
     known = {slot: root.lower() for slot, root in (roots or {}).items()}
-    for slot in sorted(answers, reverse=True):
-        if answers[slot] is None:
+    for slot in sorted(signed_blocks, reverse=True):
+        if signed_blocks[slot] is None:
             slots.append(_build_empty_slot(slot, proposers, child_root))
             continue
         child_root = child_root or known.get(slot)
@@ -95,7 +95,7 @@ def read_slots(
             raise _build_root_error(
                 slot, known[slot], f"the next block has the parent {child_root}"
             )
-        block = parse_block(spec, slot, answers[slot])
+        block = parse_block(spec, slot, signed_blocks[slot])
         slots.append(_build_slot(block, child_root, proposers.get(slot)))
         child_root = block.message.parent_root.lower()
     return slots[::-1]
