@@ -142,7 +142,7 @@ def test_a_block_with_a_validator_that_no_state_has_is_an_error(monkeypatch):
     monkeypatch.setattr(api, "block", lambda slot: block if slot == 18 else request_block(slot))
     reader = ChainReader(api, api.chain_spec, head_slot=100, has_states=True)
     assert reader.slots(1)
-    for read in (reader.slots, reader.late_votes, reader.check_blocks):
+    for read in (reader.slots, reader.votes_without_last_root, reader.check_blocks):
         with pytest.raises(ResponseError, match=r"slot 18 .*validator_index is 900, but there are"):
             read(2)
 

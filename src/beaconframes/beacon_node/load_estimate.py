@@ -142,7 +142,7 @@ class LoadEstimate:
         following = VOTING_EPOCHS if tables & set(BLOCK_TABLES) else "attestations" in tables
         for number in range(epoch + 1, min(epoch + following, self._last) + 1):
             if self._source == STATES and number > epoch + 1:
-                # Late votes do not need the root of the last block, which the next state has.
+                # These votes do not need the root of the last block, which the next state has.
                 self._add(BLOCK, number, number)
                 self._add(STATE, number - 1, number)
             else:

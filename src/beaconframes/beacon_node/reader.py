@@ -314,10 +314,10 @@ class ChainReader:
             "votes", epoch, lambda: self._read_votes(epoch, self.slots(epoch)), size=CACHED_VOTES
         )
 
-    def late_votes(self, epoch: int) -> list[IncludedVote]:
-        """Return the same attestations without the root of the last block.
+    def votes_without_last_root(self, epoch: int) -> list[IncludedVote]:
+        """Return the attestations of `votes`, without the root of the last block of the epoch.
 
-        That root would need the state of the next epoch. The state of this one confirms the others.
+        That root needs the state of the next epoch. The state of this one confirms the others.
         """
 
         def read() -> list[IncludedVote]:
@@ -326,7 +326,7 @@ class ChainReader:
 
         if not self.has_states:
             return self.votes(epoch)
-        return self.cached("late votes", epoch, read, size=CACHED_VOTES)
+        return self.cached("votes without last root", epoch, read, size=CACHED_VOTES)
 
     def _read_votes(self, epoch: int, slots: Sequence[SlotBlock]) -> list[IncludedVote]:
         """Return the attestations in the blocks of *slots*; their signers are found once."""
