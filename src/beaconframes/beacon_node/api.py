@@ -230,6 +230,13 @@ class BeaconApi:
             self._check_missing(state_id, missing, rows)
         return rows
 
+    def request_has_validator(self, index: int) -> bool:
+        """Request a validator of the head, and return whether it exists.
+
+        Indices have no gaps: if it exists, the chain has more than *index* validators.
+        """
+        return bool(self.validators("head", [index]))
+
     def committees(self, state_id: int | str, epoch: int) -> list[dict[str, Any]]:
         """Return the attestation committees of an epoch, with the labels that the client gives."""
         route = "/eth/v1/beacon/states/{state_id}/committees"

@@ -439,8 +439,9 @@ def resolve_validators(
     indices = sorted(int(text) for text in texts if not is_pubkey(text))
     unknown: list[int | str] = []
     # Indices have no gaps: if the last one exists, all do.
-    if indices and connection.has_few_validators(indices[-1]):
-        unknown += indices[bisect_left(indices, True, key=connection.has_few_validators) :]
+    has_validator = connection.api.request_has_validator
+    if indices and not has_validator(indices[-1]):
+        unknown += indices[bisect_left(indices, True, key=lambda index: not has_validator(index)) :]
     rows = connection.api.validators("head", keys)
     found = {row.validator.pubkey.lower(): row.index for row in rows}
     unknown += [key for key in keys if key not in found]
