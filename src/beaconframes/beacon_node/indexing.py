@@ -188,21 +188,16 @@ class Indexer:
             validators=validators,
             has_execution=connection.execution is not None,
         )
-        if tables is None:
-            self.tables = self._leave_out_large_tables()
-
-    def _leave_out_large_tables(self) -> tuple[str, ...]:
-        """Return the tables without the largest ones, if the chain has many validators."""
-        stored = self.chain_index.dataset.grids()
-        left_out = [name for name in LARGE_TABLES if name in self.tables and name not in stored]
-        if not left_out or not self.connection.capabilities.has_many_validators:
-            return self.tables
-        log.warning(
-            '%s is left out, as the chain has more than %s validators: tables="all" includes it',
-            ", ".join(left_out), f"{MANY_VALIDATORS:,}",
-        )  # fmt: skip
-        self.chain_index.note_left_out(left_out)
-        return tuple(name for name in self.tables if name not in left_out)
+        if tables is None and connection.capabilities.has_many_validators:
+            stored = self.chain_index.dataset.grids()
+            self.tables, left_out = _select_default_tables(self.tables, stored)
+            if left_out:
+                log.warning(
+                    "%s is left out, as the chain has more than %s validators: "
+                    'tables="all" includes it',
+                    ", ".join(left_out), f"{MANY_VALIDATORS:,}",
+                )  # fmt: skip
+                self.chain_index.note_left_out(left_out)
 
     def __enter__(self) -> Self:
         return self
@@ -424,6 +419,17 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
                 hint="Leave the table out",
             )
     return tuple(name for name in INDEXED_TABLES if name in tables or name in REWARD_TABLES)
+
+
+def _select_default_tables(
+    tables: Collection[str], stored: Collection[str]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the default *tables* of a chain with many validators, and those left out.
+
+    The largest tables are left out, unless they are *stored* already.
+    """
+    left_out = [name for name in LARGE_TABLES if name in tables and name not in stored]
+    return tuple(name for name in tables if name not in left_out), left_out
 
 
 def resolve_validators(
