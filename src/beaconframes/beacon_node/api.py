@@ -78,7 +78,7 @@ class BeaconApi:
         self._lock = threading.Lock()
         self._has_post_ids = True
         self._eligibility: dict[str, int] = {}
-        """First epoch in which the head's validators surely exist, by index and public key."""
+        """First epoch in which each validator of the head is known to exist, by index and key."""
         self._final_slot_count = 0
         """Slots before the finalized checkpoint that was read last."""
         self._warned: set[str] = set()

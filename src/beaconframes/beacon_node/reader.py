@@ -54,9 +54,10 @@ T = TypeVar("T")
 CACHED_EPOCHS = 5
 """Epochs whose blocks, duties and other small objects are cached: neighbours share them."""
 CACHED_STATES = 4
-"""States that are cached. An epoch after another one needs three, its successor one more.
+"""States that are cached.
 
-This and the following numbers are for two threads; each thread more reads an epoch more.
+A thread needs up to three states; a second thread on the next epoch needs one more. Sizes here
+are for two threads; `ChainReader.reserve` adds one epoch per further thread.
 """
 CACHED_VOTES = 3
 """Epochs whose votes are cached: the votes for an epoch are in the blocks of three."""
@@ -144,7 +145,7 @@ class ChainReader:
             raise ConnectionFailed("the load was stopped before this request")
 
     def forget_from(self, epoch: int) -> None:
-        """Forget blocks, states and what follows from them, from an *epoch* on: it may change."""
+        """Drop cached blocks, states and derived values from *epoch* on: they may change."""
         self._blocks.forget_from(self.spec.first_slot_of(epoch))
         for cache in (self._states, *self._objects.values()):
             cache.forget_from(epoch)
@@ -162,7 +163,7 @@ class ChainReader:
         return cache.get(number, compute)
 
     def reserve(self, threads: int) -> None:
-        """Cache what so many threads need that read one epoch after the other."""
+        """Enlarge the caches for *threads* threads that read consecutive epochs."""
         self._more_epochs = self._states.more = max(threads - 2, 0)
         self._blocks.more = self._more_epochs * self.spec.slots_per_epoch
 
