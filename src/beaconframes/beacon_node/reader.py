@@ -66,7 +66,7 @@ CACHED_AMOUNTS = 2
 MANY_VALIDATORS = 500_000
 """Validators from which two epochs at a time would need more than 2 GB."""
 CONCURRENT_REQUESTS = 8
-"""Blocks of an epoch that are requested at the same time."""
+"""Requests for the slots of an epoch that are sent at the same time."""
 
 
 class ChainReader:
