@@ -171,6 +171,22 @@ class TestExpressions:
         times = numbers.select(MAINNET.time_expr("epoch", pl.col("n"))).to_series()
         assert [utc("2025-10-14T06:40:23")] == times.to_list()
 
+    @pytest.mark.parametrize("chain", [MAINNET, Chain("test", genesis=NOW, slots_per_epoch=8)])
+    def test_the_slots_of_an_epoch_are_an_int_or_an_expression(self, chain):
+        """The slot before the first one of an epoch is in the epoch before."""
+        epochs = [0, 1, 400_000, None]
+        frame = pl.DataFrame({"n": pl.Series(epochs, dtype=pl.Int64)}).select(
+            first=chain.first_slot_of(pl.col("n")), last=chain.last_slot_of(pl.col("n"))
+        )
+        for epoch, (first, last) in zip(epochs, frame.rows(), strict=True):
+            if epoch is None:
+                assert (first, last) == (None, None)
+                continue
+            assert (first, last) == (chain.first_slot_of(epoch), chain.last_slot_of(epoch))
+            times = [chain.time_of("slot", slot) for slot in (first, last, last + 1)]
+            assert [epoch, epoch, epoch + 1] == [chain.at("epoch", time) for time in times]
+            assert chain.time_of("epoch", epoch) == times[0]
+
     def test_an_empty_column_has_the_type(self):
         """Without rows the column has UTC times too."""
         frame = pl.DataFrame(schema={"n": pl.Int64}).with_columns(

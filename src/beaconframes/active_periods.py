@@ -89,7 +89,7 @@ def last_unit(epoch: int | None, unit: Unit, chain: Chain) -> int | None:
     if epoch is None:
         return None
     if unit == "slot":
-        return (epoch + 1) * chain.slots_per_epoch - 1
+        return chain.last_slot_of(epoch)
     return chain.at(unit, chain.time_of("epoch", max(epoch, 0)))
 
 

@@ -12,7 +12,7 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.summary import render_html
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     import polars as pl
+
+    Epoch = TypeVar("Epoch", int, pl.Expr)
 
 Unit: TypeAlias = Literal["slot", "epoch", "day", "week", "period"]
 if TYPE_CHECKING:
@@ -104,6 +106,14 @@ class Chain:
     def epochs_per_week(self) -> int:
         """Return the number of epochs of a week: 1575 on mainnet."""
         return 7 * self.epochs_per_day
+
+    def first_slot_of(self, epoch: Epoch) -> Epoch:
+        """Return the first slot of an epoch, which is an int or a polars expression."""
+        return epoch * self.slots_per_epoch
+
+    def last_slot_of(self, epoch: Epoch) -> Epoch:
+        """Return the last slot of an epoch, which is an int or a polars expression."""
+        return (epoch + 1) * self.slots_per_epoch - 1
 
     def time_of(self, unit: Unit, number: int) -> datetime:
         """Return the start of a slot, epoch, day, week or sync period in UTC."""

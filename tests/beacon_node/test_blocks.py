@@ -376,7 +376,6 @@ BODY = ("message", "body")
         (("signature",), "0xab", "`signature`"),
         (("message", "proposer_index"), "-1", "`message.proposer_index`"),
         (("message", "proposer_index"), str(2**40), "`message.proposer_index`"),
-        (("message", "proposer_index"), "70", "message.proposer_index is 70"),
         (("message", "proposer_index"), "1", "message.proposer_index is 1"),
         ((*BODY, "graffiti"), None, "`message.body.graffiti`"),
         ((*BODY, "eth1_data", "deposit_count"), 1.5, "eth1_data.deposit_count`"),
@@ -389,23 +388,18 @@ BODY = ("message", "body")
         ((*BODY, "sync_aggregate", "sync_committee_bits"), "0xffff", "sync_committee_bits has 2"),
         ((*BODY, "execution_payload"), None, "message.body.execution_payload is missing"),
         ((*BODY, "execution_payload", "withdrawals"), ..., "execution_payload.withdrawals is miss"),
-        ((*BODY, "execution_payload", "withdrawals", 1, "validator_index"), "70",
-         "withdrawals[1].validator_index is 70"),
         ((*BODY, "execution_payload", "withdrawals", 1, "amount"), str(2**63), "amount`"),
         ((*BODY, "execution_payload", "base_fee_per_gas"), str(10**28), "base_fee_per_gas is 1000"),
         ((*BODY, "execution_payload", "transactions"), "0x", "execution_payload.transactions`"),
         ((*BODY, "execution_requests"), ..., "execution_requests is missing; electra added it"),
         ((*BODY, "bls_to_execution_changes"), ..., "bls_to_execution_changes is missing"),
-        ((*BODY, "voluntary_exits"), [{"message": {"epoch": "1", "validator_index": "99"},
-                                       "signature": "0x" + "ab" * 96}],
-         "voluntary_exits[0].message.validator_index is 99"),
     ],
 )  # fmt: skip
 def test_a_malformed_block_is_an_error_that_names_slot_and_field(path, value, field):
     chain = load_blocks("electra")
     block = chain.change(18, path, value)
     with pytest.raises(ResponseError, match=r"block of slot 18") as caught:
-        read_slots(chain.spec, {18: block}, proposers=chain.proposers, validator_count=70)
+        read_slots(chain.spec, {18: block}, proposers=chain.proposers)
     assert field in caught.value.message
 
 
@@ -415,17 +409,40 @@ def test_an_answer_that_is_no_block_is_an_error(value):
         read_slots(load_blocks("electra").spec, {3: value}, proposers={})
 
 
-def test_slashings_name_unknown_validators():
-    chain = load_blocks("electra")
-    for slot, field in (
-        (98, "attester_slashings[0].attestation_1.attesting_indices is 60"),
-        (90, "proposer_slashings[0].signed_header_1.message.proposer_index is 15"),
+@pytest.mark.parametrize(
+    ("path", "value", "field"),
+    [
+        (("message", "proposer_index"), "90", "message.proposer_index is 90"),
+        ((*BODY, "execution_payload", "withdrawals", 1, "validator_index"), "90",
+         "withdrawals[1].validator_index is 90"),
+        ((*BODY, "voluntary_exits"), [{"message": {"epoch": "1", "validator_index": "99"},
+                                       "signature": "0x" + "ab" * 96}],
+         "voluntary_exits[0].message.validator_index is 99"),
+    ],
+)  # fmt: skip
+def test_a_validator_that_a_later_state_does_not_have_is_an_error(path, value, field):
+    chain, states = load_blocks("electra"), load_states("electra")
+    slots = read_slots(chain.spec, {18: chain.change(18, path, value)}, proposers={})
+    for epoch in (2, 3):
+        count = len(states.state(epoch).balances)
+        with pytest.raises(ResponseError, match=rf"slot 18 .*{count} validators") as caught:
+            apply_state_roots(chain.spec, slots, states.state(epoch))
+        assert field in caught.value.message
+    # The registry may have grown since an earlier state.
+    assert apply_state_roots(chain.spec, slots, states.state(1)) == slots
+
+
+def test_an_unknown_validator_in_a_slashing_is_an_error():
+    chain, state = load_blocks("electra"), load_states("electra").state(12)
+    for slot, count, field in (
+        (98, 60, "attester_slashings[0].attestation_1.attesting_indices is 60"),
+        (90, 15, "proposer_slashings[0].signed_header_1.message.proposer_index is 15"),
     ):
         # The proposer's own index is below the count.
-        count = {98: 60, 90: 15}[slot]
         block = chain.change(slot, ("message", "proposer_index"), "0")
+        slots = read_slots(chain.spec, {slot: block}, proposers={})
         with pytest.raises(ResponseError) as caught:
-            read_slots(chain.spec, {slot: block}, proposers={}, validator_count=count)
+            apply_state_roots(chain.spec, slots, replace(state, balances=state.balances[:count]))
         assert field in caught.value.message
 
 

@@ -335,9 +335,9 @@ def test_epochs_that_are_not_final_are_read_again(stub):
     """A reader serves many rounds: what it has read of an open epoch may be of another fork."""
     api = BeaconApi(NodeSession("http://node", transport=stub.transport))
     reader = ChainReader(api, api.chain_spec, head_slot=stub.head, has_states=True)
-    before = [(reader.state(epoch), reader.answer(epoch * 8 + 1)) for epoch in (2, 3)]
+    before = [(reader.state(epoch), reader.signed_block(epoch * 8 + 1)) for epoch in (2, 3)]
     reader.forget_from(3)
-    after = [(reader.state(epoch), reader.answer(epoch * 8 + 1)) for epoch in (2, 3)]
+    after = [(reader.state(epoch), reader.signed_block(epoch * 8 + 1)) for epoch in (2, 3)]
     reader.close()
 
     assert [True, False] == [a is b for (a, _), (b, _) in zip(before, after, strict=True)]

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node.connection import NodeConnection
+from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.client import set_explorer
 from beaconframes.errors import NotServed
 
@@ -27,7 +27,7 @@ def open_node():
     """A node of a chain whose validators are more than a load indexes all of."""
     with pytest.MonkeyPatch.context() as patch, BeaconNodeStub("electra", head=71) as stub:
         # As on a chain of 30,000 validators.
-        patch.setattr(NodeConnection, "has_few_validators", lambda self, most: most > 30_000)
+        patch.setattr(BeaconApi, "request_has_validator", lambda self, index: index <= 30_000)
         with bf.node(stub.url, store=False) as node:
             yield node
 

@@ -8,7 +8,8 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.beacon_node import node_session, node_source
-from beaconframes.beacon_node.load_estimate import BLOCK, STATE
+from beaconframes.beacon_node.load_estimate import BLOCK, BLOCK_REWARDS, STATE, SYNC_REWARDS
+from beaconframes.beacon_node.reader import CONCURRENT_REQUESTS
 from beaconframes.errors import RequestLimitExceeded
 
 from ..support.beacon_node_faults import PrunedStates
@@ -85,6 +86,22 @@ def test_bytes_and_time_are_measured():
         assert round(expected + blocks * measured.byte_count / measured.requests) == more.bytes
         assert 0 < more.seconds < measured.seconds * 4 + session.measured[STATE].seconds * 4
         assert "at the speed of this connection so far" in str(more)
+
+
+def test_rewards_of_slots_are_requested_as_many_at_a_time_as_blocks():
+    """Rewards of blocks and of sync committees are requested by slot, as blocks are."""
+    with (
+        BeaconNodeStub("capella", head=95, faults=["debug-forbidden"]) as stub,
+        bf.node(stub.url, store=False) as node,
+    ):
+        measured, slots = node.connection.api.session.measured, 3 * 8
+        for route in (BLOCK, BLOCK_REWARDS, SYNC_REWARDS):
+            measured.clear()
+            # The time is unknown until a block was received.
+            measured[BLOCK] = node_session.Measured(1, 100, 0.0)
+            measured[route] = node_session.Measured(2, 200, 16.0)
+            planned = plan(LOADS["income"], node)
+            assert planned.seconds == pytest.approx(slots * 8.0 / CONCURRENT_REQUESTS), route
 
 
 def test_what_the_node_cannot_answer():

@@ -16,9 +16,10 @@ from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.request_cache import RequestCache
 from beaconframes.beacon_node.state_amounts import StateAmounts
-from beaconframes.errors import ConnectionFailed, NotFound
+from beaconframes.errors import ConnectionFailed, NotFound, ResponseError
 
 from ..support.beacon_node_stub import BeaconNodeStub
+from ..support.recorded_blocks import load_blocks
 
 SKIPPED = 39
 """The last slot of epoch 4 of the Capella chain has no block."""
@@ -100,7 +101,7 @@ def test_a_closed_reader_sends_no_request(monkeypatch):
 
     monkeypatch.setattr(api, "block", start_late)
     count, earlier = api.request_count, set(threading.enumerate())
-    load = threading.Thread(target=pytest.raises, args=(Exception, reader.answers, 1))
+    load = threading.Thread(target=pytest.raises, args=(Exception, reader.signed_blocks, 1))
     load.start()
     assert sent.wait(60)
     started = time.monotonic()
@@ -112,7 +113,7 @@ def test_a_closed_reader_sends_no_request(monkeypatch):
     assert api.session._session._transport is None
     assert api.request_count - count < 8, "slot 9 was requested"
     with pytest.raises(ConnectionFailed, match="the load was stopped before this request"):
-        reader.answer(3)
+        reader.signed_block(3)
     hang.set()
 
 
@@ -130,6 +131,20 @@ def test_states_are_freed_once_no_epoch_needs_them():
         assert [] == list(reader._objects["attestation rewards"]._values)
         requested.append(stub.counts["/eth/v2/debug/beacon/states/{state_id}"])
     assert [4, 5, 6] == requested
+
+
+def test_a_block_with_a_validator_that_no_state_has_is_an_error(monkeypatch):
+    """The state after an epoch has all validators that the blocks of the epoch name."""
+    stub = BeaconNodeStub("electra")
+    api = BeaconApi(NodeSession("http://node.test", transport=stub.transport))
+    path = ("message", "body", "execution_payload", "withdrawals", 1, "validator_index")
+    block, request_block = load_blocks("electra").change(18, path, "900"), api.block
+    monkeypatch.setattr(api, "block", lambda slot: block if slot == 18 else request_block(slot))
+    reader = ChainReader(api, api.chain_spec, head_slot=100, has_states=True)
+    assert reader.slots(1)
+    for read in (reader.slots, reader.votes_without_last_root, reader.check_blocks):
+        with pytest.raises(ResponseError, match=r"slot 18 .*validator_index is 900, but there are"):
+            read(2)
 
 
 def test_threads_that_wait_for_one_request_raise_an_error_each():

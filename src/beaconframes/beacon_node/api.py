@@ -78,7 +78,7 @@ class BeaconApi:
         self._lock = threading.Lock()
         self._has_post_ids = True
         self._eligibility: dict[str, int] = {}
-        """First epoch in which the head's validators surely exist, by index and public key."""
+        """First epoch in which each validator of the head is known to exist, by index and key."""
         self._final_slot_count = 0
         """Slots before the finalized checkpoint that was read last."""
         self._warned: set[str] = set()
@@ -229,6 +229,13 @@ class BeaconApi:
         if chosen is not None and (missing := _find_missing(chosen, rows)):
             self._check_missing(state_id, missing, rows)
         return rows
+
+    def request_has_validator(self, index: int) -> bool:
+        """Request a validator of the head, and return whether it exists.
+
+        Indices have no gaps: if it exists, the chain has more than *index* validators.
+        """
+        return bool(self.validators("head", [index]))
 
     def committees(self, state_id: int | str, epoch: int) -> list[dict[str, Any]]:
         """Return the attestation committees of an epoch, with the labels that the client gives."""

@@ -145,10 +145,6 @@ class NodeConnection:
         """Return whether the node can answer a *table* of an index."""
         return self.find_ability(table).oldest_epoch is not None
 
-    def has_few_validators(self, most: int) -> bool:
-        """Return whether the chain has at most *most* validators."""
-        return not self.api.validators("head", [most])
-
     def read_pending_deposits(
         self, slot: int, state_id: int | str = "head"
     ) -> list[dict[str, Any]] | None:
@@ -183,7 +179,7 @@ class NodeConnection:
     @cached_property
     def has_large_registry(self) -> bool:
         """Return whether states are too large to read one per epoch for few validators."""
-        return not self.has_few_validators(LARGE_REGISTRY)
+        return self.api.request_has_validator(LARGE_REGISTRY)
 
     def find_source(self, validators: Collection[int] | None) -> str | None:
         """Return where the income of chosen *validators*, or of all, comes from with least cost.

@@ -144,6 +144,7 @@ def read_votes(reader: ChainReader, first: int, last: int) -> list[IncludedVote]
     """
     votes = []
     for epoch in range(first, min(last, reader.head_epoch) + 1):
-        is_late = first + 1 < epoch <= reader.last_complete_epoch
-        votes += reader.late_votes(epoch) if is_late else reader.votes(epoch)
+        needs_no_last_root = first + 1 < epoch <= reader.last_complete_epoch
+        read = reader.votes_without_last_root if needs_no_last_root else reader.votes
+        votes += read(epoch)
     return votes

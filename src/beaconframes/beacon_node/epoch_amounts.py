@@ -255,7 +255,7 @@ def build_events(
     chain: Chain,
 ) -> pl.DataFrame:
     """Return the amounts of some *kinds*, one row per slot and validator."""
-    last_slot = (amounts.epoch + 1) * chain.slots_per_epoch - 1
+    last_slot = chain.last_slot_of(amounts.epoch)
     moves = [(last_slot, *row[1:]) for row in amounts.moves]
     sums: Counter[tuple[int, int]] = Counter()
     for slot, kind, index, amount in [*amounts.slot_income, *moves]:

@@ -72,7 +72,7 @@ class IndexedTable:
         if self.unit == "period":
             period = epoch // chain.epochs_per_sync_period
             return period, period
-        return epoch * chain.slots_per_epoch, (epoch + 1) * chain.slots_per_epoch - 1
+        return chain.first_slot_of(epoch), chain.last_slot_of(epoch)
 
     def find_epochs(self, units: Iterable[Interval], chain: Chain) -> Intervals:
         """Return the epochs whose units are all among *units*."""

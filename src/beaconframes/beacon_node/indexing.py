@@ -190,21 +190,16 @@ class Indexer:
             validators=validators,
             has_execution=connection.execution is not None,
         )
-        if tables is None:
-            self.tables = self._leave_out_large_tables()
-
-    def _leave_out_large_tables(self) -> tuple[str, ...]:
-        """Return the tables without the largest ones, if the chain has many validators."""
-        stored = self.chain_index.dataset.grids()
-        left_out = [name for name in LARGE_TABLES if name in self.tables and name not in stored]
-        if not left_out or not self.connection.capabilities.has_many_validators:
-            return self.tables
-        log.warning(
-            '%s is left out, as the chain has more than %s validators: tables="all" includes it',
-            ", ".join(left_out), f"{MANY_VALIDATORS:,}",
-        )  # fmt: skip
-        self.chain_index.note_left_out(left_out)
-        return tuple(name for name in self.tables if name not in left_out)
+        if tables is None and connection.capabilities.has_many_validators:
+            stored = self.chain_index.dataset.grids()
+            self.tables, left_out = _select_default_tables(self.tables, stored)
+            if left_out:
+                log.warning(
+                    "%s is left out, as the chain has more than %s validators: "
+                    'tables="all" includes it',
+                    ", ".join(left_out), f"{MANY_VALIDATORS:,}",
+                )  # fmt: skip
+                self.chain_index.note_left_out(left_out)
 
     def __enter__(self) -> Self:
         return self
@@ -338,7 +333,7 @@ def write_head(
     if not covered:
         return None
     last = covered[-1][1]
-    slot = (last + 1) * chain.slots_per_epoch - 1
+    slot = chain.last_slot_of(last)
     pending: Any = None
     state = None
     if reader.has_states:
@@ -355,7 +350,7 @@ def write_head(
         pending = reader.request_state(
             slot, lambda slot: connection.read_pending_deposits(slot, slot)
         )
-    proposed = list(reader.messages(last)) or [slot]
+    proposed = list(reader.block_messages(last)) or [slot]
     chain_index.update_head(
         head=Head(last, last, slot),
         last_proposed_slot=proposed[-1],
@@ -428,6 +423,17 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
     return tuple(name for name in INDEXED_TABLES if name in tables or name in REWARD_TABLES)
 
 
+def _select_default_tables(
+    tables: Collection[str], stored: Collection[str]
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the default *tables* of a chain with many validators, and those left out.
+
+    The largest tables are left out, unless they are *stored* already.
+    """
+    left_out = [name for name in LARGE_TABLES if name in tables and name not in stored]
+    return tuple(name for name in tables if name not in left_out), left_out
+
+
 def resolve_validators(
     connection: NodeConnection, validators: int | str | Iterable[int | str] | None
 ) -> list[int] | None:
@@ -441,8 +447,9 @@ def resolve_validators(
     indices = sorted(int(text) for text in texts if not is_pubkey(text))
     unknown: list[int | str] = []
     # Indices have no gaps: if the last one exists, all do.
-    if indices and connection.has_few_validators(indices[-1]):
-        unknown += indices[bisect_left(indices, True, key=connection.has_few_validators) :]
+    has_validator = connection.api.request_has_validator
+    if indices and not has_validator(indices[-1]):
+        unknown += indices[bisect_left(indices, True, key=lambda index: not has_validator(index)) :]
     rows = connection.api.validators("head", keys)
     found = {row.validator.pubkey.lower(): row.index for row in rows}
     unknown += [key for key in keys if key not in found]

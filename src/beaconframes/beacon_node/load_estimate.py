@@ -29,7 +29,7 @@ REWARDS: Final = "/eth/v1/beacon/rewards/attestations/{epoch}"
 BLOCK_REWARDS: Final = "/eth/v1/beacon/rewards/blocks/{block_id}"
 SYNC_REWARDS: Final = "/eth/v1/beacon/rewards/sync_committee/{block_id}"
 BY_SLOT: Final = {BLOCK, BLOCK_REWARDS, SYNC_REWARDS}
-"""Routes with one request per slot."""
+"""Routes with one request per slot; those of an epoch are sent at the same time."""
 
 STATE_BYTES: Final = 145
 """Bytes of a state by validator, until a node has stated the size of one."""
@@ -122,7 +122,7 @@ class LoadEstimate:
         for route, count in counts.items():
             measured = self._node.api.session.measured.get(route)
             if measured is not None:
-                concurrent = CONCURRENT_REQUESTS if route == BLOCK else WORKERS
+                concurrent = CONCURRENT_REQUESTS if route in BY_SLOT else WORKERS
                 seconds += count * measured.seconds / measured.requests / concurrent
             elif route in {BLOCK, STATE}:
                 return None
@@ -142,7 +142,7 @@ class LoadEstimate:
         following = VOTING_EPOCHS if tables & set(BLOCK_TABLES) else "attestations" in tables
         for number in range(epoch + 1, min(epoch + following, self._last) + 1):
             if self._source == STATES and number > epoch + 1:
-                # Late votes do not need the root of the last block, which the next state has.
+                # These votes do not need the root of the last block, which the next state has.
                 self._add(BLOCK, number, number)
                 self._add(STATE, number - 1, number)
             else:

@@ -101,7 +101,7 @@ class Node(Explorer):
         connection = self.connection
         # The probe runs now, so that plans send no request.
         connection.find_source(())
-        has_all = connection.has_few_validators(SMALL_REGISTRY)
+        has_all = not connection.api.request_has_validator(SMALL_REGISTRY)
         self._is_stored = store is not False
         chain_index = ChainIndex.open(
             self._find_folder(store),

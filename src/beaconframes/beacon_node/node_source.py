@@ -247,6 +247,25 @@ class GrowingIndex:
             f"{capabilities.archive_hint}"
         )
 
+    def check(self, endpoint: Endpoint, needs: Needs) -> None:
+        """Raise NotServed for tables that the node cannot answer, NotFound for a future period."""
+        self._check_head(endpoint, needs)
+        self._check_tables(endpoint, needs)
+        self._check_registry(endpoint, needs)
+        self._check_coverage(endpoint, needs)
+
+    def _check_head(self, endpoint: Endpoint, needs: Needs) -> None:
+        """Raise an error for duties after the last epoch, and for a sync period after it."""
+        if endpoint.name == UPCOMING:
+            raise NotServed(
+                f"load_{endpoint.name} needs duties after the head, and frames from a node end "
+                f"with its last complete epoch, {self.head.epoch}",
+                hint="Request /eth/v1/validator/duties of the node, or use the explorer API",
+                endpoint=endpoint.route,
+            )
+        if endpoint.name in COMMITTEES and needs.epochs:
+            self._check_period(endpoint, max(needs.epochs))
+
     def _check_period(self, endpoint: Endpoint, epoch: int) -> None:
         """Raise NotFound for the sync period of an *epoch* if it begins after the last epoch."""
         size = self.node.chain.epochs_per_sync_period
@@ -260,31 +279,22 @@ class GrowingIndex:
                 endpoint=endpoint.route,
             )
 
-    def check(self, endpoint: Endpoint, needs: Needs) -> None:
-        """Raise NotServed for tables that the node cannot answer, NotFound for a future period."""
-        capabilities = self.node.capabilities
-        if endpoint.name == UPCOMING:
-            raise NotServed(
-                f"load_{endpoint.name} needs duties after the head, and frames from a node end "
-                f"with its last complete epoch, {self.head.epoch}",
-                hint="Request /eth/v1/validator/duties of the node, or use the explorer API",
-                endpoint=endpoint.route,
-            )
-        if endpoint.name in COMMITTEES and needs.epochs:
-            self._check_period(endpoint, max(needs.epochs))
+    def _check_tables(self, endpoint: Endpoint, needs: Needs) -> None:
+        """Raise NotServed for tables that no node has, and for those that this one cannot answer.
+
+        Some tables need an execution node.
+        """
         of_execution = needs.tables & {*READINGS, *DEPOSITS}
         if endpoint.table.table_name in EXECUTION_TABLES:
             of_execution |= {endpoint.table.table_name}
         for name in [*needs.others, *sorted(of_execution)]:
-            ability = capabilities.find_table(name)
-            if ability.oldest_epoch is not None:
-                continue
-            reason = ability.reason
-            raise NotServed(
-                f"load_{endpoint.name} cannot be answered by a beacon node: {reason}",
-                hint="print(node) lists what this node can answer",
-                endpoint=endpoint.route,
-            )
+            ability = self.node.capabilities.find_table(name)
+            if ability.oldest_epoch is None:
+                raise NotServed(
+                    f"load_{endpoint.name} cannot be answered by a beacon node: {ability.reason}",
+                    hint="print(node) lists what this node can answer",
+                    endpoint=endpoint.route,
+                )
         for name in needs.indexed:
             ability = self.node.find_ability(name)
             if ability.oldest_epoch is None:
@@ -293,6 +303,9 @@ class GrowingIndex:
                     hint="print(node) lists what this node can answer",
                     endpoint=endpoint.route,
                 )
+
+    def _check_registry(self, endpoint: Endpoint, needs: Needs) -> None:
+        """Raise NotServed for tables of all validators, if the index has only chosen ones."""
         is_by_validator = set(needs.indexed) & {*REWARD_TABLES, "attestations"}
         is_of_all = needs.tables & WHOLE_REGISTRY or (is_by_validator and needs.validators is None)
         if is_of_all and not self.has_all_validators:
@@ -301,6 +314,9 @@ class GrowingIndex:
                 hint=INDEX_HINT,
                 endpoint=endpoint.route,
             )
+
+    def _check_coverage(self, endpoint: Endpoint, needs: Needs) -> None:
+        """Raise NotServed for old epochs, if the response cannot say that they are missing."""
         old = [epoch for epoch in needs.epochs or () if epoch < self.node.first_epoch]
         # These tables, and answers of V2, state no coverage.
         is_whole = BY_EPOCH & needs.tables or endpoint.envelope is Envelope.V2
@@ -335,7 +351,7 @@ class GrowingIndex:
         """Write the head and the validators: all of them, or the known and the *new* ones."""
         chain = self.chain_index.chain
         epoch = max((status.head_slot + 1) // chain.slots_per_epoch - 2, 0)
-        slot = (epoch + 1) * chain.slots_per_epoch - 1
+        slot = chain.last_slot_of(epoch)
         ids: list[int | str] | None = None
         if not self.has_all_validators:
             known = self._validators["validator_index"].to_list() if self._validators.height else []

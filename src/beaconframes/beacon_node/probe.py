@@ -61,7 +61,7 @@ class _Probe:
         else:
             self._probe_history()
         execution_version = self._probe_execution(execution)
-        has_many = bool(api.validators("head", [MANY_VALIDATORS]))
+        has_many = api.request_has_validator(MANY_VALIDATORS)
         return Capabilities(
             url=api.url,
             client_version=version,

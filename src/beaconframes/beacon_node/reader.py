@@ -54,9 +54,10 @@ T = TypeVar("T")
 CACHED_EPOCHS = 5
 """Epochs whose blocks, duties and other small objects are cached: neighbors share them."""
 CACHED_STATES = 4
-"""States that are cached. An epoch after another one needs three, its successor one more.
+"""States that are cached.
 
-This and the following numbers are for two threads; each thread more reads an epoch more.
+A thread needs up to three states; a second thread on the next epoch needs one more. Sizes here
+are for two threads; `ChainReader.reserve` adds one epoch per further thread.
 """
 CACHED_VOTES = 3
 """Epochs whose votes are cached: the votes for an epoch are in the blocks of three."""
@@ -65,7 +66,7 @@ CACHED_AMOUNTS = 2
 MANY_VALIDATORS = 500_000
 """Validators from which two epochs at a time would need more than 2 GB."""
 CONCURRENT_REQUESTS = 8
-"""Blocks of an epoch that are requested at the same time."""
+"""Requests for the slots of an epoch that are sent at the same time."""
 
 
 class ChainReader:
@@ -144,8 +145,8 @@ class ChainReader:
             raise ConnectionFailed("the load was stopped before this request")
 
     def forget_from(self, epoch: int) -> None:
-        """Forget blocks, states and what follows from them, from an *epoch* on: it may change."""
-        self._blocks.forget_from(epoch * self.spec.slots_per_epoch)
+        """Drop cached blocks, states and derived values from *epoch* on: they may change."""
+        self._blocks.forget_from(self.spec.first_slot_of(epoch))
         for cache in (self._states, *self._objects.values()):
             cache.forget_from(epoch)
 
@@ -162,7 +163,7 @@ class ChainReader:
         return cache.get(number, compute)
 
     def reserve(self, threads: int) -> None:
-        """Cache what so many threads need that read one epoch after the other."""
+        """Enlarge the caches for *threads* threads that read consecutive epochs."""
         self._more_epochs = self._states.more = max(threads - 2, 0)
         self._blocks.more = self._more_epochs * self.spec.slots_per_epoch
 
@@ -171,15 +172,15 @@ class ChainReader:
         size = self.spec.slots_per_epoch
         return range(epoch * size, (epoch + 1) * size)
 
-    def answer(self, slot: int) -> dict[str, Any] | None:
+    def signed_block(self, slot: int) -> dict[str, Any] | None:
         """Return the signed block of a slot as JSON, None if the slot has no block."""
         self._check_closed()
         return self._blocks.get(slot, lambda: self.api.block(slot))
 
-    def answers(self, epoch: int) -> dict[int, dict[str, Any] | None]:
-        """Return the answer for each slot of an epoch, up to the head."""
+    def signed_blocks(self, epoch: int) -> dict[int, dict[str, Any] | None]:
+        """Return the signed block of each slot of an epoch as JSON, up to the head."""
         slots = [slot for slot in self.slots_of(epoch) if slot <= self.head_slot]
-        return self.request_all(self.answer, slots)
+        return self.request_all(self.signed_block, slots)
 
     def request_all(self, request: Callable[[int], T], slots: Sequence[int]) -> dict[int, T]:
         """Return the answers of *request* by slot; several are sent at the same time."""
@@ -189,12 +190,12 @@ class ChainReader:
         ]
         return {slot: future.result() for slot, future in zip(slots, futures, strict=True)}
 
-    def messages(self, epoch: int) -> dict[int, dict[str, Any]]:
+    def block_messages(self, epoch: int) -> dict[int, dict[str, Any]]:
         """Return the messages of the blocks of an epoch by slot, in order."""
         return {
-            slot: answer["message"]
-            for slot, answer in self.answers(epoch).items()
-            if answer is not None
+            slot: block["message"]
+            for slot, block in self.signed_blocks(epoch).items()
+            if block is not None
         }
 
     def slots(self, epoch: int) -> list[SlotBlock]:
@@ -222,7 +223,7 @@ class ChainReader:
         """Return the slots of an epoch with their blocks; the last root is not known."""
 
         def parse() -> list[SlotBlock]:
-            return read_slots(self.spec, self.answers(epoch), proposers=self.proposers(epoch))
+            return read_slots(self.spec, self.signed_blocks(epoch), proposers=self.proposers(epoch))
 
         return self.cached("parsed slots", epoch, parse, size=CACHED_VOTES)
 
@@ -234,16 +235,18 @@ class ChainReader:
 
     def _confirm_slots(self, epoch: int, proposers: Mapping[int, int]) -> list[SlotBlock]:
         """Return the slots of an epoch; headers confirm the roots that no next block confirms."""
-        spec, answers = self.spec, self.answers(epoch)
+        spec, signed_blocks = self.spec, self.signed_blocks(epoch)
         # The root of the last block is the parent root of the first block after it.
         last_root = None
         if epoch < self.last_complete_epoch:
-            following = self.messages(epoch + 1).values()
+            following = self.block_messages(epoch + 1).values()
             last_root = next((message["parent_root"] for message in following), None)
-        slots = read_slots(spec, answers, proposers=proposers, last_root=last_root)
+        slots = read_slots(spec, signed_blocks, proposers=proposers, last_root=last_root)
         # A node that has lost a block answers as for a missed slot.
         roots = {slot: self._request_root(slot) for slot in find_roots_to_check(slots)}
-        return read_slots(spec, answers, proposers=proposers, last_root=last_root, roots=roots)
+        return read_slots(
+            spec, signed_blocks, proposers=proposers, last_root=last_root, roots=roots
+        )
 
     def check_blocks(self, epoch: int) -> None:
         """Raise ResponseError if a block of an epoch is invalid, or if the node has lost it.
@@ -312,10 +315,10 @@ class ChainReader:
             "votes", epoch, lambda: self._read_votes(epoch, self.slots(epoch)), size=CACHED_VOTES
         )
 
-    def late_votes(self, epoch: int) -> list[IncludedVote]:
-        """Return the same attestations without the root of the last block.
+    def votes_without_last_root(self, epoch: int) -> list[IncludedVote]:
+        """Return the attestations of `votes`, without the root of the last block of the epoch.
 
-        That root would need the state of the next epoch. The state of this one confirms the others.
+        That root needs the state of the next epoch. The state of this one confirms the others.
         """
 
         def read() -> list[IncludedVote]:
@@ -324,7 +327,7 @@ class ChainReader:
 
         if not self.has_states:
             return self.votes(epoch)
-        return self.cached("late votes", epoch, read, size=CACHED_VOTES)
+        return self.cached("votes without last root", epoch, read, size=CACHED_VOTES)
 
     def _read_votes(self, epoch: int, slots: Sequence[SlotBlock]) -> list[IncludedVote]:
         """Return the attestations in the blocks of *slots*; their signers are found once."""
@@ -397,7 +400,7 @@ class ChainReader:
         try:
             return request(slot)
         except (NotFound, ServiceError):
-            slots = list(self.messages(self.spec.epoch_of(slot)))
+            slots = list(self.block_messages(self.spec.epoch_of(slot)))
             if not slots or slot in slots:
                 raise
             return request(slots[-1])

@@ -94,7 +94,7 @@ class ReplayAmounts(StateAmounts):
         try:
             # An epoch without one of its blocks would change the amounts of all later ones.
             reader.check_blocks(epoch)
-            blocks = list(reader.messages(epoch).values())
+            blocks = list(reader.block_messages(epoch).values())
             last = reader.slots_of(epoch)[-1]
             registry = build_whole_registry(reader.request_state(last, reader.api.validators))
             committees = reader.committees(epoch)

@@ -225,7 +225,10 @@ class RouteAmounts:
         return self._cached("rewards", epoch, chosen, lambda: self._read_rewards(epoch, chosen))
 
     def interval(self, epoch: int, chosen: Chosen) -> Interval:
-        """Return what moved balances up to the first slot of *epoch*, since that before."""
+        """Return the balance moves since the previous epoch.
+
+        They are those from its first slot (exclusive) to the first slot of *epoch* (inclusive).
+        """
         return self._cached("interval", epoch, chosen, lambda: self._read_interval(epoch, chosen))
 
     def _cached(self, kind: str, epoch: int, chosen: Chosen, read: Callable[[], T]) -> T:
@@ -385,11 +388,11 @@ class RouteAmounts:
 
     def _read_blocks(self, epoch: int) -> list[Mapping[str, Any]]:
         """Return the messages of the blocks since the first slot before *epoch*, in order."""
-        answers = self.reader.answers(epoch - 1)
+        signed_blocks = self.reader.signed_blocks(epoch - 1)
         last = self.spec.first_slot_of(epoch)
-        answers[last] = self.reader.answer(last)
-        found = (answers.get(slot) for slot in self._slots_until(epoch))
-        return [answer["message"] for answer in found if answer is not None]
+        signed_blocks[last] = self.reader.signed_block(last)
+        found = (signed_blocks.get(slot) for slot in self._slots_until(epoch))
+        return [block["message"] for block in found if block is not None]
 
     def _read_block_deposits(
         self, epoch: int, chosen: ChosenValidators, messages: Sequence[Mapping[str, Any]]

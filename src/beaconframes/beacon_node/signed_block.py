@@ -253,13 +253,10 @@ _ADDED_BY_FORK: Final = (
 )
 
 
-def parse_block(
-    spec: Spec, slot: int, data: Any, *, validator_count: int | None = None
-) -> SignedBlock:
+def parse_block(spec: Spec, slot: int, data: Any) -> SignedBlock:
     """Return the block of *slot*, checked against the fork of the slot.
 
-    *data* is the parsed JSON of ``/eth/v2/beacon/blocks/{slot}``. Validators must have an index
-    below *validator_count*, if it is known.
+    *data* is the parsed JSON of ``/eth/v2/beacon/blocks/{slot}``.
 
     Raises
     ------
@@ -275,12 +272,17 @@ def parse_block(
     _check_fork(spec, slot, block)
     _check_sizes(spec, slot, block)
     _check_time(spec, slot, block)
-    for field, index in _list_validators(block) if validator_count is not None else ():
-        if index >= validator_count:  # type: ignore[operator]
-            raise build_error(
-                slot, f"{field} is {index}, but there are {validator_count} validators"
-            )
     return block
+
+
+def check_validators(block: SignedBlock, validator_count: int) -> None:
+    """Raise ResponseError if a block names a validator whose index is *validator_count* or more."""
+    for field, index in _list_validators(block):
+        if index >= validator_count:
+            raise build_error(
+                block.message.slot,
+                f"{field} is {index}, but there are {validator_count} validators",
+            )
 
 
 def build_error(slot: int, detail: str) -> ResponseError:

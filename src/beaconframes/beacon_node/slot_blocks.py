@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from beaconframes.beacon_node.signed_block import Index, SignedBlock, build_error, parse_block
+from beaconframes.beacon_node.signed_block import (
+    Index,
+    SignedBlock,
+    build_error,
+    check_validators,
+    parse_block,
+)
 from beaconframes.errors import ResponseError
 
 if TYPE_CHECKING:
@@ -60,20 +66,18 @@ def parse_proposers(spec: Spec, epoch: int, data: Any) -> dict[int, int]:
 
 def read_slots(
     spec: Spec,
-    answers: Mapping[int, Any],
+    signed_blocks: Mapping[int, Any],
     *,
     proposers: Mapping[int, int],
     last_root: str | None = None,
     roots: Mapping[int, str] | None = None,
-    validator_count: int | None = None,
 ) -> list[SlotBlock]:
-    """Return the slots of *answers* in order, each with its canonical block.
+    """Return the slots of *signed_blocks* in order, each with its canonical block.
 
-    *answers* has the JSON of each slot's block, None for a slot without one. The root of a block
-    is the parent root of the next block; *last_root* is the root of the last block. Without it,
-    that root is None: request ``/eth/v1/beacon/headers/{slot}``, or add later slots to *answers*.
-    *proposers* has the proposers of missed slots. With *validator_count*, a block that names a
-    validator with a higher index is a `ResponseError`.
+    *signed_blocks* has the JSON of each slot's block, None for a slot without one. The root of a
+    block is the parent root of the next block; *last_root* is the root of the last block. Without
+    it, that root is None: request ``/eth/v1/beacon/headers/{slot}``, or add later slots to
+    *signed_blocks*. *proposers* has the proposers of missed slots.
 
     A node that has lost a block answers as for a missed slot. *roots* has the roots of some slots
     from headers: one that is not the parent root of the next block is a `ResponseError`. Those of
@@ -82,8 +86,8 @@ def read_slots(
     slots: list[SlotBlock] = []
     child_root = last_root.lower() if last_root else None
     known = {slot: root.lower() for slot, root in (roots or {}).items()}
-    for slot in sorted(answers, reverse=True):
-        if answers[slot] is None:
+    for slot in sorted(signed_blocks, reverse=True):
+        if signed_blocks[slot] is None:
             slots.append(_build_empty_slot(slot, proposers, child_root))
             continue
         child_root = child_root or known.get(slot)
@@ -91,7 +95,7 @@ def read_slots(
             raise _build_root_error(
                 slot, known[slot], f"the next block has the parent {child_root}"
             )
-        block = parse_block(spec, slot, answers[slot], validator_count=validator_count)
+        block = parse_block(spec, slot, signed_blocks[slot])
         slots.append(_build_slot(block, child_root, proposers.get(slot)))
         child_root = block.message.parent_root.lower()
     return slots[::-1]
@@ -117,12 +121,13 @@ def apply_state_roots(
     """Return *slots* with the block roots that a later state has, after a check of all of them.
 
     A state has the roots of the last ``slots_per_historical_root`` slots; a slot without a block
-    has the root of the block before.
+    has the root of the block before. Its registry has all validators that earlier blocks name.
 
     Raises
     ------
     ResponseError
-        The node has lost a block, or the slots belong to another chain than the state.
+        The node has lost a block, the slots belong to another chain than the state, or a block
+        names a validator that is not in the state.
     """
     size = spec.slots_per_historical_root
     first = min((slot.slot for slot in slots), default=0) - 1
@@ -132,6 +137,8 @@ def apply_state_roots(
     }
     checked = []
     for slot in slots:
+        if slot.block is not None and slot.status == PROPOSED and slot.slot <= state.slot:
+            check_validators(slot.block, len(state.balances))
         root = roots.get(slot.slot)
         if root is None or slot.status == ORPHANED:
             checked.append(slot)
@@ -162,11 +169,9 @@ def _build_root_error(slot: int, root: str | None, contradiction: str) -> Respon
     )
 
 
-def read_orphan(
-    spec: Spec, root: str, data: Any, *, slot: int, validator_count: int | None = None
-) -> SlotBlock:
+def read_orphan(spec: Spec, root: str, data: Any, *, slot: int) -> SlotBlock:
     """Return a block that is not part of the canonical chain."""
-    block = parse_block(spec, slot, data, validator_count=validator_count)
+    block = parse_block(spec, slot, data)
     return SlotBlock(slot, ORPHANED, block.message.proposer_index, root.lower(), block)
 
 

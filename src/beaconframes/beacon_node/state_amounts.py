@@ -173,7 +173,7 @@ class StateAmounts:
         )
         rows: list[SlotIncome] = []
         first_slot = spec.first_slot_of(epoch)
-        messages = self.reader.messages(epoch)
+        messages = self.reader.block_messages(epoch)
         balances = start
         for slot, message in messages.items():
             rows += compute_slot_income(registry, message, inclusion_rewards[slot])
@@ -209,7 +209,7 @@ class StateAmounts:
         total = after.get_total_active_balance(spec)
         participation.start_epoch(epoch, reader.committees(epoch), after.effective_balances, total)
         rewards = {}
-        for slot, message in reader.messages(epoch).items():
+        for slot, message in reader.block_messages(epoch).items():
             reward = participation.process_block(message)
             assert reward is not None  # The state before has the earlier votes.
             rewards[slot] = reward
@@ -217,7 +217,7 @@ class StateAmounts:
 
     def count_missed(self, epoch: int) -> Counter[int]:
         """Return the number of missed proposals in an epoch by validator."""
-        proposers, messages = self.reader.proposers(epoch), self.reader.messages(epoch)
+        proposers, messages = self.reader.proposers(epoch), self.reader.block_messages(epoch)
         return Counter(
             proposer for slot, proposer in proposers.items() if slot not in messages and slot > 0
         )

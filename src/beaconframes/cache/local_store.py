@@ -386,5 +386,5 @@ class LocalStore:
 
 def last_unit_metadata(chain: Chain, finalized: int) -> dict[str, int]:
     """Return the metadata that states the last epoch and slot of a dataset."""
-    slot = (finalized + 1) * chain.slots_per_epoch - 1
+    slot = chain.last_slot_of(finalized)
     return {"finalized_epoch": finalized, "latest_epoch": finalized, "latest_slot": slot}

@@ -142,4 +142,4 @@ def read_stored_head(
             f"offline=True needs stored rows, and the store{path} is empty",
             hint="Load rows without offline=True first, or give another folder: store=...",
         )
-    return Head(finalized, finalized, (finalized + 1) * chain.slots_per_epoch - 1)
+    return Head(finalized, finalized, chain.last_slot_of(finalized))

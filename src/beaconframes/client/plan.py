@@ -305,8 +305,7 @@ class PlanningExplorer(Explorer):
             return reported, "an earlier response"
         if not self.chain_head.is_live and stored >= 0:
             epoch = stored + EPOCHS_TO_FINALITY
-            last_slot = (epoch + 1) * self.chain.slots_per_epoch - 1
-            return Head(epoch, stored, last_slot), "the store"
+            return Head(epoch, stored, self.chain.last_slot_of(epoch)), "the store"
         now = max(self.now(), self.chain.genesis)
         epoch = self.chain.at("epoch", now)
         finalized = max(epoch - EPOCHS_TO_FINALITY, 0)

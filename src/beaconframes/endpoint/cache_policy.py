@@ -223,7 +223,7 @@ class CachePolicy:
         if finalized < 0:
             return -1
         if self.unit_name == "slot":
-            return (finalized + 1) * chain.slots_per_epoch - 1
+            return chain.last_slot_of(finalized)
         if self.unit_name == "day":
             return chain.at("day", chain.time_of("epoch", finalized + 1)) - 1
         if self.unit_name == "period":

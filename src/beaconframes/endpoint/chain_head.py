@@ -41,7 +41,7 @@ class Head:
         """Return the latest slot, epoch or period; of days, the latest that is complete."""
         epoch = self.finalized_epoch if finalized else self.epoch
         if unit == "slot":
-            return (epoch + 1) * chain.slots_per_epoch - 1 if finalized else self.slot
+            return chain.last_slot_of(epoch) if finalized else self.slot
         if unit == "day":
             # A day is published once it is over and final, so the current day is not the latest.
             return max(chain.at("day", chain.time_of("epoch", self.finalized_epoch + 1)) - 1, 0)

@@ -142,7 +142,7 @@ class RollingWindow(Parameter):
     def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
         """Return the slots of the window's epochs."""
         first, last = self.parse_epochs(fields, view)
-        return first * view.chain.slots_per_epoch, (last + 1) * view.chain.slots_per_epoch - 1
+        return view.chain.first_slot_of(first), view.chain.last_slot_of(last)
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""

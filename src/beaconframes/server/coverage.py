@@ -150,12 +150,12 @@ def unit_of(column: str) -> Any:
 
 def convert(units: Intervals, stored: str, requested: str, chain: Chain) -> Intervals:
     """Return *units* of one kind in another; an epoch with an uncovered slot is uncovered."""
-    size = chain.slots_per_epoch
     if stored == requested:
         return units
     parts: list[Interval]
     if requested == "slot":
-        parts = [(first * size, (last + 1) * size - 1) for first, last in units]
+        parts = [(chain.first_slot_of(first), chain.last_slot_of(last)) for first, last in units]
     else:
+        size = chain.slots_per_epoch
         parts = [(first // size, last // size) for first, last in units]
     return merge_intervals(parts)

@@ -141,7 +141,7 @@ def show_blocks(data: DatasetAt) -> pl.LazyFrame:
 
 def count_recent_votes(data: DatasetAt, blocks: pl.LazyFrame) -> pl.LazyFrame:
     """Return *blocks* with the votes for the last ones that blocks up to the head include."""
-    first = (data.head.epoch - 1) * data.chain.slots_per_epoch
+    first = data.chain.first_slot_of(data.head.epoch - 1)
     votes = (
         data.scan("slot_attestations")
         .filter(pl.col("slot") >= first)

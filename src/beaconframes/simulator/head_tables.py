@@ -102,7 +102,7 @@ def build_epoch_row(epoch: Epoch, *, latest: int, finalized: int) -> dict[str, A
 def build_latest_state(chain: Chain, head: Epoch, slot: int, finalized: int) -> pl.DataFrame:
     """Return the latest state with fictional exchange rates, one row."""
     blocks = np.flatnonzero(head.slots.canonical)
-    first = head.number * chain.slots_per_epoch
+    first = chain.first_slot_of(head.number)
     symbol, price = _PRICES["USD"]
     formatted = f'{price // 1000}<span class="thousands-separator"></span>{price % 1000:03}'
     ether: dict[str, Any] = {}

@@ -38,13 +38,13 @@ def compute_luck(validators: Collection[int], view: View) -> dict[str, Any]:
     share, first_epoch = compute_share_and_start(validators, view)
     slots = find_proposal_slots(validators, view)
     interval = 1 / share if share else 0.0
-    age = (view.head.slot - first_epoch * view.chain.slots_per_epoch) / per_day
+    age = (view.head.slot - view.chain.first_slot_of(first_epoch)) / per_day
     days, frame = choose_time_frame(age, expected_in_a_month=share * MONTH_DAYS * per_day)
     begin = view.head.slot - days * per_day
     recent = sum(slot > begin for slot in slots)
     last = max(slots, default=None)
     if last is None and len(validators) == 1:
-        last = first_epoch * view.chain.slots_per_epoch
+        last = view.chain.first_slot_of(first_epoch)
     return {
         "proposal_luck": recent / (days * per_day * share) if recent and share else None,
         "average_proposal_interval": interval,

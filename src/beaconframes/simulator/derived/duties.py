@@ -94,7 +94,7 @@ def write_tables(data: ChainData, collector: AttestationCollector) -> None:
     rows = build_attestations(data, duties)
     data.add(Attestations, rows)
     data.add(AttestationEfficiency, rate_attestations(data, rows))
-    oldest = collector.counted_from * data.chain.slots_per_epoch
+    oldest = data.chain.first_slot_of(collector.counted_from)
     data.add(SlotAttestations, build_aggregates(data, duties, oldest))
 
 

@@ -73,4 +73,4 @@ def derive_upcoming(view: View) -> pl.LazyFrame:
 
 def find_upcoming_range(view: View, *_: int) -> tuple[int, int]:
     """Return the slots of the current epoch after the head; there are none after its last slot."""
-    return view.head.slot + 1, (view.head.epoch + 1) * view.chain.slots_per_epoch - 1
+    return view.head.slot + 1, view.chain.last_slot_of(view.head.epoch)

@@ -117,7 +117,7 @@ def count_consolidations(view: View) -> list[pl.LazyFrame]:
     moved = pl.LazyFrame(schema=EVENT)
     if view.has_table(MOVES):
         leaves = (pl.col("kind") == "pending_consolidation") & (pl.col("amount_gwei") < 0)
-        last_slot = (pl.col("epoch") + 1) * view.chain.slots_per_epoch - 1
+        last_slot = view.chain.last_slot_of(pl.col("epoch"))
         moved = view.scan(MOVES).filter(leaves).select(-pl.col("amount_gwei"), slot=last_slot)
     queued = pl.LazyFrame(schema=EVENT)
     return [_count(moved, "processed_consolidations"), _count(queued, "queued_consolidations")]

@@ -65,4 +65,4 @@ def find_known_range(view: View, *_: int) -> tuple[int, int]:
         .collect()
         .row(0)
     )
-    return first * view.chain.slots_per_epoch, (last + 1) * view.chain.slots_per_epoch - 1
+    return view.chain.first_slot_of(first), view.chain.last_slot_of(last)
