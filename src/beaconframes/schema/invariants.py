@@ -135,10 +135,14 @@ class SameAddress(Invariant):
 @cache
 def build_rules(
     columns: tuple[Column, ...], invariants: tuple[Invariant, ...], chain: Chain
-) -> tuple[Rule, ...]:
-    """Return the rules of a table on *chain*: those of its columns, then its invariants."""
+) -> tuple[list[Rule], list[pl.Expr]]:
+    """Return the rules of a table on *chain*: those of its columns, then its invariants.
+
+    The expressions are whether any row violates each rule.
+    """
     rules = [rule for column in columns for rule in build_column_rules(column)]
-    return (*rules, *(invariant.build(chain) for invariant in invariants))
+    rules += [invariant.build(chain) for invariant in invariants]
+    return rules, [rule.violated.any().alias(str(n)) for n, rule in enumerate(rules)]
 
 
 def build_column_rules(column: Column) -> list[Rule]:

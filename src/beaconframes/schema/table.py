@@ -190,10 +190,9 @@ class Table:
         IntegrityError
             A row contradicts itself or the chain; the message has its key.
         """
-        rules = build_rules(cls.columns, cls.invariants, chain)
+        rules, is_violated = build_rules(cls.columns, cls.invariants, chain)
         if not rules:
             return
-        is_violated = [rule.violated.any().alias(str(n)) for n, rule in enumerate(rules)]
         for rule, found in zip(rules, frame.select(is_violated).row(0), strict=True):
             if found:
                 row = frame.filter(rule.violated).row(0, named=True)
