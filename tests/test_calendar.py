@@ -22,6 +22,7 @@ from beaconframes.calendar import (
     Span,
     find_chain,
     get_chain,
+    is_relative,
     resolve_span,
 )
 from beaconframes.errors import ConfigError, UsageError
@@ -669,3 +670,17 @@ def test_importing_the_calendar_loads_no_heavy_library():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert [] == json.loads(run.stdout)
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        *((bound, True) for bound in (None, -1, np.int64(-5), "latest", "finalized", "30d", "45m")),
+        (timedelta(days=3), True),
+        *((bound, False) for bound in (0, 5, np.int64(5), "2026-10", "2026-10-01")),
+        *((bound, False) for bound in ("2026-10-01T12:00:00Z", datetime(2026, 10, 1, tzinfo=UTC))),
+    ],
+)
+def test_relative_bounds_depend_on_the_head_or_the_present(bound, expected):
+    """An export from such a bound cannot be extended: it means another unit later."""
+    assert expected is is_relative(bound)

@@ -342,6 +342,14 @@ def _is_latest(value: object) -> bool:
     return isinstance(value, str) and value == "latest"
 
 
+def is_relative(value: object) -> bool:
+    """Return whether a bound depends on the head or the present: an age, or counted back."""
+    if isinstance(value, str):
+        return _is_latest(value) or value == "finalized" or bool(_AGE.fullmatch(value))
+    number = to_integer(value)
+    return value is None or isinstance(value, timedelta) or (number is not None and number < 0)
+
+
 def is_time(value: object) -> bool:
     """Return whether a bound is a time, instead of a number, ``"latest"`` or None."""
     return value is not None and to_integer(value) is None and not _is_latest(value)

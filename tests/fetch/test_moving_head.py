@@ -333,7 +333,7 @@ def test_a_public_chain_needs_no_head_for_epochs_before_yesterday(hours, is_requ
         requested.append(epoch)
         return Head(epoch + 5, epoch, (epoch + 5) * 32)
 
-    chain_head = ChainHead(MAINNET, head, lambda: now, stated=lambda: None)
+    chain_head = ChainHead(MAINNET, head, lambda: now, last_reported=lambda: None)
     values = {"since": epoch - 2, "until": epoch}
     served = ServedRange(EPOCHS, chain_head, values)
     served.check_not_future(EPOCHS.plan(values, chain_head))

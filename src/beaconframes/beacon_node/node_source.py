@@ -370,6 +370,8 @@ class GrowingIndex:
 class NodeSource(DatasetSource):
     """A node, by way of the dataset of its index."""
 
+    is_node = True
+
     def __init__(self, service: Service, index: GrowingIndex) -> None:
         """Answer from the dataset of *service*, after *index* has what a load needs."""
         super().__init__(service)

@@ -172,7 +172,7 @@ def estimate_with_store(
     try:
         missing, stored = load.find_unstored(), count_stored(load)
     except DatasetError:
-        # The first attempt has forgotten the damaged rows.
+        # The first attempt removed the damaged rows.
         missing, stored = load.find_unstored(), count_stored(load)
     rows = count_missing(load, missing)
     if explorer.offline:

@@ -338,7 +338,7 @@ class Explorer:
             batch_limit=self.source.identifier_limit_of(Envelope.V1).current,
             reread=head.reread if fixed is None else None,
             recent=head.recent,
-            stated=lambda: head.last,
+            last_reported=lambda: head.last,
             drops_old_units=lambda: self.source.drops_old_units,
         )
 
@@ -353,7 +353,7 @@ class Explorer:
             fixed=fixed,
             batch_limit=self.source.identifier_limit_of(Envelope.V2).current,
             reread=head.reread if fixed is None else None,
-            stated=(lambda: head.last) if fixed is None else None,
+            last_reported=(lambda: head.last) if fixed is None else None,
         )
 
     def chain_head_of(self, endpoint: Endpoint) -> ChainHead:

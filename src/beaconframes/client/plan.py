@@ -187,7 +187,7 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplor
     saved = sum(estimate.requests_without_store for estimate in estimates) - requests
     allowed = read_quota(explorer.rate_limiter)
     transfers = [estimate.transfer for estimate in estimates if estimate.transfer is not None]
-    is_node = explorer.source.known_head is not None
+    is_node = explorer.source.is_node
     return Plan(
         name,
         requests + explorer.head_requests,

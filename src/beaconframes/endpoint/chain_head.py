@@ -56,9 +56,9 @@ class ChainHead:
     head that no longer moves, such as that of a dataset served locally. ``batch_limit`` is how many
     validators one request may name, as far as the client has learned it. ``reread`` requests the
     head once more, and may return a lower one; without it the head does not move. Without a
-    request, ``recent`` returns the head if the service has just stated it, and ``stated`` the last
-    head that it has stated, of any age. ``drops_old_units`` says whether the service drops the
-    oldest units of some tables; it is certain once the head is known.
+    request, ``recent`` returns the head if the service has just reported it, and ``last_reported``
+    the last head that it has reported, of any age. ``drops_old_units`` says whether the service
+    drops the oldest units of some tables; it is certain once the head is known.
     """
 
     chain: Chain
@@ -68,7 +68,7 @@ class ChainHead:
     batch_limit: int = 100
     reread: Callable[[], End] | None = None
     recent: Callable[[], Head | None] | None = None
-    stated: Callable[[], End | None] | None = None
+    last_reported: Callable[[], End | None] | None = None
     drops_old_units: Callable[[], bool] = lambda: True
 
     def latest(self, unit: Unit, *, finalized: bool = False) -> int:

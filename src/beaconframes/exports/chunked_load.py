@@ -7,13 +7,13 @@ export. It first requests the gaps of the published rows again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.cache.pubkey_index import resolve_pubkeys
+from beaconframes.calendar import is_relative
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
 from beaconframes.endpoint.intervals import clip_intervals, intervals_of
 from beaconframes.exports.journal import IncompatibleExport
@@ -224,12 +224,7 @@ class ChunkedLoad:
 
     def is_relative(self, bound: str) -> bool:
         """Return whether a bound depends on the chain head: omitted, an age, a negative number."""
-        if self.policy.is_listed:
-            return False
-        value = self.call.arguments.get(bound)
-        if isinstance(value, str):
-            return not value[:4].isdecimal() or "-" not in value
-        return value is None or isinstance(value, timedelta) or (type(value) is int and value < 0)
+        return not self.policy.is_listed and is_relative(self.call.arguments.get(bound))
 
     def find_unit_after(self, number: int) -> int:
         """Return the first unit that starts after a partition."""

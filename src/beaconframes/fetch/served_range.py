@@ -111,7 +111,8 @@ class ServedRange:
         newest = self._newest(calls)
         if newest is None or not self.chain_head.may_be_unfinalized(unit, newest):
             return False
-        stated = None if self.chain_head.stated is None else self.chain_head.stated()
+        last_reported = self.chain_head.last_reported
+        stated = None if last_reported is None else last_reported()
         head = self.chain_head.fixed or stated or GENESIS
         served = parameter.served_units(head, self.chain_head)
         return served is not None and newest >= served.stop

@@ -113,6 +113,9 @@ class Connection(Protocol):
 class ApiSource:
     """The explorer API in both versions."""
 
+    is_node = False
+    """Whether the rows are those of a beacon node."""
+
     def __init__(self, session: Session, session_v2: Session, *, public: bool) -> None:
         """Try the *public* service's paths first, or those of the specification."""
         # V1 documents its limit of 100; in V2 it depends on the plan of the key.

@@ -114,8 +114,8 @@ class Transport:
         """Send *request* and return the page that *parse* finds, or raise AttemptFailed.
 
         The exchange runs in a separate thread, so that this thread notices its deadline, a stop
-        and Ctrl-C at any time. An abandoned exchange ends when its
-        headers or the next chunk of its body arrive, or after the read timeout.
+        and Ctrl-C at any time. An abandoned exchange ends when its headers or the next chunk of its
+        body arrive, or after the read timeout.
         """
         exchange = _Exchange(
             self._client,

@@ -275,7 +275,7 @@ def _is_local(explorer: Explorer) -> bool:
 
 def _is_node(explorer: Explorer) -> bool:
     """Return whether a node answers, also where its requests are only planned."""
-    return isinstance(explorer, Node) or explorer.source.known_head is not None
+    return isinstance(explorer, Node) or explorer.source.is_node
 
 
 def _is_too_large(inputs: Inputs, days: float) -> bool:
