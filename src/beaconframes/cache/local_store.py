@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Covered, Grid
+    from beaconframes.dataset.coverage import PruneMark
     from beaconframes.endpoint.intervals import Intervals
 
 log = logging.getLogger("beaconframes.store")
@@ -79,7 +80,7 @@ class StoreUse:
     """The use of the store by one load."""
 
     started_at: int
-    removals: tuple[int, str]
+    removals: tuple[int, PruneMark | None]
     """`LocalStore.removals` at the start; removals by the load itself are added."""
     is_full: bool = False
     """Whether some rows of the load did not fit."""
@@ -254,11 +255,14 @@ class LocalStore:
         self._try(Dataset.prune_units, table, units)
 
     @property
-    def removals(self) -> tuple[int, str]:
-        """Return a value that changes whenever rows are removed, by any process."""
-        mark = ""
+    def removals(self) -> tuple[int, PruneMark | None]:
+        """Return a value that changes whenever rows are removed, by any process.
+
+        It has no mark if there is no dataset yet.
+        """
+        mark = None
         with suppress(DatasetError, OSError):
-            mark = "" if (dataset := self.dataset) is None else dataset.prune_mark
+            mark = None if (dataset := self.dataset) is None else dataset.prune_mark
         return self._rename_count, mark
 
     def newest(self, table: str, unit: str) -> int:
@@ -354,7 +358,7 @@ class LocalStore:
             # What this load removes does not disturb it.
             count, mark = use.removals
             before = shrinkage.mark_before
-            if before and (mark == before or (not mark and before.startswith(" "))):
+            if before and (mark == before or (mark is None and not before.token)):
                 use.removals = (count, shrinkage.mark_after)
         return shrinkage.fits
 

@@ -314,7 +314,7 @@ class ReadThrough:
         """Return whether no stored row was removed since the start."""
         before, now = self._use.removals, self.store.removals
         # A dataset that was created since the start has not removed any rows.
-        is_new = before[1] == "" and now[1].startswith(" ")
+        is_new = before[1] is None and now[1] is not None and not now[1].token
         return now == before or (is_new and now[0] == before[0])
 
     def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:

@@ -12,7 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -35,6 +35,16 @@ WHOLE_CHAIN = ""
 MAX_UNIT = 2**63 - 1
 GRIDS = "_grids"
 PRUNE_MARK = "_forgotten"
+"""The name of the token of `PruneMark` in the metadata of the ledger."""
+
+
+class PruneMark(NamedTuple):
+    """A value that changes whenever a process prunes rows."""
+
+    token: str
+    """Random text of the last pruning; empty before the first."""
+    inode: int
+    """The number of the ledger's file, which a repair replaces."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +148,11 @@ class CoveredTables(ABC):
         return Selection(rows.filter(selected), None, ordered)
 
     @property
-    def prune_mark(self) -> str:
-        """Return text that changes whenever a process prunes rows."""
+    def prune_mark(self) -> PruneMark:
+        """Return a mark that changes whenever a process prunes rows."""
         with ledger.read_transaction(self.path) as connection:
-            mark = ledger.get_meta(connection, inner=True).get(PRUNE_MARK, "")
-        return f"{mark} {(self.path / ledger.NAME).stat().st_ino}"
+            token = ledger.get_meta(connection, inner=True).get(PRUNE_MARK, "")
+        return PruneMark(token, (self.path / ledger.NAME).stat().st_ino)
 
 
 def read(

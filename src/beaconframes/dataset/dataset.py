@@ -270,8 +270,8 @@ class Dataset(MaintainedTables):
         with self.writing() as writer:
             before = self.prune_mark
             deleted, fits = eviction.evict(writer, limit, used_since)
-            mark = ledger.get_meta(writer.connection, inner=True).get(PRUNE_MARK, "")
-            after = f"{mark} {before.rpartition(' ')[2]}"
+            token = ledger.get_meta(writer.connection, inner=True).get(PRUNE_MARK, "")
+            after = before._replace(token=token)
         for path in deleted:
             (self.path / path).unlink(missing_ok=True)
         return Shrinkage(fits, before, after)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+    from beaconframes.dataset.coverage import PruneMark
     from beaconframes.dataset.ledger import LedgerConnection
     from beaconframes.dataset.segments import Writer
 
@@ -29,8 +30,8 @@ class Shrinkage(NamedTuple):
     """The result of an eviction: whether the limit holds, and the prune marks around it."""
 
     fits: bool
-    mark_before: str = ""
-    mark_after: str = ""
+    mark_before: PruneMark | None = None
+    mark_after: PruneMark | None = None
 
 
 def evict(writer: Writer, limit: int, used_since: int) -> tuple[set[str], bool]:
