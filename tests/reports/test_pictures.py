@@ -5,11 +5,13 @@ from datetime import date
 
 import polars as pl
 
+from beaconframes.client import Explorer
 from beaconframes.colours import CYCLE, TEAL, compute_luminance
 from beaconframes.reports.page import _read
 from beaconframes.reports.parts.over_time import _read_window
 from beaconframes.reports.pictures import FEW_VALIDATORS, build_pictures
 from beaconframes.reports.renderers import _VARIABLES, render_svg
+from beaconframes.reports.report import report
 
 
 def list_names(picture):
@@ -78,6 +80,20 @@ def test_lines_leave_out_a_first_and_last_day_of_few_epochs():
     # Of two days, none is left out.
     few = {name: frame.filter(pl.col("date") < dates[2]) for name, frame in frames.items()}
     assert 2 == len(list_days(few, "effectiveness", "Effectiveness"))
+
+
+def test_yearly_rates_are_at_the_dates_on_which_days_of_the_chain_begin(running):
+    """As in the chart of the yield index. The report begins in the morning, the day at noon."""
+    chain = running.service.chain
+    with Explorer(running.url, chain=chain, head=running.service.head) as explorer:
+        made = report([3, 5], since=150, until=440, explorer=explorer)
+
+    (chart,) = build_pictures(made.frames)["rates"].charts
+
+    begins = [chain.time_of("day", day).date() for day in (0, 1)]
+    assert begins == made.frames["rates"]["date"].to_list()
+    assert begins == chart.layers[0].x.astype("datetime64[D]").tolist()
+    assert begins[1] == made.frames["income"]["date"][0]
 
 
 def test_small_multiples_are_pictures_of_their_own(made):

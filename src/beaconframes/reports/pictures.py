@@ -21,8 +21,6 @@ from beaconframes.text import for_matplotlib, for_plotly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import date
-
     from beaconframes.charts.model import Chart
 
     Frames = dict[str, pl.DataFrame]
@@ -82,34 +80,28 @@ def _build_income(frames: Frames) -> Picture | None:
     return _frame("income", "Income by component", chart, 3.5)
 
 
-def _find_short_days(frames: Frames) -> list[date]:
-    """Return the first and the last day if the report has less than half of their epochs.
+def _drop_short_days(rows: pl.DataFrame, counted: pl.DataFrame, count: str) -> pl.DataFrame:
+    """Drop the first and the last day if they have less than half of the epochs of a day.
 
+    *count* is the column of *counted* with a number per day that is proportional to its epochs.
     Rates of few epochs are mostly chance, and a sum would look like a loss. At least two days
     remain.
     """
-    if not _has(frames, "effectiveness"):
-        return []
-    votes = dict(frames["effectiveness"].select("date", "votes").sort("date").iter_rows())
-    dates = list(votes)
+    counts = dict(counted.select("date", count).sort("date").iter_rows())
+    dates = list(counts)
     ends = [(dates[0], dates[1]), (dates[-1], dates[-2])] if len(dates) > 2 else []
-    short = [day for day, other in ends if 2 * votes[day] < votes[other]]
-    return short if len(dates) - len(short) > 1 else []
-
-
-def _drop_short_days(rows: pl.DataFrame, frames: Frames) -> pl.DataFrame:
-    return rows.filter(~pl.col("date").is_in(_find_short_days(frames)))
+    short = [day for day, other in ends if 2 * counts[day] < counts[other]]
+    return rows.filter(~pl.col("date").is_in(short if len(dates) - len(short) > 1 else []))
 
 
 def _build_rates(frames: Frames) -> Picture | None:
-    if not _has(frames, "rates", "days"):
+    if not _has(frames, "rates"):
         return None
     rates = frames["rates"]
-    # The days of rates are those of the chain, which begin at the hour of genesis.
-    start = frames["days"].select(pl.min("date")).item()
-    days = pl.duration(days=pl.col("day") - rates["day"][0])
-    rates = _drop_short_days(rates.with_columns(date=start + days), frames)
-    chart = build_rates_chart(rates.drop("date"), series.read_dates(rates))
+    # The days of rates are those of the chain. Those of daily statistics are whole.
+    if "validator_epochs" in rates.columns:
+        rates = _drop_short_days(rates, rates, "validator_epochs")
+    chart = build_rates_chart(rates, series.read_dates(rates))
     return None if chart.empty_note else _frame("rates", "Yearly rate", chart)
 
 
@@ -122,7 +114,8 @@ def _build_validators(frames: Frames) -> Picture | None:
     if count == 1:
         return None
     if count > FEW_VALIDATORS:
-        income = _drop_short_days(income, frames)
+        if _has(frames, "effectiveness"):
+            income = _drop_short_days(income, frames["effectiveness"], "votes")
         return _frame("validators", "Income by validator", by_day.build_worst_chart(income))
     charts = by_day.build_validator_charts(income)
     title = "Income by validator (ETH per day)"
@@ -135,7 +128,7 @@ def _build_validators(frames: Frames) -> Picture | None:
 def _build_effectiveness(frames: Frames) -> Picture | None:
     if not _has(frames, "effectiveness"):
         return None
-    rates = _drop_short_days(frames["effectiveness"], frames)
+    rates = _drop_short_days(frames["effectiveness"], frames["effectiveness"], "votes")
     chart = build_effectiveness_chart(rates, frames.get("network"), series.read_dates(rates))
     has_votes = "effectiveness" in rates.columns
     title = "Effectiveness of votes" if has_votes else "Votes included"

@@ -86,15 +86,22 @@ def build_rates(inputs: Inputs, frames: Frames) -> Frames:
             "chain": inputs.chain,
         }
         return {
-            "rates": analysis.apr(income, balances, index, every="day", **options),
+            "rates": _add_dates(
+                analysis.apr(income, balances, index, every="day", **options), inputs.chain
+            ),
             "rate": analysis.apr(income, balances, index, every="all", **options),
         }
     if "days" not in frames:
         raise PartMissing("there is no daily income")
     return {
-        "rates": analysis.daily_rates(frames["days"], index),
+        "rates": _add_dates(analysis.daily_rates(frames["days"], index), inputs.chain),
         "rate": analysis.daily_rates(frames["days"], index, every="all"),
     }
+
+
+def _add_dates(rates: pl.DataFrame, chain: Chain) -> pl.DataFrame:
+    """Add the date (UTC) on which each day of the chain begins, at the hour of genesis."""
+    return rates.with_columns(date=chain.time_expr("day", pl.col("day")).dt.date())
 
 
 def build_effectiveness(inputs: Inputs, frames: Frames) -> Frames:
