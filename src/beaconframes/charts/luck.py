@@ -74,10 +74,12 @@ def build_luck_chart(
     level: float,
     escape: Callable[[object, int], str],
     reason: str = "no duty is expected",
+    time_unit: str = "epoch",
 ) -> Chart:
     """Build the chart of the results of `proposal_luck` and `sync_luck`, by the name of the duty.
 
-    *times* are those of the epochs, and *reason* states why there may be nothing to draw.
+    *times* are those of the epochs, or of another *time_unit*, and *reason* states why there may be
+    nothing to draw.
     """
     kinds = {name: _read(table, groups) for name, table in tables.items()}
     kinds = {name: rows for name, rows in kinds.items() if rows.height}
@@ -101,7 +103,7 @@ def build_luck_chart(
     layers = _build_layers(rows, texts, range_name, is_ranked=is_ranked)
     label = ", ".join(escape(name, _LONGEST) for name in groups).replace("_index", "")
     named = Axis(label.capitalize() or "Duty", tick_labels=tuple(names), reverse=True)
-    note = format_range(Axis("", "epoch", times))
+    note = format_range(Axis("", time_unit, times))
     if is_ranked:
         what = "Validator" if groups == ["validator_index"] else "Group"
         named = Axis(f"{what}, luckiest first")
@@ -115,7 +117,7 @@ def build_luck_chart(
         named if is_ranked else percent,
         percent if is_ranked else named,
         (*layers, ReferenceLine(100.0, _EXPECTED, vertical=not is_ranked)),
-        single_note="One epoch only" if len(times) == 1 else None,
+        single_note="One epoch only" if time_unit == "epoch" and len(times) == 1 else None,
         legend=(*(str(layer.name) for layer in layers), _EXPECTED),
         note=note,
     )
