@@ -1,6 +1,7 @@
 """What all charts share: caption, text alternative, themes, size, and room for the legend."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -13,6 +14,7 @@ from plotly import io
 from beaconframes import colours, interactive, plot
 from beaconframes.charts.caption import _count_validators
 from beaconframes.errors import UsageError
+from beaconframes.plot.canvas import TimeLocator
 from beaconframes.units import to_pandas
 
 from ..support.chart_frames import (
@@ -25,6 +27,7 @@ from ..support.chart_frames import (
     income,
     leaderboard,
     proposals,
+    transfers,
     yields,
 )
 from ..support.engines import make
@@ -308,6 +311,30 @@ def test_ticks_of_up_to_three_days_fit(epochs, inches):
     low, high = ax.get_xlim()
     shown = [tick for tick in ax.get_xticks() if low <= tick <= high]
     assert 2 <= len(shown) <= 9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("inches", [2.2, 3, 3.6, 5])
+@pytest.mark.parametrize("days", [400, 560, 730, 900, 1090])
+def test_ticks_of_one_to_three_years_fit(days, inches):
+    """Two or more ticks, and no warning of matplotlib."""
+    ax = plot.withdrawals(transfers(10**9, 10**9, days=[0, days]), figsize=(inches, 2.5))
+    ax.figure.draw_without_rendering()
+
+    low, high = ax.get_xlim()
+    shown = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert 2 <= len(shown) <= 9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("most", [3, 4, 8])
+@pytest.mark.parametrize("seconds", [100, 170, 4000, 10_000, 200_000])
+def test_ticks_of_any_range_have_no_warning(seconds, most):
+    """Less than three minutes or hours on a narrow axis."""
+    locator = TimeLocator("UTC", 3, most)
+    begin = datetime(2026, 10, 1, 12, 0, 23, tzinfo=UTC)
+
+    assert 1 < len(locator.tick_values(begin, begin + timedelta(seconds=seconds)))
 
 
 def test_a_legend_leaves_room_for_a_small_chart():
