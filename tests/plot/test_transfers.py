@@ -142,7 +142,9 @@ def test_swatches_of_the_legend_are_never_hatched():
 @pytest.mark.parametrize("figsize", [None, (3, 2.5)])
 def test_bars_narrower_than_a_pixel_are_visible(figsize):
     """A withdrawal every 9 days of two years: a bar has less than a pixel, and must not vanish."""
-    ax = plot.withdrawals(transfers(*[10**9] * 81, days=[9 * i for i in range(81)]), figsize=figsize)
+    ax = plot.withdrawals(
+        transfers(*[10**9] * 81, days=[9 * i for i in range(81)]), figsize=figsize
+    )
 
     ax.figure.canvas.draw()
     pixels = np.asarray(ax.figure.canvas.buffer_rgba())[:, :, :3].astype(int)
@@ -158,4 +160,6 @@ def test_an_outline_of_the_caller_is_respected():
 
     ax = plot.withdrawals(frame, linewidth=2, edgecolor="black")
 
-    assert {(2.0, (0, 0, 0, 1))} == {(bar.get_linewidth(), bar.get_edgecolor()) for bar in ax.patches}
+    assert {(2.0, (0, 0, 0, 1))} == {
+        (bar.get_linewidth(), bar.get_edgecolor()) for bar in ax.patches
+    }

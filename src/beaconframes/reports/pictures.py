@@ -161,9 +161,7 @@ def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
     if not rows or not _has(frames, "income"):
         return None
     times = series.read_dates(frames["income"])
-    chart = build_luck_chart(
-        tables, groups, times, level=_LEVEL, escape=escape, time_unit="day"
-    )
+    chart = build_luck_chart(tables, groups, times, level=_LEVEL, escape=escape, time_unit="day")
     title = f"Luck: {' and '.join(tables).lower()}"
     return _frame("luck", title, chart, 1.8 + 0.32 * min(rows, _MOST_LUCK))
 
