@@ -170,6 +170,38 @@ def test_alt_text_of_each_kind_of_chart(chart, part):
     assert part.lower() in plot.alt_text(getattr(plot, name)(frame(), *others, **options)).lower()
 
 
+def test_alt_text_of_penalties_has_the_largest():
+    """The extreme of penalties is the lowest value, and no value is -0."""
+    frame = income(attestation_head_reward_gwei=10**6, attestation_source_penalty_gwei=10**5)
+    once = pl.when(pl.col("epoch") == 400).then(10**6).otherwise(0)
+    frame = frame.with_columns(
+        attestation_target_penalty_gwei=once, finality_delay_penalty_gwei=once
+    )
+
+    text = plot.alt_text(plot.income(frame, by="component"))
+
+    assert "Attestation penalties: latest -0.045 ETH, lowest -0.047 ETH" in text
+    assert "Finality delay penalties: latest 0 ETH, lowest -0.002 ETH" in text
+
+
+def test_alt_text_of_a_timeline_has_no_indices():
+    """The heights of a timeline of more than 20 validators are their indices."""
+    frame = proposals(*["proposed"] * 60, "missed", proposers=range(30))
+
+    text = plot.alt_text(plot.proposals(frame))
+
+    assert text.endswith(" UTC. Proposed (60), Missed (1).")
+
+
+def test_alt_text_has_enough_digits_to_distinguish_values():
+    """Balances of about 32 ETH, which differ by some gwei."""
+    bars = plot.alt_text(plot.withdrawals(transfers(32_000_009_000, 32_000_019_000)))
+    lines = plot.alt_text(plot.balances(balances(), show="balance"))
+
+    assert "highest 32.000019 ETH on Dec 2, 2020, lowest 32.000009 ETH on Dec 1, 2020" in bars
+    assert "latest 32.000000099 ETH, highest 32.000000099 ETH" in lines
+
+
 def test_alt_text_of_something_else_is_an_error():
     """Axes and figures without a chart have none."""
     with pytest.raises(UsageError, match=r"Axes has no chart of bf\.plot"):
