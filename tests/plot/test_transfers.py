@@ -99,6 +99,17 @@ def test_cumulative_withdrawals():
     assert "Withdrawals since Dec 1, 2020 (gwei)" == ax.get_ylabel()
 
 
+@pytest.mark.parametrize(("every", "days"), [("day", 181), ("week", 26), ("month", 6)])
+def test_cumulative_withdrawals_stay_the_same_without_a_withdrawal(every, days):
+    """Two withdrawals half a year apart: the line rises on the last day, not over half a year."""
+    frame = transfers(10**9, 2 * 10**9, days=[0, 180])
+
+    (line,) = charts.withdrawals(frame, every=every, cumulative=True).layers
+
+    assert ([1.0] * (len(line.y) - 1), 3.0) == (line.y[:-1].tolist(), line.y[-1])
+    assert days <= len(line.y) <= days + 1
+
+
 def test_deposits_with_an_invalid_signature_have_a_colour():
     """They are stacked on the others; removed deposits are left out."""
     frame = transfers(32 * 10**9, 10**9, days=[0, 0]).with_columns(
