@@ -439,6 +439,23 @@ def test_transfers_are_summed_per_day():
     assert ["Valid signature", "Invalid signature"] == legend_names(interactive.deposits(frame))
 
 
+@pytest.mark.parametrize(
+    ("every", "near", "far"),
+    [("day", [0, 3, 7], [0, 180, 365]), ("week", [0, 49], [0, 371]), ("month", [0, 300], [0, 900])],
+)
+def test_ticks_of_each_day_week_or_month_need_a_short_range(every, near, far):
+    """Three deposits of a year would have 365 labels over each other."""
+    ticks = [
+        interactive.deposits(
+            transfers(*[10**9] * len(days), days=days), every=every
+        ).layout.xaxis.dtick
+        for days in (near, far)
+    ]
+
+    step = {"day": 86_400_000, "week": 7 * 86_400_000, "month": "M1"}[every]
+    assert [step, None] == ticks
+
+
 def test_the_leaderboard_is_horizontal():
     """Bars beside the names of validators, the best at the top."""
     figure = interactive.leaderboard(leaderboard(5, 9, 7), unit="gwei", top=2)

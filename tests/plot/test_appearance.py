@@ -1,6 +1,7 @@
 """What all charts share: caption, text alternative, themes, size, and room for the legend."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import narwhals.stable.v2 as nw
 import polars as pl
@@ -13,6 +14,7 @@ from plotly import io
 from beaconframes import colours, interactive, plot
 from beaconframes.charts.caption import _count_validators
 from beaconframes.errors import UsageError
+from beaconframes.plot.canvas import TimeLocator
 from beaconframes.units import to_pandas
 
 from ..support.chart_frames import (
@@ -25,6 +27,7 @@ from ..support.chart_frames import (
     income,
     leaderboard,
     proposals,
+    transfers,
     yields,
 )
 from ..support.engines import make
@@ -165,6 +168,38 @@ def test_alt_text_of_each_kind_of_chart(chart, part):
     name, frame, others, options = CHARTS[chart]
 
     assert part.lower() in plot.alt_text(getattr(plot, name)(frame(), *others, **options)).lower()
+
+
+def test_alt_text_of_penalties_has_the_largest():
+    """The extreme of penalties is the lowest value, and no value is -0."""
+    frame = income(attestation_head_reward_gwei=10**6, attestation_source_penalty_gwei=10**5)
+    once = pl.when(pl.col("epoch") == 400).then(10**6).otherwise(0)
+    frame = frame.with_columns(
+        attestation_target_penalty_gwei=once, finality_delay_penalty_gwei=once
+    )
+
+    text = plot.alt_text(plot.income(frame, by="component"))
+
+    assert "Attestation penalties: latest -0.045 ETH, lowest -0.047 ETH" in text
+    assert "Finality delay penalties: latest 0 ETH, lowest -0.002 ETH" in text
+
+
+def test_alt_text_of_a_timeline_has_no_indices():
+    """The heights of a timeline of more than 20 validators are their indices."""
+    frame = proposals(*["proposed"] * 60, "missed", proposers=range(30))
+
+    text = plot.alt_text(plot.proposals(frame))
+
+    assert text.endswith(" UTC. Proposed (60), Missed (1).")
+
+
+def test_alt_text_has_enough_digits_to_distinguish_values():
+    """Balances of about 32 ETH, which differ by some gwei."""
+    bars = plot.alt_text(plot.withdrawals(transfers(32_000_009_000, 32_000_019_000)))
+    lines = plot.alt_text(plot.balances(balances(), show="balance"))
+
+    assert "highest 32.000019 ETH on Dec 2, 2020, lowest 32.000009 ETH on Dec 1, 2020" in bars
+    assert "latest 32.000000099 ETH, highest 32.000000099 ETH" in lines
 
 
 def test_alt_text_of_something_else_is_an_error():
@@ -308,6 +343,30 @@ def test_ticks_of_up_to_three_days_fit(epochs, inches):
     low, high = ax.get_xlim()
     shown = [tick for tick in ax.get_xticks() if low <= tick <= high]
     assert 2 <= len(shown) <= 9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("inches", [2.2, 3, 3.6, 5])
+@pytest.mark.parametrize("days", [400, 560, 730, 900, 1090])
+def test_ticks_of_one_to_three_years_fit(days, inches):
+    """Two or more ticks, and no warning of matplotlib."""
+    ax = plot.withdrawals(transfers(10**9, 10**9, days=[0, days]), figsize=(inches, 2.5))
+    ax.figure.draw_without_rendering()
+
+    low, high = ax.get_xlim()
+    shown = [tick for tick in ax.get_xticks() if low <= tick <= high]
+    assert 2 <= len(shown) <= 9
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("most", [3, 4, 8])
+@pytest.mark.parametrize("seconds", [100, 170, 4000, 10_000, 200_000])
+def test_ticks_of_any_range_have_no_warning(seconds, most):
+    """Less than three minutes or hours on a narrow axis."""
+    locator = TimeLocator("UTC", 3, most)
+    begin = datetime(2026, 10, 1, 12, 0, 23, tzinfo=UTC)
+
+    assert 1 < len(locator.tick_values(begin, begin + timedelta(seconds=seconds)))
 
 
 def test_a_legend_leaves_room_for_a_small_chart():

@@ -340,3 +340,18 @@ def test_the_yield_index_is_for_the_total():
         charts.income(income(), yield_index=index_days([1]), by="validator")
     with pytest.raises(UsageError, match="balances= has an effect only with yield_index="):
         charts.income(income(), balances=balances())
+
+
+@pytest.mark.parametrize("every", ["epoch", "day"])
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_components_without_income_are_zero_on_their_days(every, cumulative):
+    """Without a bar or an area, the axis showed 1970."""
+    frame = income(tx_fee_reward_wei=0)
+
+    ax = plot.income(frame, by="component", every=every, cumulative=cumulative)
+
+    assert [2020, 2020] == [num2date(end).year for end in ax.get_xlim()]
+    assert ["Attestations"] == legend_labels(ax)
+    assert "All values are 0 ETH" in plot.alt_text(ax).replace("Attestations: all", "All")
+    (trace,) = interactive.income(frame, by="component", every=every, cumulative=cumulative).data
+    assert "2020" == str(trace.x[0])[:4]

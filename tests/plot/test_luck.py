@@ -4,6 +4,7 @@ import polars as pl
 import pytest
 
 from beaconframes import charts, colours, interactive, plot
+from beaconframes.charts.model import Points
 from beaconframes.errors import UsageError
 
 from ..support.chart_frames import balances, committee, proposals, totals
@@ -101,6 +102,22 @@ def test_many_validators_are_ranked_by_their_luck():
     assert {300.0} == set(area.high)
     assert not reference.vertical
     assert "One epoch only" == chart.single_note
+
+
+def test_groups_of_two_duties_are_ranked_together():
+    """Six groups with two duties each are twelve rows: both duties begin with the luckiest."""
+    blocks = proposals(*["proposed"] * 9, proposers=(4, 4, 2), first=0)
+    members = committee([*[6] * 300, *[1] * 100, *[3] * 112])
+    held = balances(range(100), range(1, 7))
+
+    chart = charts.luck(held, totals(range(100), 8), blocks, members, by="validator_index")
+
+    assert "Validator, luckiest first" == chart.x.label
+    points = [layer for layer in chart.layers if isinstance(layer, Points)]
+    named = {int(x): text for layer in points for x, text in zip(layer.x, layer.texts, strict=True)}
+    order = [int(named[rank].split()[1].rstrip(",")) for rank in range(1, 13)]
+    assert [4, 2, 1, 3, 5, 6] == order[:6]
+    assert [6, 3, 1, 2, 4, 5] == order[6:]
 
 
 def test_names_of_groups_are_text():

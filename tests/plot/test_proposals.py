@@ -8,7 +8,7 @@ from beaconframes.charts.model import Points
 from beaconframes.errors import UsageError
 
 from ..support.chart_frames import produced, proposals
-from ..support.drawn_charts import line_slots, lines_by_name, tick_labels
+from ..support.drawn_charts import line_slots, lines_by_name, texts, tick_labels
 
 
 def test_proposals_are_a_timeline():
@@ -117,3 +117,23 @@ def test_rewards_of_proposals_have_a_logarithmic_axis():
     assert [101, 102, 103] == line_slots(lines_by_name(ax)["Proposed (3)"])
     assert [100] == line_slots(lines_by_name(ax)["No reward (1)"])
     assert "log" == interactive.proposals(frame, rewards).layout.yaxis.type
+
+
+@pytest.mark.parametrize(
+    ("statuses", "rewards"),
+    [(["missed"], produced([])), (["proposed"], produced([])), (["proposed"], produced([100], 0))],
+)
+@pytest.mark.parametrize("library", [plot, interactive])
+def test_proposals_without_a_reward_are_marks_with_a_note(statuses, rewards, library):
+    """A logarithmic axis without a positive number was an error when it was drawn."""
+    drawn = library.proposals(proposals(*statuses), rewards)
+
+    note = "No block has a known reward above 0"
+    if library is plot:
+        drawn.figure.canvas.draw()
+        assert note in texts(drawn)
+        assert [""] == tick_labels(drawn.yaxis)
+        assert 1 == len(drawn.lines)
+    else:
+        assert note in [each.text for each in drawn.layout.annotations]
+        assert drawn.layout.yaxis.type != "log"

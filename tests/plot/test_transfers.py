@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import numpy as np
 import polars as pl
 import pytest
 from matplotlib.dates import num2date
@@ -98,6 +99,17 @@ def test_cumulative_withdrawals():
     assert "Withdrawals since Dec 1, 2020 (gwei)" == ax.get_ylabel()
 
 
+@pytest.mark.parametrize(("every", "days"), [("day", 181), ("week", 26), ("month", 6)])
+def test_cumulative_withdrawals_stay_the_same_without_a_withdrawal(every, days):
+    """Two withdrawals half a year apart: the line rises on the last day, not over half a year."""
+    frame = transfers(10**9, 2 * 10**9, days=[0, 180])
+
+    (line,) = charts.withdrawals(frame, every=every, cumulative=True).layers
+
+    assert ([1.0] * (len(line.y) - 1), 3.0) == (line.y[:-1].tolist(), line.y[-1])
+    assert days <= len(line.y) <= days + 1
+
+
 def test_deposits_with_an_invalid_signature_have_a_colour():
     """They are stacked on the others; removed deposits are left out."""
     frame = transfers(32 * 10**9, 10**9, days=[0, 0]).with_columns(
@@ -136,3 +148,29 @@ def test_swatches_of_the_legend_are_never_hatched():
 
     assert ax.containers[0][0].get_hatch()
     assert ["", ""] == [patch.get_hatch() for patch in ax.get_legend().get_patches()]
+
+
+@pytest.mark.parametrize("figsize", [None, (3, 2.5)])
+def test_bars_narrower_than_a_pixel_are_visible(figsize):
+    """A withdrawal every 9 days of two years: a bar has less than a pixel, and must not vanish."""
+    ax = plot.withdrawals(
+        transfers(*[10**9] * 81, days=[9 * i for i in range(81)]), figsize=figsize
+    )
+
+    ax.figure.canvas.draw()
+    pixels = np.asarray(ax.figure.canvas.buffer_rgba())[:, :, :3].astype(int)
+    box = ax.get_window_extent()
+    row = pixels[round(len(pixels) - box.y0 - box.height / 4), round(box.x0) + 3 : round(box.x1)]
+    has_bar = row[:, 2] - row[:, 0] > 20
+    assert 81 == np.count_nonzero(has_bar[1:] & ~has_bar[:-1])
+
+
+def test_an_outline_of_the_caller_is_respected():
+    """Narrow bars have an outline of their own only without that of the caller."""
+    frame = transfers(*[10**9] * 81, days=[9 * i for i in range(81)])
+
+    ax = plot.withdrawals(frame, linewidth=2, edgecolor="black")
+
+    assert {(2.0, (0, 0, 0, 1))} == {
+        (bar.get_linewidth(), bar.get_edgecolor()) for bar in ax.patches
+    }

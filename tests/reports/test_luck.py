@@ -3,7 +3,9 @@
 import polars as pl
 import pytest
 
+from beaconframes.charts.series import format_day
 from beaconframes.reports.page import render_page
+from beaconframes.reports.pictures import build_pictures
 
 from .conftest import LAST, MINE
 
@@ -28,3 +30,13 @@ def test_sync_seats_are_compared_with_chance(made, chain, no_charts):
     page = render_page(made.report.frames, {}, interactive=False)
     assert "Counted: 1 committee, selected in this range." in page
     assert f"Sync committee seats: {drawn} assigned, {row['expected']:.1f} expected. Luck: " in page
+
+
+def test_luck_of_one_day_is_not_that_of_one_epoch(made):
+    """The times of the chart are days: a single one has no note, and no hour."""
+    frames = made.report.frames
+
+    (chart,) = build_pictures(frames | {"income": frames["income"].head(1)})["luck"].charts
+
+    assert chart.single_note is None
+    assert format_day(frames["income"]["date"][0]) == chart.note

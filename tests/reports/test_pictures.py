@@ -2,14 +2,18 @@
 
 import re
 from datetime import date
+from zoneinfo import ZoneInfo
 
 import polars as pl
+import pytest
 
+from beaconframes.client import Explorer
 from beaconframes.colours import CYCLE, TEAL, compute_luminance
 from beaconframes.reports.page import _read
 from beaconframes.reports.parts.over_time import _read_window
 from beaconframes.reports.pictures import FEW_VALIDATORS, build_pictures
 from beaconframes.reports.renderers import _VARIABLES, render_svg
+from beaconframes.reports.report import report
 
 
 def list_names(picture):
@@ -52,12 +56,22 @@ def test_few_validators_have_a_chart_each(made):
     assert "3: 0.0" in few.alt
 
 
-def test_lines_leave_out_a_first_and_last_day_of_few_epochs():
-    """Issue 19: the income of some epochs looks like a loss beside that of whole days."""
+def test_lines_leave_out_the_first_and_the_last_day():
+    """Issue 19: the income of some epochs looks like a loss beside that of whole days.
+
+    Rates are left out where they are mostly chance: with less than half of the epochs.
+    """
     dates = [date(2026, 1, day) for day in range(1, 5)]
-    votes = {"date": dates, "votes": [100, 225, 225, 10], "effectiveness": [0.9] * 4}
+    votes = {"date": dates, "votes": [120, 225, 225, 10], "effectiveness": [0.9] * 4}
     frames = {
         "effectiveness": pl.DataFrame(votes),
+        "income": pl.DataFrame(
+            {
+                "date": dates,
+                "consensus_income_gwei": [10**6] * 4,
+                "complete": [False, True, True, False],
+            }
+        ),
         "days": pl.DataFrame(
             {
                 "date": [day for day in dates for _ in range(40)],
@@ -73,11 +87,49 @@ def test_lines_leave_out_a_first_and_last_day_of_few_epochs():
         return [str(day) for day in times.astype("datetime64[D]")]
 
     middle = ["2026-01-02", "2026-01-03"]
-    assert middle == list_days(frames, "effectiveness", "Effectiveness")
+    assert ["2026-01-01", *middle] == list_days(frames, "effectiveness", "Effectiveness")
     assert middle == list_days(frames, "validators", "Median")
     # Of two days, none is left out.
     few = {name: frame.filter(pl.col("date") < dates[2]) for name, frame in frames.items()}
     assert 2 == len(list_days(few, "effectiveness", "Effectiveness"))
+
+
+@pytest.mark.parametrize("tz", ["UTC", "Asia/Tokyo"])
+def test_bars_of_incomplete_days_are_hatched(running, tz):
+    """The report begins and ends within a day; without the stripes, it shows a loss of income."""
+    chain = running.service.chain
+    validators = [*range(30)]
+    begin, end = chain.time_of("epoch", 60), chain.time_of("epoch", 441)
+    with Explorer(running.url, chain=chain, head=running.service.head) as explorer:
+        made = report(validators, since=60, until=440, tz=tz, explorer=explorer)
+
+    pictures = build_pictures(made.frames)
+
+    zone = ZoneInfo(tz)
+    incomplete = {moment.astimezone(zone).date() for moment in (begin, end)}
+    days = made.frames["income"]
+    assert incomplete == set(days.filter(~pl.col("complete"))["date"])
+    for name in ("income", "proposals", "withdrawals", "validators"):
+        chart = pictures[name].charts[0]
+        assert "hatched where incomplete" in chart.x.label, name
+        for bars in (*chart.layers, *(chart.panel.layers if chart.panel else ())):
+            hatched = bars.x[bars.incomplete].astype("datetime64[D]").tolist()
+            assert set(hatched) == incomplete & set(bars.x.astype("datetime64[D]").tolist()), name
+    assert pictures["validators"].title.endswith(", hatched where incomplete)")
+
+
+def test_yearly_rates_are_at_the_dates_on_which_days_of_the_chain_begin(running):
+    """As in the chart of the yield index. The report begins in the morning, the day at noon."""
+    chain = running.service.chain
+    with Explorer(running.url, chain=chain, head=running.service.head) as explorer:
+        made = report([3, 5], since=150, until=440, explorer=explorer)
+
+    (chart,) = build_pictures(made.frames)["rates"].charts
+
+    begins = [chain.time_of("day", day).date() for day in (0, 1)]
+    assert begins == made.frames["rates"]["date"].to_list()
+    assert begins == chart.layers[0].x.astype("datetime64[D]").tolist()
+    assert begins[1] == made.frames["income"]["date"][0]
 
 
 def test_small_multiples_are_pictures_of_their_own(made):

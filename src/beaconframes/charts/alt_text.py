@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _KINDS = {Bars: "Bar chart", Heatmap: "Heatmap", Area: "Area chart", Line: "Line chart"}
 _MOST = 5
 """More series than this are summarized together."""
+_DIGITS, _MOST_DIGITS = 6, 12
 
 
 def describe_chart(chart: Chart, title: str | None = None) -> str:
@@ -65,7 +66,8 @@ def _find_series(chart: Chart, layer: object) -> Series | None:
     match layer:
         case Line():
             name, x, y = layer.name, layer.x, layer.y
-        case Points() if not layer.strip:
+        # Points on an axis of whole numbers are at the indices of validators.
+        case Points() if not layer.strip and not chart.y.integers:
             name, x, y = layer.name, layer.x, layer.y
             if layer.validators and not chart.x.time_unit:
                 x = np.array(layer.validators)
@@ -94,21 +96,35 @@ def _describe_extremes(chart: Chart, name: str, x: Positions, y: Floats) -> str:
         return (
             f"{name + ': all' if name else 'All'} values are {_format(chart, y[np.isfinite(y)][0])}"
         )
+    digits = _count_digits(y)
     parts = [
-        f"{word} {_format(chart, y[rank])} {_locate(chart, x[rank])}"
+        f"{word} {_format(chart, y[rank], digits)} {_locate(chart, x[rank])}"
         for word, rank in ((start, int(np.nanargmax(y))), ("lowest", int(np.nanargmin(y))))
     ]
     if chart.x.time_unit:
         rank = int(np.flatnonzero(np.isfinite(y))[-1])
-        parts.append(f"latest {_format(chart, y[rank])} {_locate(chart, x[rank])}")
+        parts.append(f"latest {_format(chart, y[rank], digits)} {_locate(chart, x[rank])}")
     return ", ".join(parts)
 
 
 def _describe_last(chart: Chart, name: str, y: Floats) -> str:
-    """Describe the latest and the highest value."""
-    finite = np.flatnonzero(np.isfinite(y))
+    """Describe the latest and the highest value; of penalties, the lowest one."""
+    latest = y[np.flatnonzero(np.isfinite(y))[-1]]
+    low, high, digits = np.nanmin(y), np.nanmax(y), _count_digits(y)
+    extreme = f"lowest {_format(chart, low, digits)}"
+    if high > 0 or low == 0:
+        extreme = f"highest {_format(chart, high, digits)}"
     word = "latest" if chart.x.time_unit else "last"
-    return f"{name}: {word} {_format(chart, y[finite[-1]])}, highest {_format(chart, np.nanmax(y))}"
+    return f"{name}: {word} {_format(chart, latest, digits)}, {extreme}"
+
+
+def _count_digits(y: Floats) -> int:
+    """Return how many digits distinguish the values, such as balances of about 32 ETH."""
+    spread = np.nanmax(y) - np.nanmin(y)
+    if spread == 0:
+        return _DIGITS
+    needed = 2 + int(np.ceil(np.log10(np.nanmax(np.abs(y)) / spread)))
+    return min(max(_DIGITS, needed), _MOST_DIGITS)
 
 
 def _describe_heatmap(layer: Heatmap) -> str:
@@ -127,11 +143,12 @@ def _describe_heatmap(layer: Heatmap) -> str:
     return ", ".join(f"{share:.3g} % {name.lower()}" for (name, _), share in named if share)
 
 
-def _format(chart: Chart, value: float) -> str:
+def _format(chart: Chart, value: float, digits: int = _DIGITS) -> str:
     """Format a value with the unit of its axis."""
     axis = chart.x if any(map(_is_horizontal, chart.layers)) else chart.y
     unit = axis.label.rpartition("(")[2].removesuffix(")") if axis.label.endswith(")") else ""
-    number = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.6g}"
+    value += 0.0  # This makes a negative zero a zero.
+    number = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.{digits}g}"
     return f"{number} {unit.rpartition(', ')[2]}".strip()
 
 

@@ -197,9 +197,13 @@ def _compute_bar_widths(rows: pl.DataFrame, every: Every) -> Positions:
 
 
 def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
-    """Return part, base and height of the non-zero parts: rewards upwards, penalties downwards."""
+    """Return part, base and height of the non-zero parts: rewards upwards, penalties downwards.
+
+    Without any, return a part that is zero, so that the axes have the days.
+    """
     top, bottom = np.zeros(rows.height), np.zeros(rows.height)
-    stack = []
+    stack: _Stack = []
+    zero: _Stack = []
     for part in _PARTS:
         if part not in rows.columns or rows[part].null_count():
             continue
@@ -208,7 +212,9 @@ def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
             base = bottom if part in PENALTIES else top
             stack.append((part, base.copy(), height))
             base += height
-    return stack
+        elif not zero:
+            zero = [(part, top, height)]
+    return stack or zero
 
 
 def _add_components(

@@ -74,16 +74,21 @@ def build_luck_chart(
     level: float,
     escape: Callable[[object, int], str],
     reason: str = "no duty is expected",
+    time_unit: str = "epoch",
 ) -> Chart:
     """Build the chart of the results of `proposal_luck` and `sync_luck`, by the name of the duty.
 
-    *times* are those of the epochs, and *reason* states why there may be nothing to draw.
+    *times* are those of the epochs, or of another *time_unit*, and *reason* states why there may be
+    nothing to draw.
     """
-    kinds = {name: _read(table, groups) for name, table in tables.items()}
+    kinds = {name: _read(table) for name, table in tables.items()}
     kinds = {name: rows for name, rows in kinds.items() if rows.height}
     percent = Axis("Actual (% of expected)")
     if not kinds:
         return Chart(percent, Axis("Duty"), empty_note=f"No luck to draw: {reason}")
+    if is_ranked := sum(rows.height for rows in kinds.values()) > _MAX_NAMED:
+        order = [-pl.col("drawn_percent"), pl.col("expected"), *map(pl.col, groups)]
+        kinds = {name: rows.sort(order) for name, rows in kinds.items()}
     range_name = f"Range of chance ({100 * level:g} % of all cases)"
     names = [
         _describe_row(kind, row, groups, escape, with_kind=len(kinds) > 1 or not groups)
@@ -97,11 +102,10 @@ def build_luck_chart(
             names, rows.select("drawn_low", "drawn_high").iter_rows(), strict=True
         )
     )
-    is_ranked = rows.height > _MAX_NAMED
     layers = _build_layers(rows, texts, range_name, is_ranked=is_ranked)
     label = ", ".join(escape(name, _LONGEST) for name in groups).replace("_index", "")
     named = Axis(label.capitalize() or "Duty", tick_labels=tuple(names), reverse=True)
-    note = format_range(Axis("", "epoch", times))
+    note = format_range(Axis("", time_unit, times))
     if is_ranked:
         what = "Validator" if groups == ["validator_index"] else "Group"
         named = Axis(f"{what}, luckiest first")
@@ -115,25 +119,21 @@ def build_luck_chart(
         named if is_ranked else percent,
         percent if is_ranked else named,
         (*layers, ReferenceLine(100.0, _EXPECTED, vertical=not is_ranked)),
-        single_note="One epoch only" if len(times) == 1 else None,
+        single_note="One epoch only" if time_unit == "epoch" and len(times) == 1 else None,
         legend=(*(str(layer.name) for layer in layers), _EXPECTED),
         note=note,
     )
 
 
-def _read(table: IntoFrame, groups: list[str]) -> pl.DataFrame:
-    """Read the rows in which something is expected, with percentages, the luckiest first."""
+def _read(table: IntoFrame) -> pl.DataFrame:
+    """Read the rows in which something is expected, with percentages."""
     rows = to_polars(table).filter(pl.col("expected") > 0)
     percent = (
         (100 * pl.col(name) / pl.col("expected")).alias(f"{name}_percent")
         for name in ("drawn", "drawn_low", "drawn_high")
     )
-    rows = rows.with_columns(
-        *percent, is_outside=~pl.col("drawn").is_between("drawn_low", "drawn_high")
-    )
-    if rows.height > _MAX_NAMED:
-        rows = rows.sort(-pl.col("drawn_percent"), "expected", *groups)
-    return rows
+    is_outside = ~pl.col("drawn").is_between("drawn_low", "drawn_high")
+    return rows.with_columns(*percent, is_outside=is_outside)
 
 
 def _find_times(balances: IntoFrame) -> Positions:

@@ -172,7 +172,11 @@ def _build_rewards(
     is_positive = pl.col("producer_reward_wei") > 0
     rewarded = known.filter(is_positive)
     layers: list[Layer] = []
-    if rewarded.height:
+    if rewarded.is_empty():
+        # Without a reward, the axis has no numbers.
+        y = Axis(y.label, tick_labels=("",))
+        single_note = "No block has a known reward above 0"
+    else:
         points = (
             series.to_datetime64(rewarded["time"]),
             series.convert_amounts(rewarded["producer_reward_wei"], unit),

@@ -105,6 +105,9 @@ def _build_transfers(
     check_choice("unit", unit, get_args(Unit))
     sums = _sum_kinds(kinds, every)
     periods = sums.select("time").unique().sort("time")
+    if cumulative and periods.height:
+        # Between two transfers, the running sum stays the same.
+        periods = periods.upsample("time", every=series.LENGTHS[every])
     starts = series.to_datetime64(periods["time"])
     ends = series.to_datetime64(periods["time"].dt.offset_by(series.LENGTHS[every]))
     partial = series.find_partial_periods(starts, ends, *loaded)

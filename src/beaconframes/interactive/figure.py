@@ -39,11 +39,11 @@ _AROUND = {
     "week": np.timedelta64(11, "D"),
     "month": np.timedelta64(45, "D"),
 }
-# Ticks of few days, weeks or months: (maximum count, distance, first tick).
-_TICKS: dict[str, tuple[int, Any, str]] = {
-    "day": (8, _DAY, "2000-01-01"),
-    "week": (8, 7 * _DAY, "2000-01-03"),
-    "month": (12, "M1", "2000-01-01"),
+# Ticks of few days, weeks or months: (maximum count, days, distance, first tick).
+_TICKS: dict[str, tuple[int, int, Any, str]] = {
+    "day": (8, 1, _DAY, "2000-01-01"),
+    "week": (8, 7, 7 * _DAY, "2000-01-03"),
+    "month": (12, 30, "M1", "2000-01-01"),
 }
 _STRIP = 0.1  # Share of the height for markers below the data, or above a heatmap.
 
@@ -151,14 +151,14 @@ def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
         layout["hoverformat"] += ", %H:%M:%S UTC"
     if axis.times is None or not len(axis.times):
         return layout
-    count = count_times(axis.times)
-    if count == 1:
+    if count_times(axis.times) == 1:
         around = _AROUND[axis.time_unit]
         layout["range"] = list(
             shorten_times(np.array([axis.times[0] - around, axis.times[0] + around]))
         )
-    most, step, start = _TICKS.get(axis.time_unit, (0, None, ""))
-    if count <= most:
+    most, days, step, start = _TICKS.get(axis.time_unit, (0, 1, None, ""))
+    # Days without a value count, too: the axis shows them.
+    if (axis.times.max() - axis.times.min()) // np.timedelta64(days, "D") < most:
         layout |= {"dtick": step, "tick0": start}
         layout["tickformat"] = "%b\n%Y" if axis.time_unit == "month" else "%b %-d\n%Y"
     return layout

@@ -66,6 +66,10 @@ class NumberFormatter(ScalarFormatter):
         return super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
 
 
+_FEWEST_TICKS = {dates.YEARLY: 4, dates.MONTHLY: 5, dates.MINUTELY: 5, dates.SECONDLY: 5}
+"""For how many ticks any axis has room, by the distance between them."""
+
+
 class TimeLocator(dates.AutoDateLocator):
     """Computes the ticks of a range of time once: matplotlib reads them thirty times per figure."""
 
@@ -73,9 +77,18 @@ class TimeLocator(dates.AutoDateLocator):
     _ticks: Any = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Also allow one tick per day for ranges of less than three days, on narrow axes."""
+        """Also allow few ticks on narrow axes.
+
+        One tick per year, day, hour or minute, for ranges of less than three of them.
+        """
         super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
+        self.intervald[dates.MONTHLY] += [12, 24]
         self.intervald[dates.HOURLY] += [24, 48]
+        self.intervald[dates.MINUTELY] += [60, 120]
+        self.intervald[dates.SECONDLY] += [60, 120]
+        # Otherwise, such a range could have a single tick.
+        for each, fewest in _FEWEST_TICKS.items():
+            self.maxticks[each] = max(fewest, self.maxticks[each])
 
     def __call__(self) -> Any:
         """Return the ticks of the range that the axis shows."""

@@ -15,12 +15,15 @@ from beaconframes.plot.annotations import is_narrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
 
-    from beaconframes.charts.model import Layer
+    from beaconframes.charts.model import Flags, Layer
     from beaconframes.colours import Theme
 
 _ROWS_NAMED = 20  # Up to this many rows of a heatmap have a label each.
 _NARROW = 280  # In points, without labels.
+_NARROW_BAR = 1.0  # In points.
+_OUTLINE = {"edgecolor", "ec", "linewidth", "lw"}
 _LABEL_HEIGHT = 6.5  # In points, of the smallest label with its distance to the next.
 _EVERY = (5, 10, 20, 50, 100, 200, 500)  # Otherwise, the distance between labeled rows.
 
@@ -111,9 +114,33 @@ def _draw_bars(ax: Axes, layer: Bars, kwargs: dict[str, Any], theme: Theme) -> N
         colour = ax.xaxis.label.get_color()
         ax.bar_label(bars, layer.labels, padding=2, fontsize="small", color=colour)
         ax.margins(y=0.12)
-    if layer.incomplete is not None:
-        for bar in np.array(bars, object)[layer.incomplete]:
-            bar.set(hatch="/////", edgecolor=theme.paper, linewidth=0)
+    if not layer.horizontal and _are_narrow(ax, bars):
+        _outline_bars(bars, kwargs)
+    elif layer.incomplete is not None:
+        _hatch_bars(bars, layer.incomplete, theme)
+
+
+def _hatch_bars(bars: BarContainer, incomplete: Flags, theme: Theme) -> None:
+    for bar in np.array(bars, object)[incomplete]:
+        bar.set(hatch="/////", edgecolor=theme.paper, linewidth=0)
+
+
+def _outline_bars(bars: BarContainer, kwargs: dict[str, Any]) -> None:
+    """Keep bars visible that are narrower than a pixel; they have no room for stripes."""
+    if _OUTLINE & kwargs.keys():
+        return
+    for bar in bars:
+        bar.set(edgecolor=bar.get_facecolor(), linewidth=0.5)
+
+
+def _are_narrow(ax: Axes, bars: BarContainer) -> bool:
+    """Return whether a bar is narrower than about a pixel, at the size of the figure."""
+    low, high = ax.get_xlim()
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    room = 72 / figure.dpi * ax.get_window_extent().width
+    narrowest = min((bar.get_width() for bar in bars), default=np.inf)
+    return bool(narrowest * room < _NARROW_BAR * abs(high - low))
 
 
 def _draw_area(ax: Axes, layer: Area, kwargs: dict[str, Any], theme: Theme) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from beaconframes.charts.daily_proposals import build_outcomes_chart
 from beaconframes.charts.daily_rates import build_effectiveness_chart, build_rates_chart
 from beaconframes.charts.income import build_daily_income_chart
 from beaconframes.charts.luck import build_luck_chart
+from beaconframes.charts.model import Bars
 from beaconframes.charts.sync_strips import build_sync_chart
 from beaconframes.charts.transfers import withdrawals
 from beaconframes.text import for_matplotlib, for_plotly
@@ -32,7 +33,7 @@ FEW_VALIDATORS = 30
 """Up to this many validators have a chart each; above, quantiles and the worst ten are drawn."""
 _LEVEL = 0.95
 _MOST_LUCK = 10
-_DAY = np.timedelta64(1, "D")
+_HATCHED = "hatched where incomplete"
 
 
 @dataclass(frozen=True)
@@ -78,38 +79,56 @@ def _has(frames: Frames, *names: str) -> bool:
 def _build_income(frames: Frames) -> Picture | None:
     if not _has(frames, "income"):
         return None
-    chart = build_daily_income_chart(frames["income"])
+    chart = _hatch(build_daily_income_chart(frames["income"]), frames)
     return _frame("income", "Income by component", chart, 3.5)
 
 
-def _find_short_days(frames: Frames) -> list[date]:
-    """Return the first and the last day if the report has less than half of their epochs.
+def _drop_short_days(rows: pl.DataFrame, count: str) -> pl.DataFrame:
+    """Drop the first and the last day if they have less than half of the epochs of a day.
 
-    Rates of few epochs are mostly chance, and a sum would look like a loss. At least two days
-    remain.
+    The column *count* is proportional to the epochs of a day. Rates of few epochs are mostly
+    chance. At least two days remain.
     """
-    if not _has(frames, "effectiveness"):
-        return []
-    votes = dict(frames["effectiveness"].select("date", "votes").sort("date").iter_rows())
-    dates = list(votes)
+    counts = dict(rows.select("date", count).sort("date").iter_rows())
+    dates = list(counts)
     ends = [(dates[0], dates[1]), (dates[-1], dates[-2])] if len(dates) > 2 else []
-    short = [day for day, other in ends if 2 * votes[day] < votes[other]]
-    return short if len(dates) - len(short) > 1 else []
+    short = [day for day, other in ends if 2 * counts[day] < counts[other]]
+    return rows.filter(~pl.col("date").is_in(short if len(dates) - len(short) > 1 else []))
 
 
-def _drop_short_days(rows: pl.DataFrame, frames: Frames) -> pl.DataFrame:
-    return rows.filter(~pl.col("date").is_in(_find_short_days(frames)))
+def _list_incomplete_days(frames: Frames) -> list[date]:
+    """Return the days that are not wholly in the range: a sum would look like a loss."""
+    if "income" not in frames or "complete" not in frames["income"].columns:
+        return []
+    return frames["income"].filter(~pl.col("complete"))["date"].to_list()
+
+
+def _hatch(chart: Chart, frames: Frames) -> Chart:
+    """Hatch the bars of incomplete days, also in the second panel, and name them at the axis."""
+    days = np.array(_list_incomplete_days(frames), "datetime64[D]")
+    assert chart.x.times is not None
+    if not np.isin(chart.x.times.astype("datetime64[D]"), days).any():
+        return chart
+    label = f"{chart.x.label.removesuffix(')')}, {_HATCHED})"
+    label = label if "(" in label else f"{chart.x.label} ({_HATCHED})"
+    layers = tuple(
+        replace(layer, incomplete=np.isin(layer.x.astype("datetime64[D]"), days))
+        if isinstance(layer, Bars)
+        else layer
+        for layer in chart.layers
+    )
+    panel = _hatch(chart.panel, frames) if chart.panel else None
+    return replace(chart, x=replace(chart.x, label=label), layers=layers, panel=panel)
 
 
 def _build_rates(frames: Frames) -> Picture | None:
-    if not _has(frames, "rates", "days"):
+    if not _has(frames, "rates"):
         return None
     rates = frames["rates"]
-    # The days of rates are those of the chain, which begin at the hour of genesis.
-    start = frames["days"].select(pl.min("date")).item()
-    days = pl.duration(days=pl.col("day") - rates["day"][0])
-    rates = _drop_short_days(rates.with_columns(date=start + days), frames)
-    chart = build_rates_chart(rates.drop("date"), series.read_dates(rates))
+    # The days of rates are those of the chain. Those of daily statistics are whole.
+    if "validator_epochs" in rates.columns:
+        rates = _drop_short_days(rates, "validator_epochs")
+    chart = build_rates_chart(rates, series.read_dates(rates))
     return None if chart.empty_note else _frame("rates", "Yearly rate", chart)
 
 
@@ -122,10 +141,13 @@ def _build_validators(frames: Frames) -> Picture | None:
     if count == 1:
         return None
     if count > FEW_VALIDATORS:
-        income = _drop_short_days(income, frames)
+        whole = income.filter(~pl.col("date").is_in(_list_incomplete_days(frames)))
+        income = whole if whole["date"].n_unique() > 1 else income
         return _frame("validators", "Income by validator", by_day.build_worst_chart(income))
     charts = by_day.build_validator_charts(income)
-    title = "Income by validator (ETH per day)"
+    charts = {index: _hatch(chart, frames) for index, chart in charts.items()}
+    hatched = f", {_HATCHED}" if _list_incomplete_days(frames) else ""
+    title = f"Income by validator (ETH per day{hatched})"
     alt = f"{title}: a small bar chart for each of {count} validators. Totals: "
     totals = income.group_by("validator_index").agg(pl.sum("income")).sort("validator_index")
     alt += "; ".join(f"{index}: {total:.5f} ETH" for index, total in totals.iter_rows()) + "."
@@ -135,7 +157,7 @@ def _build_validators(frames: Frames) -> Picture | None:
 def _build_effectiveness(frames: Frames) -> Picture | None:
     if not _has(frames, "effectiveness"):
         return None
-    rates = _drop_short_days(frames["effectiveness"], frames)
+    rates = _drop_short_days(frames["effectiveness"], "votes")
     chart = build_effectiveness_chart(rates, frames.get("network"), series.read_dates(rates))
     has_votes = "effectiveness" in rates.columns
     title = "Effectiveness of votes" if has_votes else "Votes included"
@@ -151,7 +173,8 @@ def _build_balances(frames: Frames) -> Picture | None:
 def _build_proposals(frames: Frames) -> Picture | None:
     if not _has(frames, "proposals"):
         return None
-    return _frame("proposals", "Proposals", build_outcomes_chart(frames["proposals"]))
+    chart = _hatch(build_outcomes_chart(frames["proposals"]), frames)
+    return _frame("proposals", "Proposals", chart)
 
 
 def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
@@ -168,7 +191,7 @@ def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
     if not rows or not _has(frames, "income"):
         return None
     times = series.read_dates(frames["income"])
-    chart = build_luck_chart(tables, groups, times, level=_LEVEL, escape=escape)
+    chart = build_luck_chart(tables, groups, times, level=_LEVEL, escape=escape, time_unit="day")
     title = f"Luck: {' and '.join(tables).lower()}"
     return _frame("luck", title, chart, 1.8 + 0.32 * min(rows, _MOST_LUCK))
 
@@ -189,4 +212,4 @@ def _build_withdrawals(frames: Frames) -> Picture | None:
     rows = frames["withdrawals"].select(time=midnight, amount_gwei="withdrawals_gwei")
     days = rows["time"].dt.date()
     chart = withdrawals(rows, since=days[0], until=days[-1])
-    return _frame("withdrawals", "Withdrawals", chart, 2.2)
+    return _frame("withdrawals", "Withdrawals", _hatch(chart, frames), 2.2)

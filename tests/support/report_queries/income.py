@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from decimal import ROUND_HALF_UP, Decimal
 
 import polars as pl
@@ -73,6 +74,8 @@ def _value(row: dict[str, object], unit: int) -> Decimal | None:
 def query_income(source: Source) -> pl.DataFrame:
     """Income by day, of all validators; unknown if that of one of them is."""
     days = query_days(source)
+    epochs = Counter(source.time(epoch).date() for epoch in range(source.first, source.last + 1))
+    whole = [day for day, count in epochs.items() if count == source.day]
     wei = ("execution_income_wei", "net_income_wei")
     sums = [pl.when(pl.col(n).is_not_null().all()).then(pl.col(n).sum()).alias(n) for n in wei]
     return (
@@ -83,6 +86,7 @@ def query_income(source: Source) -> pl.DataFrame:
             validators=pl.col("validator_index").n_unique(),
             execution_income_basis=pl.col("execution_income_basis").sort().last(),
         )
+        .with_columns(complete=pl.col("date").is_in(whole))
         .sort("date")
     )
 

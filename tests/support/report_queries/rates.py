@@ -85,8 +85,9 @@ def sum_if_known(name: str) -> pl.Expr:
 
 
 def query_rates(source: Source) -> pl.DataFrame:
-    """Yearly rates by day of the chain."""
-    return _compute_rates(source, ["day"])
+    """Yearly rates by day of the chain, with the date on which it begins."""
+    begin = pl.lit(source.genesis) + pl.duration(days=pl.col("day"))
+    return _compute_rates(source, ["day"]).with_columns(date=begin.dt.date())
 
 
 @functools.cache

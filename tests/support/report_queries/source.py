@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,7 +80,7 @@ class Source:
         self.period = chain.epochs_per_sync_period
         self.genesis = chain.genesis
 
-    def time(self, epoch: int) -> object:
+    def time(self, epoch: int) -> datetime:
         """Return when an epoch begins."""
         return self.genesis + timedelta(seconds=epoch * self.seconds)
 

@@ -45,10 +45,26 @@ def build_income(inputs: Inputs, frames: Frames) -> Frames:
     if days.is_empty():
         raise PartMissing("no validator has income in this range")
     totals = analysis.ledger_totals(days)
-    return found | {
-        "days": days,
-        "income": totals.drop(*_VALUES, "days_without_price", strict=False),
-    }
+    totals = totals.drop(*_VALUES, "days_without_price", strict=False)
+    return found | {"days": days, "income": totals.with_columns(complete=_is_whole_day(inputs))}
+
+
+def _is_whole_day(inputs: Inputs) -> pl.Expr:
+    """Return whether all epochs of a ``date`` are in the range; days of statistics are whole."""
+    if not inputs.has_epochs:
+        return pl.lit(value=True)
+    begin, end = (
+        pl.col("date")
+        .cast(pl.Datetime("us"))
+        .dt.offset_by(days)
+        .dt.replace_time_zone(inputs.tz, ambiguous="earliest", non_existent="null")
+        .dt.convert_time_zone("UTC")
+        for days in ("0d", "1d")
+    )
+    # The first epoch of a day is the first one that begins in it.
+    before = inputs.chain.time_of("epoch", 1) - inputs.chain.genesis
+    since, until = (inputs.chain.time_of("epoch", n) for n in (inputs.first, inputs.last + 1))
+    return ((begin > since - before) & (end <= until)).fill_null(value=True)
 
 
 def _check_blocks(inputs: Inputs) -> None:
@@ -86,15 +102,22 @@ def build_rates(inputs: Inputs, frames: Frames) -> Frames:
             "chain": inputs.chain,
         }
         return {
-            "rates": analysis.apr(income, balances, index, every="day", **options),
+            "rates": _add_dates(
+                analysis.apr(income, balances, index, every="day", **options), inputs.chain
+            ),
             "rate": analysis.apr(income, balances, index, every="all", **options),
         }
     if "days" not in frames:
         raise PartMissing("there is no daily income")
     return {
-        "rates": analysis.daily_rates(frames["days"], index),
+        "rates": _add_dates(analysis.daily_rates(frames["days"], index), inputs.chain),
         "rate": analysis.daily_rates(frames["days"], index, every="all"),
     }
+
+
+def _add_dates(rates: pl.DataFrame, chain: Chain) -> pl.DataFrame:
+    """Add the date (UTC) on which each day of the chain begins, at the hour of genesis."""
+    return rates.with_columns(date=chain.time_expr("day", pl.col("day")).dt.date())
 
 
 def build_effectiveness(inputs: Inputs, frames: Frames) -> Frames:
