@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
+from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter
 from plotly import io
 
@@ -323,6 +324,15 @@ def test_other_objects_than_axes_are_refused(wrong):
 
     with pytest.raises(UsageError, match=r"ax= is a \w+, not Axes.*axes\[0\]"):
         plot.income(income(), ax=given)
+
+
+def test_a_dollar_is_no_formula():
+    """In a title and in a caption: "$x_$" would be an invalid formula."""
+    ax = plot.income(income(), title="$x_$ (1 ETH = $2500)", caption="$y_$")
+    ax.figure.canvas.draw()
+
+    texts = [text for text in ax.figure.findobj(Text) if "$" in text.get_text()]
+    assert {"$x_$ (1 ETH = $2500)", "$y_$"} == {text.get_text() for text in texts}
 
 
 def test_a_title_is_a_text():

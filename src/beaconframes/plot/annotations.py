@@ -135,6 +135,8 @@ def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
     else:
         right: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
         legend = ax.legend(handles=chosen, **options, **right)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
     for handle in legend.legend_handles:
         # Small markers need a larger one in the legend.
         if isinstance(handle, Line2D):
@@ -167,6 +169,7 @@ def add_caption(ax: Axes, parts: list[str], legend: Legend | None) -> None:
         fontsize=size,
         color=read_theme(ax, outside=True).adapt(RULE),
         gid=_CAPTION,
+        parse_math=False,
     )
     if figure.get_layout_engine() is None and not _is_free(caption, ax, figure):
         caption.set_visible(False)

@@ -200,7 +200,8 @@ def open_axes(
     try:
         with _open_styled_axes(ax, figsize, rows) as axes:
             if title is not None:
-                axes.set_title(wrap_text(title, measure_room(axes)[0], 12))
+                # A $ is an amount of money, not the start of a formula.
+                axes.set_title(wrap_text(title, measure_room(axes)[0], 12), parse_math=False)
             yield axes
     except AttributeError as error:
         # matplotlib names an unknown argument in such an error.
@@ -266,7 +267,8 @@ def _set_x_axis(ax: Axes, axis: Axis) -> None:
         slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         # At the default width, there is room for 70 characters.
         many = sum(max(map(len, name.split("\n"))) for name in axis.tick_labels) > 70 / 530 * width
-        ax.set_xticks(range(len(axis.tick_labels)), axis.tick_labels, **slanted if many else {})
+        style = {"parse_math": False, **(slanted if many else {})}
+        ax.set_xticks(range(len(axis.tick_labels)), axis.tick_labels, **style)
     if axis.zero_line:
         ax.axvline(0, color=read_theme(ax).adapt(colours.SLATE), linewidth=0.8)
     if axis.thousands:
@@ -302,7 +304,7 @@ def _set_y_axis(ax: Axes, axis: Axis, height: float) -> None:
     """Set label and ticks of the vertical axis, whose label has room for *height* points."""
     _set_y_label(ax, axis.label, height)
     if axis.tick_labels:
-        ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels)
+        ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels, parse_math=False)
         ax.set_ylim(-0.6, len(axis.tick_labels) - 0.4)
     if axis.zero_line:
         ax.axhline(0, color=read_theme(ax).adapt(colours.SLATE), linewidth=0.8)
