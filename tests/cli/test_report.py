@@ -107,10 +107,42 @@ def test_a_folder_is_filled_and_resumed(run, tmp_path):
     first = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
 
     names = sorted(path.name for path in folder.iterdir())
-    assert (0, ["index.html", "report-2026-10-01.html"]) == (first.exit_code, names)
-    stamp = (folder / names[1]).stat().st_mtime_ns
+    expected = ["arguments.json", "index.html", "report-2026-10-01.html"]
+    assert (0, expected) == (first.exit_code, names)
+    stamp = (folder / names[2]).stat().st_mtime_ns
     again = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
-    assert (0, stamp) == (again.exit_code, (folder / names[1]).stat().st_mtime_ns)
+    assert (0, stamp) == (again.exit_code, (folder / names[2]).stat().st_mtime_ns)
+
+
+@pytest.mark.more
+def test_reports_with_other_arguments_need_another_folder(run, tmp_path, monkeypatch):
+    """The pages of a folder have the same validators, groups, currency and time zone."""
+    from beaconframes.cli import report as module
+
+    folder = tmp_path / "reports"
+    options = ("--since", "0", "--every", "1d", "--out", str(folder))
+    assert 0 == run("3,5", *options).exit_code
+    monkeypatch.setattr(module, "_make", lambda *_: 1 / 0)
+    (tmp_path / "groups.csv").write_text("validator_index,group\n3,A\n")
+    (tmp_path / "prices.csv").write_text("time,eur\n2026-10-02,1\n")
+    files = {name: f"{tmp_path}/{name}.csv" for name in ("groups", "prices")}
+
+    for arguments, change in (
+        (("3,5,7",), "VALIDATORS 2 validators before, 3 validators now"),
+        (("3,7",), "VALIDATORS 2 validators before, others now"),
+        (("3,5", "--tz", "Europe/Berlin"), "--tz UTC before, Europe/Berlin now"),
+        (("3,5", "--groups", files["groups"]), "--groups not given before, 1 row now"),
+        (("3,5", "--prices", files["prices"], "--price", "eur"), "--prices not given before, in e"),
+    ):
+        result = run(*arguments, *options)
+
+        assert 2 == result.exit_code
+        assert f"{folder} has reports with other arguments: {change}" in result.stderr
+        assert "another folder with --out" in result.stderr
+    assert 0 == run("5,3", *options).exit_code
+    # A folder of an earlier version does not state its arguments.
+    (folder / "arguments.json").unlink()
+    assert 0 == run("3,5,7", *options).exit_code
 
 
 def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkeypatch):

@@ -169,8 +169,15 @@ def _save_every(
     arguments: dict[str, Any], chosen: dict[str, Any], explorer: Explorer
 ) -> list[Path]:
     """Write a page for each period that has none yet."""
-    from beaconframes.reports.archive import find_final_range, list_periods, save_reports
+    from beaconframes.reports.archive import (
+        check_folder,
+        find_final_range,
+        list_periods,
+        save_reports,
+    )
 
+    stated = _describe_arguments(arguments) | {"the chain": explorer.chain.name}
+    check_folder(chosen["out"], stated)
     first, last = find_final_range(explorer, arguments["since"], arguments["until"])
     periods = list_periods(chosen["every"], first, last)
     if not periods:
@@ -185,7 +192,22 @@ def _save_every(
     def report_progress(path: Path) -> None:
         click.echo(click.format_filename(path), err=True)
 
-    return save_reports(make, chosen["out"], periods, report_progress)
+    return save_reports(make, chosen["out"], periods, report_progress, stated)
+
+
+def _describe_arguments(arguments: dict[str, Any]) -> dict[str, str]:
+    """Return the arguments that all reports of a folder have in common, as texts by option."""
+    from beaconframes.reports.archive import describe_items
+
+    none = "not given"
+    validators, groups = arguments["validators"], arguments["groups"]
+    return {
+        "VALIDATORS": none if validators is None else describe_items(validators, "validator"),
+        "--groups": none if groups is None else describe_items(groups.rows(), "row"),
+        "--prices": none if arguments["prices"] is None else f"in {arguments['price']}",
+        "--tz": arguments["tz"],
+        "--detail": arguments["detail"],
+    }
 
 
 def _report_file(out: Path, made: Report, requests: int, *, as_json: bool) -> None:
