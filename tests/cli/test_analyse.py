@@ -130,6 +130,24 @@ def test_a_ledger_of_three_files(run, files):
     assert_frame_equal(expected, printed)
 
 
+def test_prices_of_a_csv_file_are_read_as_those_of_a_report(run, files, tmp_path):
+    """Dates and times may be mixed; other orders of day and month are an error with its line."""
+    (income,) = files(income=(ledger.EARNED, "parquet"))
+    (tmp_path / "prices.csv").write_text("time,eur\n2026-10-01,2500\n2026-10-02 12:30:00,2600\n")
+    (tmp_path / "other.csv").write_text("time,eur\n05/10/2026,2500\n")
+    given = ("ledger", income, "--input", f"withdrawals={files(w=(ledger.PAID, 'parquet'))[0]}")
+
+    ended = run(*given, "--input", f"prices={tmp_path}/prices.csv", "--price", "eur")
+    other = run(*given, "--input", f"prices={tmp_path}/other.csv", "--price", "eur")
+    wrong = run(*given, "--input", f"prices={tmp_path}/prices.csv", "--price", "usd")
+
+    assert ended.exit_code == 0, ended.stderr
+    assert (other.exit_code, wrong.exit_code) == (2, 2)
+    assert f"line 2 of {tmp_path}/other.csv: '05/10/2026' is not a valid time" in other.stderr
+    assert "has no column usd; its columns are time, eur" in wrong.stderr
+    assert "named by --price" in wrong.stderr
+
+
 def test_ether_are_numbers_in_excel(run, files, tmp_path):
     """A spreadsheet does not add up text: ether are numbers, and days are dates."""
     openpyxl = pytest.importorskip("openpyxl")

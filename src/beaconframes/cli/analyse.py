@@ -231,7 +231,10 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
         arguments["validators"] = given["validators"]
     if analysis.first in files:
         arguments |= parse_range(analysis, given, list_options(name))
-    frames = {frame: read_frame(file, analysis.loaders.get(frame)) for frame, file in files.items()}
+    frames = {
+        frame: read_frame(file, frame, analysis.loaders.get(frame), arguments)
+        for frame, file in files.items()
+    }
     facts: dict[str, Any] = {"analysis": name, "requests": 0}
     if absent := [frame for frame in wanted if frame not in files]:
         if analysis.takes_validators:

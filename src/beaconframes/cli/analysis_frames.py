@@ -118,14 +118,20 @@ def find_validators(given: Mapping[str, Any], first: pl.DataFrame | None) -> lis
     return validators
 
 
-def read_frame(file: Path, loader: str | None) -> pl.DataFrame:
-    """Read a file of a loader; without a loader, as the format stores it."""
+def read_frame(
+    file: Path, frame: str, loader: str | None, arguments: Mapping[str, Any]
+) -> pl.DataFrame:
+    """Read the file of a *frame* of a loader; without a loader, as the format stores it."""
     import polars as pl
 
     from beaconframes.frames import first_line
 
     if loader is not None:
         return chart_input.read_file(file, loader)
+    if frame == "prices" and file.suffix.lower() == ".csv":
+        from beaconframes.reports.prices import read_prices_file
+
+        return read_prices_file(file, arguments["price"])
     readers: dict[str, Callable[[Path], pl.DataFrame]] = {
         ".parquet": lambda path: pl.read_parquet(path, hive_partitioning=False, glob=False),
         ".csv": lambda path: pl.read_csv(path, try_parse_dates=True, glob=False),

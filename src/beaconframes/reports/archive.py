@@ -124,9 +124,8 @@ def check_folder(folder: Path, arguments: Mapping[str, str]) -> None:
     if not arguments or not file.exists():
         return
     try:
-        with translate_errors(file):
-            known = dict(json.loads(file.read_text(encoding="utf-8")))
-    except ValueError:
+        known = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (TypeError, ValueError):
         raise DatasetError(
             f"{file} is not a list of arguments of reports", hint="Choose another folder"
         ) from None
