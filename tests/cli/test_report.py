@@ -185,16 +185,25 @@ def test_times_are_read_as_by_loaders(run, monkeypatch, text, expected):
         (("--since", "9", "--every", "1y", "--out", "reports"), "--every '1y' is not a period"),
         (("--year", "2026", "--since", "3d"), "is a range already"),
         (("--since=--5",), "--since '--5' is not a valid time"),
-        (("--groups", "no-file.csv"), "no-file.csv cannot be read"),
+        (("--groups", "no-file.csv"), "the file no-file.csv does not exist"),
+        (("--prices", "no-file.csv"), "the file no-file.csv does not exist"),
         (("--groups", "wrong.csv"), "wrong.csv has no column group; its columns are validator_in"),
+        (("--groups", "float.csv"), "line 3 of float.csv: '1.5' is not a valid validator_index"),
+        (("--groups", "empty.csv"), "line 2 of empty.csv: '' is not a valid group"),
+        (("--groups", "minus.csv"), "line 2 of minus.csv: '-1' is not a valid validator_index"),
+        (("--groups", "header.csv"), "header.csv has no rows"),
+        (("--groups", "twice.csv"), "line 3 of twice.csv: validator 1 is in several groups"),
     ],
 )
 def test_wrong_options_are_explained(run, arguments, message, tmp_path, monkeypatch):
+    files = {"float": "1,A\n1.5,A\n", "empty": "3,\n", "minus": "-1,A\n", "header": ""}
+    for name, text in (files | {"twice": "1,A\n1,B\n"}).items():
+        (tmp_path / f"{name}.csv").write_text(f"validator_index,group\n{text}")
     (tmp_path / "wrong.csv").write_text("validator_index,machine\n3,A\n")
     monkeypatch.chdir(tmp_path)
     result = run("3", *arguments)
 
-    assert 2 == result.exit_code
+    assert (9 if "exist" in message else 2) == result.exit_code
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert sys.exc_info() == (None, None, None)
