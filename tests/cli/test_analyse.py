@@ -17,7 +17,7 @@ from beaconframes import analysis
 from beaconframes.calendar import MAINNET
 from beaconframes.cli import analyse, commands
 from beaconframes.cli.analyses import ANALYSES
-from beaconframes.cli.analysis_frames import build_call
+from beaconframes.cli.analysis_frames import build_call, build_empty
 
 from ..analysis import test_ledger as ledger
 from ..analysis.test_income import varied
@@ -288,6 +288,47 @@ def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
     assert [(1, 2)] == [(row["day"], row["validators"]) for row in json.loads(ended.stdout)["data"]]
 
 
+@pytest.mark.parametrize("name", ANALYSES)
+def test_every_analysis_accepts_frames_without_rows(name):
+    """So that the command finds wrong arguments before any request."""
+    described = ANALYSES[name]
+    epoch = {"epoch": 1} if name == "upcoming-duties" else {}
+    for wanted in (described.loaded, described.loaders):
+        frames = build_empty(described, {}, list(wanted))
+
+        rows = analyse.get_function(name)(**frames, **epoch)
+
+        assert rows.height <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("income --by operater", "no column operater"),
+        ("income --columns date,income", "--columns: there is no column 'income'"),
+        ("income --unit eth --columns net_income_wei", "no column 'net_income_wei'"),
+        ("income --tz Berlin", "--tz 'Berlin' is not a time zone"),
+        ("ledger --input prices=prices.csv --price usd", "has no column usd"),
+        ("ledger --input prices=prices.parquet --price usd", "no column usd"),
+        ("ledger --tool koinly --columns date", "there is no column 'date'"),
+        ("upcoming-duties --columns x", "there is no column 'x'"),
+    ],
+)
+def test_wrong_arguments_are_errors_before_any_request(
+    run, arguments, text, explorer, tmp_path, monkeypatch
+):
+    """Exit code 2 means that no request was sent."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prices.csv").write_text("time,eur\n2026-10-01,2500\n")
+    ledger.PRICES.write_parquet(tmp_path / "prices.parquet")
+    since = () if arguments.startswith("upcoming") else ("--since", "440")
+
+    ended = run(*arguments.split(), "--validators", "3", *since, "--url", explorer.url)
+
+    assert (2, 0) == (ended.exit_code, explorer.service.requests), ended.stderr
+    assert text in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("line", "code", "text"),
     [
@@ -299,7 +340,7 @@ def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
         ("income --input FILE --by operater", 2, "no column operater"),
         ("income --input FILE --every hour", 2, "'hour' is not one of 'epoch', 'day', 'week'"),
         ("income --input absent.parquet", 9, "does not exist"),
-        ("ledger --input FILE --input prices=FILE --validators 1 --dataset x", 9, "x"),
+        ("ledger --input FILE --validators 1 --dataset x", 9, "x"),
         ("incom --input FILE", 2, "did you mean 'income'?"),
         ("completeness --input FILE --since 1d --input validators=FILE", 2, "is not an epoch"),
     ],

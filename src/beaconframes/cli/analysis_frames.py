@@ -70,6 +70,14 @@ def build_call(
     return call | {key: value for key, value in epochs.items() if key in names}
 
 
+def build_empty(
+    analysis: Analysis, frames: Mapping[str, pl.DataFrame], absent: Sequence[str]
+) -> dict[str, pl.DataFrame]:
+    """Return the *frames*, and those that will be loaded, with their columns and without rows."""
+    loaded = {frame: chart_input.schema_of(analysis.loaders[frame]).to_frame() for frame in absent}
+    return {name: rows.clear() for name, rows in frames.items()} | loaded
+
+
 def find_epochs(rows: pl.DataFrame, explorer: Explorer) -> dict[str, Any]:
     """Return the range of epochs of *rows*, or of their days; nothing if they have neither."""
     if "epoch" in rows.columns:
