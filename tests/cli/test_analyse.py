@@ -341,6 +341,7 @@ def test_wrong_arguments_are_errors_before_any_request(
         ("income --input FILE --every hour", 2, "'hour' is not one of 'epoch', 'day', 'week'"),
         ("income --input absent.parquet", 9, "does not exist"),
         ("ledger --input FILE --validators 1 --dataset x", 9, "x"),
+        ("ledger --input nosuch=FILE --since 5", 2, "there is no frame 'nosuch'. Write NAME=FILE"),
         ("incom --input FILE", 2, "did you mean 'income'?"),
         ("completeness --input FILE --since 1d --input validators=FILE", 2, "is not an epoch"),
     ],

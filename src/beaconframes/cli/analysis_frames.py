@@ -27,8 +27,13 @@ def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for text in texts:
         frame, equals, file = text.partition("=")
-        if not equals or frame not in analysis.frames:
+        if not equals or (frame not in analysis.frames and Path(text).exists()):
             frame, file = analysis.first, text
+        elif frame not in analysis.frames:
+            raise UsageError(
+                f"--input {text}: there is no frame {frame!r}",
+                hint=f"Write NAME=FILE; the names are {', '.join(analysis.frames)}",
+            )
         if frame in files:
             raise UsageError(
                 f"--input has two files for {frame}: {files[frame]} and {file}",
