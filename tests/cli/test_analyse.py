@@ -288,6 +288,31 @@ def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
     assert [(1, 2)] == [(row["day"], row["validators"]) for row in json.loads(ended.stdout)["data"]]
 
 
+@pytest.mark.parametrize(
+    ("tz", "day", "hours"),
+    [
+        ("Europe/Berlin", "2026-10-01", ("2026-09-30T22:00", "2026-10-01T21:59")),
+        ("America/New_York", "2026-10-01", ("2026-10-01T04:00", "2026-10-02T03:59")),
+        ("UTC", "2026-10-01", ("2026-10-01T00:00", "2026-10-01T23:59")),
+    ],
+)
+def test_dates_of_a_range_are_days_of_the_time_zone(run, chain, tz, day, hours):
+    """Bounds in UTC cut the first or the last day of a ledger, without a warning."""
+    dates = ("--validators", "3", "--since", day, "--until", day, "--tz", tz)
+    place = ("--dataset", chain.path, "--format", "csv")
+
+    ended = run("ledger", *dates, *place)
+    since, until = hours
+    exact = run(
+        "ledger", "--validators", "3", "--since", since, "--until", until, "--tz", tz, *place
+    )
+
+    assert ended.exit_code == 0, ended.stderr
+    rows = pl.read_csv(ended.stdout.encode())
+    assert [day] == rows["date"].to_list()
+    assert ended.stdout == exact.stdout
+
+
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_analysis_accepts_frames_without_rows(name):
     """So that the command finds wrong arguments before any request."""

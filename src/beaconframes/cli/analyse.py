@@ -14,6 +14,7 @@ from beaconframes.cli.analysis_frames import (
     RANGE,
     build_call,
     build_empty,
+    find_local_range,
     find_validators,
     parse_inputs,
     read_frame,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 HELP = {
     "every": "Time of one row.",
     "by": "Group columns, separated by commas.",
+    "tz": "Time zone of the days, and of dates in --since and --until, such as Europe/Berlin.",
 }
 """The help of options whose description in Python is too long, or missing."""
 TAXES = ("tool", "yearly", "starts")
@@ -232,6 +234,8 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
         arguments["validators"] = given["validators"]
     if analysis.first in files:
         arguments |= parse_range(analysis, given, list_options(name))
+    else:
+        given |= find_local_range(given, arguments.get("tz", "UTC"))
     frames = {
         frame: read_frame(file, frame, analysis.loaders.get(frame), arguments)
         for frame, file in files.items()
