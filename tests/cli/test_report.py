@@ -90,6 +90,15 @@ def test_frames_as_json_of_groups_with_prices(run, tmp_path):
     assert "2500.00000000" == frames["value"][0]["eur"]
 
 
+def test_periods_are_those_of_the_reports():
+    """The command line states them itself, because the import of reports takes time."""
+    from beaconframes.cli.report import report
+    from beaconframes.reports.archive import PERIODS
+
+    (every,) = [option for option in report.params if option.name == "every"]
+    assert PERIODS == tuple(every.type.choices)
+
+
 def test_a_range_without_a_whole_period_is_warned_of(run, tmp_path):
     """The default of 30 days rarely has a whole month: "0 reports" did not say so."""
     result = run("3", "--since", "440", "--every", "1mo", "--out", str(tmp_path / "reports"))
@@ -182,7 +191,7 @@ def test_times_are_read_as_by_loaders(run, monkeypatch, text, expected):
         (("--tz", "Berlin"), "--tz 'Berlin' is not a time zone"),
         (("--out", "report.pdf"), "--out report.pdf has no ending of a report"),
         (("--every", "1d"), "--every needs --out with a folder"),
-        (("--since", "9", "--every", "1y", "--out", "reports"), "--every '1y' is not a period"),
+        (("--every", "2d", "--out", "reports"), "'--every': '2d' is not one of '1d', '1w', '1mo'"),
         (("--year", "2026", "--since", "3d"), "is a range already"),
         (("--since=--5",), "--since '--5' is not a valid time"),
         (("--groups", "no-file.csv"), "the file no-file.csv does not exist"),

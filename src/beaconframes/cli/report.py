@@ -65,7 +65,7 @@ def selection_options() -> list[click.Parameter]:
             help="The file to write: .html, .json or .ipynb. With --every: a folder.",
         ),
         click.Option(
-            ["--every"], metavar="1d|1w|1mo",
+            ["--every"], type=click.Choice(["1d", "1w", "1mo"]),
             help="Write a page for each whole period and index.html. Run it again to add new ones.",
         ),
         overwrite_option(),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.atomic_files import translate_errors
+from beaconframes.frames import check_choice
 from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import find_range
 from beaconframes.reports.page import render_index
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
     from beaconframes.reports.report import Report
 
-_EVERY = re.compile(r"([1-9]\d{0,2})(d|w|mo)")
+PERIODS = ("1d", "1w", "1mo")
+"""Periods of a report: longer ones would begin where the range begins, which moves."""
 
 INDEX = "index.html"
 """The page of a folder that links its reports."""
@@ -43,39 +45,36 @@ _HEAD = 4096
 def list_periods(every: str, first: datetime, last: datetime) -> list[tuple[date, date]]:
     """Return the first and the last day of each whole period from *first* to *last*, in UTC.
 
-    Days count from the first one, weeks begin on Monday, months on the first.
+    Weeks begin on Monday, months on the first.
     """
-    found = _EVERY.fullmatch(str(every))
-    if found is None:
-        raise UsageError(f"every={every!r} is not a period", hint='Use "1d", "1w" or "1mo"')
-    count, unit = int(found[1]), found[2]
+    check_choice("every", every, PERIODS)
     periods: list[tuple[date, date]] = []
-    for start, end in _iterate_periods(count, unit, first.astimezone(UTC)):
+    for start, end in _iterate_periods(every, first.astimezone(UTC)):
         if datetime(end.year, end.month, end.day, tzinfo=UTC) > last:
             return periods
         periods.append((start, end - timedelta(days=1)))
     return periods
 
 
-def _iterate_periods(count: int, unit: str, first: datetime) -> Iterator[tuple[date, date]]:
+def _iterate_periods(every: str, first: datetime) -> Iterator[tuple[date, date]]:
     """Yield the first day of each period, and that of the next one."""
     start = first.date()
     if first != datetime(start.year, start.month, start.day, tzinfo=UTC):
         start += timedelta(days=1)
-    if unit == "w":
+    if every == "1w":
         start += timedelta(days=-start.weekday() % 7)
-    if unit == "mo" and start.day > 1:
-        start = _add_months(start, 1)
+    if every == "1mo" and start.day > 1:
+        start = _find_next_month(start)
     while True:
-        days = {"d": 1, "w": 7}.get(unit)
-        end = _add_months(start, count) if days is None else start + timedelta(days=days * count)
+        days = {"1d": 1, "1w": 7}.get(every)
+        end = _find_next_month(start) if days is None else start + timedelta(days=days)
         yield start, end
         start = end
 
 
-def _add_months(day: date, count: int) -> date:
-    """Return the first day of the month *count* months later."""
-    months = day.year * 12 + day.month - 1 + count
+def _find_next_month(day: date) -> date:
+    """Return the first day of the next month."""
+    months = day.year * 12 + day.month
     return date(months // 12, months % 12 + 1, 1)
 
 
