@@ -17,7 +17,7 @@ from beaconframes import analysis
 from beaconframes.calendar import MAINNET
 from beaconframes.cli import analyse, commands
 from beaconframes.cli.analyses import ANALYSES
-from beaconframes.cli.analysis_frames import build_call
+from beaconframes.cli.analysis_frames import build_call, build_empty
 
 from ..analysis import test_ledger as ledger
 from ..analysis.test_income import varied
@@ -128,6 +128,24 @@ def test_a_ledger_of_three_files(run, files):
     expected = analysis.ledger(ledger.EARNED, ledger.PAID, at_midnight, price="eur")
     printed = pl.read_csv(ended.stdout.encode(), schema=expected.schema)
     assert_frame_equal(expected, printed)
+
+
+def test_prices_of_a_csv_file_are_read_as_those_of_a_report(run, files, tmp_path):
+    """Dates and times may be mixed; other orders of day and month are an error with its line."""
+    (income,) = files(income=(ledger.EARNED, "parquet"))
+    (tmp_path / "prices.csv").write_text("time,eur\n2026-10-01,2500\n2026-10-02 12:30:00,2600\n")
+    (tmp_path / "other.csv").write_text("time,eur\n05/10/2026,2500\n")
+    given = ("ledger", income, "--input", f"withdrawals={files(w=(ledger.PAID, 'parquet'))[0]}")
+
+    ended = run(*given, "--input", f"prices={tmp_path}/prices.csv", "--price", "eur")
+    other = run(*given, "--input", f"prices={tmp_path}/other.csv", "--price", "eur")
+    wrong = run(*given, "--input", f"prices={tmp_path}/prices.csv", "--price", "usd")
+
+    assert ended.exit_code == 0, ended.stderr
+    assert (other.exit_code, wrong.exit_code) == (2, 2)
+    assert f"line 2 of {tmp_path}/other.csv: '05/10/2026' is not a valid time" in other.stderr
+    assert "has no column usd; its columns are time, eur" in wrong.stderr
+    assert "named by --price" in wrong.stderr
 
 
 def test_ether_are_numbers_in_excel(run, files, tmp_path):
@@ -271,6 +289,72 @@ def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
 
 
 @pytest.mark.parametrize(
+    ("tz", "day", "hours"),
+    [
+        ("Europe/Berlin", "2026-10-01", ("2026-09-30T22:00", "2026-10-01T21:59")),
+        ("America/New_York", "2026-10-01", ("2026-10-01T04:00", "2026-10-02T03:59")),
+        ("UTC", "2026-10-01", ("2026-10-01T00:00", "2026-10-01T23:59")),
+    ],
+)
+def test_dates_of_a_range_are_days_of_the_time_zone(run, chain, tz, day, hours):
+    """Bounds in UTC cut the first or the last day of a ledger, without a warning."""
+    dates = ("--validators", "3", "--since", day, "--until", day, "--tz", tz)
+    place = ("--dataset", chain.path, "--format", "csv")
+
+    ended = run("ledger", *dates, *place)
+    since, until = hours
+    exact = run(
+        "ledger", "--validators", "3", "--since", since, "--until", until, "--tz", tz, *place
+    )
+
+    assert ended.exit_code == 0, ended.stderr
+    rows = pl.read_csv(ended.stdout.encode())
+    assert [day] == rows["date"].to_list()
+    assert ended.stdout == exact.stdout
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_every_analysis_accepts_frames_without_rows(name):
+    """So that the command finds wrong arguments before any request."""
+    described = ANALYSES[name]
+    epoch = {"epoch": 1} if name == "upcoming-duties" else {}
+    for wanted in (described.loaded, described.loaders):
+        frames = build_empty(described, {}, list(wanted))
+
+        rows = analyse.get_function(name)(**frames, **epoch)
+
+        assert rows.height <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("income --by operater", "no column operater"),
+        ("income --columns date,income", "--columns: there is no column 'income'"),
+        ("income --unit eth --columns net_income_wei", "no column 'net_income_wei'"),
+        ("income --tz Berlin", "--tz 'Berlin' is not a time zone"),
+        ("ledger --input prices=prices.csv --price usd", "has no column usd"),
+        ("ledger --input prices=prices.parquet --price usd", "no column usd"),
+        ("ledger --tool koinly --columns date", "there is no column 'date'"),
+        ("upcoming-duties --columns x", "there is no column 'x'"),
+    ],
+)
+def test_wrong_arguments_are_errors_before_any_request(
+    run, arguments, text, explorer, tmp_path, monkeypatch
+):
+    """Exit code 2 means that no request was sent."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prices.csv").write_text("time,eur\n2026-10-01,2500\n")
+    ledger.PRICES.write_parquet(tmp_path / "prices.parquet")
+    since = () if arguments.startswith("upcoming") else ("--since", "440")
+
+    ended = run(*arguments.split(), "--validators", "3", *since, "--url", explorer.url)
+
+    assert (2, 0) == (ended.exit_code, explorer.service.requests), ended.stderr
+    assert text in ended.stderr
+
+
+@pytest.mark.parametrize(
     ("line", "code", "text"),
     [
         ("income", 2, "--input or --validators is required"),
@@ -281,7 +365,8 @@ def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
         ("income --input FILE --by operater", 2, "no column operater"),
         ("income --input FILE --every hour", 2, "'hour' is not one of 'epoch', 'day', 'week'"),
         ("income --input absent.parquet", 9, "does not exist"),
-        ("ledger --input FILE --input prices=FILE --validators 1 --dataset x", 9, "x"),
+        ("ledger --input FILE --validators 1 --dataset x", 9, "x"),
+        ("ledger --input nosuch=FILE --since 5", 2, "there is no frame 'nosuch'. Write NAME=FILE"),
         ("incom --input FILE", 2, "did you mean 'income'?"),
         ("completeness --input FILE --since 1d --input validators=FILE", 2, "is not an epoch"),
     ],

@@ -164,6 +164,23 @@ def test_serve_refuses_invalid_options(run, chain, option):
     assert option[1] in result.output
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--help",), "[default: 2000; 50<=x<=10000000]"),
+        (("--help",), "[default: 1575; 8<=x<=10000000]"),
+        (("--validators", "49"), "'--validators': 49 is not in the range 50<=x<=10000000"),
+        (("--ends", "1900-01-01"), "--ends '1900-01-01' is before the genesis of mainnet, 2020-12"),
+    ],
+)
+def test_limits_of_simulations(run, tmp_path, arguments, text):
+    """The help and the errors state the limits of the simulator, and the value as it was given."""
+    result = run("simulate", *arguments, "--out", str(tmp_path / "made"))
+
+    assert (0 if arguments == ("--help",) else 2) == result.exit_code
+    assert text in " ".join(result.output.split())
+
+
 @pytest.mark.parametrize("end", ["2025-04-01", "7"])
 def test_simulate_refuses_an_end_before_its_start(run, tmp_path, end):
     """E9: the error names the value; no folder is created."""

@@ -71,6 +71,7 @@ def run_ending(monkeypatch):
             click.Option([f"--{name}"], expose_value=False)
             for name in ("wait", "format", "max-requests", "table", "since", "until", "key-file")
         ]
+        parameters += [click.Option([f"--{n}"], expose_value=False) for n in ("figsize", "region")]
         parameters.append(click.Option(["--for", "for_"], expose_value=False))
         command = click.Command("ending", params=parameters, callback=function)
         add_common_options(command)
@@ -126,6 +127,11 @@ def test_exit_code_of_every_error(run_ending, name):
         ("strict=True is no option here", "strict=True is no option here"),
         ("give format=. Or wait=, too", "give --format. Or --wait, too"),
         ("Explorer('x', format='csv') is closed", "Explorer('x', format='csv') is closed"),
+        ("figsize=(1e3, 1000.0): figsize=(7.6, 4.2).", "--figsize 1e3 1000: --figsize 7.6 4.2."),
+        ("Write region=(left, top), from 0", "Write --region left,top, from 0"),
+        ("region=(5, 10, 1, 1) is", "--region 5,10,1,1 is"),
+        ("wait is 'abc'; it must be true", "--wait is 'abc'; it must be true"),
+        ("wait is 'abc'", "wait is 'abc'"),
         ("gaps. bf.missing() lists them", "gaps. --json lists them"),
         (
             "call bf.connect(api_key=...) or bf.local()",

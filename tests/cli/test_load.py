@@ -374,6 +374,24 @@ def test_a_set_of_validators_is_loaded(run):
 
 
 @pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("nofile.txt", 9, "--validators: there is no file nofile.txt. Check its name"),
+        ("lists/mine", 9, "--validators: there is no file lists/mine"),
+        ("dashboard:7", 2, "--validators dashboard:7 is a set of validators, and this command"),
+        ("dashboard:7/2", 2, "loaders of V2 take sets, with load --v2"),
+        ("1.5", 2, "'1.5' is not a validator"),
+        ("me", 2, "'me' is not a validator"),
+    ],
+)
+def test_missing_files_and_sets_of_validators(run, text, code, message):
+    """A file that does not exist, and a set, are not called an invalid validator."""
+    result = run("load", "validators", "--validators", text)
+
+    assert (code, True) == (result.exit_code, message in result.stderr), result.stderr
+
+
+@pytest.mark.parametrize(
     "texts",
     [["dashboard:x"], ["dashboard:1", "2"], ["owner:a", "owner:b"], ["sub-entity:a"], ["entity:"]],
 )

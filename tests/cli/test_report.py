@@ -90,6 +90,15 @@ def test_frames_as_json_of_groups_with_prices(run, tmp_path):
     assert "2500.00000000" == frames["value"][0]["eur"]
 
 
+def test_periods_are_those_of_the_reports():
+    """The command line states them itself, because the import of reports takes time."""
+    from beaconframes.cli.report import report
+    from beaconframes.reports.archive import PERIODS
+
+    (every,) = [option for option in report.params if option.name == "every"]
+    assert PERIODS == tuple(every.type.choices)
+
+
 def test_a_range_without_a_whole_period_is_warned_of(run, tmp_path):
     """The default of 30 days rarely has a whole month: "0 reports" did not say so."""
     result = run("3", "--since", "440", "--every", "1mo", "--out", str(tmp_path / "reports"))
@@ -107,10 +116,42 @@ def test_a_folder_is_filled_and_resumed(run, tmp_path):
     first = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
 
     names = sorted(path.name for path in folder.iterdir())
-    assert (0, ["index.html", "report-2026-10-01.html"]) == (first.exit_code, names)
-    stamp = (folder / names[1]).stat().st_mtime_ns
+    expected = ["arguments.json", "index.html", "report-2026-10-01.html"]
+    assert (0, expected) == (first.exit_code, names)
+    stamp = (folder / names[2]).stat().st_mtime_ns
     again = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
-    assert (0, stamp) == (again.exit_code, (folder / names[1]).stat().st_mtime_ns)
+    assert (0, stamp) == (again.exit_code, (folder / names[2]).stat().st_mtime_ns)
+
+
+@pytest.mark.more
+def test_reports_with_other_arguments_need_another_folder(run, tmp_path, monkeypatch):
+    """The pages of a folder have the same validators, groups, currency and time zone."""
+    from beaconframes.cli import report as module
+
+    folder = tmp_path / "reports"
+    options = ("--since", "0", "--every", "1d", "--out", str(folder))
+    assert 0 == run("3,5", *options).exit_code
+    monkeypatch.setattr(module, "_make", lambda *_: 1 / 0)
+    (tmp_path / "groups.csv").write_text("validator_index,group\n3,A\n")
+    (tmp_path / "prices.csv").write_text("time,eur\n2026-10-02,1\n")
+    files = {name: f"{tmp_path}/{name}.csv" for name in ("groups", "prices")}
+
+    for arguments, change in (
+        (("3,5,7",), "VALIDATORS 2 validators before, 3 validators now"),
+        (("3,7",), "VALIDATORS 2 validators before, others now"),
+        (("3,5", "--tz", "Europe/Berlin"), "--tz UTC before, Europe/Berlin now"),
+        (("3,5", "--groups", files["groups"]), "--groups not given before, 1 row now"),
+        (("3,5", "--prices", files["prices"], "--price", "eur"), "--prices not given before, in e"),
+    ):
+        result = run(*arguments, *options)
+
+        assert 2 == result.exit_code
+        assert f"{folder} has reports with other arguments: {change}" in result.stderr
+        assert "another folder with --out" in result.stderr
+    assert 0 == run("5,3", *options).exit_code
+    # A folder of an earlier version does not state its arguments.
+    (folder / "arguments.json").unlink()
+    assert 0 == run("3,5,7", *options).exit_code
 
 
 def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkeypatch):
@@ -150,19 +191,28 @@ def test_times_are_read_as_by_loaders(run, monkeypatch, text, expected):
         (("--tz", "Berlin"), "--tz 'Berlin' is not a time zone"),
         (("--out", "report.pdf"), "--out report.pdf has no ending of a report"),
         (("--every", "1d"), "--every needs --out with a folder"),
-        (("--since", "9", "--every", "1y", "--out", "reports"), "--every '1y' is not a period"),
+        (("--every", "2d", "--out", "reports"), "'--every': '2d' is not one of '1d', '1w', '1mo'"),
         (("--year", "2026", "--since", "3d"), "is a range already"),
         (("--since=--5",), "--since '--5' is not a valid time"),
-        (("--groups", "no-file.csv"), "no-file.csv cannot be read"),
+        (("--groups", "no-file.csv"), "the file no-file.csv does not exist"),
+        (("--prices", "no-file.csv"), "the file no-file.csv does not exist"),
         (("--groups", "wrong.csv"), "wrong.csv has no column group; its columns are validator_in"),
+        (("--groups", "float.csv"), "line 3 of float.csv: '1.5' is not a valid validator_index"),
+        (("--groups", "empty.csv"), "line 2 of empty.csv: '' is not a valid group"),
+        (("--groups", "minus.csv"), "line 2 of minus.csv: '-1' is not a valid validator_index"),
+        (("--groups", "header.csv"), "header.csv has no rows"),
+        (("--groups", "twice.csv"), "line 3 of twice.csv: validator 1 is in several groups"),
     ],
 )
 def test_wrong_options_are_explained(run, arguments, message, tmp_path, monkeypatch):
+    files = {"float": "1,A\n1.5,A\n", "empty": "3,\n", "minus": "-1,A\n", "header": ""}
+    for name, text in (files | {"twice": "1,A\n1,B\n"}).items():
+        (tmp_path / f"{name}.csv").write_text(f"validator_index,group\n{text}")
     (tmp_path / "wrong.csv").write_text("validator_index,machine\n3,A\n")
     monkeypatch.chdir(tmp_path)
     result = run("3", *arguments)
 
-    assert 2 == result.exit_code
+    assert (9 if "exist" in message else 2) == result.exit_code
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert sys.exc_info() == (None, None, None)

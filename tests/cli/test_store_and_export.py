@@ -91,7 +91,7 @@ def test_store_limit_limits_the_store_of_a_load(run, chain, tmp_path):
         # The ledger alone is larger, so no rows are stored.
         limited = run(*call, "--store-limit", "10KB")
 
-    assert (2, True) == (wrong.exit_code, "store_limit" in wrong.stderr)
+    assert (2, True) == (wrong.exit_code, "--store-limit" in wrong.stderr)
     assert (0, True) == (limited.exit_code, "limit of 10,000 bytes" in limited.stderr)
     (folder,) = (tmp_path / "store").iterdir()
     assert {} == Dataset.open(folder).tables()

@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.reports.formats import show_value
 from beaconframes.reports.prices import find_year, read_prices
 
@@ -55,16 +55,36 @@ def test_prices_of_a_file(tmp_path):
     ("text", "message"),
     [
         ("time,usd\n2026-10-01,1\n", "has no column eur; its columns are time, usd"),
-        ("time,eur\n2026-10-01,1\nyesterday,2\n", "line 3 of .* has no valid time or price"),
-        ("time,eur\n2026-10-01,many\n", "line 2 of .* has no valid time or price"),
-        (None, "cannot be read"),
+        ("time;eur\n2026-10-01;2500,10\n", "the columns of .* are separated by semicolons"),
+        ("time,eur\n", "prices.csv has no rows"),
+        ("time,eur\n2026-10-01,2500,10\n", "line 2 of .* has 3 values, and the header has 2"),
+        ("time,eur\n2026-10-01,1\n\nyesterday,2\n", "line 4 of .*: 'yesterday' is not a valid t"),
+        ("time,eur\n05/10/2026,1\n", "line 2 of .*: '05/10/2026' is not a valid time"),
+        ("time,eur\n2026-10-01,many\n", "line 2 of .*: 'many' is not a valid eur"),
+        ("time,eur\n2026-10-01,-1\n", "line 2 of .*: '-1' is not a valid eur"),
+        ("time,eur\n2026-10-01,NaN\n", "line 2 of .*: 'NaN' is not a valid eur"),
+        ("time,eur\n2026-10-01,inf\n", "line 2 of .*: 'inf' is not a valid eur"),
+        ("time,eur\n2026-10-01,\n", "line 2 of .*: '' is not a valid eur"),
+        (
+            "time,eur\n2026-10-01,1\n2026-10-01T00:00:00Z,1\n2026-10-02,1\n2026-10-01,2.50\n",
+            "lines 2 and 5 of .* have two prices for 2026-10-01 00:00:00 UTC: 1 and 2.5",
+        ),
     ],
 )
 def test_invalid_prices_are_explained(tmp_path, text, message):
     file = tmp_path / "prices.csv"
-    if text is not None:
-        file.write_text(text)
+    file.write_text(text)
     with pytest.raises(UsageError, match=message):
+        read_prices(file, "eur")
+
+
+@pytest.mark.parametrize("content", [None, b"time,eur\n\xff\xff,1\n", b'time,eur\n"2026,1\n'])
+def test_a_file_of_prices_that_cannot_be_read(tmp_path, content):
+    """Exit code 9 of the command line, as for other files."""
+    file = tmp_path / "prices.csv"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(DatasetError, match=r"does not exist|is not a CSV file in UTF-8"):
         read_prices(file, "eur")
 
 

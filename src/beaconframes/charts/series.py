@@ -99,8 +99,8 @@ def check_figsize(figsize: object) -> tuple[float, float]:
         width = height = 0
     if not (0 < width <= _MAX_INCHES and 0 < height <= _MAX_INCHES):
         raise UsageError(
-            f"figsize={figsize!r} is not a width and a height",
-            hint="Pass both in inches: figsize=(7.6, 4.2).",
+            f"figsize={figsize!r} is not a width and a height of up to {_MAX_INCHES} inches",
+            hint="Write figsize=(7.6, 4.2), for example.",
         )
     return width, height
 

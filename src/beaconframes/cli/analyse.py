@@ -13,6 +13,8 @@ from beaconframes.cli.analyses import ANALYSES
 from beaconframes.cli.analysis_frames import (
     RANGE,
     build_call,
+    build_empty,
+    find_local_range,
     find_validators,
     parse_inputs,
     read_frame,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 HELP = {
     "every": "Time of one row.",
     "by": "Group columns, separated by commas.",
+    "tz": "Time zone of the days, and of dates in --since and --until, such as Europe/Berlin.",
 }
 """The help of options whose description in Python is too long, or missing."""
 TAXES = ("tool", "yearly", "starts")
@@ -231,11 +234,19 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
         arguments["validators"] = given["validators"]
     if analysis.first in files:
         arguments |= parse_range(analysis, given, list_options(name))
-    frames = {frame: read_frame(file, analysis.loaders.get(frame)) for frame, file in files.items()}
+    else:
+        given |= find_local_range(given, arguments.get("tz", "UTC"))
+    frames = {
+        frame: read_frame(file, frame, analysis.loaders.get(frame), arguments)
+        for frame, file in files.items()
+    }
     facts: dict[str, Any] = {"analysis": name, "requests": 0}
     if absent := [frame for frame in wanted if frame not in files]:
         if analysis.takes_validators:
             find_validators(given, frames.get(analysis.first))
+        # Without rows, wrong columns and other arguments are found before any request.
+        empty = build_empty(analysis, frames, absent)
+        output.select_output(compute(name, empty, arguments, taxes, "mainnet"), chosen)
         with connection.open_explorer(values) as explorer:
             for frame in absent:
                 call = build_call(analysis, frame, given, frames, explorer)
@@ -248,16 +259,29 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
     else:
         check_offline()
         chain = values["chain"] or "mainnet"
-    if "chain" in parameters:
-        arguments["chain"] = chain
     print_left_out(name, analysis, frames)
-    result = function(**frames, **arguments)
+    result = compute(name, frames, arguments, taxes, chain)
     if taxes:
-        price = arguments["price"] if "prices" in frames else None
-        result = convert_ledger(result, taxes, price=price, tz=arguments["tz"])
         # No text of such rows is from the chain, and tax tools import no apostrophes.
         chosen |= {"raw": chosen["raw"] or taxes["tool"] is not None}
     output.write_rows(result, chosen, facts)
+
+
+def compute(
+    name: str,
+    frames: Mapping[str, pl.DataFrame],
+    arguments: Mapping[str, Any],
+    taxes: Mapping[str, Any],
+    chain: Any,
+) -> pl.DataFrame:
+    """Call the function of an analysis; convert a ledger for taxes."""
+    function = get_function(name)
+    more = {"chain": chain} if "chain" in inspect.signature(function).parameters else {}
+    result: pl.DataFrame = function(**frames, **arguments, **more)
+    if not taxes:
+        return result
+    price = arguments["price"] if "prices" in frames else None
+    return convert_ledger(result, taxes, price=price, tz=arguments["tz"])
 
 
 def print_left_out(name: str, analysis: Analysis, frames: Mapping[str, Any]) -> None:

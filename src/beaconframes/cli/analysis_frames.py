@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.calendar import find_time_zone, instants
 from beaconframes.cli import chart_input
 from beaconframes.cli.analyses import SUBJECTS
 from beaconframes.cli.loader_options import list_arguments
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 RANGE = ("since", "until")
 """The arguments of loaders that set the range of rows."""
+_DATE_OR_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2})?")
 
 
 def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
@@ -27,8 +31,13 @@ def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for text in texts:
         frame, equals, file = text.partition("=")
-        if not equals or frame not in analysis.frames:
+        if not equals or (frame not in analysis.frames and Path(text).exists()):
             frame, file = analysis.first, text
+        elif frame not in analysis.frames:
+            raise UsageError(
+                f"--input {text}: there is no frame {frame!r}",
+                hint=f"Write NAME=FILE; the names are {', '.join(analysis.frames)}",
+            )
         if frame in files:
             raise UsageError(
                 f"--input has two files for {frame}: {files[frame]} and {file}",
@@ -68,6 +77,28 @@ def build_call(
     if "periods" in names and first is not None:
         call["periods"] = find_periods(first, explorer)
     return call | {key: value for key, value in epochs.items() if key in names}
+
+
+def build_empty(
+    analysis: Analysis, frames: Mapping[str, pl.DataFrame], absent: Sequence[str]
+) -> dict[str, pl.DataFrame]:
+    """Return the *frames*, and those that will be loaded, with their columns and without rows."""
+    loaded = {frame: chart_input.schema_of(analysis.loaders[frame]).to_frame() for frame in absent}
+    return {name: rows.clear() for name, rows in frames.items()} | loaded
+
+
+def find_local_range(given: Mapping[str, Any], tz: str) -> dict[str, str]:
+    """Return dates and months of the range as instants: days begin and end in the time zone *tz*.
+
+    The analysis has the days of this zone. With bounds in UTC, the first or the last is cut.
+    """
+    zone = find_time_zone(tz)
+    bounds = {}
+    for place, key in enumerate(RANGE):
+        if tz != "UTC" and _DATE_OR_MONTH.fullmatch(str(given.get(key))):
+            day = instants(key, given[key], lambda: datetime.now(UTC))[place]
+            bounds[key] = day.replace(tzinfo=zone).isoformat()
+    return bounds
 
 
 def find_epochs(rows: pl.DataFrame, explorer: Explorer) -> dict[str, Any]:
@@ -118,14 +149,20 @@ def find_validators(given: Mapping[str, Any], first: pl.DataFrame | None) -> lis
     return validators
 
 
-def read_frame(file: Path, loader: str | None) -> pl.DataFrame:
-    """Read a file of a loader; without a loader, as the format stores it."""
+def read_frame(
+    file: Path, frame: str, loader: str | None, arguments: Mapping[str, Any]
+) -> pl.DataFrame:
+    """Read the file of a *frame* of a loader; without a loader, as the format stores it."""
     import polars as pl
 
     from beaconframes.frames import first_line
 
     if loader is not None:
         return chart_input.read_file(file, loader)
+    if frame == "prices" and file.suffix.lower() == ".csv":
+        from beaconframes.reports.prices import read_prices_file
+
+        return read_prices_file(file, arguments["price"])
     readers: dict[str, Callable[[Path], pl.DataFrame]] = {
         ".parquet": lambda path: pl.read_parquet(path, hive_partitioning=False, glob=False),
         ".csv": lambda path: pl.read_csv(path, try_parse_dates=True, glob=False),

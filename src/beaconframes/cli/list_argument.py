@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 FILE_OPTIONS = ("validators", "--validators")
 """Arguments and options whose lists may be files."""
+SETS = ("dashboard", "withdrawal", "deposit-address", "entity", "sub-entity", "owner", "operator")
+"""Kinds of sets of validators, which loaders of V2 take."""
 _SHOWN = 60
+_FILE_NAME = re.compile(r"[/\\]|\.[A-Za-z]\w*$")
+"""What only the name of a file has: a folder, or a suffix."""
 
 
 def parse_list(
@@ -41,6 +45,8 @@ def parse_list(
             with Path(text).open("rb") as file:
                 _parse_lines(option, items, file, text, check)
         else:
+            if option.lower() in FILE_OPTIONS:
+                _check_word_of_validators(option, text)
             _parse_items(option, items, text, None)
     if not items:
         raise UsageError(f"{option} is empty", hint="Give at least one item")
@@ -53,6 +59,21 @@ def _is_file(text: str) -> bool:
         return Path(text).is_file()
     except OSError:
         return False
+
+
+def _check_word_of_validators(option: str, text: str) -> None:
+    """Refuse the name of a file that does not exist, and a set of V2."""
+    kind, colon, _ = text.partition(":")
+    if colon and kind in SETS:
+        raise UsageError(
+            f"{option} {visible(text, _SHOWN)} is a set of validators, and this command takes none",
+            hint="Give indices or public keys; loaders of V2 take sets, with load --v2",
+        )
+    if "," not in text and _FILE_NAME.search(text):
+        raise DatasetError(
+            f"{option}: there is no file {visible(text, _SHOWN)}",
+            hint="Check its name, or give indices or public keys",
+        )
 
 
 def _parse_items(

@@ -29,6 +29,8 @@ HINTS = {
     ),
 }
 """What a hint says in Python, and on the command line."""
+WITH_SPACES = ("figsize",)
+"""Arguments with several values that an option separates by spaces, others by commas."""
 
 
 def print_message(text: str) -> None:
@@ -85,13 +87,19 @@ def replace_arguments(text: str, options: Mapping[str, str]) -> str:
     pattern = re.compile(
         rf"{_PYTHON_CALL.pattern}"
         # since=1, since='1d', wait=True, but neither ?since=1 nor my_since=1
-        rf"|(?<![\w.(?&/-])({names})(?:=(True\b)?(?=(\.\.\.|[^\s.,;:)])?)|(?<=since|until)(?= \())"
+        rf"|(?<![\w.(?&/-])({names})(?:=\(([^()]+)\)|=(True\b)?(?=(\.\.\.|[^\s.,;:)])?)"
+        # since (1d, epoch 7) is after until (...), rate is -1; it must be above 0
+        r"|(?<=since|until)(?= \()|(?= is [^;]*; it must be ))"
     )
 
     def replace(match: re.Match[str]) -> str:
-        name, true, following = match.groups()
+        name, items, true, following = match.groups()
         if name is None:
             return match[0]
+        if items is not None:
+            separator = " " if name in WITH_SPACES else ","
+            numbers = (re.sub(r"\.0$", "", item.strip()) for item in items.split(","))
+            return f"{options[name]} {separator.join(numbers)}"
         return options[name] + (" " if following and not true else "")
 
     return pattern.sub(replace, text)

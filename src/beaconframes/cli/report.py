@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from datetime import date
     from pathlib import Path
 
+    import polars as pl
+
     from beaconframes.client import Explorer
     from beaconframes.reports import Report
 
@@ -63,7 +65,7 @@ def selection_options() -> list[click.Parameter]:
             help="The file to write: .html, .json or .ipynb. With --every: a folder.",
         ),
         click.Option(
-            ["--every"], metavar="1d|1w|1mo",
+            ["--every"], type=click.Choice(["1d", "1w", "1mo"]),
             help="Write a page for each whole period and index.html. Run it again to add new ones.",
         ),
         overwrite_option(),
@@ -93,7 +95,9 @@ def report(**values: Any) -> None:
 
 
 def read_arguments(chosen: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Return the arguments of `beaconframes.report` from options."""
+    """Return the arguments of `beaconframes.report` from options, with the rows of their files."""
+    from beaconframes.reports.prices import read_prices
+
     arguments = {name: chosen[name] for name in names}
     given = [name for name in ("since", "until") if chosen[name] is not None]
     arguments |= {name: parse_time(f"--{name}", chosen[name]) for name in given}
@@ -101,6 +105,7 @@ def read_arguments(chosen: dict[str, Any], names: Sequence[str]) -> dict[str, An
         arguments["validators"] = parse_list("VALIDATORS", [chosen["validators"]], check_validator)
     if chosen["groups"] is not None:
         arguments["groups"] = _read_groups(chosen["groups"])
+    arguments["prices"] = read_prices(chosen["prices"], chosen["price"])
     return arguments
 
 
@@ -122,24 +127,27 @@ def _check_output(chosen: dict[str, Any]) -> None:
     output.check_target(out, overwrite=chosen["overwrite"])
 
 
-def _read_groups(path: Path) -> Any:
+def _read_groups(path: Path) -> pl.DataFrame:
+    """Return ``validator_index`` and ``group`` of a CSV file."""
     import polars as pl
 
-    try:
-        groups = pl.read_csv(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        reason = str(error).partition("\n")[0]
+    from beaconframes.reports.csv_rows import LINE, check_rows, read_csv_rows
+
+    index, group = "validator_index", "group"
+    rows = read_csv_rows(
+        path, [index, group], "It is a CSV file with the columns validator_index and group"
+    )
+    is_index = pl.col(index).str.contains(r"^[0-9]{1,18}$")
+    check_rows(path, rows, is_index, index, "Give the index of a validator, such as 12345")
+    check_rows(path, rows, pl.col(group) != "", group, "Give the name of the group")
+    rows = rows.with_columns(pl.col(index).cast(pl.Int64))
+    twice = rows.filter(pl.col(group) != pl.col(group).first().over(index))
+    if twice.height:
         raise UsageError(
-            f"--groups {path} cannot be read: {reason}",
-            hint="It is a CSV file with the columns validator_index and group",
-        ) from None
-    if unknown := [name for name in ("validator_index", "group") if name not in groups.columns]:
-        raise UsageError(
-            f"--groups {path} has no column {unknown[0]}; its columns are "
-            f"{', '.join(groups.columns)}",
-            hint="It is a CSV file with the columns validator_index and group",
+            f"line {twice[LINE][0]} of {path}: validator {twice[index][0]} is in several groups",
+            hint="Each validator belongs to one group at most",
         )
-    return groups
+    return rows.select(index, group)
 
 
 def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:
@@ -169,8 +177,15 @@ def _save_every(
     arguments: dict[str, Any], chosen: dict[str, Any], explorer: Explorer
 ) -> list[Path]:
     """Write a page for each period that has none yet."""
-    from beaconframes.reports.archive import find_final_range, list_periods, save_reports
+    from beaconframes.reports.archive import (
+        check_folder,
+        find_final_range,
+        list_periods,
+        save_reports,
+    )
 
+    stated = _describe_arguments(arguments) | {"the chain": explorer.chain.name}
+    check_folder(chosen["out"], stated)
     first, last = find_final_range(explorer, arguments["since"], arguments["until"])
     periods = list_periods(chosen["every"], first, last)
     if not periods:
@@ -185,7 +200,22 @@ def _save_every(
     def report_progress(path: Path) -> None:
         click.echo(click.format_filename(path), err=True)
 
-    return save_reports(make, chosen["out"], periods, report_progress)
+    return save_reports(make, chosen["out"], periods, report_progress, stated)
+
+
+def _describe_arguments(arguments: dict[str, Any]) -> dict[str, str]:
+    """Return the arguments that all reports of a folder have in common, as texts by option."""
+    from beaconframes.reports.archive import describe_items
+
+    none = "not given"
+    validators, groups = arguments["validators"], arguments["groups"]
+    return {
+        "VALIDATORS": none if validators is None else describe_items(validators, "validator"),
+        "--groups": none if groups is None else describe_items(groups.rows(), "row"),
+        "--prices": none if arguments["prices"] is None else f"in {arguments['price']}",
+        "--tz": arguments["tz"],
+        "--detail": arguments["detail"],
+    }
 
 
 def _report_file(out: Path, made: Report, requests: int, *, as_json: bool) -> None:

@@ -8,6 +8,12 @@ from pathlib import Path
 import click
 
 from beaconframes.cli.common_options import JSON_HELP
+from beaconframes.simulation_limits import MAXIMUM, MINIMUM
+
+
+def _range(name: str) -> click.IntRange:
+    """Return the range of an argument of simulations."""
+    return click.IntRange(MINIMUM[name], MAXIMUM.get(name))
 
 
 @click.command()
@@ -15,28 +21,28 @@ from beaconframes.cli.common_options import JSON_HELP
     "--validators",
     default=2000,
     show_default=True,
-    type=click.IntRange(min=1),
+    type=_range("validators"),
     help="Number of validators.",
 )
 @click.option(
     "--epochs",
     default=1575,
     show_default=True,
-    type=click.IntRange(min=1),
+    type=_range("epochs"),
     help="Number of epochs; 1575 are a week.",
 )
 @click.option(
     "--seed",
     default=1,
     show_default=True,
-    type=click.IntRange(min=0),
+    type=_range("seed"),
     help="Seed of the random numbers; the same seed simulates the same chain.",
 )
 @click.option(
     "--history-days",
     default=0,
     show_default=True,
-    type=click.IntRange(min=0),
+    type=_range("history_days"),
     help="Days of yield index before the simulated epochs.",
 )
 @click.option(

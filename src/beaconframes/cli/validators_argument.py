@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.cli.list_argument import parse_list
+from beaconframes.cli.list_argument import SETS, parse_list
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-SETS = ("dashboard", "withdrawal", "deposit-address", "entity", "sub-entity", "owner", "operator")
 
 
 def parse_validators(option: str, texts: Sequence[str]) -> Any:

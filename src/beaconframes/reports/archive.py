@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import json
 import re
@@ -9,23 +10,30 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.atomic_files import translate_errors
+from beaconframes.frames import check_choice
+from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import find_range
 from beaconframes.reports.page import render_index
 from beaconframes.reports.report import write_text
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from beaconframes.client import Explorer
     from beaconframes.reports.report import Report
 
-_EVERY = re.compile(r"([1-9]\d{0,2})(d|w|mo)")
+PERIODS = ("1d", "1w", "1mo")
+"""Periods of a report: longer ones would begin where the range begins, which moves."""
 
 INDEX = "index.html"
 """The page of a folder that links its reports."""
+ARGUMENTS = "arguments.json"
+"""The file of a folder with the arguments of its reports."""
+DIGEST = ", sha256 "
+"""What separates the number of items from their digest."""
 _NAME = re.compile(r"report-(\d{4}-\d\d-\d\d)(?:_(\d{4}-\d\d-\d\d))?\.html")
 _STATED = re.compile(r'<meta name="beaconframes-report" content="([^"]*)">')
 _GENERATOR = re.compile(r'<meta name="generator" content="beaconframes report">')
@@ -37,39 +45,36 @@ _HEAD = 4096
 def list_periods(every: str, first: datetime, last: datetime) -> list[tuple[date, date]]:
     """Return the first and the last day of each whole period from *first* to *last*, in UTC.
 
-    Days count from the first one, weeks begin on Monday, months on the first.
+    Weeks begin on Monday, months on the first.
     """
-    found = _EVERY.fullmatch(str(every))
-    if found is None:
-        raise UsageError(f"every={every!r} is not a period", hint='Use "1d", "1w" or "1mo"')
-    count, unit = int(found[1]), found[2]
+    check_choice("every", every, PERIODS)
     periods: list[tuple[date, date]] = []
-    for start, end in _iterate_periods(count, unit, first.astimezone(UTC)):
+    for start, end in _iterate_periods(every, first.astimezone(UTC)):
         if datetime(end.year, end.month, end.day, tzinfo=UTC) > last:
             return periods
         periods.append((start, end - timedelta(days=1)))
     return periods
 
 
-def _iterate_periods(count: int, unit: str, first: datetime) -> Iterator[tuple[date, date]]:
+def _iterate_periods(every: str, first: datetime) -> Iterator[tuple[date, date]]:
     """Yield the first day of each period, and that of the next one."""
     start = first.date()
     if first != datetime(start.year, start.month, start.day, tzinfo=UTC):
         start += timedelta(days=1)
-    if unit == "w":
+    if every == "1w":
         start += timedelta(days=-start.weekday() % 7)
-    if unit == "mo" and start.day > 1:
-        start = _add_months(start, 1)
+    if every == "1mo" and start.day > 1:
+        start = _find_next_month(start)
     while True:
-        days = {"d": 1, "w": 7}.get(unit)
-        end = _add_months(start, count) if days is None else start + timedelta(days=days * count)
+        days = {"1d": 1, "1w": 7}.get(every)
+        end = _find_next_month(start) if days is None else start + timedelta(days=days)
         yield start, end
         start = end
 
 
-def _add_months(day: date, count: int) -> date:
-    """Return the first day of the month *count* months later."""
-    months = day.year * 12 + day.month - 1 + count
+def _find_next_month(day: date) -> date:
+    """Return the first day of the next month."""
+    months = day.year * 12 + day.month
     return date(months // 12, months % 12 + 1, 1)
 
 
@@ -78,20 +83,18 @@ def save_reports(
     folder: str | os.PathLike[str],
     periods: list[tuple[date, date]],
     on_file: Callable[[Path], Any] = lambda path: path,
+    arguments: Mapping[str, str] | None = None,
 ) -> list[Path]:
     """Save a report of each period that has no file yet; return the paths of all.
 
     A file is complete once it has its name, so that an interrupted run can be resumed. At the end,
-    `INDEX` links all reports of the folder.
+    `INDEX` links all reports of the folder. *arguments* are those of `check_folder`.
     """
     target = Path(folder)
+    check_folder(target, arguments or {})
     target.mkdir(parents=True, exist_ok=True)
-    index = target / INDEX
-    if index.exists() and not _GENERATOR.search(_read_head(index)):
-        raise UsageError(
-            f"{index} is not a list of reports, and would be replaced",
-            hint="Choose another folder, or rename the file",
-        )
+    if arguments and periods:
+        write_text(target / ARGUMENTS, json.dumps(arguments, indent=1))
     paths = []
     for first, last in periods:
         name = f"{first}" if first == last else f"{first}_{last}"
@@ -101,8 +104,52 @@ def save_reports(
             on_file(path)
         paths.append(path)
     if rows := _list_reports(target):
-        write_text(index, render_index(rows))
+        write_text(target / INDEX, render_index(rows))
     return paths
+
+
+def check_folder(folder: Path, arguments: Mapping[str, str]) -> None:
+    """Raise a `UsageError` if a folder has another index, or reports with other arguments.
+
+    *arguments* are texts by name, such as ``{"--tz": "UTC"}``: two values that differ are shown up
+    to `DIGEST`. A folder of an earlier version states none.
+    """
+    index, file = folder / INDEX, folder / ARGUMENTS
+    if index.exists() and not _GENERATOR.search(_read_head(index)):
+        raise UsageError(
+            f"{index} is not a list of reports, and would be replaced",
+            hint="Choose another folder, or rename the file",
+        )
+    if not arguments or not file.exists():
+        return
+    try:
+        known = dict(json.loads(file.read_text(encoding="utf-8")))
+    except (TypeError, ValueError):
+        raise DatasetError(
+            f"{file} is not a list of arguments of reports", hint="Choose another folder"
+        ) from None
+    if changes := [
+        _describe_change(name, str(known[name]), value)
+        for name, value in arguments.items()
+        if known.get(name, value) != value
+    ]:
+        raise UsageError(
+            f"{folder} has reports with other arguments: {'; '.join(changes)}",
+            hint="Give the same arguments, or another folder with --out",
+        )
+
+
+def _describe_change(name: str, old: str, new: str) -> str:
+    """Return how an argument has changed; equal texts have another digest."""
+    before, now = (text.partition(DIGEST)[0] for text in (old, new))
+    return f"{name} {before} before, {'others' if before == now else now} now"
+
+
+def describe_items(items: Iterable[object], noun: str) -> str:
+    """Return the number of *items* and a digest of them, in any order."""
+    texts = sorted({str(item) for item in items})
+    digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+    return f"{show_quantity(len(texts), noun)}{DIGEST}{digest}"
 
 
 def _list_reports(folder: Path) -> list[dict[str, Any]]:

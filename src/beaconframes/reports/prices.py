@@ -11,14 +11,15 @@ import polars as pl
 
 from beaconframes.calendar import find_time_zone
 from beaconframes.errors import UsageError
-from beaconframes.frames import first_line, to_polars
+from beaconframes.frames import to_polars
+from beaconframes.reports.csv_rows import LINE, check_rows, read_csv_rows
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Moment
 
 _FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%+")
 _PRICE = pl.Decimal(38, 8)
-_HINT = "It needs a column time, such as 2026-10-01 or 2026-10-01T12:00:00Z, and one of prices."
+_HINT = "It needs a column time, such as 2026-10-01 or 2026-10-01T12:00:00Z, and one of prices"
 
 
 def read_prices(prices: Any, price: str) -> pl.DataFrame | None:
@@ -27,32 +28,39 @@ def read_prices(prices: Any, price: str) -> pl.DataFrame | None:
         return None
     if not isinstance(prices, str | os.PathLike):
         return to_polars(prices)
-    path = Path(prices)
-    try:
-        rows = pl.read_csv(path, infer_schema=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise UsageError(
-            f"prices: {path} cannot be read: {first_line(error)}", hint=_HINT
-        ) from None
-    if missing := [name for name in ("time", price) if name not in rows.columns]:
-        raise UsageError(
-            f"prices: {path} has no column {missing[0]}; its columns are {', '.join(rows.columns)}",
-            hint=f'{_HINT} Pass the name of the latter as price, such as price="eur".',
-        )
+    return read_prices_file(Path(prices), price)
+
+
+def read_prices_file(path: Path, price: str) -> pl.DataFrame:
+    """Return ``time`` and *price* of a CSV file."""
+    rows = read_csv_rows(path, ["time", price], f"{_HINT}, named by price=.")
     times = [
         pl.col("time").str.to_datetime(text, strict=False, time_zone="UTC") for text in _FORMATS[:3]
     ]
     with_zone = pl.col("time").str.to_datetime(_FORMATS[3], strict=False, time_zone="UTC")
-    rows = rows.select(
-        pl.coalesce(*times, with_zone).cast(pl.Datetime("us", "UTC")).alias("time"),
-        pl.col(price).str.strip_chars().cast(_PRICE, strict=False),
+    time = pl.coalesce(*times, with_zone).cast(pl.Datetime("us", "UTC"))
+    value = pl.col(price).cast(_PRICE, strict=False)
+    check_rows(path, rows, time.is_not_null(), "time", f"{_HINT}.")
+    check_rows(path, rows, value >= 0, price, "Write a number of 0 or more, such as 2500.25.")
+    rows = rows.with_columns(time, value)
+    _check_times(path, rows, price)
+    return rows.select("time", price)
+
+
+def _check_times(path: Path, rows: pl.DataFrame, price: str) -> None:
+    """Raise a `UsageError` for two different prices at one time."""
+    first = pl.struct(LINE, price).first().over("time")
+    other = rows.with_columns(first.alias("first")).filter(
+        pl.col(price) != pl.col("first").struct.field(price)
     )
-    invalid = rows.with_row_index("line", offset=2).filter(pl.any_horizontal(pl.all().is_null()))
-    if invalid.height:
+    if other.height:
+        row = other.row(0, named=True)
+        old, new = (f"{each.normalize():f}" for each in (row["first"][price], row[price]))
         raise UsageError(
-            f"prices: line {invalid['line'][0]} of {path} has no valid time or price", hint=_HINT
+            f"lines {row['first'][LINE]} and {row[LINE]} of {path} have two prices for "
+            f"{row['time']:%Y-%m-%d %H:%M:%S} UTC: {old} and {new}",
+            hint="Leave one of them out.",
         )
-    return rows
 
 
 def find_year(

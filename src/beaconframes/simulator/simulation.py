@@ -16,6 +16,7 @@ from beaconframes.dataset import Dataset
 from beaconframes.derive.attestation_efficiency import RATED_EPOCHS
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.progress import DELAY, show_epochs
+from beaconframes.simulation_limits import MAXIMUM, MINIMUM
 from beaconframes.simulator import derived, drawn_hex, head_tables, identities, tables, yield_index
 from beaconframes.simulator.block_writer import BlockWriter
 from beaconframes.simulator.derived.chain_data import ChainData
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain, Moment
     from beaconframes.dataset import Writer
     from beaconframes.simulator.epoch import Epoch
-
-_MINIMUM = {"validators": 50, "epochs": 8, "history_days": 0, "seed": 0}
-_MAXIMUM = {"validators": 10_000_000, "epochs": 10_000_000, "history_days": 36_500}
-"""Larger chains do not fit into memory or on disks; mainnet has about two million validators."""
 
 
 def simulate(
@@ -138,15 +135,15 @@ def simulate(
 def check_arguments(arguments: Mapping[str, int]) -> None:
     """Raise UsageError for a size or a seed outside of the limits of simulations."""
     for name, value in arguments.items():
-        if type(value) is not int or value < _MINIMUM[name]:
+        if type(value) is not int or value < MINIMUM[name]:
             raise UsageError(
                 f"{name}={value!r} is not valid",
-                hint=f"Use an integer of {_MINIMUM[name]} or more",
+                hint=f"Use an integer of {MINIMUM[name]} or more",
             )
-        if value > _MAXIMUM.get(name, value):
+        if value > MAXIMUM.get(name, value):
             raise UsageError(
                 f"{name}={value:,} is too large",
-                hint=f"Use an integer of {_MAXIMUM[name]:,} or less",
+                hint=f"Use an integer of {MAXIMUM[name]:,} or less",
             )
 
 
@@ -162,6 +159,12 @@ def find_slot(chain: Chain, moment: Moment) -> int:
             f"ends={moment!r} is not a valid time",
             hint='Use "now", a date such as "2026-10-01", or a datetime',
         ) from None
+    if last < chain.genesis:
+        raise UsageError(
+            f"ends={moment!r} is before the genesis of {chain.name}, "
+            f"{chain.genesis:%Y-%m-%dT%H:%M:%SZ}",
+            hint="Use a later time",
+        )
     return chain.at("slot", last)
 
 
