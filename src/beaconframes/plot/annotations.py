@@ -135,8 +135,6 @@ def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
     else:
         right: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)}
         legend = ax.legend(handles=chosen, **options, **right)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
     for handle in legend.legend_handles:
         # Small markers need a larger one in the legend.
         if isinstance(handle, Line2D):

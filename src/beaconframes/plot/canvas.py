@@ -267,8 +267,7 @@ def _set_x_axis(ax: Axes, axis: Axis) -> None:
         slanted: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         # At the default width, there is room for 70 characters.
         many = sum(max(map(len, name.split("\n"))) for name in axis.tick_labels) > 70 / 530 * width
-        style = {"parse_math": False, **(slanted if many else {})}
-        ax.set_xticks(range(len(axis.tick_labels)), axis.tick_labels, **style)
+        ax.set_xticks(range(len(axis.tick_labels)), axis.tick_labels, **slanted if many else {})
     if axis.zero_line:
         ax.axvline(0, color=read_theme(ax).adapt(colours.SLATE), linewidth=0.8)
     if axis.thousands:
@@ -304,7 +303,7 @@ def _set_y_axis(ax: Axes, axis: Axis, height: float) -> None:
     """Set label and ticks of the vertical axis, whose label has room for *height* points."""
     _set_y_label(ax, axis.label, height)
     if axis.tick_labels:
-        ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels, parse_math=False)
+        ax.set_yticks(range(len(axis.tick_labels)), axis.tick_labels)
         ax.set_ylim(-0.6, len(axis.tick_labels) - 0.4)
     if axis.zero_line:
         ax.axhline(0, color=read_theme(ax).adapt(colours.SLATE), linewidth=0.8)

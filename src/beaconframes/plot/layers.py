@@ -194,4 +194,4 @@ def _draw_heatmap(
     most = int((0.45 if width < _NARROW else 0.8) * height / _LABEL_HEIGHT)
     each = 1 if count <= min(_ROWS_NAMED, most) else next(n for n in _EVERY if 8 * n >= count)
     rows = range(0, count, each)
-    ax.set_yticks(rows, [layer.rows[row] for row in rows], parse_math=False)
+    ax.set_yticks(rows, [layer.rows[row] for row in rows])
