@@ -65,7 +65,10 @@ for line in sys.stdin:
     os.close(reader)
     print(pid, flush=True)
     sys.stdin.readline()
-    os.write(writer, b"!")
+    try:
+        os.write(writer, b"!")
+    except BrokenPipeError:
+        pass  # It was killed before it began.
     os.close(writer)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 """.replace("REFUSED", str(REFUSED)).replace("BROKEN", str(BROKEN))
