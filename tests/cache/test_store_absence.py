@@ -14,8 +14,10 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors, v1, v2
+from beaconframes.active_periods import FAR
 from beaconframes.cache import empty_responses
 from beaconframes.cache.local_store import LocalStore
+from beaconframes.cache.read_through import find_last_slot
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Grid
 from beaconframes.endpoint.cache_policy import CachePolicy
@@ -493,3 +495,17 @@ def call_without_warnings(explorer, call):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.MissingRows)
         return call(explorer)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "last"),
+    [
+        ([], FAR),
+        ([b"null", b"[]", b'"all"', b"7", b"{}"], FAR),
+        ([b'{"slot": null}', b'{"slot": 5}', b'{"slot": {}}', b'{"slot": {"end": "9"}}'], FAR),
+        ([b'{"slot": {"end": 9}}', b'{"slot": {"end": 7}}', b'{"epoch": {"end": 1}}'], 7),
+    ],
+)
+def test_the_last_slot_of_ranges_in_any_form(ranges, last):
+    """A service may send anything as the range of a response."""
+    assert last == find_last_slot(ranges)

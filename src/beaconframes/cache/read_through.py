@@ -410,8 +410,15 @@ def split_by_rows(
 
 def find_last_slot(ranges: Iterable[bytes]) -> int:
     """Return the last slot that all responses cover, as their *ranges* state; FAR without one."""
-    slots = (msgspec.json.decode(text).get("slot") or {} for text in ranges)
-    return min((slot["end"] for slot in slots if isinstance(slot.get("end"), int)), default=FAR)
+    ends = []
+    for text in ranges:
+        stated = msgspec.json.decode(text)
+        slots = stated.get("slot") if isinstance(stated, dict) else None
+        end = slots.get("end") if isinstance(slots, dict) else None
+        # Nothing else checks this part of a response.
+        if type(end) is int:
+            ends.append(end)
+    return min(ends, default=FAR)
 
 
 def find_requested_units(call: Call, grid: Grid) -> tuple[list[str], list[Interval]]:
