@@ -37,6 +37,14 @@ MAX_NAMED = 10
 """More lines than this cannot be distinguished by colour."""
 DAY_BAR = np.timedelta64(19, "h")
 """The width of the bar of a day."""
+MARGINS = {
+    "slot": np.timedelta64(1, "m"),
+    "epoch": np.timedelta64(20, "m"),
+    "day": np.timedelta64(36, "h"),
+    "week": np.timedelta64(11, "D"),
+    "month": np.timedelta64(45, "D"),
+}
+"""The time that an axis shows before and after a single moment."""
 _MAX_INCHES = 200
 _WHOLE_NUMBERS = {
     "validator_index": "indices",

@@ -33,9 +33,8 @@ class ResponseWarnings:
 
     def __init__(self, endpoint: Endpoint, chain: Chain) -> None:
         self.endpoint, self.chain = endpoint, chain
-        self._ranges: dict[bytes, dict[bytes, None]] = {}
-        self.ranges: set[bytes] = set()
-        """The JSON texts of the ranges that responses state."""
+        self.ranges: dict[bytes, dict[bytes, None]] = {}
+        """The JSON texts of the ranges that responses state, by request."""
         self._keys: dict[int, tuple[object, bytes]] = {}
         self._sunset: str | None = None
         self.has_all_validators = True
@@ -48,8 +47,7 @@ class ResponseWarnings:
         not_found = []
         for call, page in pages:
             if (stated := page.envelope_fields.get("range")) is not None:
-                self._ranges.setdefault(self._range_key(call), {}).setdefault(stated)
-                self.ranges.add(stated)
+                self.ranges.setdefault(self._range_key(call), {}).setdefault(stated)
             if "sunset" in page.headers or "deprecation" in page.headers:
                 self._sunset = page.headers.get("sunset", "")
             if (header := page.headers.get(CHAIN_HEADER)) is not None:
@@ -78,7 +76,7 @@ class ResponseWarnings:
     @property
     def moved_window(self) -> WindowMoved | None:
         """Return the warning for pages of one window that cover different parts of the chain."""
-        for stated in self._ranges.values():
+        for stated in self.ranges.values():
             ranges = [msgspec.json.decode(raw) for raw in stated]
             other = next((item for item in ranges if item != ranges[0]), None)
             if other is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -276,7 +277,7 @@ def decode_pages(
         not_found,
         warnings=[],
         uncovered=warnings.uncovered,
-        ranges=warnings.ranges,
+        ranges=[*itertools.chain.from_iterable(warnings.ranges.values())],
         has_all_validators=warnings.has_all_validators,
     )
 

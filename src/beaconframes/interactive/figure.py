@@ -12,7 +12,13 @@ from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts, wrap_parts
 from beaconframes.charts.model import Heatmap, Points, ReferenceLine
-from beaconframes.charts.series import check_figsize, check_title, count_times, format_plainly
+from beaconframes.charts.series import (
+    MARGINS,
+    check_figsize,
+    check_title,
+    count_times,
+    format_plainly,
+)
 from beaconframes.errors import UsageError
 from beaconframes.frames import first_line
 from beaconframes.interactive.style import choose_template, read_theme
@@ -32,13 +38,6 @@ _PANEL_HEIGHT = 600  # Of a figure of two panels, in pixels.
 _AROUND_PLOT, _LEGEND_HEIGHT, _CHARACTER = 150, 80, 7.6  # Pixels.
 _CAPTION_WIDTH = 46  # In characters, which fit into a figure of 360 pixels.
 _DAY = 86_400_000  # Milliseconds.
-_AROUND = {
-    "slot": np.timedelta64(1, "m"),
-    "epoch": np.timedelta64(20, "m"),
-    "day": np.timedelta64(36, "h"),
-    "week": np.timedelta64(11, "D"),
-    "month": np.timedelta64(45, "D"),
-}
 # Ticks of few days, weeks or months: (maximum count, days, distance, first tick).
 _TICKS: dict[str, tuple[int, int, Any, str]] = {
     "day": (8, 1, _DAY, "2000-01-01"),
@@ -152,7 +151,7 @@ def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     if axis.times is None or not len(axis.times):
         return layout
     if count_times(axis.times) == 1:
-        around = _AROUND[axis.time_unit]
+        around = MARGINS[axis.time_unit]
         layout["range"] = list(
             shorten_times(np.array([axis.times[0] - around, axis.times[0] + around]))
         )

@@ -15,7 +15,13 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, ScalarForm
 from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts
-from beaconframes.charts.series import check_figsize, check_title, count_times, format_plainly
+from beaconframes.charts.series import (
+    MARGINS,
+    check_figsize,
+    check_title,
+    count_times,
+    format_plainly,
+)
 from beaconframes.errors import UsageError
 from beaconframes.plot.alt_text import add_alt_text
 from beaconframes.plot.annotations import (
@@ -36,15 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from beaconframes.charts.model import Axis, Chart
-
-_AROUND = {
-    "slot": np.timedelta64(1, "m"),
-    "epoch": np.timedelta64(20, "m"),
-    "day": np.timedelta64(36, "h"),
-    "week": np.timedelta64(11, "D"),
-    "month": np.timedelta64(45, "D"),
-}
-
 
 _REMEDIES = {
     "xlabel": "Set it on the result: .set_xlabel(...)",
@@ -340,7 +337,7 @@ def _set_time_ticks(ax: Axes, times: Any, every: str, *, most: int) -> None:
     buckets = count_times(times)
     if buckets == 1:
         # matplotlib would show years around a single moment.
-        ax.set_xlim(times[0] - _AROUND[every], times[0] + _AROUND[every])
+        ax.set_xlim(times[0] - MARGINS[every], times[0] + MARGINS[every])
     locator: dates.DateLocator
     span = (times.max() - times.min()) // np.timedelta64(1, "D")
     if every == "week" and span < 16 * 7:
