@@ -143,7 +143,7 @@ def test_dead_holder_is_not_named(tmp_path, monkeypatch):
             timer.join()
 
 
-@pytest.mark.parametrize("moment", ["touch", "stat", "connect"])
+@pytest.mark.parametrize("moment", ["stat", "connect"])
 def test_lock_is_acquired_while_its_folder_is_removed(tmp_path, monkeypatch, moment):
     """The previous holder removes the folder at its end, at any moment."""
     folder = tmp_path / journal.WORK_FOLDER

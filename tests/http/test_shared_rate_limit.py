@@ -278,17 +278,14 @@ def test_file_is_private_and_does_not_contain_the_key(tmp_path):
     assert other._shared.account != rate_limiter._shared.account
 
 
-@pytest.mark.parametrize("damage", ["no database", "a folder", "no folder"])
+@pytest.mark.parametrize("damage", ["a folder", "no folder"])
 def test_unusable_file_logs_one_warning(tmp_path, caplog, damage):
     """Each process then limits its own rate, and requests are sent as before."""
     folder = tmp_path / "state"
     if damage == "no folder":
         folder.write_text("in the way")
-    elif damage == "a folder":
-        (folder / FILE).mkdir(parents=True)
     else:
-        folder.mkdir()
-        (folder / FILE).write_bytes(b"something else " * 1000)
+        (folder / FILE).mkdir(parents=True)
     rate_limiter = rate_limiter_in(folder, 2)
     with caplog.at_level(logging.WARNING):
         times = send(*[rate_limiter] * 5)
@@ -310,6 +307,122 @@ def test_file_damaged_during_use_logs_one_warning(tmp_path, caplog):
     send(rate_limiter, rate_limiter)
 
     assert 1 == len(caplog.records)
+
+
+READ = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1])
+database.execute("SELECT count(*) FROM limits").fetchone()
+database.close()
+"""
+
+
+def test_explorers_of_one_process_keep_their_locks(tmp_path):
+    """A second explorer drops no lock of the first one, so its journal is not removed.
+
+    The system drops all locks that a process has on a file if it closes any descriptor of it. The
+    next process that closes the file then takes itself for the last one.
+    """
+    explorers = [SharedRateLimit(tmp_path, "one.example", Secret("a-key")) for _ in range(2)]
+    for explorer in explorers:
+        explorer.reported_limits()
+    journal = tmp_path / f"{FILE}-wal"
+    before = journal.stat().st_ino
+
+    subprocess.run([sys.executable, "-c", READ, str(tmp_path / FILE)], check=True)
+
+    assert before == journal.stat().st_ino
+    for explorer in explorers:
+        explorer.close()
+
+
+SEVERAL = """
+import sys, threading, time
+from beaconframes.client import Explorer
+from beaconframes.endpoint import Request
+url, folder, count, seconds = sys.argv[1:]
+epochs = Request("GET", "/api/v1/epoch/7", endpoint="GET /api/v1/epoch/{epoch}")
+end = time.monotonic() + float(seconds)
+def send(number):
+    while time.monotonic() < end:
+        with Explorer(url, api_key="a-key", rate=10, state=folder, store=False) as explorer:
+            for _ in range(1 + 4 * number):
+                explorer.fetch(epochs)
+threads = [threading.Thread(target=send, args=[number]) for number in range(int(count))]
+for thread in threads:
+    thread.start()
+"""
+
+
+@pytest.mark.parametrize(
+    ("processes", "explorers", "seconds"),
+    [
+        pytest.param(6, 2, 12, marks=pytest.mark.more),
+        pytest.param(12, 3, 120, marks=pytest.mark.long),
+    ],
+)
+def test_processes_with_several_explorers_share_one_healthy_file(
+    tmp_path, processes, explorers, seconds
+):
+    """Half of the processes live long, the others a second each; explorers come and go in all."""
+    folder = tmp_path / "state"
+
+    def run(server, number):
+        end = time.monotonic() + seconds
+        errors = []
+        while (left := end - time.monotonic()) > 0:
+            life = left if number % 2 else min(left, 1)
+            command = [sys.executable, "-c", SEVERAL, server.url, str(folder), str(explorers)]
+            done = subprocess.run([*command, str(life)], capture_output=True, check=False)
+            errors.append(done.stderr)
+        return errors
+
+    with FaultServer() as server, ThreadPoolExecutor(processes) as pool:
+        errors = list(pool.map(lambda number: run(server, number), range(processes)))
+        most = max_requests_in_window(server.seen)
+        sent = len(server.seen)
+
+    assert {b""} == {text for texts in errors for text in texts}
+    assert most <= 10
+    assert sent >= 8 * seconds
+    assert [] == list(folder.glob("*.damaged-*"))
+    assert ("ok",) == sqlite3.connect(folder / FILE).execute("PRAGMA integrity_check").fetchone()
+
+
+DAMAGE = {
+    "no database": lambda file: file.write_bytes(b"something else " * 1000),
+    "a page of zeros": lambda file: file.write_bytes(
+        file.read_bytes()[:4096] + bytes(file.stat().st_size - 4096)
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_file_is_moved_aside_once(tmp_path, caplog, damage):
+    """One process renames it and logs a warning; all of them share a new file."""
+    users = [rate_limiter_in(tmp_path, 3) for _ in range(3)]
+    send(users[0])
+    users[0]._shared.close()
+    DAMAGE[damage](tmp_path / FILE)
+
+    with caplog.at_level(logging.WARNING):
+        times = send(*users, users[0])
+
+    assert [0, 0, 0, 1] == times
+    (record,) = caplog.records
+    (moved,) = tmp_path.glob(f"{FILE}.damaged-*")
+    assert moved.name in record.getMessage()
+    (count,) = sqlite3.connect(tmp_path / FILE).execute("SELECT count(*) FROM requests").fetchone()
+    assert count >= 1
+
+
+def test_file_that_was_moved_or_removed_is_opened_again(tmp_path):
+    """A process that has the old file open shares the new one from its next request on."""
+    first, second = (rate_limiter_in(tmp_path, 2) for _ in range(2))
+    send(first, second)
+    (tmp_path / FILE).replace(tmp_path / "old")
+
+    assert [0, 0, 1] == send(second, first, second)
 
 
 @pytest.mark.more

@@ -58,9 +58,10 @@ def acquire_lock(folder: Path, target: object) -> sqlite3.Connection:
         path = folder / LOCK
         with translate_errors(path):
             folder.mkdir(parents=True, exist_ok=True)
-            # The previous holder may remove the folder at any moment.
-            with suppress(FileNotFoundError):
-                path.touch()
+            # SQLite creates the file: to close it here would drop the locks of this process. The
+            # previous holder may remove the folder at any moment.
+            with suppress(sqlite3.OperationalError):
+                sqlite3.connect(path).close()
         with suppress(FileNotFoundError):
             inode = path.stat().st_ino
             try:

@@ -12,8 +12,11 @@ import math
 import os
 import secrets
 import sqlite3
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
@@ -22,7 +25,6 @@ from beaconframes.http.retry import MAX_RETRY_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from beaconframes.config import Secret
 
@@ -118,6 +120,7 @@ class SharedRateLimit:
         self.account = ""
         """The name of key and host in the file; it does not reveal the key."""
         self._database: sqlite3.Connection | None = None
+        self._inode = 0
 
     def reported_limits(self) -> ReportedLimits:
         """Return the limits that any process has learned."""
@@ -208,7 +211,14 @@ class SharedRateLimit:
     def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Return the result of *work*, run in an exclusive transaction."""
         try:
-            return self._locked(work)
+            try:
+                return self._locked(work)
+            except sqlite3.DatabaseError as error:
+                if self._folder is None or not is_damage(error):
+                    raise
+                self.close()
+                move_damaged_file(self._folder / FILE)
+                return self._locked(work)
         except (sqlite3.Error, OSError) as error:
             if self._folder is None:
                 raise
@@ -223,12 +233,27 @@ class SharedRateLimit:
         return self._locked(work)
 
     def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        if self._database is not None and self._is_replaced():
+            self.close()
         database = self._database = self._database or self._open_with_retries()
         database.execute("BEGIN IMMEDIATE")
         try:
-            return work(database)
-        finally:
-            database.execute("COMMIT")
+            result = work(database)
+        except BaseException:
+            with suppress(sqlite3.Error):
+                database.execute("ROLLBACK")
+            raise
+        database.execute("COMMIT")
+        return result
+
+    def _is_replaced(self) -> bool:
+        """Return whether another process has moved the open file aside, or removed it."""
+        if self._folder is None:
+            return False
+        try:
+            return (self._folder / FILE).stat().st_ino != self._inode
+        except FileNotFoundError:
+            return True
 
     def _open_with_retries(self) -> sqlite3.Connection:
         """Open the file, also when several processes create it at the same time."""
@@ -247,12 +272,15 @@ class SharedRateLimit:
         if self._folder is not None:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = self._folder / FILE
-            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-            file.chmod(0o600)
+        # Only SQLite may open the file. If a process closes any other descriptor of it, the system
+        # drops all locks of this process, and with them those of its other explorers.
         database = sqlite3.connect(
             file, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
         )
         try:
+            if isinstance(file, Path):
+                file.chmod(0o600)
+                self._inode = file.stat().st_ino
             # A power failure may lose the last entries, which the next responses report again.
             database.execute("PRAGMA synchronous = OFF")
             if self._folder and database.execute("PRAGMA journal_mode").fetchone() != ("wal",):
@@ -270,6 +298,46 @@ class SharedRateLimit:
             database.close()
             raise
         return database
+
+
+def move_damaged_file(file: Path) -> None:
+    """Rename a damaged *file*, once: of several processes that notice it, the first one does so."""
+    with closing(
+        sqlite3.connect(f"{file}.lock", timeout=LOCK_TIMEOUT, isolation_level=None)
+    ) as lock:
+        lock.execute("BEGIN EXCLUSIVE")
+        if not is_damaged(file):
+            return
+        moved = f"{file}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+        # The file itself last: until then, no process begins a new one beside the old journal.
+        for suffix in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                Path(f"{file}{suffix}").replace(f"{moved}{suffix}")
+        log.warning(
+            "%s was damaged, and is now %s. A new file counts the requests of this month from now "
+            "on, until the service reports the remaining ones",
+            file,
+            moved,
+        )
+
+
+def is_damaged(file: Path) -> bool:
+    """Return whether SQLite cannot read a *file*; one that does not exist is not damaged."""
+    if not file.exists():
+        return False
+    with closing(sqlite3.connect(file, timeout=LOCK_TIMEOUT, isolation_level=None)) as database:
+        try:
+            return bool(database.execute("PRAGMA quick_check").fetchone() != ("ok",))
+        except sqlite3.DatabaseError as error:
+            if is_damage(error):
+                return True
+            raise
+
+
+def is_damage(error: BaseException) -> bool:
+    """Return whether *error* says that a file is damaged, or is not a database."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def is_busy(error: BaseException) -> bool:
