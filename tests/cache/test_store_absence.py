@@ -133,6 +133,24 @@ class TestEmptyResponses:
         assert rows.height > 0 < requests
         assert 0 == count_data_requests(faulty, lambda: EVENTS[path](explorer))[1]
 
+    @pytest.mark.parametrize("name", ["proposals", "validator_withdrawals"])
+    @pytest.mark.parametrize("epoch", [299, 350])
+    def test_one_empty_window_is_not_stored(self, faulty, explorer, server, name, epoch):
+        """G4: an empty window is requested again, although the next one has some of its epochs.
+
+        A window is the last 100 or 101 epochs before its end, so the second one of 151 epochs
+        reaches into the first one.
+        """
+        end = epoch + (epoch == 299 and name == "proposals")
+        load = getattr(bf, f"load_{name}")
+        call = lambda e: load(range(60), since=200, until=350, explorer=e)  # noqa: E731
+        expected = load_counted(server, False, call).rows
+        faulty.fault(f"rows_empty?path=epoch={end}")
+        assert call(explorer).height < expected.height
+        faulty.fault("")
+
+        assert_frame_equal(expected, call(explorer))
+
     def test_second_empty_response_is_stored(self, faulty, explorer, monkeypatch):
         """G4: a second empty response counts if it comes later; then absence is stored."""
 
