@@ -23,7 +23,7 @@ HEAD_EPOCH = 469
 
 
 def call(name, explorer, back=None):
-    """Return the rows of a call of the loader, or the type of its error.
+    """Return the rows of a call of the loader, or the message of its error.
 
     What it loads is of *back* epochs before the head, or the latest.
     """
@@ -43,9 +43,7 @@ def call(name, explorer, back=None):
         try:
             return loader(**{name: given[name] for name in arguments}, explorer=explorer)
         except errors.UsageError as error:
-            assert name in OF_EPOCHS
-            assert f"epoch {HEAD_EPOCH} is in the future" in str(error)
-            return type(error)
+            return error.message
 
 
 @pytest.fixture(scope="module", params=["spec", "public"])
@@ -68,15 +66,16 @@ def test_a_load_does_not_depend_on_an_earlier_one(transport, back, firsts, secon
     Rewards and performance are of final epochs only, so the latest epoch is refused.
     """
     alone = {name: call(name, connect_to(transport), back) for name in seconds}
-    refused = [name for name, rows in alone.items() if rows is errors.UsageError]
-    assert (["load_rewards", "load_performance"] if back == 0 else []) == refused
+    refused = {name: rows for name, rows in alone.items() if isinstance(rows, str)}
+    assert (["load_rewards", "load_performance"] if back == 0 else []) == list(refused)
+    assert {"epoch 469 is in the future: the service has epochs up to 467"} >= {*refused.values()}
 
     differing = []
     for first, second in itertools.product(firsts, seconds):
         explorer = connect_to(transport)
         call(first, explorer)
         rows, expected = call(second, explorer, back), alone[second]
-        is_equal = rows is expected if isinstance(expected, type) else expected.equals(rows)
+        is_equal = rows == expected if second in refused else expected.equals(rows)
         differing += [] if is_equal else [(first, second)]
 
     assert [] == differing
