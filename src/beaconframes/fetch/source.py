@@ -48,7 +48,7 @@ class FetchedRows(NamedTuple):
     ranges: Collection[bytes] = ()
     """The JSON texts of the parts of the chain that the responses state to cover."""
     empty: Sequence[Call] = ()
-    """The calls whose own responses have no record, whatever the other responses have."""
+    """The calls of which a page has no record, whatever their other pages and other calls have."""
     has_all_validators: bool = True
     """Whether the source knows all validators; a dataset may have some of them only."""
 
@@ -274,14 +274,14 @@ def decode_pages(
     count_rows(rows.height)
     # The pages of a call share its batches.
     calls = {id(call.batches): call for call, _ in pages}
-    with_records = {id(call.batches) for call, page in pages if not page.is_empty}
+    empty = {id(call.batches) for call, page in pages if page.is_empty}
     return FetchedRows(
         list(calls.values()),
         rows,
         not_found,
         warnings=[],
         uncovered=warnings.uncovered,
-        empty=[call for key, call in calls.items() if key not in with_records],
+        empty=[call for key, call in calls.items() if key in empty],
         ranges=[*itertools.chain.from_iterable(warnings.ranges.values())],
         has_all_validators=warnings.has_all_validators,
     )
