@@ -300,8 +300,8 @@ def resolve_span(
     latest, now = functools.cache(latest), functools.cache(now)
     start: Moment = 0 if since is None else since
     end: Moment = until if until is not None else default_until() if default_until else "latest"
-    first = _resolve_bound("since", start, unit, chain, latest, now)
-    last = _resolve_bound("until", end, unit, chain, latest, now)
+    first = resolve_bound("since", start, unit, chain, latest, now)
+    last = resolve_bound("until", end, unit, chain, latest, now)
     if first > last:
         raise _empty_range((since, first), (until, last), unit, now)
     return Span(first, last)
@@ -361,7 +361,7 @@ def _describe_bound(value: Any, unit: str | None = None, number: int = 0) -> str
     return ", ".join([*shown, *([f"{unit} {number}"] if unit else [])])
 
 
-def _resolve_bound(
+def resolve_bound(
     argument: Literal["since", "until"],
     value: Any,
     unit: Unit,

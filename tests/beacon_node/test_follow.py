@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -249,6 +250,36 @@ def test_failed_requests_are_repeated(stub, monkeypatch, caplog):
     # The head took 100 s, so that it is written again 900 s later.
     assert [1, 3] == FakeIndexer.heads
     assert "refused; retrying in one slot" in caplog.text
+
+
+@pytest.mark.parametrize(("since", "written"), [(3, range(3, 4)), ("0m", range(6, 7))])
+def test_the_first_epoch_may_become_final_later(stub, caplog, since, written):
+    """The call waits for it, and says so once; "now" is the time of the call."""
+    connection = NodeConnection("http://node")
+    connection.api = BeaconApi(NodeSession("http://node", transport=stub.transport))
+    # Epochs of 8 slots; the income of epoch 1 is settled once epoch 4 is finalized.
+    heads = iter([ChainStatus(47, 4), ChainStatus(55, 5), ChainStatus(63, 6)])
+    heads = itertools.chain(heads, [ChainStatus(71, 7), ChainStatus(79, 8), ChainStatus(87, 9)])
+    connection.read_status = lambda: next(heads)
+    writes = []
+
+    class Indexer(FakeIndexer):
+        def write(self, _status, epochs, **_options):
+            writes.append(epochs)
+
+        def write_head(self):
+            """Write nothing."""
+
+    following = follower.Follower(
+        connection, lambda _: Indexer(), since=since, executor=None, on_epoch=None,
+        stop=threading.Event(),
+    )  # fmt: skip
+    added = [following.add_epochs() for _ in range(6)]
+
+    assert [True] * 6 == added
+    assert written == writes[0]
+    waiting = f"epoch {written.start} is not final yet: waiting for it"
+    assert [waiting] == [record.getMessage() for record in caplog.records]
 
 
 def test_invalid_responses_are_repeated_until_there_are_many_in_a_row(stub):

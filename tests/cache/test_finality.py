@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
 import beaconframes as bf
+from beaconframes import errors
 from beaconframes.cache import finality
 from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
@@ -25,6 +28,8 @@ class MovingChain(FaultServer):
         self.epoch, self.finalized, self.branch, self.headers = epoch, finalized, 0, {}
         self.regress = iter(())
         """The finalized epochs in the next responses, each of another replica."""
+        self.ends = {}
+        """The withdrawable epochs of validators; they have no balance from then on."""
 
     @property
     def requests(self):
@@ -39,10 +44,16 @@ class MovingChain(FaultServer):
             state |= {"currentFinalizedEpoch": next(self.regress, self.finalized)}
         rows = response.get("data")
         for row in rows if isinstance(rows, list) else [rows] if isinstance(rows, dict) else []:
-            if "balance" in row and row["epoch"] > 440:
+            if "balance" in row and row.get("epoch", 0) > 440:
                 row["balance"] += self.branch
             if "finalized" in row:
                 row["finalized"] = row["epoch"] <= self.finalized
+            if "exit_epoch" in row and (end := self.ends.get(row["validator_index"])):
+                row |= {"exit_epoch": end - 1, "withdrawable_epoch": end}
+        if "balancehistory" in seen.target:
+            response["data"] = [
+                row for row in rows if row["epoch"] < self.ends.get(row["validatorindex"], 2**53)
+            ]
         return status, json.dumps(response).encode()
 
 
@@ -56,6 +67,14 @@ def load_from(moving, store, server, call, **more):
     explorer = bf.Explorer(moving.url, chain=server.service.chain, store=store, rate=10_000, **more)
     with explorer:
         return CountedLoad(moving, call, explorer)
+
+
+LATE = 1007
+"""A validator that is eligible from epoch 344 on, and active from epoch 351 on."""
+
+
+def load_late_balances(until):
+    return lambda e: bf.load_balance_history(LATE, since=300, until=until, explorer=e)
 
 
 def load_last_balances(since=430, until=452):
@@ -191,3 +210,98 @@ def test_a_lazy_frame_has_rows_that_are_not_final(server, store, moving):
     found = load_from(moving, store, server, call)
 
     assert 16 == found.rows.collect().height
+
+
+@pytest.mark.parametrize(("hours", "heads"), [(23, 2), (25, 1)])
+def test_an_epoch_older_than_a_day_needs_one_response(
+    server, store, moving, monkeypatch, hours, heads
+):
+    """F06: finality takes a quarter of an hour, so nothing of yesterday is reorganized."""
+    chain = server.service.chain
+    now = chain.time_of("epoch", 451) + timedelta(hours=hours)
+    with bf.Explorer(moving.url, chain=chain, store=store, rate=10_000) as explorer:
+        explorer.clock = SimpleNamespace(now=lambda: now)
+        load_last_balances(430, 450)(explorer)
+
+    assert heads == sum("latestState" in one.target for one in moving.seen)
+    assert 450 == open_dataset(store).meta["finalized_epoch"]
+
+
+def test_the_first_epoch_is_not_final_while_it_runs(server, store, moving):
+    """F05: the service calls epoch 0 final from genesis on; its rows are stored once it is over."""
+    moving.epoch = moving.finalized = 0
+    for _ in range(2):
+        assert 2 == load_from(moving, store, server, load_last_balances(0, 0)).rows.height
+        assert not store.exists()
+
+    moving.epoch = 1
+    load_from(moving, store, server, load_last_balances(0, 0))
+    assert 0 == load_from(moving, store, server, load_last_balances(0, 0)).requests
+
+
+def test_rows_that_the_running_first_epoch_lacks_are_no_error(server, moving):
+    """F05: they may follow, so they are missing; in a final epoch their absence is an error."""
+    moving.epoch = moving.finalized = 0
+    moving.fault("rows_lack?fields=validatorindex&cells=2&path=/incomedetailhistory")
+    call = lambda e: bf.load_income_history([1, 2], since=0, until=0, explorer=e)  # noqa: E731
+
+    found = load_from(moving, False, server, call)
+    assert ([1], 1) == (found.rows["validator_index"].to_list(), len(found.warnings))
+    moving.epoch = 1
+    with pytest.raises(errors.IntegrityError):
+        load_from(moving, False, server, call)
+
+
+@pytest.mark.parametrize("has_store", [False, True])
+def test_an_exit_after_an_earlier_load_is_found(server, store, moving, has_store):
+    """A validator known as active at the end of one load may have exited at the end of the next.
+
+    It is the same connection without a store, and another one with it.
+    """
+    with bf.Explorer(moving.url, chain=server.service.chain, store=False, rate=9_999) as explorer:
+
+        def load(until):
+            if has_store:
+                return load_from(moving, store, server, load_late_balances(until))
+            return CountedLoad(moving, load_late_balances(until), explorer)
+
+        assert (440, []) == (load(440).rows["epoch"].max(), load(440).warnings)
+        moving.ends = {LATE: 445}
+        later = load(450)
+
+    assert (444, []) == (later.rows["epoch"].max(), later.warnings)
+
+
+@pytest.mark.parametrize(("before", "after"), [({}, {LATE: 446}), ({LATE: 443}, {})])
+def test_an_exit_that_is_not_final_is_not_stored(server, store, moving, before, after):
+    """F01: a reorganization may move an exit, or undo it, until its epoch is final.
+
+    The service lacks the last two balances of a validator that has not exited, so that its exit
+    is requested.
+    """
+    moving.fault("rows_lack?fields=epoch&cells=449,450&path=/balancehistory")
+    moving.finalized, moving.ends = 440, before
+    first = load_from(moving, store, server, load_late_balances(450))
+    moving.finalized, moving.epoch, moving.ends = 455, 457, after
+    second = load_from(moving, store, server, load_late_balances(450))
+
+    for found, ends in (first, before), (second, after):
+        assert ends.get(LATE, 449) - 1 == found.rows["epoch"].max()
+        assert ([] if ends else ["epoch 449 to 450"]) == [
+            re.search(r"epoch \d+ to \d+", str(warning))[0] for warning in found.warnings
+        ]
+
+
+def test_an_index_that_is_not_final_is_not_stored(server, store, moving, chain):
+    """F01: a reorganization may give the index of a public key to another validator."""
+    (pubkey,) = chain.scan("validators").filter(validator_index=LATE).collect()["pubkey"]
+    call = lambda e: bf.load_balance_history(pubkey, since=351, until=353, explorer=e)  # noqa: E731
+
+    requested = []
+    for finalized in (343, 343, 344, 344):
+        moving.finalized, moving.epoch, before = finalized, 360, len(moving.seen)
+        assert 3 == load_from(moving, store, server, call).rows.height
+        posts = [one for one in moving.seen[before:] if "/api/v1/validator" == one.target]
+        requested.append(len(posts))
+
+    assert [1, 1, 1, 0] == requested

@@ -133,6 +133,24 @@ class TestEmptyResponses:
         assert rows.height > 0 < requests
         assert 0 == count_data_requests(faulty, lambda: EVENTS[path](explorer))[1]
 
+    @pytest.mark.parametrize("name", ["proposals", "validator_withdrawals"])
+    @pytest.mark.parametrize("epoch", [299, 350])
+    def test_one_empty_window_is_not_stored(self, faulty, explorer, server, name, epoch):
+        """G4: an empty window is requested again, although the next one has some of its epochs.
+
+        A window is the last 100 or 101 epochs before its end, so the second one of 151 epochs
+        reaches into the first one.
+        """
+        end = epoch + (epoch == 299 and name == "proposals")
+        load = getattr(bf, f"load_{name}")
+        call = lambda e: load(range(60), since=200, until=350, explorer=e)  # noqa: E731
+        expected = load_counted(server, False, call).rows
+        faulty.fault(f"rows_empty?path=epoch={end}")
+        assert call(explorer).height < expected.height
+        faulty.fault("")
+
+        assert_frame_equal(expected, call(explorer))
+
     def test_second_empty_response_is_stored(self, faulty, explorer, monkeypatch):
         """G4: a second empty response counts if it comes later; then absence is stored."""
 
@@ -206,6 +224,19 @@ def only_first(rows, p):
     return [row for row in rows if index_of(row) < 3]
 
 
+def only_first_proposers(rows, p):
+    """Return the blocks that validators 0, 1 and 2 had to propose."""
+    return [row for row in rows if row["proposer"] < 3]
+
+
+def with_slot(rows, p):
+    """Return the blocks, and one of epoch 100 a second time, in another slot."""
+    return [*rows, next(row for row in rows if row["epoch"] == 100) | {"slot": int(p["slot"])}]
+
+
+NOT_CHECKED = "epoch_slots not stored"
+
+
 class TestTruncatedResponses:
     """A service that omits rows and validators hides nothing from later loads."""
 
@@ -214,6 +245,8 @@ class TestTruncatedResponses:
         """Add faults that omit rows and validators."""
         monkeypatch.setitem(FAULTS, "early", changed_rows(only_early))
         monkeypatch.setitem(FAULTS, "first", changed_rows(only_first))
+        monkeypatch.setitem(FAULTS, "first_proposers", changed_rows(only_first_proposers))
+        monkeypatch.setitem(FAULTS, "proposes_also", changed_rows(with_slot))
 
     def test_validator_with_rows_is_never_unknown(self, faulty, explorer, later):
         """G4: a validator with rows is known, although the list of validators omits it."""
@@ -251,6 +284,44 @@ class TestTruncatedResponses:
         options = {"chain": explorer.chain, "store": explorer.local_store.path, "rate": 10_000}
         with bf.Explorer(faulty.url, **options) as another:
             assert 5 * 20 == income(another, 220, 239).height
+
+    def test_proposals_that_were_left_out_are_found(self, server, faulty, explorer):
+        """G4: the slots of the same epochs show which stored proposals are wrong."""
+        truth = load_counted(server, False, EVENTS["proposals"]).rows
+        found = pl.col("proposer_index") < 3
+        faulty.fault("first_proposers?path=/proposals")
+        assert_frame_equal(truth.filter(found), EVENTS["proposals"](explorer))
+        faulty.fault("")
+        store = bf.store(explorer)
+        sent = len(faulty.seen)
+        assert [(NOT_CHECKED, None, 100, 150)] == store.check().rows()
+        assert sent == len(faulty.seen)
+
+        bf.load_epoch_slots(since=144, until=151, explorer=explorer)
+        checked, is_checked = store.check(), pl.col("epoch") >= 144
+        wrong = truth.filter(~found, is_checked)
+        expected = wrong.select("proposer_index", "epoch", last="epoch").unique().sort("epoch")
+        assert wrong.height > 5
+        assert (NOT_CHECKED, None, 100, 143) == checked.row(-1)
+        differing = checked.filter(finding="differs from epoch_slots").drop("finding")
+        assert sorted(expected.rows()) == differing.rows()
+
+        store.prune("proposals", differing["validator_index"], first=144, last=150)
+        assert [(NOT_CHECKED, None, 100, 143)] == store.check().rows()
+        assert_frame_equal(truth.filter(found | is_checked), EVENTS["proposals"](explorer))
+
+    def test_a_proposal_that_no_slot_has_is_found(self, faulty, explorer):
+        """G4: a slot that another validator had to propose is not of this one."""
+        load = lambda: bf.load_proposals(range(90), since=100, until=100, explorer=explorer)  # noqa: E731
+        assert bf.store(explorer).check().is_empty()
+        bf.load_epoch_slots(since=100, until=100, explorer=explorer)
+        assert bf.store(explorer).check().is_empty()
+        other = 3200 + (5 if 3205 not in load()["slot"] else 6)
+        bf.store(explorer).prune("proposals")
+
+        faulty.fault(f"proposes_also?slot={other}&path=/proposals")
+        (index,) = load().filter(slot=other)["proposer_index"]
+        assert [("differs from epoch_slots", index, 100, 100)] == bf.store(explorer).check().rows()
 
     def test_days_of_the_chain_are_never_absent(self, faulty, explorer, later):
         """G4: a day that has ended has a yield index, however often the service omits it."""

@@ -322,6 +322,21 @@ def test_a_head_of_any_age_permits_earlier_epochs(service):
     assert (1, 3) == (replicas.count("latestState"), replicas.count("balancehistory"))
 
 
+@pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])
+def test_the_epoch_after_a_head_of_any_age_is_not_requested(service, load):
+    """C6: the head is requested again; it is still the one before, so the epoch is refused."""
+    replicas = Replicas(service, lambda number, path: 458)
+    explorer = connect_to(replicas)
+    load(since=457, until=458, explorer=explorer)
+    explorer.expire_head()
+
+    with pytest.raises(errors.UsageError, match="epoch 459 is in the future"):
+        load(since=457, until=459, explorer=explorer)
+
+    assert [] == [path for path in replicas.paths if "/epoch/459" in path]
+    assert "latestState" in replicas.paths[-1]
+
+
 @pytest.mark.parametrize(("hours", "is_requested"), [(25, False), (23, True)])
 def test_a_public_chain_needs_no_head_for_epochs_before_yesterday(hours, is_requested):
     """C6: the clock shows that they exist, so their load costs no request for the head."""
@@ -406,3 +421,28 @@ def test_epochs_after_a_known_head_are_not_requested(service, load):
         load(since=450, until=470, explorer=explorer)
 
     assert sent == len(replicas.paths)
+
+
+class Catching(Replicas):
+    """The first answer lacks a block and calls a missed slot scheduled; later ones are whole."""
+
+    def answer(self, request, path):
+        answer = super().answer(request, path)
+        if "/epoch/464/slots" in path and 1 == self.count("/epoch/464/slots"):
+            rows = [
+                row | {"status": "0"} if row["slot"] == 14_852 else row
+                for row in answer.json()["data"]
+                if row["slot"] != 14_853
+            ]
+            return httpx.Response(200, json={"status": "OK", "data": rows})
+        return answer
+
+
+def test_a_slot_without_a_block_may_differ_when_it_is_requested_again(chain, service):
+    """H2: the row of the first response counts, also without a block root."""
+    replicas = Catching(service, lambda number, path: 465)
+    rows = bf.load_epoch_slots(since=464, until=464, explorer=connect_to(replicas))
+
+    assert 2 == replicas.count("/epoch/464/slots")
+    assert list(range(14_848, 14_880)) == rows["slot"].to_list()
+    assert [(None, "scheduled")] == rows.filter(slot=14_852).select("block_root", "status").rows()

@@ -15,7 +15,7 @@ import beaconframes as bf
 from beaconframes.endpoint import Head
 from beaconframes.fetch.source import ApiSource
 from beaconframes.http.session import Session
-from beaconframes.v1 import ENDPOINTS
+from beaconframes.v1 import ENDPOINTS, VALIDATORS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class ServiceTransport(httpx.BaseTransport):
             (re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", e.path)), e)
             for e in sorted([*ENDPOINTS, *ENDPOINTS_V2], key=lambda e: e.path.count("{"))
         ]
+        self.routes.append((re.compile(VALIDATORS.post.path), VALIDATORS))
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         with self.lock:
@@ -63,6 +64,9 @@ class ServiceTransport(httpx.BaseTransport):
             return httpx.Response(403, json={"status": text, "data": None})
         else:
             fields = dict(parse_qsl(request.url.query.decode())) | match.groupdict()
+            if request.method == "POST":
+                post = endpoint.post
+                fields[post.arg] = json.loads(request.content)[post.field]
             answer = self.service.answer(endpoint, fields)
         return httpx.Response(answer.status_code, content=answer.body)
 

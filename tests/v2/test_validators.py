@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import polars as pl
 import pytest
@@ -11,6 +13,8 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.server import Server
 from beaconframes.server.v2.rows import duties, rewards
+
+from ..support.faults import FAULTS, FaultServer, error_body
 
 
 def test_balances_equal_those_of_v1(explorer):
@@ -253,6 +257,42 @@ def test_entities_are_sets_in_the_requested_order(explorer):
     assert [["Fyrlykt 2"], 1] == [
         members["sub_entity"].unique().to_list(), members["deposit_address"].n_unique()
     ]  # fmt: skip
+
+
+def refuse_unknown(connection, seen, good, p):
+    """Respond with 404 if all requested validators are unknown, or with an empty list."""
+    selected = json.loads(seen.body).get("validator", {"validator_identifiers": [0]})
+    if min(selected["validator_identifiers"]) < 1010:
+        connection.respond(200, good)
+    elif p["with"] == "404":
+        connection.respond(404, error_body(seen, "no validators found"))
+    else:
+        connection.respond(200, json.dumps(json.loads(good) | {"data": []}).encode())
+
+
+@pytest.mark.parametrize("status", ["200", "404"])
+@pytest.mark.parametrize(
+    ("load", "arguments"),
+    [
+        (bf.v2.load_validators, {}),
+        (bf.v2.load_metadata, {}),
+        (bf.v2.load_balances, {"since": 400, "until": 400}),
+        (bf.v2.load_rewards, {"since": 400, "until": 400}),
+        (bf.v2.load_performance, {"since": 400, "until": 400}),
+    ],
+)
+@pytest.mark.parametrize("known", [0, 100])
+def test_unknown_validators_are_named(running, monkeypatch, load, arguments, status, known):
+    """A service may answer them with an empty list or with 404; other batches have their rows."""
+    monkeypatch.setitem(FAULTS, "unknown", refuse_unknown)
+    with (
+        FaultServer(f"unknown?with={status}&path=/v2/", upstream=running.url) as server,
+        bf.Explorer(server.url, chain=running.service.chain, rate=10_000) as explorer,
+        pytest.warns(errors.MissingRows, match=r"unknown to the service \(999998, 999999\)"),
+    ):
+        rows = load([*range(known), 999_998, 999_999], explorer=explorer, **arguments)
+
+    assert known == rows.height
 
 
 def test_a_free_key_has_no_metadata_and_no_entities(chain):

@@ -19,6 +19,7 @@ from beaconframes.beacon_node.indexing import (
     open_connection,
     resolve_validators,
 )
+from beaconframes.calendar import resolve_bound
 from beaconframes.errors import (
     BadRequest,
     IntegrityError,
@@ -80,7 +81,8 @@ def follow(
     node, folder, execution, validators, tables, executor, on_epoch
         As in `index`.
     since
-        First epoch; see `index`. ``since=-1`` starts with the last final epoch.
+        First epoch; see `index`. ``since=-1`` starts with the last final epoch. If the first epoch
+        is not final yet, the call waits for it.
     stop
         Ends the call after the epoch in progress, once it is set.
 
@@ -184,8 +186,10 @@ class Follower:
 
     def _write(self, status: ChainStatus) -> None:
         if self._next_epoch is None:
-            epochs = find_epochs(self.connection, status, self.since, "finalized")
-            self._next_epoch = epochs.start
+            self._next_epoch = self._find_start(status)
+            if self._next_epoch > status.settled_epoch:
+                log.warning("epoch %d is not final yet: waiting for it", self._next_epoch)
+                return
         indexer = self._open(status)
         epochs = range(self._next_epoch, status.settled_epoch + 1)
         self._is_head_behind = True
@@ -196,6 +200,18 @@ class Follower:
         indexer.reader.forget_from(status.finalized_epoch)
         self._next_epoch = epochs.stop
         self._events.forget(self.connection.spec.first_slot_of(self._next_epoch))
+
+    def _find_start(self, status: ChainStatus) -> int:
+        """Return the first epoch to store, which may not be final yet."""
+        chain, last = self.connection.chain, status.settled_epoch
+        head_time = chain.time_of("slot", status.head_slot)
+        if self.since is not None:
+            first = resolve_bound(
+                "since", self.since, "epoch", chain, lambda: last, lambda: head_time
+            )
+            if first > last:
+                return max(first, self.connection.first_epoch)
+        return find_epochs(self.connection, status, self.since, "finalized").start
 
     def _open(self, status: ChainStatus) -> Indexer:
         """Return the index, with a reader up to the head."""

@@ -146,7 +146,7 @@ class ReadThrough:
             if self.policy.unit_name == "slot":
                 last = min(last, find_last_slot(fetched.ranges))
             present = self.present_until(last, rows) if self.policy.unit_name else last
-            complete, empty = split_by_rows(fetched.calls, self.grid, last, present, rows)
+            complete, empty = split_by_rows(fetched, self.grid, last, present, rows)
             if fetched.uncovered:
                 uncovered = find_uncovered_units(self.policy, fetched.uncovered)
                 complete = subtract_uncovered(complete, uncovered)
@@ -382,20 +382,22 @@ def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:
 
 
 def split_by_rows(
-    calls: Iterable[Call], grid: Grid, last: int, present_until: int, rows: pl.DataFrame
+    fetched: FetchedRows, grid: Grid, last: int, present_until: int, rows: pl.DataFrame
 ) -> tuple[Covered, Covered]:
-    """Return the final units that *calls* requested, those up to *last*, by subject.
+    """Return the final units that the calls requested, those up to *last*, by subject.
 
     The first ones are of calls with any of the *rows*, up to the unit *present_until*: the service
     has what they request, so their other units have no rows. The second ones are later, or of calls
-    without any row.
+    without any row. A call with an empty page counts as one without: its other pages do not show
+    what that page lacks, and another window may have rows of its units.
     """
     present = find_covered(rows, grid)
+    empty = {id(call) for call in fetched.empty}
     with_rows: dict[str, list[Interval]] = {}
     without_rows: dict[str, list[Interval]] = {}
-    for call in calls:
+    for call in fetched.calls:
         subjects, units = find_requested_units(call, grid)
-        has_rows = any(
+        has_rows = id(call) not in empty and any(
             clip_intervals(present.get(subject, ()), *interval)
             for subject in subjects
             for interval in units

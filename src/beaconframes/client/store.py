@@ -9,7 +9,8 @@ import polars as pl
 
 from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.dataset import Dataset, ledger
-from beaconframes.dataset.coverage import MAX_UNIT
+from beaconframes.dataset.coverage import MAX_UNIT, WHOLE_CHAIN, filter_covered
+from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
 from beaconframes.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
@@ -83,6 +84,23 @@ class Store:
         dataset = self.dataset
         return [] if dataset is None else dataset.mend()
 
+    def check(self) -> pl.DataFrame:
+        """Compare the stored proposals with the stored slots of their epochs; send no request.
+
+        ::
+
+            bf.load_epoch_slots(since=300_000, until=300_224)
+            bf.store().check()
+
+        A service may leave out proposals, but no slot of a final epoch. There is one row per
+        validator and epoch whose proposals differ from `load_epoch_slots`, sorted by validator.
+        Epochs whose slots are not stored follow, one row per interval. ``prune`` deletes proposals,
+        so that the next load requests them.
+        """
+        dataset = self.dataset
+        found = None if dataset is None else compare_proposals(dataset)
+        return pl.DataFrame(schema=CHECK_SCHEMA) if found is None else found
+
     def compact(self) -> None:
         """Merge the small files of many loads into a few large ones, sorted by key."""
         dataset = self.dataset
@@ -127,6 +145,55 @@ class Store:
             return self.tables()._repr_html_()
         except DatasetError:
             return None
+
+
+CHECK_SCHEMA = pl.Schema(
+    {
+        "finding": pl.String,
+        "validator_index": pl.Int64,
+        "first_epoch": pl.Int64,
+        "last_epoch": pl.Int64,
+    }
+)
+COMPARED = pl.Schema(
+    {
+        "proposer_index": pl.Int64,
+        "epoch": pl.Int64,
+        "slot": pl.Int64,
+        "block_root": pl.String,
+        "status": pl.String,
+    }
+)
+"""The columns of a block by which stored proposals are compared with stored slots."""
+
+
+def compare_proposals(dataset: Dataset) -> pl.DataFrame | None:
+    """Return the rows of `Store.check`; None if no proposals are stored."""
+    grid = dataset.grids().get("proposals")
+    if grid is None:
+        return None
+    covered = dataset.coverage("proposals")
+    covered_slots = dataset.coverage("epoch_slots").get(WHOLE_CHAIN, ())
+    checked = {
+        subject: tuple(part for ends in covered_slots for part in clip_intervals(parts, *ends))
+        for subject, parts in covered.items()
+    }
+    proposals, blocks = (
+        filter_covered(
+            dataset.scan(table, schema=COMPARED).select(COMPARED.names()).collect(), grid, checked
+        )
+        for table in ("proposals", "epoch_slots")
+    )
+    differing = pl.concat(
+        one.join(other, on=COMPARED.names(), how="anti", nulls_equal=True)
+        for one, other in ((proposals, blocks), (blocks, proposals))
+    )
+    cells = differing.select("proposer_index", "epoch").unique().sort("proposer_index", "epoch")
+    rows = [("differs from epoch_slots", index, epoch, epoch) for index, epoch in cells.rows()]
+    stored = merge_intervals(part for parts in covered.values() for part in parts)
+    not_checked = subtract_intervals(stored, covered_slots)
+    rows += [("epoch_slots not stored", None, *part) for part in not_checked]
+    return pl.DataFrame(rows, schema=CHECK_SCHEMA, orient="row")
 
 
 def store(explorer: Explorer | None = None) -> Store:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from beaconframes.schema import Table
 
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-EMPTY_LIST = re.compile(rb"\s*\[\s*\]\s*")
 
 
 class Finality(Enum):
@@ -253,7 +252,7 @@ class Endpoint:
         for (first, before), (call, page) in pairwise(ordered):
             # A proxy may mix up responses. The rows of one request are then missing.
             is_repeated = before.data == page.data and first.batches is not call.batches
-            is_repeated = is_repeated and not EMPTY_LIST.fullmatch(page.data)
+            is_repeated = is_repeated and not page.is_empty
             if is_repeated and not self.may_answer(first, call, page, chain):
                 raise IntegrityError(
                     "the service returned the same rows for two requests, of which one is "
@@ -264,8 +263,7 @@ class Endpoint:
         always_has_row = self.shape is Shape.OBJECT or self.is_contiguous
         if rows.height < len(fetched) and always_has_row and not self.parameters_of(Role.PAGE):
             for call, page in fetched:
-                is_empty = EMPTY_LIST.fullmatch(page.data) is not None
-                if is_empty and not any(expected.required for expected in call.expected):
+                if page.is_empty and not any(expected.required for expected in call.expected):
                     raise NotFound(
                         "the response has no record, where there is always one",
                         endpoint=self.route,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+EMPTY_LIST = re.compile(rb"\s*\[\s*\]\s*")
 
 
 class Envelope(StrEnum):
@@ -57,3 +61,8 @@ class Page:
     data: bytes = field(repr=False)
     paging: bytes | None = field(default=None, repr=False)
     envelope_fields: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the page has no record."""
+        return EMPTY_LIST.fullmatch(self.data) is not None

@@ -198,13 +198,12 @@ class HeadV2:
 
     @property
     def last(self) -> Head | None:
-        """Return the last head that the service reported, of any age."""
+        """Return the last head that the service reported, of any age; at least epoch 0 is final."""
         if not self._slots:
             return None
-        finalized, _ = self._slots.get("finalized", (-1, 0.0))
-        latest = max(finalized, self._slots.get("latest", (-1, 0.0))[0])
-        final_epoch = self._final_epoch(finalized) if finalized >= 0 else -1
-        return Head(latest // self._chain.slots_per_epoch, final_epoch, latest)
+        finalized, latest = (self._slots.get(v, (0, 0.0))[0] for v in ("finalized", "latest"))
+        latest = max(finalized, latest)
+        return Head(latest // self._chain.slots_per_epoch, self._final_epoch(finalized), latest)
 
     def latest(self, unit: Unit, chain: Chain, *, finalized: bool = False) -> int:
         """Return the latest slot, epoch, day or period, from a response of the last 12 seconds."""

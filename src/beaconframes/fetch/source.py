@@ -47,6 +47,8 @@ class FetchedRows(NamedTuple):
     """Of a dataset: the calls whose units it does not all cover, with these units."""
     ranges: Collection[bytes] = ()
     """The JSON texts of the parts of the chain that the responses state to cover."""
+    empty: Sequence[Call] = ()
+    """The calls of which a page has no record, whatever their other pages and other calls have."""
     has_all_validators: bool = True
     """Whether the source knows all validators; a dataset may have some of them only."""
 
@@ -270,13 +272,16 @@ def decode_pages(
         if parameter.has_open_rows and not rows.is_empty():
             rows = parameter.mark_open_rows(rows, chain_head)
     count_rows(rows.height)
+    # The pages of a call share its batches.
     calls = {id(call.batches): call for call, _ in pages}
+    empty = {id(call.batches) for call, page in pages if page.is_empty}
     return FetchedRows(
         list(calls.values()),
         rows,
         not_found,
         warnings=[],
         uncovered=warnings.uncovered,
+        empty=[call for key, call in calls.items() if key in empty],
         ranges=[*itertools.chain.from_iterable(warnings.ranges.values())],
         has_all_validators=warnings.has_all_validators,
     )

@@ -14,6 +14,10 @@ FINALITY = "finalized or not_finalized: only the latter can still change."
 ABSENT = "resource was not found"
 """Part of the error message for an unknown item; other requested items may exist."""
 
+NO_VALIDATORS = "no validators found"
+"""Part of the error message if all requested validators are unknown; a response without any row
+means the same."""
+
 
 class NullableEpoch(Epoch):
     """An epoch that is null on the wire until it is set."""

@@ -18,7 +18,7 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey, Table, Text, Wei
 from beaconframes.v2._arguments import SubjectsOrSet
-from beaconframes.v2._columns import FINALITY
+from beaconframes.v2._columns import FINALITY, NO_VALIDATORS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +54,7 @@ BALANCES = Endpoint(
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     envelope=Envelope.V2,
+    absent=NO_VALIDATORS,
     lifetime=Lifetime.BALANCE,
 )
 

@@ -9,7 +9,7 @@ from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Count, Hex, SamePubkey, Table, Text
 from beaconframes.v2._arguments import SubjectsOrSet
-from beaconframes.v2._columns import Undocumented
+from beaconframes.v2._columns import NO_VALIDATORS, Undocumented
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +57,7 @@ METADATA = Endpoint(
     parameters=(ChainName(), ValidatorSelector(Metadata.validator_index, pubkey=Metadata.pubkey)),
     pagination=Cursor(),
     envelope=Envelope.V2,
+    absent=NO_VALIDATORS,
     lifetime=Lifetime.KNOWN,
 )
 

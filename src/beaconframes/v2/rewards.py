@@ -18,6 +18,7 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey
 from beaconframes.v2._arguments import SubjectsOrSet
+from beaconframes.v2._columns import NO_VALIDATORS
 from beaconframes.v2._reward_columns import RewardColumns
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ REWARDS = Endpoint(
     finality=Finality.AT_FINALITY,
     is_contiguous=True,
     envelope=Envelope.V2,
+    absent=NO_VALIDATORS,
     lifetime=Lifetime.PENALTIES,
 )
 

@@ -9,7 +9,7 @@ from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Count, Epoch, Flag, Hex, SamePubkey, Table, Text, Wei
 from beaconframes.v2._arguments import SubjectsOrSet
-from beaconframes.v2._columns import FINALITY, NullableEpoch
+from beaconframes.v2._columns import FINALITY, NO_VALIDATORS, NullableEpoch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +87,7 @@ VALIDATORS = Endpoint(
     ),
     pagination=Cursor(),
     envelope=Envelope.V2,
+    absent=NO_VALIDATORS,
     lifetime=Lifetime.KNOWN,
 )
 

@@ -1,0 +1,81 @@
+"""Two loads on one connection: what the first one learns of the head serves the second one."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import warnings
+
+import pytest
+
+import beaconframes as bf
+from beaconframes import errors, v2
+from beaconframes.server.service import Service
+
+from ..support.replicas import ServiceTransport, connect_to
+
+LOADERS = [name for name in v2.__all__ if name.startswith("load_")]
+OF_EPOCHS = ["load_balances", "load_rewards", "load_performance"]
+OF_SLOTS = [name for name in LOADERS if name.endswith("_slots") and "upcoming" not in name]
+FEW = ["load_balances", "load_rewards", "load_attestation_slots", "load_state"]
+"""Loaders after which the latest slot, the finalized slot, both, or neither are known."""
+HEAD_EPOCH = 469
+
+
+def call(name, explorer, back=None):
+    """Return the rows of a call of the loader, or the message of its error.
+
+    What it loads is of *back* epochs before the head, or the latest.
+    """
+    loader = getattr(bf.v2, name)
+    given = {"validators": [1, 2], "entity": "Fyrlykt", "slots": "latest"}
+    if back is not None:
+        epoch = HEAD_EPOCH - back
+        slot = epoch * 32 + 3
+        given |= {"slots": [slot], "blocks": [slot - 100], "periods": [epoch // 256]}
+        if name in OF_EPOCHS:
+            given |= {"since": epoch - 1, "until": epoch}
+        elif name in OF_SLOTS:
+            given |= {"since": slot - 32, "until": slot}
+    arguments = inspect.signature(loader).parameters.keys() & given.keys()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.MissingRows)
+        try:
+            return loader(**{name: given[name] for name in arguments}, explorer=explorer)
+        except errors.UsageError as error:
+            return error.message
+
+
+@pytest.fixture(scope="module", params=["spec", "public"])
+def transport(chain, request):
+    """A service in this process, which has answered the slow first queries once for all tests."""
+    return ServiceTransport(Service(chain, wire=request.param))
+
+
+@pytest.mark.parametrize("back", [0, 8, 300])
+@pytest.mark.parametrize(
+    ("firsts", "seconds"),
+    [
+        pytest.param(FEW, [*OF_EPOCHS, "load_proposal_slots"], id="few"),
+        pytest.param(LOADERS, LOADERS, id="all", marks=pytest.mark.more),
+    ],
+)
+def test_a_load_does_not_depend_on_an_earlier_one(transport, back, firsts, seconds):
+    """C6: what the first load of a connection learns of the head refuses nothing that exists.
+
+    Rewards and performance are of final epochs only, so the latest epoch is refused.
+    """
+    alone = {name: call(name, connect_to(transport), back) for name in seconds}
+    refused = {name: rows for name, rows in alone.items() if isinstance(rows, str)}
+    assert (["load_rewards", "load_performance"] if back == 0 else []) == list(refused)
+    assert {"epoch 469 is in the future: the service has epochs up to 467"} >= {*refused.values()}
+
+    differing = []
+    for first, second in itertools.product(firsts, seconds):
+        explorer = connect_to(transport)
+        call(first, explorer)
+        rows, expected = call(second, explorer, back), alone[second]
+        is_equal = rows == expected if second in refused else expected.equals(rows)
+        differing += [] if is_equal else [(first, second)]
+
+    assert [] == differing
