@@ -47,7 +47,7 @@ def build_validators(credentials=b"\x01" + bytes(11) + b"\xaa" * 20, count=16, *
     )
 
 
-def build_registry(fork="capella", before=None, after=None, balances=None, epoch=1):
+def build_registry(fork="capella", before=None, after=None, balances=None, epoch=1, blocks=()):
     """Return the validators before the first block of epoch 1."""
     before = before or build_validators()
     return EpochRegistry.build(
@@ -58,6 +58,7 @@ def build_registry(fork="capella", before=None, after=None, balances=None, epoch
         balances=before.balances if balances is None else np.array(balances),
         sync_committee=np.array(SEATS),
         total_active_balance=TOTAL,
+        blocks=blocks,
     )
 
 
@@ -158,7 +159,6 @@ def test_only_active_or_exiting_unslashed_validators_can_be_slashed():
 
 def test_deposits_before_electra_move_a_balance_in_their_block():
     """16 is new; its first deposit has other credentials than its validator: invalid. 17 is not."""
-    registry = build_registry(after=build_validators(count=17))
     deposits = [
         build_deposit(2, ETH, credentials="0x00" + "11" * 31),
         build_deposit(16, 3 * ETH, credentials="0x00" + "11" * 31),
@@ -167,10 +167,41 @@ def test_deposits_before_electra_move_a_balance_in_their_block():
     ]
     later = build_deposit(16, 12 * ETH, credentials="0x00" + "11" * 31)
     blocks = build_block(deposits=deposits), build_block(9, deposits=[later])
+    registry = build_registry(after=build_validators(count=17), blocks=blocks)
     assert list_rows(registry, *blocks) == [
         ("deposit", 2, ETH), ("deposit", 16, 20 * ETH), ("deposit", 16, 12 * ETH),
     ]  # fmt: skip
     assert registry.balances[16] == 32 * ETH
+
+
+@pytest.mark.parametrize("has_one_block", [True, False])
+@pytest.mark.parametrize(
+    ("left", "withdrawn", "expected"),
+    [
+        pytest.param(35, 0, [35], id="first signature invalid"),
+        pytest.param(32, 3, [35], id="and the excess withdrawn since"),
+        pytest.param(67, 0, [32, 35], id="both signatures valid"),
+        pytest.param(32, 35, [32, 35], id="both valid, and the excess withdrawn since"),
+    ],
+)
+def test_equal_deposits_of_a_new_key_count_from_the_first_valid_one(
+    left, withdrawn, expected, has_one_block
+):
+    """Both have the credentials of the validator: the balance shows which one created it."""
+    deposits = [build_deposit(16, 32 * ETH), build_deposit(16, 35 * ETH)]
+    withdrawal = {"validator_index": "16", "amount": str(withdrawn * ETH)}
+    payload = {"withdrawals": [withdrawal] if withdrawn else []}
+    if has_one_block:
+        blocks = [build_block(8, deposits=deposits)]
+    else:
+        blocks = [build_block(8 + n, deposits=[deposit]) for n, deposit in enumerate(deposits)]
+    blocks.append(build_block(10, execution_payload=payload))
+    after = build_validators(count=17, balances=np.array([32 * ETH] * 16 + [left * ETH]))
+    registry = build_registry(after=after, blocks=blocks)
+    rows = list_rows(registry, *blocks)
+    assert [row.amount_gwei for row in registry.deposits] == [amount * ETH for amount in expected]
+    assert sum(gwei for kind, _, gwei in rows if kind == "deposit") == sum(expected) * ETH
+    assert registry.balances[16] == left * ETH
 
 
 def test_deposits_since_electra_move_nothing_in_their_block():

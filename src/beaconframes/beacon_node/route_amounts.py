@@ -407,7 +407,7 @@ class RouteAmounts:
         entries = [entry for _, entry in by_slot]
         return [
             Deposit(by_slot[place][0], index, int(entries[place]["amount"]))
-            for place, index in self._transitions.find_applied(epoch, chosen, entries)
+            for place, index in self._transitions.find_applied(epoch, chosen, entries, messages)
         ]
 
     def _epoch_of(self, message: Mapping[str, Any]) -> int:
