@@ -328,6 +328,57 @@ def test_impossible_answers_name_client_and_epoch(fault):
         assert epoch - 2 <= named[0] <= epoch + 2
 
 
+class CancelingErrors:
+    """A fault: parts of a validator's rewards for an epoch are wrong, and their sum is right."""
+
+    def __init__(self, epoch, index, errors):
+        self.epoch, self.index, self.errors = epoch, index, errors
+        assert not sum(errors.values())
+
+    def refuse(self, node, request):
+        return None
+
+    def change(self, node, request, answer):
+        if "/attestations/" not in request.route or request.args["epoch"] != str(self.epoch):
+            return answer
+        found = answer.data
+        for row in found["total_rewards"]:
+            if row["validator_index"] == str(self.index):
+                row |= {part: str(int(row[part]) + gwei) for part, gwei in self.errors.items()}
+        return answer.with_data(found)
+
+
+IDEAL = {"source": 1, "target": -1}
+
+
+@pytest.mark.parametrize(
+    ("name", "epoch", "index", "errors", "chosen"),
+    [
+        pytest.param("electra", 10, 3, IDEAL, (3,), id="not the ideal rewards"),
+        pytest.param("electra", 10, 61, {"head": 1, "target": -1}, (61,), id="compounding"),
+        pytest.param("electra", 36, 0, {"source": 1, "target": -1}, (0,), id="penalties"),
+        pytest.param("electra", 36, 0, {"source": 3, "target": -3}, (0, 1), id="of one of two"),
+        pytest.param("electra", 36, 0, {"target": 1, "inactivity": -1}, (0,), id="inactivity"),
+        pytest.param("electra", 36, 4, {"source": -300_000, "head": 300_000}, (4,), id="in a leak"),
+        pytest.param("electra", 36, 0, {"target": 1, "head": -1}, (0,), id="negative head"),
+        pytest.param("capella", 10, 3, IDEAL, None, id="ideal rewards from all validators"),
+        pytest.param("capella", 28, 7, {"source": 1, "target": -1}, None, id="base reward"),
+    ],
+)
+def test_errors_that_cancel_within_a_validator_are_unexplained(name, epoch, index, errors, chosen):
+    """The sums of the parts agree with the balances: no part may be what no vote can have."""
+    for faults, expected in ([], set()), ([CancelingErrors(epoch, index, errors)], {epoch + 2}):
+        with open_amounts(name, faults=faults) as (_, amounts):
+            found = amounts.read(epoch, chosen)
+        assert {change.epoch for change in found.unexplained} == expected
+        if expected and chosen != (0, 1):
+            (change,) = found.unexplained
+            assert change.validators.tolist() == [index]
+            place = found.validators.tolist().index(index)
+            parts = sum(int(getattr(found, part)[place]) for part in PARTS)
+            assert (change.change - change.explained).tolist() == [parts]
+
+
 def test_rows_of_one_validator_are_added_up():
     """Nimbus has a row for each seat; the values are right, and explained."""
     built, errors = build_with_fault("duplicate-sync-rewards")
