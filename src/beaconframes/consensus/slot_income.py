@@ -114,13 +114,14 @@ class EpochRegistry:
         balances: Ints,
         sync_committee: Ints,
         total_active_balance: int,
-        blocks: Iterable[Message],
+        blocks: Iterable[Message] = (),
     ) -> EpochRegistry:
         """Return the validators before the first block of *epoch*.
 
         *before* and *after* are a `BeaconState` or a `Registry`: at the last slot of the epoch
         before, and at the last slot of this one. *balances* are those after the transition into
-        this epoch, which `compute_transition` returns. *blocks* are the messages of its blocks.
+        this epoch, which `compute_transition` returns. *blocks* are the messages of its blocks:
+        before Electra, they show which deposits of new public keys are valid.
         """
         fork = spec.fork_at(epoch)
         if not is_since(fork, "altair"):
