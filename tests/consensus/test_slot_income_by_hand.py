@@ -107,16 +107,24 @@ def test_seats_that_do_not_sign_lose_what_the_others_earn():
     ]
 
 
-@pytest.mark.parametrize(("signed", "moved"), [("0xf7", 0), ("0xfb", 22_260)])
-def test_a_penalty_takes_no_more_than_the_balance(signed, moved):
-    """100 gwei: +22,360 then -22,360; or -100 (all there is), then +22,360."""
+@pytest.mark.parametrize(
+    ("start", "signed", "moved"),
+    [
+        pytest.param(100, "0xf7", 0, id="earned, then lost"),
+        pytest.param(100, "0xfb", 22_260, id="lost what there is, then earned"),
+        pytest.param(30_000, "0xf3", -30_000, id="more than one penalty, less than two"),
+        pytest.param(44_720, "0xf3", -44_720, id="two penalties"),
+    ],
+)
+def test_a_penalty_takes_no_more_than_the_balance(start, signed, moved):
+    """Validator 3 has two seats, of 22,360 gwei each: they are paid in order."""
     balances = [32 * ETH] * 16
-    balances[3] = 100
+    balances[3] = start
     registry = build_registry(balances=balances)
     rows = list_rows(registry, build_block(signed=signed), sync=True)
     found = [amount for kind, index, amount in rows if (kind, index) == ("sync_committee", 3)]
     assert found == ([moved] if moved else [])
-    assert registry.balances[3] == 100 + moved
+    assert registry.balances[3] == start + moved
 
 
 @pytest.mark.parametrize(
