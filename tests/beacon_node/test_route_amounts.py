@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+import beaconframes as bf
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.epoch import build_epoch
 from beaconframes.beacon_node.epoch_amounts import build_reward_tables
@@ -24,7 +25,7 @@ from beaconframes.beacon_node.state_amounts import StateAmounts
 from beaconframes.consensus.epoch_moves import Move
 from beaconframes.consensus.slot_income import SlotIncome
 from beaconframes.consensus.spec import Spec
-from beaconframes.errors import BeaconframesError, NotServed, ServerError
+from beaconframes.errors import BeaconframesError, NotServed, ServerError, UnreconciledRows
 
 from ..support.beacon_node_faults import Fault, is_state
 from ..support.beacon_node_stub import BeaconNodeStub, read_recording
@@ -470,6 +471,21 @@ def test_errors_that_cancel_within_a_validator_are_unexplained(name, epoch, inde
             place = found.validators.tolist().index(index)
             parts = sum(int(getattr(found, part)[place]) for part in PARTS)
             assert (change.change - change.explained).tolist() == [parts]
+
+
+@pytest.mark.parametrize("validators", [None, [2, 3]])
+def test_an_index_and_a_load_report_errors_that_cancel(validators, tmp_path):
+    """Rewards for epoch 10 are in the change of epoch 12, which has income of epochs 10 to 12."""
+    faults = ["debug-forbidden", CancelingErrors(10, 3, IDEAL)]
+    with BeaconNodeStub("electra", faults=faults) as stub:
+        verdicts = bf.index(stub.url, tmp_path / "a", validators=validators, since=9, until=13)
+        status = dict(verdicts.select("epoch", "status").iter_rows())
+        assert {epoch for epoch in status if status[epoch] != "explained"} == {10, 11, 12}
+        with (
+            bf.node(stub.url, store=False),
+            pytest.warns(UnreconciledRows, match="of validator 3 in epoch 12 is unexplained"),
+        ):
+            bf.load_income_history([3], since=10, until=10)
 
 
 def test_rows_of_one_validator_are_added_up():
