@@ -110,6 +110,7 @@ def test_a_node_without_stored_epochs_prints_no_verdict(stub):
         load()
         assert re.search(r"stored epochs +2 explained$", str(node))
         assert {"explained"} == set(node.coverage()["status"])
+    assert "stored epochs" not in str(node)
 
 
 def test_an_export_warns_of_rows_that_balances_do_not_confirm(tmp_path):
@@ -120,6 +121,17 @@ def test_an_export_warns_of_rows_that_balances_do_not_confirm(tmp_path):
     ):
         bf.export(bf.load_income_history, tmp_path / "a.parquet", validators=[1], since=5, until=6)
     assert 2 == pl.read_parquet(tmp_path / "a.parquet").height
+
+
+@pytest.mark.more
+def test_a_report_warns_of_rows_that_balances_do_not_confirm():
+    with (
+        BeaconNodeStub("capella", head=159, faults=[MoreBalance(WRONG)]) as stub,
+        bf.node(stub.url, store=False),
+        pytest.warns(UnreconciledRows, match="of validator 1 in epoch 7"),
+    ):
+        report = bf.report([1, 2], since=5, until=6)
+    assert report.frames["income"].height
 
 
 def test_an_interrupted_load_continues(stub):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from dataclasses import replace
 from itertools import chain
 
 import polars as pl
@@ -12,10 +13,12 @@ import pytest
 import beaconframes as bf
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
 from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.state_amounts import StateAmounts
 from beaconframes.dataset import Dataset
 
 from ..support.beacon_node_faults import MoreBalance
 from ..support.beacon_node_stub import FOLDER, BeaconNodeStub
+from .test_route_amounts import open_amounts
 
 CHAINS = {"altair": 37, "capella": 58, "electra": 47, "forks": 69}
 """The last duty epoch whose rewards are expected."""
@@ -139,6 +142,37 @@ def test_a_wrong_balance_of_a_new_validator_is_unexplained_from_every_start(tmp_
     verdicts = check_windows("forks", (8, 9), 2, tmp_path, [fault], whole=7)
     status = dict(verdicts.select("epoch", "status").iter_rows())
     assert {epoch for epoch in status if status[epoch] == "unexplained"} == {8, 9, 10}
+
+
+@pytest.mark.parametrize("faults", [[], ["debug-forbidden"]], ids=["states", "routes"])
+def test_a_wrong_balance_of_a_chosen_validator_is_unexplained(tmp_path, faults):
+    """Validator 105 does not exist in epochs 8 and 9, and 4 is not chosen."""
+    wrong = MoreBalance((105, 10 * 8, 1), (4, 11 * 8, 1))
+    with BeaconNodeStub("forks", faults=[*faults, wrong]) as stub:
+        verdicts = index(stub.url, tmp_path / "a", validators=[3, 105], since=8, until=12)
+        changes = Dataset.open(tmp_path / "a").scan("unexplained_changes").collect()
+    status = dict(verdicts.select("epoch", "status").iter_rows())
+    assert {epoch for epoch in status if status[epoch] != "explained"} == {8, 9, 10}
+    assert changes.select("validator_index", "epoch", "unexplained_gwei").rows() == [(105, 10, 1)]
+
+
+@pytest.mark.parametrize(
+    ("left", "withdrawn", "expected"), [(35, 0, [35]), (32, 3, [35]), (32, 35, [32, 35])]
+)
+def test_withdrawals_since_a_deposit_belong_to_what_was_received(left, withdrawn, expected):
+    """Validator 105, with deposits of 32 and 35 ETH at the end of epoch 9, before epoch 10."""
+    with open_amounts("forks", StateAmounts) as (_, amounts):
+        after, blocks = amounts.state(10), amounts.reader.block_messages(10)
+        balances = after.balances.copy()
+        balances[105] = left * 10**9
+        amounts.reader._states.remove(10)
+        amounts.reader._states.get(10, lambda: replace(after, balances=balances))
+        payload = next(iter(blocks.values()))["body"]["execution_payload"]
+        amount = str(withdrawn * 10**9)
+        payload["withdrawals"].append({"validator_index": "105", "amount": amount})
+        deposits = amounts.transition(9).deposits
+    found = [row.amount_gwei for row in deposits if row.validator_index == 105]
+    assert found == [amount * 10**9 for amount in expected]
 
 
 @pytest.mark.parametrize("faults", [[], ["debug-forbidden"]], ids=["states", "routes"])

@@ -15,7 +15,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.epoch import build_epoch
-from beaconframes.beacon_node.epoch_amounts import build_reward_tables
+from beaconframes.beacon_node.epoch_amounts import Deposit, build_reward_tables
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
@@ -179,6 +179,13 @@ def test_a_consolidation_moves_no_more_than_the_effective_balance():
     check_amounts("forks", (93, 94), range(16, 18))
 
 
+def test_a_consolidation_of_a_slashed_validator_moves_nothing():
+    """That of 20 into 94 leaves the queue at the end of epoch 8, with the deposit of 101."""
+    moves = read_recording("forks").expected["epoch_end_moves"]
+    assert (20, "pending_consolidations") not in {(index, part) for _, part, index, _ in moves}
+    check_amounts("forks", (20, 94, 101), range(8, 10))
+
+
 def test_missed_proposals_belong_to_the_epoch_of_their_slot():
     """The block of the first slot is read with those of the epoch before it."""
     missed = read_recording("electra").expected["missed_slots"]
@@ -202,6 +209,15 @@ def test_moves_of_one_validator_in_one_slot_are_one_transfer():
     )
     rows = build_reward_tables(amounts, read_chain_spec("electra").chain)["transfer_events"]
     assert rows.select("slot", "validator_index", "amount_gwei").rows() == [(87, 60, 4)]
+
+
+def test_deposits_of_one_validator_in_one_slot_are_counted():
+    deposits = [Deposit(87, 60, 5), Deposit(87, 61, 6), Deposit(87, 60, 7), Deposit(88, 60, 8)]
+    amounts = replace(read_epochs("electra", ELECTRA, range(1, 13))[10], deposits=deposits)
+    rows = build_reward_tables(amounts, read_chain_spec("electra").chain)["deposit_events"]
+    assert rows.select("slot", "validator_index", "deposit_index", "amount_gwei").rows() == [
+        (87, 60, 0, 5), (87, 60, 1, 7), (87, 61, 0, 6), (88, 60, 0, 8),
+    ]  # fmt: skip
 
 
 class Withdrawable(Fault):
@@ -452,6 +468,7 @@ IDEAL = {"source": 1, "target": -1}
         pytest.param("electra", 10, 61, {"head": 1, "target": -1}, (61,), id="compounding"),
         pytest.param("electra", 36, 0, {"source": 1, "target": -1}, (0,), id="penalties"),
         pytest.param("electra", 36, 0, {"source": 3, "target": -3}, (0, 1), id="of one of two"),
+        pytest.param("electra", 36, 0, {"source": -91, "target": 91}, (0,), id="of other bases"),
         pytest.param("electra", 36, 0, {"target": 1, "inactivity": -1}, (0,), id="inactivity"),
         pytest.param("electra", 36, 4, {"source": -300_000, "head": 300_000}, (4,), id="in a leak"),
         pytest.param("electra", 36, 0, {"target": 1, "head": -1}, (0,), id="negative head"),

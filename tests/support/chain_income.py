@@ -64,5 +64,5 @@ def build_registry(chain, epoch, balances):
 
 @functools.cache
 def load_income(name):
-    """Return what moved the balances of a chain: capella or electra."""
+    """Return what moved the balances of a chain: capella, electra or forks."""
     return ChainIncome(name)

@@ -94,5 +94,5 @@ class RecordedBlocks:
 
 @functools.cache
 def load_blocks(name):
-    """Return the blocks of a recorded chain: altair, capella or electra."""
+    """Return the blocks of a recorded chain: altair, capella, electra or forks."""
     return RecordedBlocks(name)

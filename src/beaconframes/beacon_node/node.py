@@ -148,6 +148,9 @@ class Node(Explorer):
 
     def _lines(self) -> list[tuple[str, str]]:
         """Return what the node can answer, and whether balances confirm the stored epochs."""
+        lines = self.capabilities.lines()
+        if self.is_closed:  # Its index may be deleted.
+            return lines
         verdicts = self.coverage()["status"]
         counts = [
             f"{count:,} {verdict}"
@@ -155,7 +158,7 @@ class Node(Explorer):
             if (count := (verdicts == verdict).sum())
         ]
         stored = [("stored epochs", ", ".join(counts))] if counts else []
-        return [*self.capabilities.lines(), *stored]
+        return [*lines, *stored]
 
     def coverage(self) -> pl.DataFrame:
         """Return whether balances confirm the stored epochs, one row per epoch.

@@ -89,16 +89,12 @@ def compute_epoch_moves(
     state: BeaconState,
     later_state: BeaconState | None = None,
     rewards: AttestationRewards | None = None,
-    *,
-    later_blocks: Iterable[Mapping[str, Any]] = (),
 ) -> list[Move]:
     """Return what the transition at the end of the state's epoch moves, by kind and validator.
 
-    *state* is that of the epoch's last slot, *later_state* that of the next epoch's, and
-    *later_blocks* are the messages of the blocks between. *rewards* are what this transition pays
-    for attestations; without them, they are computed from *state*.
+    The arguments are those of `compute_transition`.
     """
-    return compute_transition(spec, state, later_state, rewards, later_blocks=later_blocks).moves
+    return compute_transition(spec, state, later_state, rewards).moves
 
 
 def compute_transition(
@@ -111,7 +107,9 @@ def compute_transition(
 ) -> Transition:
     """Return the moves of the transition at the end of the state's epoch, and the balances after.
 
-    The arguments are those of `compute_epoch_moves`.
+    *state* is that of the epoch's last slot, *later_state* that of the next epoch's, and
+    *later_blocks* are the messages of the blocks between. *rewards* are what this transition pays
+    for attestations; without them, they are computed from *state*.
     """
     epoch = spec.epoch_of(state.slot)
     last_slot = spec.first_slot_of(epoch + 1) - 1

@@ -103,15 +103,15 @@ def find_creating_deposit(
     sets the withdrawal credentials, and all after it reach the balance. *deposits* have credentials
     and amount, *registered* are the credentials of the validator now. They change later only from
     0x00 to another type, or from 0x01 to 0x02. Of several deposits with these credentials, the one
-    is chosen with which the balance has *received* this amount, by default the first.
+    is chosen whose sum with those after it is next to what the balance has *received*, by default
+    the first.
     """
     candidates = [n for n, (each, _) in enumerate(deposits) if each[1:] == registered[1:]]
     if not candidates and registered[0] != 0:
         candidates = [n for n, (each, _) in enumerate(deposits) if each[0] == 0]
-    for candidate in candidates:
-        if sum(amount for _, amount in deposits[candidate:]) == received:
-            return candidate
-    return candidates[0] if candidates else None
+    if received is None or not candidates:
+        return candidates[0] if candidates else None
+    return min(candidates, key=lambda n: abs(sum(gwei for _, gwei in deposits[n:]) - received))
 
 
 def sum_withdrawals(messages: Iterable[Mapping[str, Any]]) -> Counter[int]:
