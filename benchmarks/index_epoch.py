@@ -39,6 +39,7 @@ from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, EpochTask
 from beaconframes.beacon_node.reader import ChainReader
 from beaconframes.beacon_node.state_amounts import StateAmounts
 from beaconframes.consensus.attestation_rewards import AttestationRewards, update_inactivity_scores
+from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.consensus.epoch_moves import compute_transition
 from beaconframes.consensus.participation import BlockParticipation
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
@@ -62,9 +63,13 @@ TABLES = tuple(name for name in INDEXED_TABLES if name != "execution_blocks")
 """All tables of a consensus node."""
 
 
+ROOTS: dict[int, str] = {}
+"""The roots of the blocks that were built so far, by slot."""
+
+
 def build_root(slot: int) -> str:
-    """Return the root of the block of a slot."""
-    return "0x" + hashlib.sha256(slot.to_bytes(8, "little")).hexdigest()
+    """Return the root of the block of a slot; it is made up for slots before the first block."""
+    return ROOTS.get(slot) or "0x" + hashlib.sha256(slot.to_bytes(8, "little")).hexdigest()
 
 
 def build_block(
@@ -97,7 +102,9 @@ def build_block(
     payload = {
         **dict.fromkeys(("parent_hash", "state_root", "receipts_root"), root),
         **dict.fromkeys(("prev_randao", "block_hash"), root),
-        **dict.fromkeys(("block_number", "gas_limit", "gas_used", "timestamp"), str(slot)),
+        **dict.fromkeys(("block_number", "gas_limit", "gas_used"), str(slot)),
+        **dict.fromkeys(("blob_gas_used", "excess_blob_gas"), "0"),
+        "timestamp": str(SPEC.genesis_time + slot * SPEC.seconds_per_slot),
         "fee_recipient": address,
         "logs_bloom": "0x" + "44" * 256,
         "extra_data": "0x",
@@ -121,6 +128,7 @@ def build_block(
         "graffiti": "0x" + b"benchmark".ljust(32, b"\0").hex(),
         **dict.fromkeys(("proposer_slashings", "attester_slashings", "deposits"), ()),
         **dict.fromkeys(("voluntary_exits", "bls_to_execution_changes"), ()),
+        "blob_kzg_commitments": (),
         "attestations": attestations,
         "sync_aggregate": {
             "sync_committee_bits": "0x" + "fe" * 64,
@@ -136,12 +144,20 @@ def build_block(
         "state_root": root,
         "body": body,
     }
+    ROOTS[slot] = compute_block_root(SPEC, message)
     return {"message": message, "signature": signature}
 
 
 def encode_checkpoint(epoch: int) -> bytes:
     """Return the SSZ bytes of a checkpoint."""
     return epoch.to_bytes(8, "little") + bytes(32)
+
+
+def encode_roots(slot: int) -> bytes:
+    """Return the roots of the blocks before *slot*, in the order of a state."""
+    size = SPEC.slots_per_historical_root
+    roots = [bytes.fromhex(build_root(each)[2:]) for each in range(slot - size, slot)]
+    return b"".join(roots[(place - slot) % size] for place in range(size))
 
 
 def generate(folder: str) -> dict[str, float]:
@@ -154,8 +170,6 @@ def generate(folder: str) -> dict[str, float]:
     before: BeaconState | None = None
     for epoch in range(EPOCH, EPOCH + EPOCHS):
         last = SPEC.first_slot_of(epoch + 1) - 1
-        roots = [bytes.fromhex(build_root(slot)[2:]) for slot in range(last - 8192, last)]
-        size = SPEC.slots_per_historical_root
         # As on mainnet, each column of the registry changes in each epoch: here of a validator that
         # has exited, and so without an effect on the chain.
         changed = validators[exited[epoch - EPOCH] :][:1]
@@ -167,7 +181,7 @@ def generate(folder: str) -> dict[str, float]:
         values |= {
             "validators": validators.tobytes(),
             "slot": last.to_bytes(8, "little"),
-            "block_roots": b"".join(roots[(place - last) % size] for place in range(size)),
+            "block_roots": encode_roots(last),
             "justification_bits": b"\x0f",
             "previous_justified_checkpoint": encode_checkpoint(epoch - 2),
             "current_justified_checkpoint": encode_checkpoint(epoch - 1),
@@ -178,6 +192,7 @@ def generate(folder: str) -> dict[str, float]:
             committees[epoch] = compute_committees(SPEC, state, epoch)
         else:
             state = advance(folder, values, before, committees, rng)
+            values["block_roots"] = encode_roots(last)  # Now with those of this epoch's blocks.
         ssz = encode_state(values)
         (Path(folder) / f"state-{last}").write_bytes(ssz)
         before = decode_state(ssz, SPEC)
@@ -246,7 +261,7 @@ class FolderApi:
 
     def header(self, slot: int) -> dict[str, str]:
         """Return the header of a block, as far as it matters."""
-        return {"root": build_root(slot)}
+        return {"root": compute_block_root(SPEC, self.block(slot)["message"])}
 
 
 class MeasuredBuilder(EpochBuilder):

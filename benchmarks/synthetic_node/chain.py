@@ -19,6 +19,7 @@ from beaconframes.consensus.attestation_rewards import (
     Justification,
     update_inactivity_scores,
 )
+from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.consensus.epoch_moves import compute_transition
 from beaconframes.consensus.participation import BlockParticipation
 from beaconframes.consensus.rewards import TIMELY_TARGET
@@ -252,8 +253,9 @@ class SyntheticChain:
                 reward = participation.process_block(message)
                 assert reward is not None
                 compute_slot_income(registry, message, reward)
-                self.last_root = build_hash("block", slot)
-                self.writer.write_block(slot, {"message": message, "signature": SIGNATURE})
+                root = compute_block_root(SPEC, message)
+                self.last_root = bytes.fromhex(root[2:])
+                self.writer.write_block(slot, root, {"message": message, "signature": SIGNATURE})
             self.roots[slot] = self.last_root
             self.block_roots[slot % SPEC.slots_per_historical_root] = np.frombuffer(
                 self.last_root, np.uint8
@@ -323,6 +325,7 @@ class SyntheticChain:
             "graffiti": encode_hex(f"client {proposer % 5}".encode().ljust(32, b"\0")),
             **dict.fromkeys(("proposer_slashings", "attester_slashings", "deposits"), ()),
             **dict.fromkeys(("voluntary_exits", "bls_to_execution_changes"), ()),
+            "blob_kzg_commitments": (),
             "attestations": attestations,
             "sync_aggregate": {
                 "sync_committee_bits": encode_hex(
@@ -398,6 +401,7 @@ class SyntheticChain:
             "base_fee_per_gas": str(BASE_FEE),
             "transactions": ["0x02"] * len(sent),
             "withdrawals": self._sweep(slot, balances),
+            **dict.fromkeys(("blob_gas_used", "excess_blob_gas"), "0"),
         }
 
     def _sweep(self, slot: int, balances: np.ndarray) -> list[dict[str, str]]:

@@ -50,14 +50,15 @@ class Writer:
                 path.write_bytes(value)
         (self.folder / "states" / str(name)).write_text(json.dumps(parts))
 
-    def write_block(self, slot: int, block: dict[str, Any]) -> None:
-        """Write a signed block."""
+    def write_block(self, slot: int, root: str, block: dict[str, Any]) -> None:
+        """Write a signed block with its *root*."""
         (self.folder / "blocks" / str(slot)).write_text(
             json.dumps({"version": "electra", "data": block})
         )
         message = block["message"]
         names = ("slot", "proposer_index", "parent_root", "state_root")
-        self.headers[slot] = {name: message[name] for name in names}
+        header = {name: message[name] for name in names} | {"body_root": "0x" + "00" * 32}
+        self.headers[slot] = {"root": root, "message": header}
 
     def write_proposers(self, epoch: int, proposers: list[int]) -> None:
         """Note the proposers of an epoch."""
@@ -198,19 +199,18 @@ class SyntheticNode:
     def _build_root(self) -> str:
         last = SPEC.first_slot_of(self.finalized)
         slot = max((slot for slot in self.headers if slot <= last), default=0)
-        return encode_hex(build_hash("block", slot))
+        return self.headers[slot]["root"] if slot in self.headers else "0x" + "00" * 32
 
     def _answer_header(self, block: str) -> dict[str, Any] | None:
         slot = self._find_slot(block)
         if slot not in self.headers:
             return None
-        message = self.headers[slot] | {"body_root": "0x" + "00" * 32}
-        root = encode_hex(build_hash("block", slot))
+        header = self.headers[slot]
         return {
             "data": {
-                "root": root,
+                "root": header["root"],
                 "canonical": True,
-                "header": {"message": message, "signature": SIGNATURE},
+                "header": {"message": header["message"], "signature": SIGNATURE},
             }
         }
 

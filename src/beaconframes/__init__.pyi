@@ -139,6 +139,7 @@ from beaconframes import errors as errors
 from beaconframes.errors import (
     BeaconframesError as BeaconframesError,
     MissingRows as MissingRows,
+    UnreconciledRows as UnreconciledRows,
 )
 
 __version__: str

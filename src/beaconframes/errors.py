@@ -27,7 +27,8 @@
     │   ├── IntegrityError            unrequested, contradicting or missing final rows
     │   ├── SnapshotMoved             the list or the head changed during the load
     │   ├── WindowMoved               pages of one call cover different windows (also UserWarning)
-    │   └── MissingRows               requested rows were not returned          (also UserWarning)
+    │   ├── MissingRows               requested rows were not returned          (also UserWarning)
+    │   └── UnreconciledRows          balances do not confirm rows of a node    (also UserWarning)
     ├── EndpointDeprecated        the service will remove an endpoint           (also UserWarning)
     └── DatasetError              a file cannot be read or written
         ├── DatasetBusy               locked, or a temporary disk error         retryable
@@ -307,6 +308,19 @@ class MissingRows(ResponseError, UserWarning):
     category = "missing rows"
     shows_endpoint = False
     missing: pl.DataFrame | None = None
+    rows: Any = None
+
+
+class UnreconciledRows(ResponseError, UserWarning):
+    """Balances do not confirm rows of a node: a warning, or an error with ``strict=True``.
+
+    The frame ``changes`` has the changes of balance that income, deposits and withdrawals do not
+    explain, one row per validator and epoch. An error has the returned rows in ``rows``.
+    """
+
+    category = "unreconciled rows"
+    shows_endpoint = False
+    changes: pl.DataFrame | None = None
     rows: Any = None
 
 

@@ -77,6 +77,21 @@ def test_find_tasks_of_scattered_coverage(dataset):
     assert [] == find_tasks(dataset, CHAIN, TABLES, [], (1,))
 
 
+@pytest.mark.parametrize(
+    ("table", "units", "epochs"),
+    [
+        ("slot_income", [(0, 15)], ((0, 1),)),
+        ("slot_income", [(0, 14)], ((0, 0),)),
+        ("slot_income", [(1, 16)], ((1, 1),)),
+        ("slot_income", [(4, 11), (12, 15), (16, 23)], ((2, 2),)),
+        ("sync_committees", [(1, 2)], ((8, 23),)),
+        ("income_history", [(3, 5)], ((3, 5),)),
+    ],
+)
+def test_an_epoch_is_covered_if_all_its_units_are(table, units, epochs):
+    assert epochs == INDEXED_TABLES[table].find_epochs(units, CHAIN)
+
+
 def test_find_tasks_of_a_year(dataset):
     """82,000 epochs of 100 validators: the plan does not look at each pair of them."""
     half = {str(index): ((0, 41_000),) for index in range(100)}

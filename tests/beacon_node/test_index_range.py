@@ -30,6 +30,16 @@ def test_a_node_that_started_lately_has_no_final_epoch_yet(tmp_path):
         index(stub.url, tmp_path / "index")
 
 
+@pytest.mark.parametrize(("head", "last"), [(94, 9), (95, 10), (96, 10)])
+def test_the_last_epoch_of_an_index_needs_all_slots_of_the_next_one(head, last, tmp_path):
+    """Blocks of the next epoch include votes, and its end pays for them: slot 95 is its last."""
+    with BeaconNodeStub("electra", head=head, faults=["debug-forbidden"]) as stub:
+        with pytest.raises(UsageError, match=rf"epoch {last + 1} .* last complete one is {last}\."):
+            index(stub.url, tmp_path / "index", since=last, until=last + 1)
+        found = index(stub.url, tmp_path / "index", since=last, until=last, validators=[1])
+    assert found["epoch"].to_list() == [last]
+
+
 class NoGenesisState(Fault):
     """The node has the state of each slot, but not that of genesis by its name."""
 

@@ -388,6 +388,52 @@ def test_a_reorganization_between_two_requests_stores_nothing_wrong(tmp_path):
     assert max(read_stored_epochs(tmp_path / "index"), default=-1) < 9
 
 
+class AlteredBlock(OwnFault):
+    """The body of a block has another value: the JSON is valid, and no balance depends on it."""
+
+    def __init__(self, slot, *path):
+        self.slot, self.path = str(slot), path
+
+    def change(self, node, request, answer):
+        if "/v2/beacon/blocks/" not in request.route or request.args["block_id"] != self.slot:
+            return answer
+        block = answer.data
+        place = block["message"]["body"]
+        for key in self.path[:-1]:
+            place = place[key]
+        text = place[self.path[-1]]
+        place[self.path[-1]] = text[:-1] + ("1" if text[-1] == "0" else "0")
+        return answer.with_data(block)
+
+
+GRAFFITI, GAS = ("graffiti",), ("execution_payload", "gas_used")
+
+
+@pytest.mark.parametrize(
+    ("recording", "faults", "slot", "path"),
+    [
+        pytest.param("electra", [], 34, GRAFFITI, id="states"),
+        pytest.param("electra", [], 31, GAS, id="last block of an epoch"),
+        pytest.param("electra", [], 51, GRAFFITI, id="votes of the epoch after"),
+        pytest.param("electra", ["debug-forbidden"], 34, GRAFFITI, id="routes"),
+        pytest.param("electra", ["debug-forbidden"], 31, GAS, id="routes, last block of an epoch"),
+        pytest.param(
+            "capella", ["debug-forbidden", "no-rewards-routes"], 34, GRAFFITI, id="replay"
+        ),
+    ],
+)
+def test_a_block_that_the_node_has_altered_is_an_error(tmp_path, recording, faults, slot, path):
+    """Its root is not the one that its child, a header or a state has."""
+    fault = AlteredBlock(slot, *path)
+    # A replay checks the blocks of all epochs, also for income alone.
+    tables = ["income_history"] if recording == "capella" else None
+    with (
+        BeaconNodeStub(recording, faults=[*faults, fault]) as stub,
+        pytest.raises(ResponseError, match=rf"slot {slot} is invalid: its content has the root 0x"),
+    ):
+        index(stub.url, tmp_path / "index", since=3, until=4, tables=tables)
+
+
 @pytest.mark.parametrize("fault", [NullFields, UpperCase])
 @pytest.mark.parametrize(
     ("recording", "faults", "validators"),

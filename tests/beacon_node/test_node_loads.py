@@ -9,6 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
+import polars as pl
 import pytest
 
 import beaconframes as bf
@@ -22,11 +23,12 @@ from beaconframes.errors import (
     NotFound,
     NotServed,
     RequestTimeout,
+    UnreconciledRows,
     UsageError,
 )
 from beaconframes.http import retry
 
-from ..support.beacon_node_faults import Fault, PrunedStates
+from ..support.beacon_node_faults import Fault, MoreBalance, PrunedStates
 from ..support.beacon_node_stub import BeaconNodeStub
 
 BLOCK = "/eth/v2/beacon/blocks/{block_id}"
@@ -58,6 +60,78 @@ def stub():
 
 def load(**options):
     return bf.load_income_history([1, 2], since=5, until=6, **options)
+
+
+WRONG = (1, 7 * 8, 1)
+"""From epoch 7 on, the node states 1 gwei too much for validator 1."""
+
+
+@pytest.mark.parametrize("faults", [[], ["debug-forbidden"]], ids=["states", "routes"])
+def test_a_load_warns_of_rows_that_balances_do_not_confirm(faults):
+    """The change of epoch 7 contains income of epochs 5 to 7, of validator 1 alone."""
+    with (
+        BeaconNodeStub("capella", head=159, faults=[*faults, MoreBalance(WRONG)]) as stub,
+        bf.node(stub.url, store=False) as node,
+    ):
+        words = r"do not confirm these rows: \+1 gwei of validator 1 in epoch 7 .*node.coverage\(\)"
+        with pytest.warns(UnreconciledRows, match=words) as caught:
+            assert 4 == load().height
+        assert 1 == len(caught)
+        changes = caught[0].message.changes
+        assert [(1, 7, 1)] == changes.select("validator_index", "epoch", "unexplained_gwei").rows()
+        with pytest.warns(UnreconciledRows):
+            bf.load_balance_history([1], since=7, until=7)
+        with pytest.warns(UnreconciledRows):
+            bf.load_income_history(bf.load_validators([1])["pubkey"], since=6, until=6)
+        with pytest.warns(UnreconciledRows):
+            bf.v2.load_rewards([1, 2], since=6, until=6)
+        with pytest.warns(UnreconciledRows):
+            bf.load_income_history([1], since=5, until=5)
+        with pytest.raises(UnreconciledRows, match="validator 1 in epoch 7") as raised:
+            load(strict=True)
+        assert 4 == raised.value.rows.height
+        assert 1 == raised.value.changes.height
+
+        # Other validators, epochs and tables.
+        bf.load_income_history([2], since=5, until=7)
+        bf.load_income_history([1], since=4, until=4)
+        bf.load_income_history([1], since=8, until=8)
+        bf.load_attestations([1], since=6, until=6)
+        status = dict(node.coverage().select("epoch", "status").iter_rows())
+        assert {4: "explained", 5: "unexplained", 6: "unexplained", 7: "unexplained",
+                8: "explained"} == status  # fmt: skip
+        assert re.search(r"stored epochs +2 explained, 3 unexplained$", str(node))
+        assert "2 explained, 3 unexplained" in node._repr_html_()
+
+
+def test_a_node_without_stored_epochs_prints_no_verdict(stub):
+    with bf.node(stub.url, store=False) as node:
+        assert "stored epochs" not in str(node)
+        load()
+        assert re.search(r"stored epochs +2 explained$", str(node))
+        assert {"explained"} == set(node.coverage()["status"])
+    assert "stored epochs" not in str(node)
+
+
+def test_an_export_warns_of_rows_that_balances_do_not_confirm(tmp_path):
+    with (
+        BeaconNodeStub("capella", head=HEAD, faults=[MoreBalance(WRONG)]) as stub,
+        bf.node(stub.url, store=False),
+        pytest.warns(UnreconciledRows),
+    ):
+        bf.export(bf.load_income_history, tmp_path / "a.parquet", validators=[1], since=5, until=6)
+    assert 2 == pl.read_parquet(tmp_path / "a.parquet").height
+
+
+@pytest.mark.more
+def test_a_report_warns_of_rows_that_balances_do_not_confirm():
+    with (
+        BeaconNodeStub("capella", head=159, faults=[MoreBalance(WRONG)]) as stub,
+        bf.node(stub.url, store=False),
+        pytest.warns(UnreconciledRows, match="of validator 1 in epoch 7"),
+    ):
+        report = bf.report([1, 2], since=5, until=6)
+    assert report.frames["income"].height
 
 
 def test_an_interrupted_load_continues(stub):

@@ -65,6 +65,15 @@ def test_capella_chain_is_replayed_to_the_gwei():
         check_epoch(replay.read(epoch, None), node.recording.expected, epoch)
 
 
+def test_correlation_penalties_are_replayed():
+    """At the end of epoch 45, which the replay reaches from genesis."""
+    node, replay = open_replay("capella", head=479)
+    amounts = replay.read(45, None)
+    check_epoch(amounts, node.recording.expected, 45)
+    penalties = node.recording.expected["correlation_penalties_at_end_of_epoch"]["45"]
+    assert {str(index): gwei for _, _, index, gwei in amounts.moves} == penalties
+
+
 class LostBlock(Fault):
     """The node answers 404 for the block of a *slot*, and for its header."""
 

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import re
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
+import beaconframes as bf
 from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.epoch import build_epoch
-from beaconframes.beacon_node.epoch_amounts import build_reward_tables
+from beaconframes.beacon_node.epoch_amounts import Deposit, build_reward_tables
 from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.route_amounts import RouteAmounts
 from beaconframes.beacon_node.state_amounts import StateAmounts
-from beaconframes.errors import BeaconframesError, NotServed, ServerError
+from beaconframes.consensus.epoch_moves import Move
+from beaconframes.consensus.slot_income import SlotIncome
+from beaconframes.consensus.spec import Spec
+from beaconframes.errors import BeaconframesError, NotServed, ServerError, UnreconciledRows
 
+from ..support.beacon_node_faults import Fault, is_state
 from ..support.beacon_node_stub import BeaconNodeStub, read_recording
 
 PARTS = ("source", "target", "head", "inactivity")
@@ -56,6 +64,11 @@ def open_amounts(name, source=RouteAmounts, faults=()):
     yield node, source(reader)
     reader.close()
     api.close()
+
+
+def read_chain_spec(name):
+    """Return the spec of a recorded chain."""
+    return Spec.parse(read_recording(name).spec, read_recording(name).genesis)
 
 
 @functools.cache
@@ -138,10 +151,11 @@ def test_capella_chain_is_explained_to_the_gwei(epochs):
 
 @pytest.mark.more
 @pytest.mark.parametrize(
-    ("name", "count", "epochs"), [("capella", 16, range(59)), ("electra", 73, range(48))]
+    ("name", "count", "epochs"),
+    [("capella", 16, range(59)), ("electra", 73, range(48)), ("forks", 108, range(70))],
 )
 def test_all_validators_of_a_chain_are_explained(name, count, epochs):
-    """All duty epochs of both chains."""
+    """All duty epochs of the chains."""
     check_amounts(name, tuple(range(count)), epochs)
 
 
@@ -158,6 +172,102 @@ def check_frames(name, chosen, epochs, read):
             for table, rows in expected.items():
                 order = rows.columns
                 assert found[table].sort(order).equals(rows.sort(order)), (epoch, table)
+
+
+def test_a_consolidation_moves_no_more_than_the_effective_balance():
+    """Validator 93 has 132.03 ETH and an effective balance of 132 ETH at the end of epoch 17."""
+    check_amounts("forks", (93, 94), range(16, 18))
+
+
+def test_a_consolidation_of_a_slashed_validator_moves_nothing():
+    """That of 20 into 94 leaves the queue at the end of epoch 8, with the deposit of 101."""
+    moves = read_recording("forks").expected["epoch_end_moves"]
+    assert (20, "pending_consolidations") not in {(index, part) for _, part, index, _ in moves}
+    check_amounts("forks", (20, 94, 101), range(8, 10))
+
+
+def test_missed_proposals_belong_to_the_epoch_of_their_slot():
+    """The block of the first slot is read with those of the epoch before it."""
+    missed = read_recording("electra").expected["missed_slots"]
+    assert {slot % 8 for slot, _ in missed if slot // 8 in (9, 10, 12)} >= {0}
+    with open_amounts("electra") as (_, amounts):
+        for epoch in (9, 10, 11, 12):
+            expected = Counter(index for slot, index in missed if slot // 8 == epoch)
+            assert +Counter(amounts.read(epoch, None).proposals_missed) == expected
+
+
+def test_moves_of_one_validator_in_one_slot_are_one_transfer():
+    """A switch in the last block of epoch 10, and two moves at its end."""
+    amounts = replace(
+        read_epochs("electra", ELECTRA, range(1, 13))[10],
+        slot_income=[SlotIncome(87, "switch_to_compounding", 60, -7)],
+        moves=[
+            Move(10, "pending_consolidation", 60, 12),
+            Move(10, "fork_upgrade", 60, -1),
+            Move(10, "slashing_correlation", 60, -100),
+        ],
+    )
+    rows = build_reward_tables(amounts, read_chain_spec("electra").chain)["transfer_events"]
+    assert rows.select("slot", "validator_index", "amount_gwei").rows() == [(87, 60, 4)]
+
+
+def test_deposits_of_one_validator_in_one_slot_are_counted():
+    deposits = [Deposit(87, 60, 5), Deposit(87, 61, 6), Deposit(87, 60, 7), Deposit(88, 60, 8)]
+    amounts = replace(read_epochs("electra", ELECTRA, range(1, 13))[10], deposits=deposits)
+    rows = build_reward_tables(amounts, read_chain_spec("electra").chain)["deposit_events"]
+    assert rows.select("slot", "validator_index", "deposit_index", "amount_gwei").rows() == [
+        (87, 60, 0, 5), (87, 60, 1, 7), (87, 61, 0, 6), (88, 60, 0, 8),
+    ]  # fmt: skip
+
+
+class Withdrawable(Fault):
+    """A validator is withdrawable from another epoch on, in states and in lists of validators."""
+
+    def __init__(self, index, epoch):
+        self.index, self.epoch = index, epoch
+
+    def change(self, node, request, answer):
+        if answer.status != 200 or not is_state(request):
+            return answer
+        if "/debug/" in request.route:
+            rows = json.loads(node.recording.validators(0))["data"]
+            key = bytes.fromhex(rows[self.index]["validator"]["pubkey"][2:])
+            # After key, credentials, effective balance, slashed, and three other epochs.
+            place = answer.body.index(key) + 113
+            epoch = self.epoch.to_bytes(8, "little")
+            answer.body = answer.body[:place] + epoch + answer.body[place + 8 :]
+        elif request.route.endswith("/validators"):
+            rows = answer.data
+            for row in rows:
+                if row["index"] == str(self.index):
+                    row["validator"]["withdrawable_epoch"] = str(self.epoch)
+            return answer.with_data(rows)
+        return answer
+
+
+@pytest.mark.parametrize("source", [StateAmounts, RouteAmounts])
+@pytest.mark.parametrize(("withdrawable", "has_duty"), [(40, False), (41, False), (42, True)])
+def test_slashed_validators_have_duties_until_they_are_withdrawable(source, withdrawable, has_duty):
+    """Slashed in epoch 11: the transition at the end of epoch 41 pays the duties of epoch 40."""
+    with open_amounts("electra", source, [Withdrawable(15, withdrawable)]) as (_, amounts):
+        found = amounts.read(40, [15])
+        income = build_reward_tables(found, amounts.spec.chain)["income_history"]
+    assert found.is_rewarded.tolist() == [has_duty]
+    assert income.height == has_duty
+
+
+@pytest.mark.parametrize("source", [StateAmounts, RouteAmounts, ReplayAmounts])
+def test_genesis_is_no_missed_proposal(source):
+    """Some clients do not have its block."""
+
+    def refuse(node, request):
+        is_genesis = request.args.get("block_id") == "0"
+        return node.no_block("0") if is_genesis else None
+
+    with open_amounts("capella", source, [Answers(refuse)]) as (_, amounts):
+        missed = amounts.read(0, range(16)).proposals_missed
+    has_block = [slot for slot in read_recording("capella").block_slots if slot < 8]
+    assert sum(missed.values()) == 8 - len(has_block)
 
 
 def test_frames_equal_those_of_states():
@@ -326,6 +436,73 @@ def test_impossible_answers_name_client_and_epoch(fault):
         assert "Lodestar" in text
         named = [int(number) for number in re.findall(r"\bepoch (\d+)", text)]
         assert epoch - 2 <= named[0] <= epoch + 2
+
+
+class CancelingErrors:
+    """A fault: parts of a validator's rewards for an epoch are wrong, and their sum is right."""
+
+    def __init__(self, epoch, index, errors):
+        self.epoch, self.index, self.errors = epoch, index, errors
+        assert not sum(errors.values())
+
+    def refuse(self, node, request):
+        return None
+
+    def change(self, node, request, answer):
+        if "/attestations/" not in request.route or request.args["epoch"] != str(self.epoch):
+            return answer
+        found = answer.data
+        for row in found["total_rewards"]:
+            if row["validator_index"] == str(self.index):
+                row |= {part: str(int(row[part]) + gwei) for part, gwei in self.errors.items()}
+        return answer.with_data(found)
+
+
+IDEAL = {"source": 1, "target": -1}
+
+
+@pytest.mark.parametrize(
+    ("name", "epoch", "index", "errors", "chosen"),
+    [
+        pytest.param("electra", 10, 3, IDEAL, (3,), id="not the ideal rewards"),
+        pytest.param("electra", 10, 61, {"head": 1, "target": -1}, (61,), id="compounding"),
+        pytest.param("electra", 36, 0, {"source": 1, "target": -1}, (0,), id="penalties"),
+        pytest.param("electra", 36, 0, {"source": 3, "target": -3}, (0, 1), id="of one of two"),
+        pytest.param("electra", 36, 0, {"source": -91, "target": 91}, (0,), id="of other bases"),
+        pytest.param("electra", 36, 0, {"target": 1, "inactivity": -1}, (0,), id="inactivity"),
+        pytest.param("electra", 36, 4, {"source": -300_000, "head": 300_000}, (4,), id="in a leak"),
+        pytest.param("electra", 36, 0, {"target": 1, "head": -1}, (0,), id="negative head"),
+        pytest.param("capella", 10, 3, IDEAL, None, id="ideal rewards from all validators"),
+        pytest.param("capella", 28, 7, {"source": 1, "target": -1}, None, id="base reward"),
+    ],
+)
+def test_errors_that_cancel_within_a_validator_are_unexplained(name, epoch, index, errors, chosen):
+    """The sums of the parts agree with the balances: no part may be what no vote can have."""
+    for faults, expected in ([], set()), ([CancelingErrors(epoch, index, errors)], {epoch + 2}):
+        with open_amounts(name, faults=faults) as (_, amounts):
+            found = amounts.read(epoch, chosen)
+        assert {change.epoch for change in found.unexplained} == expected
+        if expected and chosen != (0, 1):
+            (change,) = found.unexplained
+            assert change.validators.tolist() == [index]
+            place = found.validators.tolist().index(index)
+            parts = sum(int(getattr(found, part)[place]) for part in PARTS)
+            assert (change.change - change.explained).tolist() == [parts]
+
+
+@pytest.mark.parametrize("validators", [None, [2, 3]])
+def test_an_index_and_a_load_report_errors_that_cancel(validators, tmp_path):
+    """Rewards for epoch 10 are in the change of epoch 12, which has income of epochs 10 to 12."""
+    faults = ["debug-forbidden", CancelingErrors(10, 3, IDEAL)]
+    with BeaconNodeStub("electra", faults=faults) as stub:
+        verdicts = bf.index(stub.url, tmp_path / "a", validators=validators, since=9, until=13)
+        status = dict(verdicts.select("epoch", "status").iter_rows())
+        assert {epoch for epoch in status if status[epoch] != "explained"} == {10, 11, 12}
+        with (
+            bf.node(stub.url, store=False),
+            pytest.warns(UnreconciledRows, match="of validator 3 in epoch 12 is unexplained"),
+        ):
+            bf.load_income_history([3], since=10, until=10)
 
 
 def test_rows_of_one_validator_are_added_up():

@@ -36,6 +36,7 @@ EXIT_CODES = {
     "ConfigError": 2,
     "RequestLimitExceeded": 2,
     "MissingRows": 3,
+    "UnreconciledRows": 3,
     "Unauthorized": 4,
     "TierTooLow": 4,
     "TooManyIdentifiers": 4,

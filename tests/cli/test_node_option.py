@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from beaconframes.cli import commands
 
+from ..support.beacon_node_faults import MoreBalance
 from ..support.beacon_node_stub import BeaconNodeStub
 
 LOAD = ("load", "income-history", "--validators", "1,3", "--since", "44", "--until", "44")
@@ -43,6 +44,18 @@ def test_rows_come_from_the_node(node, store):
     again = run(*LOAD, "--node", node.url, "--store", folder, "--json")
     assert json.loads(again.stdout)["data"] == rows
     assert node.counts["/eth/v2/beacon/blocks/{block_id}"] <= blocks + 2
+
+
+def test_rows_that_balances_do_not_confirm_have_the_exit_code_of_missing_rows():
+    """From slot 352 on, in epoch 44, the node states 1 gwei too much: the rows are printed."""
+    with BeaconNodeStub("electra", faults=[MoreBalance((3, 352, 1))]) as node:
+        result = run(*LOAD, "--node", node.url, "--no-store", "--json")
+        refused = run(*LOAD, "--node", node.url, "--no-store", "--json", "--strict")
+    assert result.exit_code == 3
+    assert len(json.loads(result.stdout)["data"]) == 2
+    assert "balances do not confirm these rows: +1 gwei of validator 3 in epoch 44" in result.stderr
+    assert refused.exit_code == 3
+    assert refused.stdout == ""
 
 
 def test_an_option_without_an_address_takes_that_of_the_environment(node, store):

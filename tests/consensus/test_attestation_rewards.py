@@ -17,7 +17,7 @@ from beaconframes.errors import UsageError
 
 from ..support.beacon_states import load_states
 
-LEAKS = {"capella": range(25, 34), "electra": range(35, 39)}
+LEAKS = {"capella": range(25, 34), "electra": range(35, 39), "forks": {15, *range(33, 53)}}
 PARTS = ("source", "target", "head", "inactivity")
 
 
@@ -27,7 +27,7 @@ def name(request):
 
 
 def test_every_cell_equals_the_specification(name):
-    """59 and 48 duty epochs: fork upgrades, slashings, a leak, compounding balances."""
+    """59, 48 and 70 duty epochs: fork upgrades, slashings, a leak, compounding balances."""
     chain, cells = load_states(name), 0
     expected = chain.expected["attestation_rewards_of_duty_epoch"]
     for epoch in map(int, expected):
@@ -38,7 +38,7 @@ def test_every_cell_equals_the_specification(name):
             cells += len(rewards.source)
         assert (epoch in LEAKS[name]) == expected[str(epoch)]["leak"] == rewards.is_leak
         assert sum(getattr(rewards, part) for part in PARTS).tolist() == rewards.total.tolist()
-    assert {"capella": 59 * 4 * 16, "electra": 13_928}[name] == cells
+    assert {"capella": 59 * 4 * 16, "electra": 13_928, "forks": 29_644}[name] == cells
 
 
 def test_the_implied_justification_is_that_of_the_next_state(name):

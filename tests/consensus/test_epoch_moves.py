@@ -34,11 +34,11 @@ def list_expected(chain):
         (chain.spec.epoch_of(slot) - 1, "fork_upgrade", index, amount)
         for slot, index, amount in expected["fork_upgrade_moves"]
     }
-    assert len(moves | upgrade) == 29
+    assert len(moves | upgrade) == {"electra": 29, "forks": 51}[chain.recording.name]
     return moves | upgrade
 
 
-@pytest.mark.parametrize("name", ["capella", "electra"])
+@pytest.mark.parametrize("name", ["capella", "electra", "forks"])
 def test_moves_and_balances_of_transitions_are_those_of_the_specification(name):
     """Correlation penalties, `epoch_end_moves`, `fork_upgrade_moves`; balances before blocks."""
     chain, income = load_states(name), load_income(name)
@@ -50,7 +50,7 @@ def test_moves_and_balances_of_transitions_are_those_of_the_specification(name):
         assert balances == chain.expected["balance_first_slot_pre_block"][str(epoch)]
 
 
-@pytest.mark.parametrize("name", ["capella", "electra"])
+@pytest.mark.parametrize("name", ["capella", "electra", "forks"])
 @pytest.mark.parametrize(
     ("balance", "first_slot"),
     [("balance_last_slot", 0), ("balance_first_slot_post_block", 1)],

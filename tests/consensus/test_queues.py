@@ -103,6 +103,7 @@ def test_deposits_of_a_new_key_go_to_a_new_validator():
         epoch=EPOCH + 1,
         pubkeys=np.vstack([state.pubkeys, NEW_KEY]),
         withdrawal_credentials=np.vstack([state.withdrawal_credentials, np.zeros(32, np.uint8)]),
+        balances=np.append(state.balances, 33 * ETH),
     )
     count = len(state.balances)
     for known in (None, later):
@@ -111,6 +112,33 @@ def test_deposits_of_a_new_key_go_to_a_new_validator():
     balances = compute_transition(load_states("electra").spec, state).balances
     assert len(balances) == count + 1
     assert balances[count] == 33 * ETH
+
+
+@pytest.mark.parametrize(
+    ("left", "withdrawn", "expected"),
+    [
+        pytest.param(35, 0, 35, id="first signature invalid"),
+        pytest.param(32, 3, 35, id="and the excess withdrawn since"),
+        pytest.param(36, 0, 36, id="both signatures valid"),
+        pytest.param(32, 4, 36, id="both valid, and the excess withdrawn since"),
+    ],
+)
+def test_equal_deposits_of_a_new_key_count_from_the_first_valid_one(left, withdrawn, expected):
+    """All have the credentials of the validator: the balance shows which one created it."""
+    state = change(deposits=[(None, ETH, 0), (5, 3 * ETH, 0), (None, 35 * ETH, 0)])
+    count, zeros = len(state.balances), np.zeros(32, np.uint8)
+    later = change(
+        epoch=EPOCH + 1,
+        pubkeys=np.vstack([state.pubkeys, NEW_KEY]),
+        withdrawal_credentials=np.vstack([state.withdrawal_credentials, zeros]),
+        balances=np.append(state.balances, left * ETH),
+    )
+    withdrawals = [{"validator_index": str(count), "amount": str(withdrawn * ETH)}]
+    block = {"body": {"execution_payload": {"withdrawals": withdrawals}}}
+    transition = compute_transition(load_states("electra").spec, state, later, later_blocks=[block])
+    moves = [move[2:] for move in transition.moves]
+    assert sorted(moves) == [(5, 3 * ETH), (count, expected * ETH)]
+    assert transition.balances[count] == expected * ETH
 
 
 def test_consolidations_move_what_is_there_once_the_source_is_withdrawable():

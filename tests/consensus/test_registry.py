@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from beaconframes.beacon_node.validator_rows import build_whole_registry
-from beaconframes.consensus.registry import is_slashable
+from beaconframes.consensus.registry import find_creating_deposit, is_slashable
 from beaconframes.errors import ResponseError
 
 from ..support.beacon_states import parse_rows
@@ -50,6 +50,38 @@ def test_a_slashed_validator_is_not_slashable():
     assert [False, True] == [
         is_slashable(registry, np.array([True, False]), index, 15) for index in (0, 1)
     ]
+
+
+BLS, OTHER_BLS = b"\x00" + b"\x11" * 31, b"\x00" + b"\x22" * 31
+ADDRESS, OTHER_ADDRESS = (b"\x01" + bytes(11) + byte * 20 for byte in (b"\xaa", b"\xbb"))
+COMPOUNDING = b"\x02" + ADDRESS[1:]
+
+
+@pytest.mark.parametrize(
+    ("credentials", "registered", "received", "expected"),
+    [
+        ([ADDRESS], ADDRESS, 1, 0),
+        ([OTHER_ADDRESS, ADDRESS], ADDRESS, 2, 1),
+        ([OTHER_ADDRESS, ADDRESS], COMPOUNDING, 2, 1),
+        ([OTHER_ADDRESS, BLS], ADDRESS, 2, 1),
+        ([OTHER_BLS, BLS, ADDRESS], ADDRESS, 4, 2),
+        ([OTHER_ADDRESS], ADDRESS, 1, None),
+        ([OTHER_BLS], BLS, 1, None),
+        ([ADDRESS, ADDRESS, ADDRESS], ADDRESS, 7, 0),
+        ([ADDRESS, ADDRESS, ADDRESS], ADDRESS, 6, 1),
+        ([ADDRESS, ADDRESS, ADDRESS], ADDRESS, 4, 2),
+        ([ADDRESS, OTHER_ADDRESS, ADDRESS], ADDRESS, 6, 0),
+        ([ADDRESS, ADDRESS], ADDRESS, None, 0),
+    ],
+)
+def test_the_deposit_that_created_a_validator(credentials, registered, received, expected):
+    """Of 1, 2 and 4 ETH: its credentials, later changed or not, then the sum from it on.
+
+    6 ETH could be the second deposit and those after it, whose credentials are others.
+    """
+    deposits = [(each, 2**n * ETH) for n, each in enumerate(credentials)]
+    total = None if received is None else received * ETH
+    assert find_creating_deposit(deposits, registered, total) == expected
 
 
 @pytest.mark.parametrize("index", [2, 3])

@@ -77,6 +77,7 @@ def test_no_gwei_of_a_chain_without_states_is_unexplained():
             balances=balances,
             sync_committee=np.array(seats, np.int64),
             total_active_balance=compute_total_active_balance(spec, after, epoch),
+            blocks=blocks,
         )
         rewards = replay.process_epoch(epoch, blocks, chain.committees(epoch), after)
         for block in blocks:

@@ -25,7 +25,9 @@ PARTS = {
 """The part of the expected values for each kind of rows."""
 
 
-@pytest.mark.parametrize(("name", "count"), [("capella", 7274), ("electra", 12118)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("capella", 7274), ("electra", 12118), ("forks", 16532)]
+)
 def test_every_cell_of_slot_income_is_that_of_the_specification(name, count):
     rows = load_income(name).slot_income
     found, expected = Counter(), Counter()
@@ -37,14 +39,14 @@ def test_every_cell_of_slot_income_is_that_of_the_specification(name, count):
     assert found == expected
 
 
-@pytest.mark.parametrize("name", ["capella", "electra"])
+@pytest.mark.parametrize("name", ["capella", "electra", "forks"])
 def test_rows_have_one_amount_per_slot_kind_and_validator(name):
     keys = [row[:3] for row in load_income(name).slot_income]
     assert len(keys) == len(set(keys))
     assert {kind for _, kind, _ in keys} <= set(KINDS)
 
 
-@pytest.mark.parametrize("name", ["capella", "electra"])
+@pytest.mark.parametrize("name", ["capella", "electra", "forks"])
 def test_blocks_lead_to_the_flags_and_balances_of_the_next_state(name):
     chain, income = load_states(name), load_income(name)
     for epoch in chain.epochs:

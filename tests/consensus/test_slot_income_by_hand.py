@@ -47,7 +47,7 @@ def build_validators(credentials=b"\x01" + bytes(11) + b"\xaa" * 20, count=16, *
     )
 
 
-def build_registry(fork="capella", before=None, after=None, balances=None, epoch=1):
+def build_registry(fork="capella", before=None, after=None, balances=None, epoch=1, blocks=()):
     """Return the validators before the first block of epoch 1."""
     before = before or build_validators()
     return EpochRegistry.build(
@@ -58,6 +58,7 @@ def build_registry(fork="capella", before=None, after=None, balances=None, epoch
         balances=before.balances if balances is None else np.array(balances),
         sync_committee=np.array(SEATS),
         total_active_balance=TOTAL,
+        blocks=blocks,
     )
 
 
@@ -106,16 +107,24 @@ def test_seats_that_do_not_sign_lose_what_the_others_earn():
     ]
 
 
-@pytest.mark.parametrize(("signed", "moved"), [("0xf7", 0), ("0xfb", 22_260)])
-def test_a_penalty_takes_no_more_than_the_balance(signed, moved):
-    """100 gwei: +22,360 then -22,360; or -100 (all there is), then +22,360."""
+@pytest.mark.parametrize(
+    ("start", "signed", "moved"),
+    [
+        pytest.param(100, "0xf7", 0, id="earned, then lost"),
+        pytest.param(100, "0xfb", 22_260, id="lost what there is, then earned"),
+        pytest.param(30_000, "0xf3", -30_000, id="more than one penalty, less than two"),
+        pytest.param(44_720, "0xf3", -44_720, id="two penalties"),
+    ],
+)
+def test_a_penalty_takes_no_more_than_the_balance(start, signed, moved):
+    """Validator 3 has two seats, of 22,360 gwei each: they are paid in order."""
     balances = [32 * ETH] * 16
-    balances[3] = 100
+    balances[3] = start
     registry = build_registry(balances=balances)
     rows = list_rows(registry, build_block(signed=signed), sync=True)
     found = [amount for kind, index, amount in rows if (kind, index) == ("sync_committee", 3)]
     assert found == ([moved] if moved else [])
-    assert registry.balances[3] == 100 + moved
+    assert registry.balances[3] == start + moved
 
 
 @pytest.mark.parametrize(
@@ -158,7 +167,6 @@ def test_only_active_or_exiting_unslashed_validators_can_be_slashed():
 
 def test_deposits_before_electra_move_a_balance_in_their_block():
     """16 is new; its first deposit has other credentials than its validator: invalid. 17 is not."""
-    registry = build_registry(after=build_validators(count=17))
     deposits = [
         build_deposit(2, ETH, credentials="0x00" + "11" * 31),
         build_deposit(16, 3 * ETH, credentials="0x00" + "11" * 31),
@@ -167,10 +175,41 @@ def test_deposits_before_electra_move_a_balance_in_their_block():
     ]
     later = build_deposit(16, 12 * ETH, credentials="0x00" + "11" * 31)
     blocks = build_block(deposits=deposits), build_block(9, deposits=[later])
+    registry = build_registry(after=build_validators(count=17), blocks=blocks)
     assert list_rows(registry, *blocks) == [
         ("deposit", 2, ETH), ("deposit", 16, 20 * ETH), ("deposit", 16, 12 * ETH),
     ]  # fmt: skip
     assert registry.balances[16] == 32 * ETH
+
+
+@pytest.mark.parametrize("has_one_block", [True, False])
+@pytest.mark.parametrize(
+    ("left", "withdrawn", "expected"),
+    [
+        pytest.param(35, 0, [35], id="first signature invalid"),
+        pytest.param(32, 3, [35], id="and the excess withdrawn since"),
+        pytest.param(67, 0, [32, 35], id="both signatures valid"),
+        pytest.param(32, 35, [32, 35], id="both valid, and the excess withdrawn since"),
+    ],
+)
+def test_equal_deposits_of_a_new_key_count_from_the_first_valid_one(
+    left, withdrawn, expected, has_one_block
+):
+    """Both have the credentials of the validator: the balance shows which one created it."""
+    deposits = [build_deposit(16, 32 * ETH), build_deposit(16, 35 * ETH)]
+    withdrawal = {"validator_index": "16", "amount": str(withdrawn * ETH)}
+    payload = {"withdrawals": [withdrawal] if withdrawn else []}
+    if has_one_block:
+        blocks = [build_block(8, deposits=deposits)]
+    else:
+        blocks = [build_block(8 + n, deposits=[deposit]) for n, deposit in enumerate(deposits)]
+    blocks.append(build_block(10, execution_payload=payload))
+    after = build_validators(count=17, balances=np.array([32 * ETH] * 16 + [left * ETH]))
+    registry = build_registry(after=after, blocks=blocks)
+    rows = list_rows(registry, *blocks)
+    assert [row.amount_gwei for row in registry.deposits] == [amount * ETH for amount in expected]
+    assert sum(gwei for kind, _, gwei in rows if kind == "deposit") == sum(expected) * ETH
+    assert registry.balances[16] == left * ETH
 
 
 def test_deposits_since_electra_move_nothing_in_their_block():

@@ -56,6 +56,7 @@ def test_blocks_lead_to_the_balances_of_the_specification():
             balances=np.array(case["start"]),
             sync_committee=after.current_sync_committee,
             total_active_balance=after.get_total_active_balance(spec),
+            blocks=case["blocks"],
         )
         for block in case["blocks"]:
             kinds |= {row.kind for row in compute_slot_income(registry, block, 0)}

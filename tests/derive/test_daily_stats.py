@@ -105,6 +105,15 @@ def select_day(rows, day, *columns):
     return rows.filter(day=day).sort("validator_index").select(columns).rows()
 
 
+def test_deposits_count_from_the_block_after_the_last_balance_without_the_validator(frames):
+    """NEW is not in the balance of epoch 1, which is that after slot 8: 9 is the first slot."""
+    deposits = {"block_slot": [8, 9, 16], "pubkey": ["0xc"] * 3, "amount_gwei": [1, 2, 4]}
+    rows = derive_stats(build_tables(frames | {"slot_deposits": pl.DataFrame(deposits)}, last=5))
+
+    found = select_day(rows, 0, "deposits_count", "deposits_amount_gwei")
+    assert [(0, 0), (0, 0), (2, 6)] == found
+
+
 def test_a_day_worked_out_by_hand(frames):
     """Step 11: balances, duties and payments of the epochs and slots of day 0."""
     rows = derive_stats(build_tables(frames, last=5))

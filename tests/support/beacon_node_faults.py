@@ -34,6 +34,42 @@ def is_state(request):
     return request.args.get("state_id", "").isdigit()
 
 
+class MoreBalance(Fault):
+    """From a slot on, a validator has more *gwei*, in states and in lists of validators. No client.
+
+    Each change in *at* is a validator, a slot and an amount.
+    """
+
+    def __init__(self, *at):
+        self.at = at
+
+    def change(self, node, request, answer):
+        if answer.status != 200 or not is_state(request):
+            return answer
+        slot = int(request.args["state_id"])
+        changes = [(index, gwei) for index, first, gwei in self.at if slot >= first]
+        if "/debug/" in request.route:
+            for index, gwei in changes:
+                answer.body = add_balance(node, answer.body, index, gwei)
+        elif request.route.endswith("/validators"):
+            rows = answer.data
+            for row in rows:
+                gwei = sum(amount for index, amount in changes if row["index"] == str(index))
+                row["balance"] = str(int(row["balance"]) + gwei)
+            return answer.with_data(rows)
+        return answer
+
+
+def add_balance(node, ssz, index, gwei):
+    """Return a state with *gwei* more in a balance."""
+    # Offsets of lists: historical_roots, eth1_data_votes, validators, balances.
+    roots = 64 * int(node.recording.spec["SLOTS_PER_HISTORICAL_ROOT"])
+    offset = 176 + roots + 4 + 72 + 4 + 8 + 4
+    place = int.from_bytes(ssz[offset : offset + 4], "little") + 8 * index
+    balance = int.from_bytes(ssz[place : place + 8], "little") + gwei
+    return ssz[:place] + balance.to_bytes(8, "little") + ssz[place + 8 :]
+
+
 class CommitteeLabels(Fault):
     """Lodestar 1.5.1 labels the committees slot 0, index 0 to 7. Measured: the recordings."""
 

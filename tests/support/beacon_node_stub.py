@@ -34,6 +34,8 @@ import httpx
 from .beacon_node_faults import FAULTS
 
 FOLDER = Path(__file__).parent.parent / "recordings" / "beacon_node"
+DRIVEN = ("electra", "forks")
+"""Chains that a driver made with a newer version of the client, which labels committees."""
 FAR_FUTURE = str(2**64 - 1)
 VERSIONS = {
     "lighthouse": "Lighthouse/v8.0.1-9f31cd0/x86_64-linux",
@@ -259,7 +261,7 @@ class Recording:
             for name in ("slashed", "exit_epoch", "withdrawable_epoch", "withdrawal_credentials"):
                 row["validator"][name] = source["validator"][name]
             # Lodestar 1.5.1 takes the effective balance for the status "withdrawal_done".
-            rest = row if self.name == "electra" else row["validator"]
+            rest = row if self.name in DRIVEN else row["validator"]
             left = rest.get("effective_balance", row["balance"])
             row["status"] = find_status(row["validator"], epoch, left) or row["status"]
         return rows
@@ -279,7 +281,7 @@ class Recording:
 
     def committees(self, epoch):
         """Return the committees of an epoch as (slot, index, validators)."""
-        if self.name == "electra":
+        if self.name in DRIVEN:
             rows = json.loads(self.ok["committees", epoch])["data"]
             return [(int(row["slot"]), int(row["index"]), row["validators"]) for row in rows]
         return [

@@ -36,7 +36,7 @@ class RecordedStates:
         kind = "state" if ("state", slot) in self.recording.ok else "replayed_state"
         return base64.b64decode(json.loads(self.recording.ok[kind, slot])["ssz"])
 
-    @functools.cache  # noqa: B019 - `load_states` keeps two chains for the whole run
+    @functools.cache  # noqa: B019 - `load_states` keeps all chains for the whole run
     def state(self, epoch):
         """Return the state of the last slot of an epoch; -1 is that of genesis."""
         return decode_state(self.ssz(epoch), self.spec)
@@ -62,7 +62,7 @@ class RecordedStates:
 
 @functools.cache
 def load_states(name):
-    """Return a recorded chain: altair (without states), capella or electra."""
+    """Return a recorded chain: altair (without states), capella, electra or forks."""
     return RecordedStates(name)
 
 

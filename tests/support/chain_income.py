@@ -34,7 +34,9 @@ class ChainIncome:
             if rewards:
                 self.rewards[rewards.epoch] = rewards
             later = chain.state(min(epoch + 1, chain.epochs[-1]))
-            self.transitions[epoch] = compute_transition(chain.spec, state, later, rewards)
+            self.transitions[epoch] = compute_transition(
+                chain.spec, state, later, rewards, later_blocks=chain.blocks(epoch + 1)
+            )
             balances = self.transitions[epoch].balances
 
 
@@ -56,10 +58,11 @@ def build_registry(chain, epoch, balances):
         balances=balances,
         sync_committee=after.current_sync_committee,
         total_active_balance=after.get_total_active_balance(chain.spec),
+        blocks=chain.blocks(epoch),
     )
 
 
 @functools.cache
 def load_income(name):
-    """Return what moved the balances of a chain: capella or electra."""
+    """Return what moved the balances of a chain: capella, electra or forks."""
     return ChainIncome(name)

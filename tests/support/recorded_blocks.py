@@ -11,7 +11,7 @@ from beaconframes.beacon_node.slot_blocks import parse_proposers, read_slots
 from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import Spec
 
-from .beacon_node_stub import read_recording
+from .beacon_node_stub import DRIVEN, read_recording
 
 
 class RecordedBlocks:
@@ -61,8 +61,8 @@ class RecordedBlocks:
         }
 
     def _label(self, epoch, rows):
-        """Return expected committees as the route lists them; only Electra's have labels."""
-        if self.recording.name != "electra":
+        """Return expected committees as the route lists them; only newer ones have labels."""
+        if self.recording.name not in DRIVEN:
             rows = [(epoch * 8 + slot, 0, members) for slot, members in enumerate(rows)]
         return [
             {"slot": str(slot), "index": str(index), "validators": [str(each) for each in members]}
@@ -94,5 +94,5 @@ class RecordedBlocks:
 
 @functools.cache
 def load_blocks(name):
-    """Return the blocks of a recorded chain: altair, capella or electra."""
+    """Return the blocks of a recorded chain: altair, capella, electra or forks."""
     return RecordedBlocks(name)

@@ -179,12 +179,16 @@ def find_removed(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]
 
 
 def find_applied_deposits(
-    before: ChosenValidators, after: ChosenValidators, deposits: Sequence[Entry]
+    before: ChosenValidators,
+    after: ChosenValidators,
+    deposits: Sequence[Entry],
+    withdrawn: Mapping[int, int],
 ) -> list[tuple[int, int]]:
     """Return place and validator of the *deposits* that reached a balance, in order.
 
-    *before* and *after* have all validators of the deposits. A deposit for a new public key that
-    comes before the one that created its validator has an invalid signature, and was dropped.
+    *before* and *after* have all validators of the deposits; blocks between have *withdrawn* these
+    amounts by validator. A deposit for a new public key that comes before the one that created its
+    validator has an invalid signature, and was dropped.
     """
     by_index: dict[int, list[int]] = {}
     for place, entry in enumerate(deposits):
@@ -197,8 +201,12 @@ def find_applied_deposits(
         if index not in before.positions:
             registered = after.get_credentials(index)
             assert registered is not None
-            credentials = [decode_hex(deposits[n]["withdrawal_credentials"]) for n in places]
-            first = find_creating_deposit(credentials, registered)
+            new = [
+                (decode_hex(deposits[n]["withdrawal_credentials"]), int(deposits[n]["amount"]))
+                for n in places
+            ]
+            received = int(after.get("balances", index)) + withdrawn.get(index, 0)
+            first = find_creating_deposit(new, registered, received)
         if first is not None:
             applied += [(place, index) for place in places[first:]]
     return sorted(applied)

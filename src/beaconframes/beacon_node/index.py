@@ -17,7 +17,7 @@ from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.endpoint.intervals import merge_intervals, numbers_of, subtract_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 
     from beaconframes.beacon_node.epoch import EpochResult
     from beaconframes.beacon_node.epoch_builder import EpochBuilder
@@ -233,6 +233,23 @@ def compact_epochs(dataset: Dataset, first: int, last: int, *, at_least: int) ->
         ]
         if len({segment.ranges["epoch"] for segment in inside}) >= at_least:
             dataset.compact(name, first=first, last=last)
+
+
+def find_unexplained(
+    dataset: Dataset, epochs: Collection[int] | None, validators: Collection[int] | None
+) -> pl.DataFrame:
+    """Return the unexplained changes that contain income of *epochs*, by default of all.
+
+    They are those of some *validators*, by default of all.
+    """
+    name, epoch = UnexplainedChanges.table_name, pl.col("epoch")
+    rows = dataset.scan(name, schema=UnexplainedChanges.schema())
+    if epochs is not None:
+        later = {each + after for each in epochs for after in range(VERIFIED_LATER + 1)}
+        rows = rows.filter(epoch.is_in(sorted(later)))
+    if validators is not None:
+        rows = rows.filter(pl.col("validator_index").is_in(sorted(validators)))
+    return rows.sort("epoch", "validator_index").collect()
 
 
 def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:

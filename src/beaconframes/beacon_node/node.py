@@ -12,6 +12,7 @@ import polars as pl
 from beaconframes.active_periods import NOT_IN_DATASET, REASON
 from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import NodeConnection
+from beaconframes.beacon_node.index import EXPLAINED, UNEXPLAINED, UNVERIFIED
 from beaconframes.beacon_node.node_source import GrowingIndex, NodeSource
 from beaconframes.cache.local_store import store_folder
 from beaconframes.client import Explorer, set_explorer
@@ -23,6 +24,7 @@ from beaconframes.errors import ConfigError, UsageError
 from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
 from beaconframes.server.dataset_source import ADDRESS
 from beaconframes.server.service import Service
+from beaconframes.summary import render_html, render_text
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +43,7 @@ class Node(Explorer):
     """A connection to a beacon node, which loaders use until it is closed; see `node`.
 
     ``print(node)`` lists the client, its head, its oldest state, and the tables that it can answer,
-    with the reason for the others.
+    with the reason for the others, and whether balances confirm the stored epochs.
     """
 
     def __init__(
@@ -138,11 +140,33 @@ class Node(Explorer):
         if connection is None or "capabilities" not in vars(connection):
             # A traceback of a failed connection shows it as well.
             return f"Node({None if connection is None else connection.url!r})"
-        return repr(self.capabilities)
+        return render_text(f"Beacon node {connection.url}", self._lines())
 
     def _repr_html_(self) -> str:
         """Return the same as a table, for a notebook."""
-        return self.capabilities._repr_html_()
+        return render_html(f"Beacon node {self.connection.url}", self._lines())
+
+    def _lines(self) -> list[tuple[str, str]]:
+        """Return what the node can answer, and whether balances confirm the stored epochs."""
+        lines = self.capabilities.lines()
+        if self.is_closed:  # Its index may be deleted.
+            return lines
+        verdicts = self.coverage()["status"]
+        counts = [
+            f"{count:,} {verdict}"
+            for verdict in (EXPLAINED, UNEXPLAINED, UNVERIFIED)
+            if (count := (verdicts == verdict).sum())
+        ]
+        stored = [("stored epochs", ", ".join(counts))] if counts else []
+        return [*lines, *stored]
+
+    def coverage(self) -> pl.DataFrame:
+        """Return whether balances confirm the stored epochs, one row per epoch.
+
+        The columns are those of `index`, and ``status`` is ``explained``, ``unexplained`` or
+        ``unverified``. A load of rows of an unexplained epoch warns with `UnreconciledRows`.
+        """
+        return self.index.chain_index.coverage()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -233,7 +257,8 @@ def node(
     frame
         ``"polars"`` or ``"pandas"``: the kind of frame that loaders return.
     strict
-        Whether missing rows are an error instead of a warning.
+        Whether missing rows, and rows that balances do not confirm, are an error instead of a
+        warning.
     max_requests
         Maximum number of requests to the node of one load. A load that needs more raises
         `RequestLimitExceeded` before its first request.
@@ -243,6 +268,11 @@ def node(
     progress
         Whether to show the epochs and the remaining time of a load that takes over a second.
         Default: if the output is a terminal or a notebook.
+
+    Warns
+    -----
+    UnreconciledRows
+        By each load: balances do not confirm its rows.
 
     Raises
     ------

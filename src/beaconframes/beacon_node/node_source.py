@@ -22,6 +22,7 @@ from beaconframes.beacon_node.execution_tables import (
     write_deposits,
     write_readings,
 )
+from beaconframes.beacon_node.index import find_unexplained
 from beaconframes.beacon_node.index_coverage import (
     INDEXED_TABLES,
     REWARD_TABLES,
@@ -33,7 +34,13 @@ from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
 from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
-from beaconframes.errors import BeaconframesError, NotFound, NotServed, RequestLimitExceeded
+from beaconframes.errors import (
+    BeaconframesError,
+    NotFound,
+    NotServed,
+    RequestLimitExceeded,
+    UnreconciledRows,
+)
 from beaconframes.fetch.source import RequestEstimate
 from beaconframes.progress import PROGRESS
 from beaconframes.server.dataset_source import DatasetSource
@@ -142,6 +149,29 @@ class GrowingIndex:
                 write_deposits(self.chain_index, self.node)
             if is_changed:
                 self._refresh_service()
+
+    def find_doubts(self, needs: Needs) -> list[Warning]:
+        """Return a warning if balances do not confirm income that a load needs; else nothing."""
+        if not needs.tables & {*REWARD_TABLES}:
+            return []
+        validators = needs.validators
+        if needs.pubkeys:
+            is_named = pl.col("pubkey").is_in(sorted(needs.pubkeys))
+            named = self._validators.filter(is_named)["validator_index"]
+            validators = frozenset({*(validators or ()), *named})
+        changes = find_unexplained(self.chain_index.dataset, needs.epochs, validators)
+        if changes.is_empty():
+            return []
+        first = changes.row(0, named=True)
+        more = f", and {changes.height - 1:,} more" if changes.height > 1 else ""
+        warning = UnreconciledRows(
+            f"balances do not confirm these rows: {first['unexplained_gwei']:+,} gwei of validator "
+            f"{first['validator_index']} in epoch {first['epoch']} is unexplained{more}",
+            hint="Compare with another node; node.coverage() lists the epochs, and strict=True "
+            "makes this an error",
+        )
+        warning.changes = changes
+        return [warning]
 
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
@@ -406,6 +436,9 @@ class NodeSource(DatasetSource):
     ) -> Iterator[FetchedRows]:
         """Yield the rows of *endpoint*; what the index does not have is requested first."""
         self._index.refresh()
-        calls = self.plan(endpoint, arguments, chain_head)
-        self._index.prepare(endpoint, self._index.find_needs(endpoint, calls))
-        yield from super().fetch_rows(endpoint, arguments, chain_head, served)
+        needs = self._index.find_needs(endpoint, self.plan(endpoint, arguments, chain_head))
+        self._index.prepare(endpoint, needs)
+        doubts = self._index.find_doubts(needs)
+        for part in super().fetch_rows(endpoint, arguments, chain_head, served):
+            yield part._replace(warnings=[*part.warnings, *doubts])
+            doubts = []

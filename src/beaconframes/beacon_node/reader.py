@@ -16,6 +16,7 @@ import numpy as np
 from beaconframes.beacon_node.attestations import read_votes
 from beaconframes.beacon_node.execution_blocks import read_payments
 from beaconframes.beacon_node.request_cache import RequestCache
+from beaconframes.beacon_node.signed_block import build_error
 from beaconframes.beacon_node.slot_blocks import (
     MISSED,
     SlotBlock,
@@ -24,6 +25,7 @@ from beaconframes.beacon_node.slot_blocks import (
     parse_proposers,
     read_slots,
 )
+from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
 from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import (
@@ -200,7 +202,13 @@ class ChainReader:
 
     def slots(self, epoch: int) -> list[SlotBlock]:
         """Return the slots of an epoch with their blocks, checked."""
-        return self.cached("slots", epoch, lambda: self._read_slots(epoch))
+
+        def read() -> list[SlotBlock]:
+            slots = self._read_slots(epoch)
+            self._check_roots(slots)
+            return slots
+
+        return self.cached("slots", epoch, read)
 
     def slots_with_orphans(self, epoch: int) -> list[SlotBlock]:
         """Return the slots of an epoch with their blocks, and with those known to be orphaned.
@@ -233,6 +241,22 @@ class ChainReader:
             return apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch + 1))
         return self._confirm_slots(epoch, self.proposers(epoch))
 
+    def _check_roots(self, slots: Sequence[SlotBlock]) -> None:
+        """Raise ResponseError if the content of a block has another root than the chain states."""
+        size = CACHED_EPOCHS * self.spec.slots_per_epoch
+        for slot in slots:
+            signed = None if slot.block is None else self.signed_block(slot.slot)
+            if signed is None or slot.root is None:
+                continue
+            compute = partial(compute_block_root, self.spec, signed["message"])
+            found = self.cached("block roots", slot.slot, compute, size=size)
+            if found != slot.root:
+                raise build_error(
+                    slot.slot,
+                    f"its content has the root {found}, but the chain has {slot.root}: the node "
+                    "has altered the block",
+                )
+
     def _confirm_slots(self, epoch: int, proposers: Mapping[int, int]) -> list[SlotBlock]:
         """Return the slots of an epoch; headers confirm the roots that no next block confirms."""
         spec, signed_blocks = self.spec, self.signed_blocks(epoch)
@@ -256,7 +280,7 @@ class ChainReader:
         if self.has_states:
             self.slots(epoch)
         else:
-            self._confirm_slots(epoch, {})
+            self._check_roots(self._confirm_slots(epoch, {}))
 
     def header(self, slot: int) -> dict[str, Any] | None:
         """Return root and header of the block of a slot; None if the slot has none."""
@@ -323,6 +347,7 @@ class ChainReader:
 
         def read() -> list[IncludedVote]:
             slots = apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch))
+            self._check_roots(slots)
             return self._read_votes(epoch, slots)
 
         if not self.has_states:

@@ -5,7 +5,8 @@ Own blocks need one more each, as do the slots of a period in the sync committee
 
 Balances show whether the rewards are right. Between the first slots of two epochs, a balance
 changes by the rewards and by what else moves it. Where rewards do not explain the change, the
-blocks of the epoch and the queues of Electra are requested. What is still left is unexplained.
+blocks of the epoch and the queues of Electra are requested. What is still left is unexplained, and
+so are rewards with a part that the specification cannot pay.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from beaconframes.beacon_node.chosen_validators import (
 )
 from beaconframes.beacon_node.epoch_amounts import UNKNOWN, Change, Deposit, EpochAmounts
 from beaconframes.beacon_node.request_cache import RequestCache
+from beaconframes.beacon_node.reward_checks import find_contradicted
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.beacon_node.transition_moves import TransitionMoves
 from beaconframes.consensus.epoch_moves import Move
@@ -58,6 +60,8 @@ class Rewards(NamedTuple):
     parts: dict[str, Ints]
     ideal: dict[str, Ints]
     """What timely votes earn; `UNKNOWN` if the node does not state it."""
+    is_contradicted: Bools
+    """Whether a part is one that no vote can have; see `find_contradicted`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +246,12 @@ class RouteAmounts:
         ids = validators.indices[is_rewarded].tolist()
         if not ids:  # An empty list requests the rewards of all validators.
             none = np.zeros(len(is_rewarded), np.int64)
-            return Rewards(is_rewarded, dict.fromkeys(PARTS, none), dict.fromkeys(VOTES, none))
+            return Rewards(
+                is_rewarded,
+                dict.fromkeys(PARTS, none),
+                dict.fromkeys(VOTES, none),
+                np.zeros(len(is_rewarded), np.bool_),
+            )
         rows = self.api.attestation_rewards(epoch, None if chosen is None else ids)
         parts = {
             part: validators.spread(getattr(rows, part), rows.validator_indices) for part in PARTS
@@ -254,7 +263,10 @@ class RouteAmounts:
             vote: np.array([rows.ideal.get((vote, amount), UNKNOWN) for amount in effective])
             for vote in VOTES
         }
-        return Rewards(is_rewarded, parts, ideal)
+        contradicted = find_contradicted(
+            self.spec, epoch, registry, parts, ideal, has_all=chosen is None
+        )
+        return Rewards(is_rewarded, parts, ideal, contradicted)
 
     def _read_interval(self, epoch: int, chosen: Chosen) -> Interval:
         after = self.validators(epoch, chosen)
@@ -263,10 +275,8 @@ class RouteAmounts:
             return Interval([], [], [], Counter(), Change(0, empty, empty, empty))
         before = self.validators(epoch - 1, chosen)
         self._check_pubkeys(epoch, before, after)
-        parts, missed = {}, Counter[tuple[int, int]]()
-        if epoch > 1:
-            rewards = self.rewards(epoch - 2, chosen)
-            parts = {part: after.spread(rewards.parts[part], before.indices) for part in PARTS}
+        missed = Counter[tuple[int, int]]()
+        parts, contradicted = self._read_parts(epoch, before, after, chosen)
         income = self._read_income(epoch, after, missed)
         start = after.spread(before.registry.balances, before.indices)
 
@@ -300,6 +310,9 @@ class RouteAmounts:
                     result, differs = move_balances(moves, transition)
         change = after.registry.balances - start
         explained = result.balances - start
+        # Parts whose errors cancel do not explain the change that has their sum.
+        explained -= np.where(contradicted, sum(parts.values()), 0)
+        differs |= contradicted
         return Interval(
             result.slot_income,
             result.moves,
@@ -307,6 +320,16 @@ class RouteAmounts:
             missed,
             Change(epoch, after.indices[differs], change[differs], explained[differs]),
         )
+
+    def _read_parts(
+        self, epoch: int, before: ChosenValidators, after: ChosenValidators, chosen: Chosen
+    ) -> tuple[dict[str, Ints], Bools]:
+        """Return the rewards that the transition into *epoch* pays, and which are contradicted."""
+        if epoch == 1:
+            return {}, np.zeros(len(after.indices), np.bool_)
+        rewards = self.rewards(epoch - 2, chosen)
+        parts = {part: after.spread(rewards.parts[part], before.indices) for part in PARTS}
+        return parts, after.spread(rewards.is_contradicted, before.indices)
 
     def _check_pubkeys(self, epoch: int, before: ChosenValidators, after: ChosenValidators) -> None:
         """Raise IntegrityError if a validator has another public key than an epoch before."""
@@ -407,7 +430,7 @@ class RouteAmounts:
         entries = [entry for _, entry in by_slot]
         return [
             Deposit(by_slot[place][0], index, int(entries[place]["amount"]))
-            for place, index in self._transitions.find_applied(epoch, chosen, entries)
+            for place, index in self._transitions.find_applied(epoch, chosen, entries, messages)
         ]
 
     def _epoch_of(self, message: Mapping[str, Any]) -> int:

@@ -105,7 +105,7 @@ class StateAmounts:
                 vote: _extend(missed, count)[chosen] for vote, missed in rewards.missed.items()
             },
             proposals_missed=proposals_missed,
-            unexplained=_select(changes, indices),
+            unexplained=_select(changes, validators),
             verified_until=verified_until,
         )
 
@@ -144,7 +144,8 @@ class StateAmounts:
         def compute() -> Transition:
             rewards = self.rewards(epoch - 1) if epoch > 0 else None
             state, later = self.state(epoch), self.state(epoch + 1)
-            return compute_transition(self.spec, state, later, rewards)
+            blocks = self.reader.block_messages(epoch + 1).values()
+            return compute_transition(self.spec, state, later, rewards, later_blocks=blocks)
 
         return self.reader.cached(TRANSITION, epoch, compute, size=CACHED_AMOUNTS)
 
@@ -162,6 +163,7 @@ class StateAmounts:
         else:
             before, start = self.state(epoch - 1), self.transition(epoch - 1).balances
         inclusion_rewards = self.inclusion_rewards(epoch)
+        messages = self.reader.block_messages(epoch)
         registry = EpochRegistry.build(
             spec,
             epoch,
@@ -170,10 +172,10 @@ class StateAmounts:
             balances=start,
             sync_committee=self.reader.sync_committee(epoch),
             total_active_balance=after.get_total_active_balance(spec),
+            blocks=messages.values(),
         )
         rows: list[SlotIncome] = []
         first_slot = spec.first_slot_of(epoch)
-        messages = self.reader.block_messages(epoch)
         balances = start
         for slot, message in messages.items():
             rows += compute_slot_income(registry, message, inclusion_rewards[slot])
@@ -223,16 +225,16 @@ class StateAmounts:
         )
 
 
-def _select(changes: Sequence[Change], chosen: Ints) -> list[Change]:
-    """Return the changes of the *chosen* validators."""
+def _select(changes: Sequence[Change], chosen: Sequence[int] | None) -> list[Change]:
+    """Return the changes of the *chosen* validators, also of those created after the epoch."""
     found = []
     for change in changes:
-        if not len(change.validators):
-            continue
-        inside = np.isin(change.validators, chosen)
-        if inside.any():
-            parts = (change.validators, change.change, change.explained)
-            found.append(Change(change.epoch, *(part[inside] for part in parts)))
+        parts = (change.validators, change.change, change.explained)
+        if chosen is not None:
+            inside = np.isin(change.validators, chosen)
+            parts = (parts[0][inside], parts[1][inside], parts[2][inside])
+        if len(parts[0]):
+            found.append(Change(change.epoch, *parts))
     return found
 
 

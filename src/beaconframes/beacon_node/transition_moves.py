@@ -18,12 +18,17 @@ from beaconframes.beacon_node.chosen_validators import (
 )
 from beaconframes.beacon_node.epoch_amounts import Deposit
 from beaconframes.beacon_node.validator_rows import build_whole_registry
-from beaconframes.consensus.registry import Registry, compute_total_active_balance, decode_hex
+from beaconframes.consensus.registry import (
+    Registry,
+    compute_total_active_balance,
+    decode_hex,
+    sum_withdrawals,
+)
 from beaconframes.consensus.rewards import compute_correlation_penalty
 from beaconframes.consensus.spec import is_since
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from beaconframes.beacon_node.chosen_validators import BlockMoves
     from beaconframes.beacon_node.reader import ChainReader
@@ -54,7 +59,7 @@ class TransitionMoves:
         )
         deposits = [
             Deposit(first - 1, index, int(entries[place]["amount"]))
-            for place, index in self.find_applied(epoch, chosen, entries)
+            for place, index in self.find_applied(epoch, chosen, entries, blocks.blocks)
         ]
         moves += [
             BalanceMove("pending_deposit", deposit.validator_index, deposit.amount_gwei)
@@ -70,11 +75,16 @@ class TransitionMoves:
         return moves + self._read_consolidations(first - 1, pairs, entries, chosen), deposits
 
     def find_applied(
-        self, epoch: int, chosen: ChosenValidators, entries: Sequence[Mapping[str, Any]]
+        self,
+        epoch: int,
+        chosen: ChosenValidators,
+        entries: Sequence[Mapping[str, Any]],
+        blocks: Iterable[Mapping[str, Any]],
     ) -> list[tuple[int, int]]:
         """Return place and validator of the deposits that reached a balance up to *epoch*.
 
-        None of them if there is no deposit for *chosen* validators.
+        None of them if there is no deposit for *chosen* validators. *blocks* are the messages of
+        the blocks since the first slot of the epoch before.
         """
         pubkeys = sorted({str(entry["pubkey"]) for entry in entries})
         if not chosen.index_of_pubkey.keys() & {decode_hex(pubkey) for pubkey in pubkeys}:
@@ -82,7 +92,7 @@ class TransitionMoves:
         start, end = self.spec.first_slot_of(epoch - 1), self.spec.first_slot_of(epoch)
         before = ChosenValidators.from_rows(self.api.validators(start, pubkeys))
         after = ChosenValidators.from_rows(self.api.validators(end, pubkeys))
-        return find_applied_deposits(before, after, entries)
+        return find_applied_deposits(before, after, entries, sum_withdrawals(blocks))
 
     def _read_consolidations(
         self,

@@ -18,7 +18,11 @@ EXIT_CODES: tuple[tuple[int, tuple[type[errors.BeaconframesError], ...], str], .
         (errors.UsageError,),
         "invalid command line, setting or key; no request was sent",
     ),
-    (MISSING_ROWS, (errors.MissingRows,), "rows are missing; all other rows were written"),
+    (
+        MISSING_ROWS,
+        (errors.MissingRows, errors.UnreconciledRows),
+        "rows are missing, or balances do not confirm rows of a node; all other rows were written",
+    ),
     (
         4,
         (errors.Unauthorized, errors.TierTooLow),

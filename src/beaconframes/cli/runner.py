@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 ALWAYS_SHOWN = (
     errors.MissingRows,
+    errors.UnreconciledRows,
     errors.WindowMoved,
     errors.EndpointDeprecated,
     errors.StoreUnavailable,
@@ -49,8 +50,9 @@ class RunState:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all requested rows were returned."""
-        return not self.incomplete and not self.missing
+        """Return whether all requested rows were returned, and no balance contradicts them."""
+        is_reconciled = not any(isinstance(each, errors.UnreconciledRows) for each in self.warnings)
+        return not self.incomplete and not self.missing and is_reconciled
 
     @property
     def missing(self) -> list[errors.MissingRows]:

@@ -33,6 +33,7 @@ from beaconframes.errors import (
     DatasetError,
     MissingRows,
     ServiceError,
+    UnreconciledRows,
     UsageError,
     find_caller_level,
 )
@@ -453,13 +454,20 @@ class Explorer:
     def _report_gaps(
         self, endpoint: Endpoint, result: LoadResult, rows: Any, *, is_strict: bool
     ) -> None:
-        """Warn of the gaps in the *rows* of a load; if *is_strict*, raise the warning."""
+        """Warn of the gaps in the *rows* of a load, and of doubts; if *is_strict*, raise one."""
         for warning in result.warnings:
             if isinstance(warning, MissingRows):
                 LAST_LOAD.missing = warning.missing
                 if is_strict:
                     warning.rows = rows
                     raise warning
+            elif (
+                is_strict
+                and isinstance(warning, UnreconciledRows)
+                and result.gaps.missing.is_empty()
+            ):
+                warning.rows = rows
+                raise warning
             warnings.warn(warning, stacklevel=find_caller_level())
         if not result.gaps.missing.is_empty():
             missing = allow_unfinalized(result.gaps.missing, self.chain_head_of(endpoint))

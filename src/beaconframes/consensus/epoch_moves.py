@@ -17,16 +17,16 @@ The transition follows the last slot of an epoch. It moves balances in this orde
 The moves follow from the state before the transition alone, computed as the specification does. A
 comparison of two states would not separate them: the blocks and rewards of the next epoch change
 the same balances and queues. One fact is not in that state: whether the signature of a deposit for
-a new public key is valid. A deposit with an invalid one is dropped. The registry of any later state
-has the keys that were accepted. Without a later state, new keys count as valid; the moves of
-validators that exist already are exact in both cases.
+a new public key is valid. A deposit with an invalid one is dropped. The registry of a later state
+has the keys that were accepted, and their balances show from which deposit on. Without a later
+state, new keys count as valid; the moves of validators that exist already are exact in both cases.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -35,19 +35,21 @@ from beaconframes.consensus.registry import (
     COMPOUNDING_PREFIX,
     PubkeyIndex,
     find_creating_deposit,
+    sum_withdrawals,
 )
 from beaconframes.consensus.rewards import compute_correlation_penalty
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, is_since
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
     Ints = NDArray[np.int64]
-    Structs = NDArray[np.void]
 
 KINDS: Final = (
     "unpaid_penalty",
@@ -90,8 +92,7 @@ def compute_epoch_moves(
 ) -> list[Move]:
     """Return what the transition at the end of the state's epoch moves, by kind and validator.
 
-    *state* is that of the epoch's last slot, *later_state* any later one. *rewards* are what
-    this transition pays for attestations; without them, they are computed from *state*.
+    The arguments are those of `compute_transition`.
     """
     return compute_transition(spec, state, later_state, rewards).moves
 
@@ -101,10 +102,14 @@ def compute_transition(
     state: BeaconState,
     later_state: BeaconState | None = None,
     rewards: AttestationRewards | None = None,
+    *,
+    later_blocks: Iterable[Mapping[str, Any]] = (),
 ) -> Transition:
     """Return the moves of the transition at the end of the state's epoch, and the balances after.
 
-    The arguments are those of `compute_epoch_moves`.
+    *state* is that of the epoch's last slot, *later_state* that of the next epoch's, and
+    *later_blocks* are the messages of the blocks between. *rewards* are what this transition pays
+    for attestations; without them, they are computed from *state*.
     """
     epoch = spec.epoch_of(state.slot)
     last_slot = spec.first_slot_of(epoch + 1) - 1
@@ -113,7 +118,7 @@ def compute_transition(
             f"the state of slot {state.slot} is not at the end of epoch {epoch}",
             hint=f"Use the state of slot {last_slot}",
         )
-    process = _Process(spec, state, later_state)
+    process = _Process(spec, state, later_state, later_blocks)
     if epoch > 0:
         process.pay(rewards or AttestationRewards.from_state(spec, state))
     process.slash()
@@ -133,10 +138,17 @@ def compute_transition(
 class _Process:
     """One transition: its balances and moves so far."""
 
-    def __init__(self, spec: Spec, state: BeaconState, later_state: BeaconState | None) -> None:
+    def __init__(
+        self,
+        spec: Spec,
+        state: BeaconState,
+        later_state: BeaconState | None,
+        later_blocks: Iterable[Mapping[str, Any]],
+    ) -> None:
         self.spec = spec
         self.state = state
         self.later_state = later_state
+        self.later_blocks = later_blocks
         self.epoch = spec.epoch_of(state.slot)
         self.total_active_balance = state.get_total_active_balance(spec)
         self.balances = state.balances.copy()
@@ -147,11 +159,6 @@ class _Process:
     def finalized_epoch(self) -> int:
         """Return the epoch of the finalized checkpoint after the transition."""
         return Justification.after(self.spec, self.state).finalized_epoch
-
-    @cached_property
-    def later_pubkeys(self) -> PubkeyIndex | None:
-        """Return the public keys of the later state."""
-        return None if self.later_state is None else PubkeyIndex(self.later_state.pubkeys)
 
     def move(self, kind: str, index: int, amount: int) -> None:
         """Change a balance, but never below zero."""
@@ -188,36 +195,81 @@ class _Process:
 
     def deposit(self) -> None:
         """Apply pending deposits, as ``process_pending_deposits`` does."""
+        due = self.find_due_deposits()
+        new: dict[bytes, list[int]] = {}
+        for place, (entry, index) in enumerate(due):
+            if index is None:
+                new.setdefault(entry["pubkey"].tobytes(), []).append(place)
+        first_valid = self.find_creating_deposits(due, new)
+        created: dict[bytes, int] = {}
+        for place, (entry, known) in enumerate(due):
+            pubkey, index = entry["pubkey"].tobytes(), known
+            if index is None:
+                creating = first_valid[pubkey]
+                if creating is None or place < creating:
+                    continue  # Its signature is invalid.
+                if pubkey not in created:
+                    created[pubkey] = len(self.balances)
+                    self.balances = np.append(self.balances, np.int64(0))
+                index = created[pubkey]
+            amount = int(entry["amount"])
+            self.move("pending_deposit", index, amount)
+            self.deposits.append(Move(self.epoch, "pending_deposit", index, amount))
+
+    def find_due_deposits(self) -> list[tuple[np.void, int | None]]:
+        """Return the pending deposits that are not postponed, and their validators, if they exist.
+
+        A signature is checked only after a deposit has counted towards the churn limit.
+        """
         spec, state = self.spec, self.state
         queue = state.pending_deposits[: spec.max_pending_deposits_per_epoch]
         if not len(queue):
-            return
+            return []
         finalized_slot = spec.first_slot_of(self.finalized_epoch)
         awaits_old_deposits = state.eth1_deposit_index < state.deposit_requests_start_index
         available = state.deposit_balance_to_consume + self.compute_churn_limit()
         pubkeys = PubkeyIndex(state.pubkeys)
-        created: dict[bytes, int] = {}
-        for place, entry in enumerate(queue):
+        due: list[tuple[np.void, int | None]] = []
+        for entry in queue:
             slot, amount = int(entry["slot"]), int(entry["amount"])
             if slot > finalized_slot or (slot > GENESIS_SLOT and awaits_old_deposits):
                 break
-            pubkey = entry["pubkey"].tobytes()
-            index = pubkeys.find(pubkey)
+            index = pubkeys.find(entry["pubkey"].tobytes())
             if index is None or state.withdrawable_epochs[index] > self.epoch:
                 if index is not None and self.is_exiting(index):
                     continue  # Postponed until the validator is withdrawable.
                 if amount > available:
                     break
                 available -= amount
-            if index is None:
-                index = created.get(pubkey)
-            if index is None:
-                if not self.creates_validator(queue, place):
-                    continue
-                index = created[pubkey] = len(self.balances)
-                self.balances = np.append(self.balances, np.int64(0))
-            self.move("pending_deposit", index, amount)
-            self.deposits.append(Move(self.epoch, "pending_deposit", index, amount))
+            due.append((entry, index))
+        return due
+
+    def find_creating_deposits(
+        self, due: Sequence[tuple[np.void, int | None]], new: Mapping[bytes, Sequence[int]]
+    ) -> dict[bytes, int | None]:
+        """Return which of the deposits that are *due* created the validator of each *new* key.
+
+        None if all signatures are invalid. Between the transition and the later state, only
+        withdrawals change the balance of a new validator.
+        """
+        later = self.later_state
+        if later is None or not new:
+            return {pubkey: places[0] for pubkey, places in new.items()}
+        pubkeys, withdrawn = PubkeyIndex(later.pubkeys), sum_withdrawals(self.later_blocks)
+        found: dict[bytes, int | None] = {}
+        for pubkey, places in new.items():
+            found[pubkey] = None
+            if (index := pubkeys.find(pubkey)) is not None:
+                creating = find_creating_deposit(
+                    [
+                        (due[n][0]["withdrawal_credentials"].tobytes(), int(due[n][0]["amount"]))
+                        for n in places
+                    ],
+                    later.withdrawal_credentials[index].tobytes(),
+                    int(later.balances[index]) + withdrawn[index],
+                )
+                found[pubkey] = None if creating is None else places[creating]
+        return found
 
     def compute_churn_limit(self) -> int:
         """Return the balance of deposits per epoch: ``get_activation_exit_churn_limit``."""
@@ -236,20 +288,6 @@ class _Process:
             return True
         is_active = bool(state.activation_epochs[index] <= self.epoch)
         return is_active and int(state.effective_balances[index]) <= self.spec.ejection_balance
-
-    def creates_validator(self, queue: Structs, place: int) -> bool:
-        """Return whether the pending deposit at *place*, of a new public key, is valid."""
-        if self.later_state is None or self.later_pubkeys is None:
-            return True
-        pubkey = queue["pubkey"][place]
-        index = self.later_pubkeys.find(pubkey.tobytes())
-        if index is None:
-            return False
-        same_key = np.flatnonzero((queue["pubkey"] == pubkey).all(axis=1))
-        credentials = [queue["withdrawal_credentials"][each].tobytes() for each in same_key]
-        registered = self.later_state.withdrawal_credentials[index].tobytes()
-        creating = find_creating_deposit(credentials, registered)
-        return creating is not None and bool(same_key[creating] == place)
 
     def consolidate(self) -> None:
         """Move the balances of pending consolidations whose source is withdrawable."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -93,14 +94,30 @@ def decode_hex(text: str) -> bytes:
     return bytes.fromhex(text.removeprefix("0x"))
 
 
-def find_creating_deposit(deposited: Sequence[bytes], registered: bytes) -> int | None:
-    """Return which of the deposits of a new public key, in order, created its validator.
+def find_creating_deposit(
+    deposits: Sequence[tuple[bytes, int]], registered: bytes, received: int | None = None
+) -> int | None:
+    """Return which of the *deposits* of a new public key, in order, created its validator.
 
-    Signatures are not checked here: a deposit without a valid one is dropped, and the first valid
-    one sets the withdrawal credentials. *deposited* are those of the deposits, *registered* those
-    of the validator now. They change later only from 0x00 to another type, or from 0x01 to 0x02.
+    Signatures are not checked here. A deposit without a valid one is dropped; the first valid one
+    sets the withdrawal credentials, and all after it reach the balance. *deposits* have credentials
+    and amount, *registered* are the credentials of the validator now. They change later only from
+    0x00 to another type, or from 0x01 to 0x02. Of several deposits with these credentials, the one
+    is chosen whose sum with those after it is next to what the balance has *received*, by default
+    the first.
     """
-    matches = [each[1:] == registered[1:] for each in deposited]
-    if not any(matches) and registered[0] != 0:
-        matches = [each[0] == 0 for each in deposited]
-    return matches.index(True) if any(matches) else None
+    candidates = [n for n, (each, _) in enumerate(deposits) if each[1:] == registered[1:]]
+    if not candidates and registered[0] != 0:
+        candidates = [n for n, (each, _) in enumerate(deposits) if each[0] == 0]
+    if received is None or not candidates:
+        return candidates[0] if candidates else None
+    return min(candidates, key=lambda n: abs(sum(gwei for _, gwei in deposits[n:]) - received))
+
+
+def sum_withdrawals(messages: Iterable[Mapping[str, Any]]) -> Counter[int]:
+    """Return what the blocks of *messages* withdraw, by validator."""
+    sums: Counter[int] = Counter()
+    for message in messages:
+        for withdrawal in message["body"].get("execution_payload", {}).get("withdrawals", ()):
+            sums[int(withdrawal["validator_index"])] += int(withdrawal["amount"])
+    return sums

@@ -33,6 +33,7 @@ from beaconframes.consensus.registry import (
     extend_zeros,
     find_creating_deposit,
     is_slashable,
+    sum_withdrawals,
 )
 from beaconframes.consensus.rewards import (
     compute_base_reward_per_increment,
@@ -42,7 +43,7 @@ from beaconframes.consensus.spec import is_since
 from beaconframes.errors import ResponseError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -97,6 +98,8 @@ class EpochRegistry:
     """The number of validators before the next block."""
     credentials: dict[int, bytes] = field(default_factory=dict)
     """Withdrawal credentials that blocks of the epoch changed."""
+    first_valid: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    """Slot and position of the deposit before Electra that created each new validator."""
     deposits: list[SlotIncome] = field(default_factory=list)
     """Each deposit that reached a balance; the rows of a block have their sums by validator."""
 
@@ -111,12 +114,14 @@ class EpochRegistry:
         balances: Ints,
         sync_committee: Ints,
         total_active_balance: int,
+        blocks: Iterable[Message] = (),
     ) -> EpochRegistry:
         """Return the validators before the first block of *epoch*.
 
         *before* and *after* are a `BeaconState` or a `Registry`: at the last slot of the epoch
         before, and at the last slot of this one. *balances* are those after the transition into
-        this epoch, which `compute_transition` returns.
+        this epoch, which `compute_transition` returns. *blocks* are the messages of its blocks:
+        before Electra, they show which deposits of new public keys are valid.
         """
         fork = spec.fork_at(epoch)
         if not is_since(fork, "altair"):
@@ -131,7 +136,7 @@ class EpochRegistry:
             len(sync_committee),
         )
         total = len(after.slashed)
-        return cls(
+        registry = cls(
             spec=spec,
             epoch=epoch,
             fork=fork,
@@ -144,6 +149,9 @@ class EpochRegistry:
             sync_inclusion_reward=inclusion,
             count=len(balances),
         )
+        if not is_since(fork, "electra"):
+            registry.first_valid = find_creating_deposits(registry, blocks)
+        return registry
 
     def __post_init__(self) -> None:
         """Prepare what every block needs."""
@@ -179,7 +187,7 @@ def compute_slot_income(
         raise UsageError(f"the block of slot {slot} is not in epoch {registry.epoch}")
     body, proposer = message["body"], int(message["proposer_index"])
     moves: dict[tuple[str, int], int] = {}
-    for kind, index, amount in _process_operations(registry, body, proposer, attestation_reward):
+    for kind, index, amount in _process_operations(registry, message, proposer, attestation_reward):
         if index >= len(registry.balances):
             raise ResponseError(
                 f"the block of slot {slot} names validator {index} of {len(registry.balances)}",
@@ -211,9 +219,10 @@ def find_slashings(body: Message) -> Iterator[tuple[str, int]]:
 
 
 def _process_operations(
-    registry: EpochRegistry, body: Message, proposer: int, attestation_reward: int
+    registry: EpochRegistry, message: Message, proposer: int, attestation_reward: int
 ) -> Iterator[tuple[str, int, int]]:
     """Yield kind, validator and amount of each move before the sync aggregate, in order."""
+    body = message["body"]
     payload = body.get("execution_payload", {})
     for withdrawal in payload.get("withdrawals", ()):
         yield "withdrawal", int(withdrawal["validator_index"]), -int(withdrawal["amount"])
@@ -221,9 +230,9 @@ def _process_operations(
         yield from _slash(registry, slashed, proposer, f"{kind}_slashing_inclusion")
     yield "attestation_inclusion", proposer, attestation_reward
     if not is_since(registry.fork, "electra"):
-        deposits = [deposit["data"] for deposit in body["deposits"]]
-        for deposit in deposits:
-            yield from _deposit(registry, deposit, deposits)
+        slot = int(message["slot"])
+        for place, deposit in enumerate(body["deposits"]):
+            yield from _deposit(registry, deposit["data"], (slot, place))
     for change in body.get("bls_to_execution_changes", ()):
         address = decode_hex(change["message"]["to_execution_address"])
         index = int(change["message"]["validator_index"])
@@ -247,25 +256,45 @@ def _slash(
 
 
 def _deposit(
-    registry: EpochRegistry, deposit: Message, deposits: Sequence[Message]
+    registry: EpochRegistry, deposit: Message, place: tuple[int, int]
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield the move of one of the *deposits* of a block before Electra.
+    """Yield the move of a deposit before Electra; *place* is its slot, and its position there."""
+    index = registry.pubkey_index.find(decode_hex(deposit["pubkey"]))
+    if index is None or place < registry.first_valid.get(index, place):
+        return
+    yield "deposit", index, int(deposit["amount"])
+
+
+def find_creating_deposits(
+    registry: EpochRegistry, blocks: Iterable[Message]
+) -> dict[int, tuple[int, int]]:
+    """Return slot and position of the deposit that created each validator of an epoch's *blocks*.
 
     The signature matters for new public keys alone. Whether it is valid shows in the registry at
-    the end of the epoch, which has the key and the credentials of the first valid deposit.
+    the end of the epoch: it has the key, the credentials of the first valid deposit, the balance.
     """
-    index = registry.pubkey_index.find(decode_hex(deposit["pubkey"]))
-    if index is None:
-        return
-    if index >= registry.count:
-        same_key = [each for each in deposits if each["pubkey"] == deposit["pubkey"]]
+    after, messages = registry.after, list(blocks)
+    new: dict[int, list[tuple[int, int, Message]]] = {}
+    for message in messages:
+        for place, deposit in enumerate(message["body"]["deposits"]):
+            index = registry.pubkey_index.find(decode_hex(deposit["data"]["pubkey"]))
+            if index is not None and index >= registry.count:
+                entry = int(message["slot"]), place, deposit["data"]
+                new.setdefault(index, []).append(entry)
+    withdrawn = sum_withdrawals(messages) if new else {}
+    found = {}
+    for index, entries in new.items():
         creating = find_creating_deposit(
-            [decode_hex(each["withdrawal_credentials"]) for each in same_key],
-            registry.after.withdrawal_credentials[index].tobytes(),
+            [
+                (decode_hex(data["withdrawal_credentials"]), int(data["amount"]))
+                for _, _, data in entries
+            ],
+            after.withdrawal_credentials[index].tobytes(),
+            int(after.balances[index]) + withdrawn.get(index, 0),
         )
-        if creating is None or same_key[creating] is not deposit:
-            return
-    yield "deposit", index, int(deposit["amount"])
+        if creating is not None:
+            found[index] = entries[creating][:2]
+    return found
 
 
 def _switch_to_compounding(

@@ -105,6 +105,9 @@ class Spec(RewardConstants):
     max_effective_balance_electra: int = 2048 * 10**9
     min_slashing_penalty_quotient_electra: int = 4096
     whistleblower_reward_quotient_electra: int = 4096
+    max_blob_commitments_per_block: int = 4096
+    max_deposit_requests_per_payload: int = 8192
+    max_withdrawal_requests_per_payload: int = 16
     max_pending_deposits_per_epoch: int = 16
     max_pending_partials_per_withdrawals_sweep: int = 8
     pending_partial_withdrawals_limit: int = 2**27

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,13 @@ import polars as pl
 
 from beaconframes.active_periods import NATURAL, REASON
 from beaconframes.config import is_loopback
-from beaconframes.errors import IntegrityError, MissingRows, UsageError
+from beaconframes.errors import (
+    IntegrityError,
+    MissingRows,
+    UnreconciledRows,
+    UsageError,
+    find_caller_level,
+)
 from beaconframes.exports.result import NOT_FINAL
 from beaconframes.frames import to_polars
 from beaconframes.v1 import ENDPOINTS
@@ -115,6 +122,9 @@ def call_loader(
     gaps: list[dict[str, Any]] = []
     try:
         frame = function(**arguments, explorer=explorer, strict=True)
+    except UnreconciledRows as error:
+        warnings.warn(error, stacklevel=find_caller_level())
+        frame = error.rows
     except (MissingRows, IntegrityError) as error:
         if error.rows is None or error.missing is None:
             raise

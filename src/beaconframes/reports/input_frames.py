@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from beaconframes.errors import BadRequest, BeaconframesError, MissingRows, NotFound
+from beaconframes.errors import (
+    BadRequest,
+    BeaconframesError,
+    MissingRows,
+    NotFound,
+    UnreconciledRows,
+    find_caller_level,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,6 +140,9 @@ class Inputs:
             if error.missing is not None:
                 known = [] if item.missing is None else [item.missing]
                 item.missing = pl.concat([*known, error.missing], how="diagonal_relaxed")
+        except UnreconciledRows as error:
+            warnings.warn(error, stacklevel=find_caller_level())
+            rows = error.rows
         except BeaconframesError as error:
             is_refused = isinstance(error, BadRequest | NotFound)
             rows, item.reason = None, (refused if is_refused else "") or error.message
