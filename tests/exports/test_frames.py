@@ -286,3 +286,17 @@ def test_full_disk_during_sorting_is_a_dataset_error(tmp_path):
     command = [sys.executable, "-c", program, str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert "run-000000.parquet cannot be written" in done.stdout, done.stderr
+
+
+def test_published_rows_with_a_null_are_recognized(tmp_path):
+    """A null equals a null: an export that grows writes each row once."""
+    first = pl.DataFrame({"epoch": [1, 2, None], "value": [None, 5, 7]})
+    more = pl.DataFrame({"epoch": [3], "value": [None]}, schema=first.schema)
+    bf.export(first, tmp_path / "out")
+
+    made = bf.export(pl.concat([first, more]), tmp_path / "out")
+
+    files = sorted((tmp_path / "out").rglob("*.parquet"))
+    written = pl.concat([pl.read_parquet(file).select("epoch", "value") for file in files])
+    assert 4 == made.rows
+    assert sorted(map(str, [*first.rows(), *more.rows()])) == sorted(map(str, written.rows()))

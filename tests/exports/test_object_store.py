@@ -127,6 +127,22 @@ def test_interrupted_upload_is_resumed(store, monkeypatch):
     assert "manifest.json" in objects(store)
 
 
+def test_object_of_the_same_size_and_other_content_is_refused(store, monkeypatch):
+    """A resumed upload compares the content: a size does not identify a file."""
+    with monkeypatch.context() as patch:
+        fail_after_data(patch)
+        with pytest.raises(DatasetError):
+            bf.export(rows(10), store)
+    ((name, content),) = [(n, c) for n, c in objects(store).items() if n.endswith(".parquet")]
+    obstore.put(store, name, bytes(len(content)))
+
+    with pytest.raises(DatasetError, match=f"{name} exists and is not a file of this export"):
+        bf.export(rows(10), store)
+
+    obstore.put(store, name, content)
+    assert 10 == bf.export(rows(10), store).rows
+
+
 @pytest.mark.parametrize("name", ["", "rows.csv"])
 def test_staging_folder_of_the_next_export_is_not_removed(tmp_path, cache, monkeypatch, name):
     """Another export to the same address may start as soon as the lock is released.

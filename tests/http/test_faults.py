@@ -33,7 +33,7 @@ from beaconframes.errors import (
     Unauthorized,
 )
 from beaconframes.http import transport
-from beaconframes.http.retry import AttemptFailed, RetryQuota, retry_call
+from beaconframes.http.retry import AttemptFailed, RetryQuota, parse_retry_after, retry_call
 from beaconframes.http.session import Session
 from beaconframes.http.status_errors import error_for_status
 from beaconframes.http.transport import Timeouts
@@ -165,6 +165,23 @@ def test_ratelimit_reset_without_retry_after():
     assert ROWS == outcome.data
     assert outcome.elapsed >= 7
     assert outcome.waited <= 7.5
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        (429, {"retry-after": "5", "ratelimit-reset": "60"}, 5),
+        (429, {"retry-after": "60", "ratelimit-reset": "5"}, 60),
+        (429, {"retry-after": "0", "ratelimit-reset": "7"}, 7),
+        (429, {"retry-after": "soon"}, None),
+        (503, {"ratelimit-reset": "7"}, None),
+        (503, {"retry-after": "5", "ratelimit-reset": "7"}, 5),
+        (404, {"retry-after": "5"}, None),
+    ],
+)
+def test_retry_after_precedes_ratelimit_reset(status, headers, expected):
+    """Every response states when its window resets; Retry-After states when to try again."""
+    assert expected == parse_retry_after(status, headers)
 
 
 def test_backoff_has_jitter_and_bounds():
