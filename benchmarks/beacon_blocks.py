@@ -14,6 +14,7 @@ import time
 from typing import Any, Final
 
 import numpy as np
+from sizes import choose
 
 from beaconframes.consensus.participation import BlockParticipation
 from beaconframes.consensus.registry import Registry
@@ -21,8 +22,9 @@ from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.slot_income import EpochRegistry, compute_slot_income
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
 
-REGISTERED, ACTIVE, SLOTS, PER_SLOT = 2_300_000, 1_000_000, 32, 64
-EPOCH, ROUNDS, LOOPED = 10, 5, 2
+REGISTERED, ACTIVE = choose((2_300_000, 1_000_000), (23_000, 10_000))
+SLOTS, PER_SLOT = 32, 64
+EPOCH, ROUNDS, LOOPED = 10, choose(5, 1), 2
 ETH = 10**9
 RNG: Final = np.random.default_rng(7)
 

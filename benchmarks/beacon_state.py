@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sizes import choose
 
 from beaconframes.consensus.attestation_rewards import AttestationRewards
 from beaconframes.consensus.shuffling import compute_committees, compute_proposers
@@ -31,9 +32,10 @@ from beaconframes.consensus.state_fields import VALIDATOR, list_fields
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-REGISTERED, ACTIVE, SHARE = 2_300_000, 1_000_000, 23
+REGISTERED, ACTIVE = choose((2_300_000, 1_000_000), (23_000, 10_000))
+SHARE = 23
 EPOCH = 400_000
-ROUNDS = 5
+ROUNDS = choose(5, 1)
 ETH = 10**9
 SPEC = Spec(
     name="synthetic",

@@ -20,6 +20,7 @@ mpl.use("Agg")
 
 import polars as pl
 from matplotlib import pyplot as plt
+from sizes import choose
 
 from beaconframes import interactive, plot
 from beaconframes.analysis import income as sum_income
@@ -79,8 +80,8 @@ def measure_cpu(work: Callable[[], object]) -> float:
 def main() -> None:
     """Run the cases alternately and print medians."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=choose(7, 1))
+    parser.add_argument("--rows", type=int, default=choose(2_000_000, 20_000))
     chosen = parser.parse_args()
     frame = income(chosen.rows)
 

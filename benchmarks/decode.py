@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pandas as pd
+from sizes import choose
 
 from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import Envelope, Request
@@ -37,12 +38,13 @@ if TYPE_CHECKING:
 
     from beaconframes.schema import Table
 
-ROUNDS = 15
+ROUNDS = choose(15, 1)
 V1 = Request("GET", "/api/v1/")
 V2 = Request("GET", "/api/v2/", envelope=Envelope.V2)
 VALIDATORS = 100
 EPOCHS = 100
-SMALL_PAGES = 5_000
+DAYS = choose(1_800, 18)
+SMALL_PAGES = choose(5_000, 50)
 AMOUNTS = [
     column.wire_paths[0].removeprefix("income.")
     for column in IncomeHistory.columns
@@ -305,7 +307,7 @@ def main() -> None:
         ("attestations, 10,000", Attestations, [duties(slim=False)], ROUNDS),
         ("attestations, slim", Attestations, [duties(slim=True)], ROUNDS),
         ("balances, 10,000", BalanceHistory, [balances()], ROUNDS),
-        ("yield index, 1,800 days", YieldIndex, days(1800), 3),
+        (f"yield index, {DAYS:,} days", YieldIndex, days(DAYS), 3),
     ]
     for name, table, bodies, rounds in cases:
         cases = {
@@ -316,7 +318,7 @@ def main() -> None:
     small = rewards(SMALL_PAGES)
     cases = {"ours": lambda: rewards_of(small), "pandas": lambda: normalize_with_pandas(small)}
     # One round of pandas takes half a minute.
-    print_line("V2 rewards, 5,000 pages", measure(cases, rounds=1, warm=False))
+    print_line(f"V2 rewards, {SMALL_PAGES:,} pages", measure(cases, rounds=1, warm=False))
 
 
 def print_line(name: str, cost: dict[str, float]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from sizes import choose
 
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
@@ -30,8 +31,8 @@ from beaconframes.v1.income_history import INCOME_HISTORY, IncomeHistory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROUNDS = 5
-VALIDATORS, LAST, EPOCHS = 1_000, 398_940, 1_575
+ROUNDS = choose(5, 1)
+VALIDATORS, LAST, EPOCHS = 1_000, 398_940, choose(1_575, 100)
 HEAD = Head(LAST + 2, LAST, (LAST + 2) * 32)
 NOWHERE = "http://127.0.0.1:9"
 AMOUNTS = [

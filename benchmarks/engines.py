@@ -20,9 +20,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-ROWS = 50_000_000
-ROUNDS = 3
-VALIDATORS, EPOCHS = 2_000, 675
+from sizes import choose
+
+ROWS = choose(50_000_000, 90_000)
+ROUNDS = choose(3, 1)
+VALIDATORS, EPOCHS = choose((2_000, 675), (100, 450))
 MEASURED = ("wall", "cpu", "peak")
 CASES = ("hand-written", "bf.analysis.income")
 PARTS = {

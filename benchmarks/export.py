@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
+from sizes import choose
 
 import beaconframes as bf
 from beaconframes.dataset import Dataset
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 VALIDATORS = 2_000
 EPOCHS_AT_ONCE = 125
 PAGE = 10_000
-ROUNDS = 7
+ROUNDS = choose(7, 1)
 
 
 def make(folder: Path, millions: int) -> None:
@@ -188,7 +189,7 @@ def run(case: str, source: Path, target: Path) -> dict[str, float]:
 
 def main() -> None:
     """Measure the cases of the command line, or all of them."""
-    millions = int(sys.argv[1]) if len(sys.argv) > 1 else 10
+    millions = int(sys.argv[1]) if len(sys.argv) > 1 else choose(10, 1)
     cases = sys.argv[2:] or list(CASES)
     found: dict[str, list[dict[str, float]]] = {case: [] for case in cases}
     with tempfile.TemporaryDirectory() as folder:

@@ -32,6 +32,7 @@ from beacon_state import (
     read_memory,
     run,
 )
+from sizes import choose
 
 from beaconframes.beacon_node.epoch_builder import EpochBuilder
 from beaconframes.beacon_node.index import write_epochs
@@ -53,12 +54,12 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.epoch import EpochResult
 
-INDEXED = 10
+INDEXED = choose(10, 2)
 """Epochs that are built and stored, one after the other."""
 EPOCHS = INDEXED + 3
 """States that are made; the first one has no blocks."""
 TRANSACTIONS, BYTES_PER_TRANSACTION = 200, 500
-ROUNDS = 3
+ROUNDS = choose(3, 1)
 TABLES = tuple(name for name in INDEXED_TABLES if name != "execution_blocks")
 """All tables of a consensus node."""
 
@@ -80,7 +81,8 @@ def build_block(
     attestations = []
     for voted, copies in ((slot - 1, 6), (slot - 2, 2)):
         epoch = SPEC.epoch_of(voted)
-        size = sum(map(len, committees[epoch].at_slot(voted)))
+        members = committees[epoch].at_slot(voted)
+        size = sum(map(len, members))
         data = {
             "slot": str(voted),
             "index": "0",
@@ -95,7 +97,7 @@ def build_block(
                     "aggregation_bits": "0x" + bits.tobytes().hex(),
                     "data": data,
                     "signature": signature,
-                    "committee_bits": "0x" + "ff" * 8,
+                    "committee_bits": "0x" + ((1 << len(members)) - 1).to_bytes(8, "little").hex(),
                 }
             )
     first = slot * 16 % REGISTERED

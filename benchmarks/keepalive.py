@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import requests
+from sizes import choose
 
 import beaconframes as bf
 from beaconframes.simulator import open_sample
@@ -28,7 +29,7 @@ from beaconframes.simulator import open_sample
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-ROUNDS = 500
+ROUNDS = choose(500, 5)
 WARM_UP = 20
 MINIMAL = """
 import socket, uvicorn
@@ -138,7 +139,7 @@ def main() -> None:
                 ours, limit = find_medians(name, (url, minimal), sent)
                 print(f"{case:<20}{name:<12}{ours:>9.2f}{limit:>12.2f}{ours / limit:>7.1f}")
     with bf.local(sample):
-        slots = time_load(lambda: bf.load_slots(range(slot, slot + 300)))
+        slots = time_load(lambda: bf.load_slots(range(slot, slot + choose(300, 3))))
         days = time_load(lambda: bf.load_yield_index(since=0))
         print(f"load_slots of 300 slots: {slots}; yield index of all days: {days}")
 

@@ -23,6 +23,8 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sizes import choose
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-VALIDATORS, EPOCHS = 1_000_000, 225
+VALIDATORS, EPOCHS = choose(1_000_000, 2_000), 225
 FIRST_EPOCH = 1_800 * EPOCHS
 CHOSEN = 1_000
 SEED = 7
@@ -427,7 +429,9 @@ def main() -> None:
         answers: dict[str, list[int]] = {}
         print(f"{'question':<12}{'engine':<8}{'method':<12}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}")
         for question, engine, method in product(
-            given.question or QUESTIONS, given.engine or BY_HAND, given.method or METHODS
+            given.question or choose([*QUESTIONS], ["day"]),
+            given.engine or BY_HAND,
+            given.method or METHODS,
         ):
             case = ["--engine", engine, "--method", method, "--question", question]
             found = measure(["--case", *case, *options])

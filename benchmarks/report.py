@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sizes import choose
+
 if TYPE_CHECKING:
     from beaconframes.reports import Report
 
@@ -101,8 +103,8 @@ def check(report: Report, folder: str, count: int) -> None:
 def main() -> None:
     """Simulate a chain, and measure reports of some and of all of its validators."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--validators", type=int, default=2_000)
-    parser.add_argument("--epochs", type=int, default=900)
+    parser.add_argument("--validators", type=int, default=choose(2_000, 200))
+    parser.add_argument("--epochs", type=int, default=choose(900, 450))
     parser.add_argument("--chain", help="folder of a simulated chain, instead of a new one")
     parser.add_argument("--http", action="store_true", help="load from a local explorer")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 
 sys.path.append(str(Path(__file__).parent.parent))
 
+from sizes import choose
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -218,7 +220,7 @@ def check_days(report: Report, folder: Path, count: int) -> None:
 def main() -> None:
     """Make a chain, index it, and measure reports of some and of all of its validators."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--validators", type=int, default=10_000)
+    parser.add_argument("--validators", type=int, default=choose(10_000, 300))
     parser.add_argument("--epochs", type=int, default=456, help="two days and what settles them")
     parser.add_argument("--since", type=int, default=0, help="first epoch of the reports")
     parser.add_argument("--folder", type=Path, help="store chain, index and pages, or use stored")

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
+from sizes import choose
 
 import beaconframes as bf
 from beaconframes.dataset import Grid
@@ -28,7 +29,7 @@ from beaconframes.v1.income_history import IncomeHistory
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-VALIDATORS, EPOCHS, YEAR = 100, 22_500, 82_125
+VALIDATORS, EPOCHS, YEAR = 100, *choose((22_500, 82_125), (1_500, 3_000))
 FIRST = 300_000
 WINDOW = 1_500
 URL = "https://explorer.invalid"
@@ -151,7 +152,7 @@ def peak_memory() -> int:
 def main() -> None:
     """Run both benchmarks and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=choose(7, 1))
     parser.add_argument("--inside", choices=["imports", "sum"], help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()

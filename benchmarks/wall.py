@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 from PIL import Image
+from sizes import choose
 
 from beaconframes import wall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CHANGES = 1_000_000
-FRAMES = 300
-ROUNDS = 9
+CHANGES = choose(1_000_000, 20_000)
+FRAMES = choose(300, 5)
+ROUNDS = choose(9, 2)
 
 
 def generate_writes(random_share: float) -> pl.DataFrame:

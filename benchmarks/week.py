@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from sizes import choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-VALIDATORS, EPOCHS, DAY = 1_000, 1_575, 225
+VALIDATORS, EPOCHS, DAY = *choose((1_000, 1_575), (100, 450)), 225
 KEY = ["validator_index", "epoch"]
 STAKE = "effective_balance_gwei"
 VOTE_REWARDS = [f"attestation_{part}_reward_gwei" for part in ("head", "source", "target")]
@@ -201,7 +202,7 @@ def write(folder: Path) -> None:
 def main() -> None:
     """Print the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=choose(5, 1))
     parser.add_argument("--case", choices=CASES)
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
