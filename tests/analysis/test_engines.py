@@ -108,6 +108,7 @@ NETWORK = pl.DataFrame(
     }
 )
 FOUND = analysis.problems(problems.validators({}, {}), MISSES, problems.stakes(MISSES))
+MACHINES = pl.DataFrame({"validator_index": [0, 1], "group": ["a", "b"]})
 TOTALS = pl.DataFrame(
     {"day": [3, 4], "effective_balances_sum_wei": [10**24, 10**24]},
     schema_overrides={"effective_balances_sum_wei": pl.Decimal(28, 0)},
@@ -158,6 +159,7 @@ CASES = {
     "total_balances": ("index", {"index": TOTALS}, {}),
     "ledger_totals": ("ledger", {"ledger": BOOK}, {"by": "validator_index"}),
     "problem_totals": ("problems", {"problems": FOUND}, {}),
+    "incidents": ("problems", {"problems": FOUND, "groups": MACHINES}, {}),
     "proposal_outcomes": ("proposals", {"proposals": MADE, "blocks": PAID}, {}),
     "relay_payments": ("blocks", {"blocks": PAID}, {}),
     "reconciliation_totals": (
@@ -301,6 +303,7 @@ MOVED = {
     "daily_rates",
     "daily_sync",
     "daily_votes",
+    "incidents",
     "ledger_totals",
     "problem_totals",
     "problems",

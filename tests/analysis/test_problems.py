@@ -60,6 +60,7 @@ def test_missed_votes_become_times_offline():
         *("avoidable", "rows"),
     ).rows()
     assert MAINNET.time_of("epoch", 3) == rows["since"][0]
+    assert {"votes"} == {*rows["count_unit"]}
 
 
 def test_late_votes_compare_with_the_network():
@@ -137,12 +138,14 @@ def test_states_of_validators():
     rows = analysis.problems(table, income, stakes(income), epoch=100)
 
     assert [
-        ("slashed", 0, 1, 7 * ETH),
-        ("exiting", 1, 1, 0),
-        ("low balance", 2, 1, 0),
-        ("BLS credentials", 3, 1, None),
-        ("not compounding", None, 2, None),
-    ] == rows.select("kind", "validator_index", "validators", "cost_gwei").rows()
+        ("slashed", 0, 1, 7 * ETH, 1, "penalties"),
+        ("exiting", 1, 1, 0, None, None),
+        ("low balance", 2, 1, 0, None, None),
+        ("BLS credentials", 3, 1, None, 1, "validators"),
+        ("not compounding", None, 2, None, 2, "validators"),
+    ] == rows.select(
+        *("kind", "validator_index", "validators", "cost_gwei", "count", "count_unit")
+    ).rows()
 
 
 def test_consolidation_needs_one_address_and_256_active_epochs():
@@ -217,8 +220,8 @@ def test_sync_duties_of_daily_statistics_have_their_share():
     rows = analysis.problems(validators({}, {}), stats=table)
 
     rows = rows.filter(pl.col("kind") == "sync committee").sort("validator_index")
-    assert [(0, False, 4), (1, None, 100)] == (
-        rows.select("validator_index", "avoidable", "count").rows()
+    assert [(0, False, 4, "duties"), (1, None, 100, "duties")] == (
+        rows.select("validator_index", "avoidable", "count", "count_unit").rows()
     )
     assert "signed 90.0 %, on 1 day" == rows["detail"][1]
 
@@ -247,6 +250,8 @@ def test_missed_proposals_have_the_cost_of_other_blocks():
     rows = analysis.problems(validators({}, {}), income, stakes(income), proposals=proposals)
 
     assert [
-        ("missed proposal", 0, 8000, True, "slot == 3203"),
-        ("orphaned proposal", 0, 8000, None, "slot == 3239"),
-    ] == rows.select("kind", "validator_index", "cost_gwei", "avoidable", "rows").rows()
+        ("missed proposal", 0, 8000, True, "slot == 3203", "slots"),
+        ("orphaned proposal", 0, 8000, None, "slot == 3239", "slots"),
+    ] == rows.select(
+        "kind", "validator_index", "cost_gwei", "avoidable", "rows", "count_unit"
+    ).rows()

@@ -20,7 +20,8 @@ from beaconframes.cli.analyses import ANALYSES
 from beaconframes.cli.analysis_frames import build_call, build_empty
 
 from ..analysis import test_ledger as ledger
-from ..analysis.test_income import varied
+from ..analysis.test_income import history, varied
+from ..analysis.test_problems import MISSED, VOTED, stakes, validators
 
 INCOME = varied(range(3), range(26_200, 26_350, 30))
 
@@ -58,7 +59,12 @@ def test_every_function_has_a_command_with_its_arguments():
     for name, described in ANALYSES.items():
         command = analyse.build_command(name)
         options = {option.name for option in command.params}
-        parameters = inspect.signature(analyse.get_function(name)).parameters.values()
+        parameters = [*inspect.signature(analyse.get_source(name)).parameters.values()]
+        if described.source:
+            first, *own = inspect.signature(analyse.get_function(name)).parameters.values()
+            # The result of the other analysis, which has the same name.
+            assert first.name == described.source
+            parameters += own
         for parameter in parameters:
             if parameter.name in described.frames:
                 needed = parameter.default is parameter.empty
@@ -321,9 +327,11 @@ def test_every_analysis_accepts_frames_without_rows(name):
     for wanted in (described.loaded, described.loaders):
         frames = build_empty(described, {}, list(wanted))
 
-        rows = analyse.get_function(name)(**frames, **epoch)
+        rows = analyse.get_source(name)(**frames, **epoch)
 
         assert rows.height <= 1
+        if described.source:
+            assert analyse.get_function(name)(rows).height == 0
 
 
 @pytest.mark.parametrize(
@@ -337,6 +345,9 @@ def test_every_analysis_accepts_frames_without_rows(name):
         ("ledger --input prices=prices.parquet --price usd", "no column usd"),
         ("ledger --tool koinly --columns date", "there is no column 'date'"),
         ("upcoming-duties --columns x", "there is no column 'x'"),
+        ("incidents --input groups=twice.csv", "validator 3 is in several groups"),
+        ("incidents --input groups=prices.csv", "no column validator_index"),
+        ("incidents --kind lost", "'lost' is not one of 'offline', 'missed votes'"),
     ],
 )
 def test_wrong_arguments_are_errors_before_any_request(
@@ -345,6 +356,7 @@ def test_wrong_arguments_are_errors_before_any_request(
     """Exit code 2 means that no request was sent."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prices.csv").write_text("time,eur\n2026-10-01,2500\n")
+    (tmp_path / "twice.csv").write_text("validator_index,group\n3,A\n3,B\n")
     ledger.PRICES.write_parquet(tmp_path / "prices.parquet")
     since = () if arguments.startswith("upcoming") else ("--since", "440")
 
@@ -352,6 +364,126 @@ def test_wrong_arguments_are_errors_before_any_request(
 
     assert (2, 0) == (ended.exit_code, explorer.service.requests), ended.stderr
     assert text in ended.stderr
+
+
+@pytest.fixture
+def problem_files(files):
+    """Options with files: 1 to 3 were offline, 0 missed a vote, 4 is slashed, 5 has advice."""
+    missed = {0: (9,), 1: range(3, 7), 2: range(4, 7), 3: range(3, 12)}
+    income = history(
+        *((v, e, MISSED if e in missed.get(v, ()) else VOTED) for v in range(6) for e in range(12))
+    )
+    changes = [{}, {}, {}, {}, {"slashed": True}, {"withdrawal_credentials": "0x01" + "0" * 62}]
+    frames = {
+        "income": income,
+        "balances": stakes(income),
+        "validators": validators(*changes),
+        "proposals": ledger.EARNED.select(
+            "epoch", "time", slot=pl.col("epoch") * 32, status=pl.lit("proposed"), proposer_index=0
+        ),
+    }
+    paths = files(**{name: (frame, "parquet") for name, frame in frames.items()})
+    return [
+        text
+        for name, path in zip(frames, paths, strict=True)
+        for text in ("--input", f"{name}={path}")
+    ]
+
+
+def read_rows(ended, *names):
+    """The rows of CSV output, as texts."""
+    rows = pl.read_csv(ended.stdout.encode(), infer_schema=False)
+    return rows.select(names).rows()
+
+
+def test_incidents_are_those_of_the_problems(run, files, tmp_path, problem_files):
+    """The frames are those of `problems`; groups are a file, and the text of indices an option."""
+    groups = tmp_path / "machines.csv"
+    groups.write_text("validator_index,group\n1,north\n2,north\n3,north\n4,south\n")
+
+    ended = run("incidents", *problem_files, "--input", f"groups={groups}", "--format", "csv")
+
+    assert ended.exit_code == 0, ended.stderr
+    names = ("kind", "validators", "cost_gwei", "count", "group", "validator_indices")
+    assert [
+        ("offline", "3", "16000", "16", "north", "1-3"),
+        ("missed votes", "1", "1000", "1", None, "0"),
+        ("not compounding", "1", None, "1", None, "5"),
+        ("slashed", "1", None, None, "south", "4"),
+    ] == read_rows(ended, *names)
+
+
+@pytest.mark.parametrize(
+    ("options", "problems", "incidents"),
+    [
+        ((), [3, 1, 2, 0, 5, 4], ["1-3", "0", "5", "4"]),
+        (("--kind", "offline"), [3, 1, 2], ["1-3"]),
+        (("--kind", "slashed", "--kind", "missed votes"), [0, 4], ["0", "4"]),
+        (("--kind", "late votes"), [], []),
+        # The cost of the slashing is unknown; advice has none.
+        (("--min-cost", "0.000004"), [3, 1, 4], ["1-3", "4"]),
+        (("--min-cost", "0.0000040000001"), [3, 4], ["1-3", "4"]),
+        (("--min-cost", "0.00001"), [4], ["1-3", "4"]),
+        (("--min-cost", "0.00001", "--kind", "offline"), [], ["1-3"]),
+        (("--min-cost", "0"), [3, 1, 2, 0, 4], ["1-3", "0", "4"]),
+        (("--avoidable",), [3, 1, 2, 0, 4], ["1-3", "0", "4"]),
+        (("--kind", "not compounding", "--avoidable"), [], []),
+    ],
+)
+def test_problems_and_incidents_are_selected_by_kind_cost_and_blame(
+    run, problem_files, options, problems, incidents
+):
+    """A cost in ETH is that of the row: of one problem, or of a whole incident."""
+    for name, column, expected in (
+        ("problems", "validator_index", [str(index) for index in problems]),
+        ("incidents", "validator_indices", incidents),
+    ):
+        ended = run(name, *problem_files, *options, "--format", "csv")
+
+        assert ended.exit_code == 0, ended.stderr
+        assert expected == [value for (value,) in read_rows(ended, column)]
+
+
+@pytest.mark.parametrize("name", ["problems", "incidents"])
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ((), 4),
+        (("--kind", "slashed"), 4),
+        (("--kind", "late votes"), 0),
+        (("--kind", "not compounding"), 0),
+        (("--kind", "not compounding", "--kind", "offline", "--columns", "count"), 4),
+        (("--min-cost", "0.00001", "--kind", "missed votes"), 0),
+    ],
+)
+def test_the_exit_code_says_whether_problems_are_left(run, problem_files, name, options, code):
+    """For cron: 4 with at least one row that is not advice, and only with --exit-code."""
+    assert 0 == run(name, *problem_files, *options).exit_code
+
+    ended = run(name, *problem_files, *options, "--exit-code", "--json")
+
+    assert code == ended.exit_code, ended.stderr
+    assert {"complete": True, "analysis": name}.items() <= json.loads(ended.stdout).items()
+
+
+def test_missing_rows_are_said_before_problems(run, chain):
+    """Exit code 3: with rows missing, no code says that all problems are known."""
+    range_ = ("--since", "440", "--until", "467", "--dataset", chain.path)
+
+    complete = run("incidents", "--validators", "0-40", *range_, "--exit-code")
+    ended = run("incidents", "--validators", "0-40,5000", *range_, "--exit-code")
+
+    assert (4, 3) == (complete.exit_code, ended.exit_code)
+    assert complete.stdout == ended.stdout
+
+
+@pytest.mark.parametrize("cost", ["x", "-1", "nan", "inf", "1e30", "1,5", ""])
+def test_a_minimum_cost_is_an_amount_in_ether(run, problem_files, cost):
+    """The message has the value, and an example."""
+    ended = run("problems", *problem_files, "--min-cost", cost)
+
+    assert (2, "") == (ended.exit_code, ended.stdout)
+    assert f"{cost!r} is not an amount in ETH, such as 0.01" in ended.stderr
 
 
 @pytest.mark.parametrize(

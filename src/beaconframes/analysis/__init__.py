@@ -12,6 +12,7 @@ from beaconframes.analysis.daily_income import daily_income, daily_rates
 from beaconframes.analysis.daily_income_gaps import daily_income_gaps
 from beaconframes.analysis.daily_luck import daily_luck, total_balances
 from beaconframes.analysis.group_comparison import compare_groups
+from beaconframes.analysis.incidents import incidents
 from beaconframes.analysis.income import income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.analysis.ledger import ledger
@@ -51,6 +52,7 @@ __all__ = [
     "daily_rates",
     "daily_sync",
     "daily_votes",
+    "incidents",
     "income",
     "ledger",
     "ledger_totals",

@@ -16,7 +16,7 @@ from beaconframes.analysis.duty_problems import (
     find_sync_losses,
 )
 from beaconframes.analysis.engines import open_frame, resolve_chain, return_table
-from beaconframes.analysis.state_problems import find_states
+from beaconframes.analysis.state_problems import ADVICE, find_states
 from beaconframes.analysis.vote_causes import add_causes
 from beaconframes.frames import collect, to_polars
 from beaconframes.progress import show_elapsed
@@ -46,6 +46,7 @@ SCHEMA: dict[str, Any] = {
     "first_epoch": pl.Int64,
     "last_epoch": pl.Int64,
     "count": pl.Int64,
+    "count_unit": pl.String,
     "cost_gwei": pl.Int64,
     "cost_basis": pl.String,
     "avoidable": pl.Boolean,
@@ -53,6 +54,19 @@ SCHEMA: dict[str, Any] = {
     "rows": pl.String,
     "detail": pl.String,
 }
+COUNT_UNITS = {
+    "offline": "votes",
+    "missed votes": "votes",
+    "late votes": "votes",
+    "missed proposal": "slots",
+    "orphaned proposal": "slots",
+    "sync committee": "duties",
+    "slashed": "penalties",
+    "exiting": "validators",
+    "low balance": "validators",
+    **dict.fromkeys(ADVICE, "validators"),
+}
+"""Every kind of problem, with what its count counts."""
 
 
 @show_elapsed
@@ -110,14 +124,14 @@ def problems(
         (all others of a validator together), ``late votes``, ``missed proposal``, ``orphaned
         proposal``, ``sync committee``, ``slashed``, ``exiting``, ``low balance``, ``BLS
         credentials``, ``consolidation possible`` (one row per withdrawal address) and ``not
-        compounding``. ``validator_index`` is null for a row of several
-        ``validators``. ``since`` to ``until`` and ``first_epoch`` to ``last_epoch`` are inclusive;
-        ``count`` is the number of votes, slots or validators.
-        ``cost_gwei`` is null if it is unknown, 0 if nothing was lost; advice about credentials and
-        consolidation has none. ``cost_basis`` is what the cost is estimated from. ``avoidable`` is
-        whether the operator could have avoided it; null if that is unknown. ``rows`` is the
-        condition that selects the rows of ``table`` that say so.
-        This computes eagerly.
+        compounding``. ``validator_index`` is null for a row of several ``validators``. ``since`` to
+        ``until`` and ``first_epoch`` to ``last_epoch`` are inclusive. ``count`` is in
+        ``count_unit``: votes, duties of a sync committee, slots, penalties or validators; both are
+        null if nothing is counted. ``cost_gwei`` is null if it is unknown, 0 if nothing was lost;
+        advice about credentials and consolidation has none. ``cost_basis`` is what the cost is
+        estimated from. ``avoidable`` is whether the operator could have avoided it; null if that is
+        unknown. ``rows`` is the condition that selects the rows of ``table`` that say so. This
+        computes eagerly.
     """
     source = open_frame(validators, _VALIDATORS, loader="load_validators")
     table = collect(source)
@@ -151,6 +165,7 @@ def _complete(part: pl.DataFrame, clock: Chain) -> pl.DataFrame:
     first, last = pl.col("first_epoch"), pl.col("last_epoch")
     if part.is_empty():
         return pl.DataFrame(schema=SCHEMA)
+    unit = pl.col("kind").replace_strict(COUNT_UNITS, return_dtype=pl.String)
     subject = pl.format("validator_index == {}", "validator_index")
     span = (
         pl.when(first == last)
@@ -162,6 +177,7 @@ def _complete(part: pl.DataFrame, clock: Chain) -> pl.DataFrame:
         "until": clock.time_expr("epoch", last + 1) - pl.duration(microseconds=1),
         "validators": pl.lit(1),
         "rows": pl.concat_str(subject, span, separator=", ", ignore_nulls=True),
+        "count_unit": pl.when(pl.col("count").is_not_null()).then(unit),
         "detail": pl.lit(""),
     }
     part = part.with_columns(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 
-from beaconframes.cli import chart_input, output
+from beaconframes.cli import analyse_filters, chart_input, output
 from beaconframes.cli import connection_options as connection
 from beaconframes.cli.analyses import ANALYSES
 from beaconframes.cli.analysis_frames import (
@@ -65,6 +65,11 @@ def get_function(name: str) -> Callable[..., Any]:
     return function
 
 
+def get_source(name: str) -> Callable[..., Any]:
+    """Return the function that takes the frames and the options of an analysis."""
+    return get_function(ANALYSES[name].source or name)
+
+
 def list_choices(function: Callable[..., Any], argument: inspect.Parameter) -> tuple[str, ...]:
     """Return the values of an argument that is annotated with a Literal; else none."""
     kind = inspect.unwrap(function).__globals__.get(str(argument.annotation))
@@ -73,7 +78,7 @@ def list_choices(function: Callable[..., Any], argument: inspect.Parameter) -> t
 
 def list_options(name: str) -> dict[str, inspect.Parameter]:
     """Return the arguments of an analysis that are neither frames nor the chain."""
-    function = get_function(name)
+    function = get_source(name)
     excluded = {*ANALYSES[name].frames, "chain", "validators"}
     parameters = inspect.signature(function).parameters
     return {
@@ -90,7 +95,7 @@ def is_frame(argument: inspect.Parameter) -> bool:
 
 def build_option(analysis: str, name: str, argument: inspect.Parameter) -> click.Option:
     """Return the option for one argument of an analysis."""
-    function = get_function(analysis)
+    function = get_source(analysis)
     names = [f"--{name.replace('_', '-')}", name]
     text = HELP.get(name) or parse_argument_help(function, list_options(analysis)).get(name, "")
     if isinstance(argument.default, bool):
@@ -128,6 +133,7 @@ def build_command(name: str) -> click.Command:
                 if key not in RANGE
             ),
             *(build_tax_options() if name == "ledger" else ()),
+            *(analyse_filters.build_filters() if "problems" in (name, analysis.source) else ()),
             click.Option(
                 ["--strict"], is_flag=True, help="Fail if any requested rows are missing."
             ),
@@ -143,10 +149,7 @@ def build_loading_options(name: str) -> list[click.Parameter]:
     """Return --validators, --since and --until, as the loader of the first frame has them."""
     analysis = ANALYSES[name]
     names = {*RANGE}
-    if (
-        analysis.takes_validators
-        or "validators" in inspect.signature(get_function(name)).parameters
-    ):
+    if analysis.takes_validators or "validators" in inspect.signature(get_source(name)).parameters:
         names.add("validators")
     loaders = (SUBJECT_LOADER, analysis.loaders[analysis.first])
     every = [o for loader in loaders for o in loader_options(chart_input.require_loader(loader))]
@@ -213,11 +216,12 @@ def describe_analysis(name: str) -> str:
 
 def run_analysis(name: str, values: dict[str, Any]) -> None:
     """Read or load the frames, call the function, and write its result."""
-    analysis, function = ANALYSES[name], get_function(name)
+    analysis, function = ANALYSES[name], get_source(name)
     chosen = output.pop_output_options(values)
     taxes = {key: values.pop(key) for key in TAXES if key in values}
     if taxes:
         check_taxes(taxes)
+    filters = analyse_filters.pop_filters(values)
     strict = {"strict": True} if values.pop("strict") else {}
     file, inputs = values.pop("file"), values.pop("inputs")
     files = parse_inputs(analysis, [file, *inputs] if file else inputs)
@@ -260,11 +264,12 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
         check_offline()
         chain = values["chain"] or "mainnet"
     print_left_out(name, analysis, frames)
-    result = compute(name, frames, arguments, taxes, chain)
+    result = analyse_filters.filter_rows(compute(name, frames, arguments, taxes, chain), filters)
     if taxes:
         # No text of such rows is from the chain, and tax tools import no apostrophes.
         chosen |= {"raw": chosen["raw"] or taxes["tool"] is not None}
     output.write_rows(result, chosen, facts)
+    analyse_filters.end_with_code(result, filters)
 
 
 def compute(
@@ -275,6 +280,11 @@ def compute(
     chain: Any,
 ) -> pl.DataFrame:
     """Call the function of an analysis; convert a ledger for taxes."""
+    if source := ANALYSES[name].source:
+        own = {frame: frames[frame] for frame in frames.keys() - {*ANALYSES[source].frames}}
+        others = {frame: rows for frame, rows in frames.items() if frame not in own}
+        rows = compute(source, others, arguments, taxes, chain)
+        return cast("pl.DataFrame", get_function(name)(rows, **own))
     function = get_function(name)
     more = {"chain": chain} if "chain" in inspect.signature(function).parameters else {}
     result: pl.DataFrame = function(**frames, **arguments, **more)

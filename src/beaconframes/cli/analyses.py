@@ -21,6 +21,8 @@ VALIDATORS = {"validators": "validators"}
 WITHDRAWALS = {"withdrawals": "validator-withdrawals"}
 INDEX = {"index": "yield-index"}
 STATS = {"stats": "validator-stats"}
+CAUSES = PRODUCED | INDEX | {"attestations": "attestations", "slots": "epoch-slots"}
+NOT_LOADED = ("stats", "network")
 SUBJECTS = ("validators", "producers")
 """The arguments of loaders for which ``--validators`` is given."""
 
@@ -35,6 +37,8 @@ class Analysis:
     """Frames that are loaded with ``--with``."""
     files: tuple[str, ...] = ()
     """Frames that no loader returns."""
+    source: str = ""
+    """The analysis of these frames whose result is the first argument of the function."""
 
     @property
     def loaders(self) -> dict[str, str]:
@@ -80,10 +84,12 @@ ANALYSES = {
         {},
         files=("slot_income", "consolidations", "queue_events"),
     ),
-    "problems": Analysis(
+    "problems": Analysis(INCOME | BALANCES | VALIDATORS | PROPOSALS, CAUSES, files=NOT_LOADED),
+    "incidents": Analysis(
         INCOME | BALANCES | VALIDATORS | PROPOSALS,
-        PRODUCED | INDEX | {"attestations": "attestations", "slots": "epoch-slots"},
-        files=("stats", "network"),
+        CAUSES,
+        files=(*NOT_LOADED, "groups"),
+        source="problems",
     ),
     "daily-income": Analysis(STATS, PRODUCED),
     "daily-income-gaps": Analysis(STATS, PRODUCED),

@@ -82,9 +82,13 @@ def build_call(
 def build_empty(
     analysis: Analysis, frames: Mapping[str, pl.DataFrame], absent: Sequence[str]
 ) -> dict[str, pl.DataFrame]:
-    """Return the *frames*, and those that will be loaded, with their columns and without rows."""
+    """Return the *frames*, and those that will be loaded, with their columns and without rows.
+
+    Groups keep their rows: they are checked like an argument.
+    """
     loaded = {frame: chart_input.schema_of(analysis.loaders[frame]).to_frame() for frame in absent}
-    return {name: rows.clear() for name, rows in frames.items()} | loaded
+    given = {name: rows if name == "groups" else rows.clear() for name, rows in frames.items()}
+    return given | loaded
 
 
 def find_local_range(given: Mapping[str, Any], tz: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ SUCCESS = 0
 FAILURE = 1
 USAGE_ERROR = 2
 MISSING_ROWS = 3
+PROBLEMS_FOUND = 4
 FILE_ERROR = 9
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -47,6 +48,7 @@ EXIT_CODES: tuple[tuple[int, tuple[type[errors.BeaconframesError], ...], str], .
 OTHER_EXIT_CODES = (
     (SUCCESS, "success; no rows are missing"),
     (FAILURE, "any other error, or an unexplained change of balance in index"),
+    (PROBLEMS_FOUND, "analyse --exit-code found problems, which were written"),
     (INTERRUPTED, "stopped by Ctrl-C"),
     (BROKEN_PIPE, "standard output was closed by its reader"),
     (143, "stopped by SIGTERM"),

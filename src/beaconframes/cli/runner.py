@@ -108,7 +108,7 @@ def _finish(code: int, state: RunState) -> int:
             return exit_codes.BROKEN_PIPE
         print_message(format_error(error, state.options))
         return exit_codes.FILE_ERROR
-    if code == exit_codes.SUCCESS and not state.is_complete:
+    if code in (exit_codes.SUCCESS, exit_codes.PROBLEMS_FOUND) and not state.is_complete:
         return exit_codes.MISSING_ROWS
     return code
 

@@ -36,6 +36,7 @@ def query_problems(source: Source) -> pl.DataFrame:
             about = [f"validator_index == {index}", *([span] if first is not None else [])]
             row["rows"] = ", ".join(about)
         row["validators"] = row.get("validators", 1)
+        row["count_unit"] = None if row.get("count") is None else _find_unit(row["kind"])
         row["detail"] = row.get("detail", "")
     rows.sort(
         key=lambda row: (
@@ -48,9 +49,18 @@ def query_problems(source: Source) -> pl.DataFrame:
         )
     )
     names = ["kind", "validator_index", "validators", "since", "until", "first_epoch"]
-    names += ["last_epoch", "count", "cost_gwei", "cost_basis"]
+    names += ["last_epoch", "count", "count_unit", "cost_gwei", "cost_basis"]
     names += ["avoidable", "table", "rows", "detail"]
     return pl.DataFrame({name: [row.get(name) for row in rows] for name in names}, strict=False)
+
+
+def _find_unit(kind: str) -> str:
+    """What the count of a problem counts."""
+    if kind in ("offline", "missed votes", "late votes"):
+        return "votes"
+    return {"sync committee": "duties", "slashed": "penalties"}.get(
+        kind, "slots" if kind.endswith("proposal") else "validators"
+    )
 
 
 def _find_losses(source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
