@@ -15,11 +15,12 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import analysis
 from beaconframes.calendar import MAINNET
-from beaconframes.cli import analyse, commands
+from beaconframes.cli import analyse, analyse_filters, commands
 from beaconframes.cli.analyses import ANALYSES
 from beaconframes.cli.analysis_frames import build_call, build_empty
 
 from ..analysis import test_ledger as ledger
+from ..analysis.test_incidents import found
 from ..analysis.test_income import history, varied
 from ..analysis.test_problems import MISSED, VOTED, stakes, validators
 
@@ -442,6 +443,16 @@ def test_problems_and_incidents_are_selected_by_kind_cost_and_blame(
 
         assert ended.exit_code == 0, ended.stderr
         assert expected == [value for (value,) in read_rows(ended, column)]
+
+
+def test_an_incident_with_an_unknown_part_of_the_cost_may_be_large():
+    """A minimum cost hides only what is known to be less."""
+    each = found({"cost_gwei": 5}, {"cost_gwei": None}, {"cost_gwei": 5, "first_epoch": 200})
+    filters = {"kinds": (), "min_cost": 6, "avoidable": False, "exit_code": False}
+
+    rows = analyse_filters.filter_rows(analysis.incidents(each), filters)
+
+    assert [("0-1", 5, 1)] == rows.select("validator_indices", "cost_gwei", "cost_unknown").rows()
 
 
 @pytest.mark.parametrize("name", ["problems", "incidents"])

@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import polars as pl
-import polars.selectors as cs
 
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.state_problems import ADVICE
@@ -64,8 +63,7 @@ def incidents(problems: IntoFrameT, *, groups: IntoFrame | None = None) -> IntoF
     """
     source = open_frame(problems, _COLUMNS, loader="analysis.problems")
     # In pandas, one missing number may make a column of integers a float.
-    rows = collect(source).with_columns(cs.float().fill_nan(None))
-    rows = rows.with_columns(pl.col(_NUMBERS).cast(pl.Int64))
+    rows = collect(source).with_columns(pl.col(_NUMBERS).cast(pl.Int64))
     rows = rows.join(_read_groups(groups), on="validator_index", how="left")
     parts = rows.partition_by("kind", "avoidable") or [rows]
     found = _add_up(pl.concat(map(_add_start, parts)))
@@ -132,7 +130,6 @@ def _find_starts(counts: Mapping[int, int]) -> dict[int, int]:
 def _add_up(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the totals of each incident."""
     index, cost, count = (pl.col(name) for name in ("validator_index", "cost_gwei", "count"))
-    is_one_group = (pl.col("group").n_unique() == 1) & (pl.col("group").null_count() == 0)
     several = pl.col("validators").filter(index.is_null())
     found = rows.group_by("kind", "avoidable", "start").agg(
         validators=index.drop_nulls().n_unique().cast(pl.Int64) + several.sum(),
@@ -141,7 +138,7 @@ def _add_up(rows: pl.DataFrame) -> pl.DataFrame:
         cost_gwei=_sum_known(cost),
         count=_sum_known(count),
         count_unit=pl.col("count_unit").drop_nulls().first(),
-        group=pl.when(is_one_group).then(pl.col("group").first()),
+        group=pl.when(pl.col("group").n_unique() == 1).then(pl.col("group").first()),
         indices=index.drop_nulls().unique().sort(),
         first_epoch=pl.min("first_epoch"),
         last_epoch=pl.max("last_epoch"),
