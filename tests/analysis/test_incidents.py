@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from beaconframes import analysis
@@ -256,6 +256,7 @@ PROBLEM = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None, derandomize=True, database=None, max_examples=60)
 @given(st.lists(PROBLEM, max_size=40))
 def test_each_problem_is_in_one_incident_and_the_totals_are_the_same(changes):
     """Any problems: costs, counts and numbers add up, and each incident keeps the rule of time."""
