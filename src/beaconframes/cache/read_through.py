@@ -389,7 +389,7 @@ def split_by_rows(
     The first ones are of calls with any of the *rows*, up to the unit *present_until*: the service
     has what they request, so their other units have no rows. The second ones are later, or of calls
     without any row. A call with an empty page counts as one without: its other pages do not show
-    what that page lacks, and another window may have rows of its units.
+    what is missing from that page, and another window may have rows of its units.
     """
     present = find_covered(rows, grid)
     empty = {id(call) for call in fetched.empty}
