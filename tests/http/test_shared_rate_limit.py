@@ -309,31 +309,74 @@ def test_file_damaged_during_use_logs_one_warning(tmp_path, caplog):
     assert 1 == len(caplog.records)
 
 
-READ = """
+WRITE = """
 import sqlite3, sys
-database = sqlite3.connect(sys.argv[1])
-database.execute("SELECT count(*) FROM limits").fetchone()
-database.close()
+database = sqlite3.connect(sys.argv[1], timeout=0)
+try:
+    database.execute("BEGIN IMMEDIATE")
+except sqlite3.OperationalError as error:
+    print(error)
 """
 
 
-def test_explorers_of_one_process_keep_their_locks(tmp_path):
-    """A second explorer drops no lock of the first one, so its journal is not removed.
+def test_explorers_of_one_process_keep_their_locks(tmp_path, monkeypatch):
+    """While one writes, another one opens the file: other processes still cannot write to it.
 
-    The system drops all locks that a process has on a file if it closes any descriptor of it. The
-    next process that closes the file then takes itself for the last one.
+    The system drops all locks that a process has on a file if it closes any descriptor of it.
     """
-    explorers = [SharedRateLimit(tmp_path, "one.example", Secret("a-key")) for _ in range(2)]
-    for explorer in explorers:
-        explorer.reported_limits()
-    journal = tmp_path / f"{FILE}-wal"
-    before = journal.stat().st_ino
+    monkeypatch.setattr(shared_rate_limit, "LOCK_TIMEOUT", 0.01)
+    one, two = (SharedRateLimit(tmp_path, "one.example", Secret("a-key")) for _ in range(2))
+    one.reported_limits()
+    one._database.execute("BEGIN IMMEDIATE")
+    two.reported_limits()
+    command = [sys.executable, "-c", WRITE, str(tmp_path / FILE)]
+    other = subprocess.run(command, capture_output=True, text=True, check=True)
+    one._database.execute("COMMIT")
+    one.close()
 
-    subprocess.run([sys.executable, "-c", READ, str(tmp_path / FILE)], check=True)
+    assert "database is locked\n" == other.stdout
 
-    assert before == journal.stat().st_ino
-    for explorer in explorers:
-        explorer.close()
+
+FORKED = """
+import multiprocessing, sys, time
+from pathlib import Path
+from beaconframes.config import Secret
+from beaconframes.http import shared_rate_limit
+from beaconframes.http.shared_rate_limit import SharedRateLimit
+shared_rate_limit.LOCK_TIMEOUT = 60  # the machine may be busy
+def open_file():
+    return SharedRateLimit(Path(sys.argv[1]), "one.example", Secret("a-key"))
+def use():
+    for _ in range(30):
+        shared = open_file()
+        _, permit = shared.acquire(1e9, time.monotonic)
+        shared.start_window(permit, time.monotonic())
+        shared.close()
+inherited = open_file()
+inherited.reported_limits()
+children = [multiprocessing.get_context("fork").Process(target=use) for _ in range(3)]
+for child in children:
+    child.start()
+inherited.close()
+for child in children:
+    child.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_forked_processes_do_not_damage_the_file(tmp_path):
+    """Children of a process with an open explorer open their own, and their parent closes its."""
+    command = [sys.executable, "-c", FORKED, str(tmp_path)]
+    running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    warned = [process.communicate()[1] for process in running]
+    database = sqlite3.connect(tmp_path / FILE)
+    check = database.execute("PRAGMA integrity_check").fetchone()
+    (count,) = database.execute("SELECT count(*) FROM salt").fetchone()
+    database.close()
+
+    assert [""] * 3 == warned
+    assert (("ok",), 1) == (check, count)
+    assert [] == list(tmp_path.glob("*.damaged-*"))
 
 
 SEVERAL = """
@@ -410,7 +453,7 @@ def test_damaged_file_is_moved_aside_once(tmp_path, caplog, damage):
 
     assert [0, 0, 0, 1] == times
     (record,) = caplog.records
-    (moved,) = tmp_path.glob(f"{FILE}.damaged-*")
+    (moved,) = tmp_path.glob(f"{FILE}.damaged-*[0-9]")
     assert moved.name in record.getMessage()
     (count,) = sqlite3.connect(tmp_path / FILE).execute("SELECT count(*) FROM requests").fetchone()
     assert count >= 1
@@ -423,6 +466,45 @@ def test_file_that_was_moved_or_removed_is_opened_again(tmp_path):
     (tmp_path / FILE).replace(tmp_path / "old")
 
     assert [0, 0, 1] == send(second, first, second)
+
+
+def test_answer_to_a_request_before_the_damage_frees_no_other_permit(tmp_path):
+    """The number of a request in the damaged file is not that of one in the new file."""
+    one, two = (SharedRateLimit(tmp_path, "one.example", Secret("a-key")) for _ in range(2))
+    _, before = one.acquire(1, lambda: 1000.0)
+    (tmp_path / FILE).replace(tmp_path / "old")
+    two.acquire(1, lambda: 1000.0)
+    one.start_window(before, 1000.5)
+
+    assert 0 < two.acquire(1, lambda: 1001.6)[0]
+
+
+def test_file_that_is_moved_during_a_transaction_is_opened_again(tmp_path, caplog):
+    """SQLite refuses to write to a file that has moved; the request is recorded in the new one."""
+    shared = SharedRateLimit(tmp_path, "one.example", Secret("a-key"))
+    shared.acquire(1, lambda: 1000.0)
+
+    def move():
+        if not (tmp_path / "old").exists():
+            (tmp_path / FILE).replace(tmp_path / "old")
+        return 1001.5
+
+    assert 0 == shared.acquire(10, move)[0]
+    other = SharedRateLimit(tmp_path, "one.example", Secret("a-key"))
+
+    assert 0 < other.acquire(1, lambda: 1002.0)[0]
+    assert [] == caplog.records
+
+
+def test_file_with_a_write_ahead_log_is_used(tmp_path):
+    """Files of earlier versions have one."""
+    rate_limiter_in(tmp_path).update(SECOND)
+    database = sqlite3.connect(tmp_path / FILE)
+    assert ("wal",) == database.execute("PRAGMA journal_mode = WAL").fetchone()
+    database.close()
+
+    assert 5 == rate_limiter_in(tmp_path).rate
+    assert not (tmp_path / f"{FILE}-wal").exists()
 
 
 @pytest.mark.more

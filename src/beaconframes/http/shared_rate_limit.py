@@ -3,6 +3,10 @@
 Each process records in one small SQLite file when it sends a request and when its response begins.
 Times are seconds since the machine started: they are the same in all processes, and changes of the
 system's date do not affect them. The file identifies a key by a salted hash.
+
+The file has a rollback journal, so that no lock lasts longer than a transaction. A write-ahead log
+needs a lock for as long as a connection is open. A forked process has the locks of its parent in
+name only, and the log would be removed while it is in use.
 """
 
 from __future__ import annotations
@@ -56,7 +60,7 @@ SELECT_LIMITS = (
     " FROM limits WHERE account = ?"
 )
 SELECT_RATE = "SELECT per_second, paused_until FROM limits WHERE account = ?"
-INSERT_REQUEST = "INSERT INTO requests (account, process, sent) VALUES (?, ?, ?)"
+INSERT_REQUEST = "INSERT INTO requests (id, account, process, sent) VALUES (?, ?, ?, ?)"
 COUNT_REQUESTS = "SELECT count(*) FROM requests WHERE account = ?"
 SELECT_REQUESTS = (
     "SELECT id, process, sent, answered FROM requests WHERE account = ?"
@@ -179,8 +183,10 @@ class SharedRateLimit:
         delay = self._delay(database, permitted, now)
         if delay > 0:
             return delay, 0
-        inserted = database.execute(INSERT_REQUEST, (self.account, os.getpid(), now))
-        return 0.0, inserted.lastrowid or 0
+        # Random, so that it is not the number of another request in a new file.
+        number = secrets.randbits(62) + 1
+        database.execute(INSERT_REQUEST, (number, self.account, os.getpid(), now))
+        return 0.0, number
 
     def _delay(self, database: sqlite3.Connection, rate: float, now: float) -> float:
         """Return the seconds until *rate* permits another request."""
@@ -214,10 +220,11 @@ class SharedRateLimit:
             try:
                 return self._locked(work)
             except sqlite3.DatabaseError as error:
-                if self._folder is None or not is_damage(error):
+                if self._folder is not None and is_damage(error):
+                    self.close()
+                    move_damaged_file(self._folder / FILE)
+                elif not self._is_replaced():
                     raise
-                self.close()
-                move_damaged_file(self._folder / FILE)
                 return self._locked(work)
         except (sqlite3.Error, OSError) as error:
             if self._folder is None:
@@ -256,8 +263,9 @@ class SharedRateLimit:
             return True
 
     def _open_with_retries(self) -> sqlite3.Connection:
-        """Open the file, also when several processes create it at the same time."""
-        # SQLite does not wait for another process that is switching the file to WAL mode.
+        """Open the file, also while other processes open it."""
+        # SQLite does not wait for other processes when it replaces the write-ahead log that files
+        # of earlier versions have.
         attempts = Retrying(
             retry=retry_if_exception(is_busy),
             stop=stop_after_delay(LOCK_TIMEOUT),
@@ -283,8 +291,7 @@ class SharedRateLimit:
                 self._inode = file.stat().st_ino
             # A power failure may lose the last entries, which the next responses report again.
             database.execute("PRAGMA synchronous = OFF")
-            if self._folder and database.execute("PRAGMA journal_mode").fetchone() != ("wal",):
-                database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA journal_mode = TRUNCATE")
             database.execute("BEGIN IMMEDIATE")
             for statement in TABLES:
                 database.execute(statement)
@@ -310,7 +317,7 @@ def move_damaged_file(file: Path) -> None:
             return
         moved = f"{file}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
         # The file itself last: until then, no process begins a new one beside the old journal.
-        for suffix in ("-wal", "-shm", ""):
+        for suffix in ("-journal", "-wal", "-shm", ""):
             with suppress(FileNotFoundError):
                 Path(f"{file}{suffix}").replace(f"{moved}{suffix}")
         log.warning(
