@@ -453,3 +453,50 @@ def test_location_may_have_any_name(tmp_path):
     dataset.write("income", [rows(0, 3)])
 
     assert rows(0, 3).equals(Dataset.open(path).scan("income").collect())
+
+
+SQLITE_FILES = """
+import os, sys, traceback
+from pathlib import Path
+
+def find_descriptors(event, args):
+    if event == "open" and str(args[0]).endswith(("lock", ".sqlite", "-wal", "-shm", "-journal")):
+        if not args[2] & os.O_EXCL:
+            traceback.print_stack()
+
+sys.addaudithook(find_descriptors)
+import beaconframes as bf
+from beaconframes.dataset import Dataset
+
+source, folder = Path(sys.argv[1]), Path(sys.argv[2])
+options = {"store": folder / "store", "state": folder / "state", "store_limit": 10**9}
+with bf.local(source) as service, bf.connect(service.url, chain=service.chain, **options):
+    for last in (20, 40, 40):
+        bf.load_balance_history(range(50), since=0, until=last)
+    bf.quota(), bf.store()
+    for last in (30, 40):
+        bf.export(bf.load_balance_history, folder / "out", validators=range(9), since=0, until=last)
+with bf.open(source):
+    bf.load_income_history(range(50), since=0, until=20)
+for store in folder.glob("store/*"):
+    dataset = Dataset.open(store)
+    dataset.compact()
+    dataset.prune("balance_history", ["3"])
+    dataset.mend()
+    dataset.verify()
+    dataset.check_files()
+    assert dataset.has_intact_ledger
+with bf.open(source) as opened:
+    bf.report(range(3), explorer=opened).save(folder / "report.html")
+"""
+
+
+@pytest.mark.more
+def test_only_sqlite_opens_its_files(chain, tmp_path):
+    """A descriptor of our own would release the locks of the process when it is closed."""
+    command = [sys.executable, "-c", SQLITE_FILES, chain.path, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert "" == done.stderr
+    assert (tmp_path / "state" / "rate_limits.sqlite").exists()
+    assert list(tmp_path.glob("store/*/ledger.sqlite"))

@@ -163,6 +163,23 @@ def test_lock_is_acquired_while_its_folder_is_removed(tmp_path, monkeypatch, mom
     assert not folder.exists()
 
 
+def test_refused_export_of_the_same_process_keeps_the_lock(tmp_path):
+    """A process that closed the file of its own lock would release it for other processes."""
+    locked = (
+        "import sqlite3, sys\nfile = sqlite3.connect(sys.argv[1], timeout=0)\n"
+        "try: file.execute('BEGIN EXCLUSIVE')\nexcept sqlite3.OperationalError as e: print(e)"
+    )
+    folder = tmp_path / journal.WORK_FOLDER
+    with journal.open_journal(tmp_path, folder):
+        with pytest.raises(DatasetError, match=f"is running: process {os.getpid()} on "):
+            bf.export(pl.DataFrame({"n": [1]}), tmp_path)
+        other = subprocess.run(
+            [sys.executable, "-c", locked, folder / journal.LOCK],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+    assert "database is locked\n" == other.stdout
+
+
 def test_holder_is_named_while_it_ends(tmp_path, monkeypatch):
     """The name may be removed a moment after it was read."""
     folder, real = tmp_path / journal.WORK_FOLDER, lock.may_hold_lock
