@@ -186,6 +186,17 @@ def test_other_objects_are_not_replaced(store):
     assert b"mine" == objects(store)["README.md"]
 
 
+def test_published_object_that_was_changed_is_not_extended(store):
+    """The manifest has the checksum of each file: the same size is not enough."""
+    bf.export(rows(10), store)
+    content = objects(store)["rows/00000.parquet"]
+    obstore.put(store, "rows/00000.parquet", content[:100] + b"?" + content[101:])
+    before = objects(store)
+    with pytest.raises(DatasetError, match=r"00000\.parquet"):
+        bf.export(rows(12), store)
+    assert before == objects(store)
+
+
 def fail_after_data(monkeypatch):
     """Allow only uploads of data files."""
     from beaconframes.exports import object_store
