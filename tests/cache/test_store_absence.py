@@ -209,6 +209,18 @@ class TestEmptyResponses:
         } == read(store.unconfirmed)
 
 
+def test_a_clock_that_was_set_back_confirms(tmp_path, monkeypatch):
+    """G4: units that were noted "in the future" are confirmed by the next response."""
+    store = LocalStore(tmp_path / "store", url="http://x", chain=MAINNET)
+    nothing = pl.DataFrame(schema={"validator": pl.Int64, "epoch": pl.Int64})
+    grid = Grid("validator", "epoch", ("validator", "epoch"))
+    for at in (10_000, 5_000):
+        monkeypatch.setattr(time, "time", lambda at=at: at)
+        assert store.put("proposals", nothing, grid, {}, 9, empty={"1": ((3, 4),)})
+
+    assert {"1": ((3, 4),)} == store.coverage("proposals", ["1"], ((0, 9),))
+
+
 def index_of(row):
     """Return the validator of *row*, in either spelling."""
     return row.get("validatorindex", row.get("validator_index"))
@@ -527,7 +539,8 @@ LAGGING = {
     ),
     "proposal-slots": (
         change_response(end_early),
-        lambda e: bf.v2.load_proposal_slots(range(90), since=100 * 32, until=200 * 32, explorer=e),
+        # So few that each page has some of them: a list with an empty page is requested again.
+        lambda e: bf.v2.load_proposal_slots(range(50), since=145 * 32, until=153 * 32, explorer=e),
     ),
     "slots": (
         changed_rows(schedule_last),
