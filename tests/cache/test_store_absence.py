@@ -335,6 +335,18 @@ class TestTruncatedResponses:
         (index,) = load().filter(slot=other)["proposer_index"]
         assert [("differs from epoch_slots", index, 100, 100)] == bf.store(explorer).check().rows()
 
+    def test_one_response_explains_no_gap_for_ever(self, server, faulty, explorer):
+        """G4: a validator that one response omits is not unknown to another connection."""
+        late, options = 1007, {"chain": server.service.chain, "rate": 10_000}
+        faulty.fault("first?path=/validator/")
+        with pytest.warns(errors.MissingRows, match=rf"unknown to the service \({late}\)"):
+            bf.load_balance_history([1, late], since=300, until=360, explorer=explorer)
+        faulty.fault("")
+
+        with bf.Explorer(faulty.url, store=explorer.local_store.path, **options) as another:
+            rows = bf.load_balance_history([1, late], since=300, until=360, explorer=another)
+        assert 61 < rows.height < 122
+
     def test_days_of_the_chain_are_never_absent(self, faulty, explorer, later):
         """G4: a day that has ended has a yield index, however often the service omits it."""
         for _ in range(3):
