@@ -7,6 +7,7 @@ import re
 from datetime import timedelta
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
 import beaconframes as bf
@@ -113,6 +114,19 @@ def test_no_epoch_after_a_stalled_finality_is_stored(server, store, moving):
     load_from(moving, store, server, load_last_balances(340, 460))
 
     assert 360 == open_dataset(store).scan("balance_history").collect()["epoch"].max()
+
+
+def test_absence_after_the_final_epoch_is_not_stored(server, store, moving, chain, later):
+    """F01: a reorganization may add a proposal, however often there was none."""
+    moving.finalized = 440
+    had_any = chain.scan("blocks").filter(pl.col("epoch").is_between(430, 445)).collect()
+    validator = min({*range(1000)} - {*had_any["proposer_index"]})
+    call = lambda e: bf.load_proposals(validator, since=430, until=445, explorer=e)  # noqa: E731
+    for _ in range(3):
+        later()
+        assert 0 < load_from(moving, store, server, call).requests
+
+    assert {str(validator): ((430, 440),)} == open_dataset(store).coverage("proposals")
 
 
 def test_stored_rows_stay_final_when_a_replica_lags(server, store, moving):

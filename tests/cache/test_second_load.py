@@ -198,3 +198,28 @@ def test_compaction_keeps_the_files_of_a_lazy_frame(server, store):
         bf.store(explorer).compact()
 
     assert 900 == lazy.collect().height
+
+
+def test_many_public_keys_are_all_resolved(server, store):
+    """A request names at most 100 public keys, so that 130 take two."""
+    keys = bf.load_validators(range(130), explorer=connect(server, False))["pubkey"].to_list()
+    call = lambda e: bf.load_balance_history(keys, since=100, until=100, explorer=e)  # noqa: E731
+
+    first, second = (load_counted(server, store, call) for _ in range(2))
+    assert list(range(130)) == first.rows["validator_index"].to_list()
+    assert 0 == second.requests
+    assert_frame_equal(first.rows, second.rows)
+
+
+def test_the_files_of_many_loads_are_merged(server, store):
+    """Each load adds a file; the load that makes the seventeenth one merges all of them."""
+    segments = []
+    with connect(server, store) as explorer:
+        for epoch in range(18):
+            bf.load_balance_history([1], since=epoch, until=epoch, explorer=explorer)
+            tables = bf.store(explorer).tables().filter(table="balance_history")
+            segments.append(tables["segments"][0])
+        rows = bf.load_balance_history([1], since=0, until=17, explorer=explorer)
+
+    assert [*range(1, 17), 1, 2] == segments
+    assert list(range(18)) == rows["epoch"].to_list()
