@@ -30,6 +30,7 @@ BLOCK = {
 }  # fmt: skip
 
 ERRORS = [
+    ("/api/v1/validators/proposalLuck", "no validators provided"),
     ("/api/v1/epoch/470", "epoch is in the future. The latest epoch is 469"),
     ("/api/v1/epoch/-1", "epoch must be a positive number"),
     ("/api/v1/epoch/newest", "invalid epoch provided"),
@@ -117,13 +118,6 @@ def choose_call(name, pick):
         else:
             pytest.fail(f"rows of {name} have no column for {argument}: add a call to CALLS")
     return call
-
-
-@pytest.fixture(scope="module")
-def public(chain):
-    """The simulated chain on the public wire."""
-    with Server(chain, wire="public") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
