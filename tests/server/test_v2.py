@@ -346,3 +346,51 @@ def test_validators_equal_those_of_v1(explorer):
         second["online"].null_count()
         == first.filter(~pl.col("status").str.contains("line$")).height
     )
+
+
+def test_old_queues(chain, explorer):
+    """With the switch, `queues` has the shape that existing clients read; loaders read both."""
+    new = bf.v2.load_queues().row(0, named=True)
+    with Server(chain, old_queues=True) as server:
+        found = post(server, "/api/v2/ethereum/queues", {"chain": "mainnet"}).json()
+        document = httpx.get(f"{server.url}/openapi.json").json()
+        with connect(server, None) as client:
+            loaded = bf.v2.load_queues(explorer=client).row(0, named=True)
+    last_swept = (
+        chain.scan("slot_withdrawals")
+        .join(
+            chain.scan("manual_withdrawal_events"),
+            left_on=["block_slot", "validator_index"],
+            right_on=["slot", "validator_index"],
+            how="anti",
+        )
+        .sort("withdrawal_index")
+        .collect()["validator_index"][-1]
+    )
+    # Of 1,010 validators, sixteen in each block.
+    delay = found["data"]["withdrawal_sweep"].pop("estimated_sweep_delay")
+
+    assert {
+        "data": {
+            "deposit_queue": {
+                "churn": "128000000000000000000",
+                "deposit_count": new["deposit_count"] + new["topup_count"],
+                "balance": str(new["deposit_balance_wei"] + new["topup_balance_wei"]),
+                "estimated_processed_at": int(new["deposit_processed_time"].timestamp()),
+            },
+            "exit_queue": {
+                "churn": "128000000000000000000",
+                "count": new["exit_count"],
+                "balance": str(new["exit_balance_wei"]),
+                "estimated_processed_at": int(new["exit_processed_time"].timestamp()),
+            },
+            "withdrawal_sweep": {"last_swept_validator_index": last_swept},
+            "finality": "not_finalized",
+        }
+    } == found
+    assert 12 * 50 < delay <= 12 * 64
+    assert new["exit_count"] == loaded["exit_count"] > 0
+    assert (last_swept, delay) == (loaded["sweep_last_index"], loaded["sweep_delay_seconds"])
+    assert (
+        "withdrawal_sweep" in document["components"]["schemas"]["V2OldQueuesRecord"]["properties"]
+    )

@@ -118,7 +118,7 @@ class Identifiers(Parameter):
 
     def public_fields(self, fields: Fields) -> Fields:
         """Return *fields* with an unknown public key for each hex text of another length."""
-        if self.arg not in fields:  # A query can lack it; a path cannot.
+        if self.arg not in fields:  # A query can omit it; a path cannot.
             return fields
         items = [
             UNKNOWN_PUBKEY if is_short_pubkey(item) else item

@@ -100,16 +100,16 @@ ASSUMED = "The service publishes no shape of this answer; this one is plausible.
 
 
 @cache
-def encode_openapi(wire: Wire = "spec") -> bytes:
+def encode_openapi(wire: Wire = "spec", *, old_queues: bool = False) -> bytes:
     """Return the OpenAPI document of one *wire* as JSON."""
-    return msgspec.json.encode(build_openapi(wire))
+    return msgspec.json.encode(build_openapi(wire, old_queues=old_queues))
 
 
-def build_openapi(wire: Wire = "spec") -> dict[str, Any]:
+def build_openapi(wire: Wire = "spec", *, old_queues: bool = False) -> dict[str, Any]:
     """Return the OpenAPI document of the local explorer on one *wire*."""
     public = wire == "public"
     paths: dict[str, Any] = {}
-    first, second = (*ENDPOINTS, *REQUEST_LISTS), find_endpoints()
+    first, second = (*ENDPOINTS, *REQUEST_LISTS), find_endpoints(old_queues=old_queues)
     records = {name_record(e): describe_record(e, public=public) for e in (*first, *second)}
     for endpoint in first:
         extra = (endpoint.alias, wires.EXTRA_PATHS.get(endpoint.name))
