@@ -142,7 +142,8 @@ def build_openapi(wire: Wire = "spec", *, old_queues: bool = False) -> dict[str,
 def describe_get(endpoint: Endpoint, path: str, *, public: bool) -> dict[str, Any]:
     """Return the operation of a V1 endpoint on one of its paths."""
     in_path = set(PLACEHOLDER.findall(path))
-    fields = [item for p in endpoint.all_parameters for item in p.field_schemas().items()]
+    required = {name for p in endpoint.all_parameters for name in p.required_fields()} | in_path
+    fields = wires.describe_fields(endpoint, "public" if public else "spec")
     return {
         **describe_operation(endpoint, endpoint.name),
         "security": [{}, {"query": []}, {"header": []}],
@@ -150,10 +151,10 @@ def describe_get(endpoint: Endpoint, path: str, *, public: bool) -> dict[str, An
             {
                 "name": name,
                 "in": "path" if name in in_path else "query",
-                "required": name in in_path,
+                "required": name in required,
                 "schema": schema,
             }
-            for name, schema in fields
+            for name, schema in fields.items()
         ],
         "responses": describe_responses(
             describe_answer(endpoint, public=public), ERRORS_V1, "ErrorV1"
