@@ -109,6 +109,34 @@ def test_requests_without_a_valid_key_are_unauthorized(server_with_keys, key):
         assert (401, expected) == (answer.status_code, answer.json())
 
 
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
+def test_the_scheme_of_the_key_has_any_case(server_with_keys, scheme):
+    """HTTP compares names of schemes without case; a key has one case only."""
+
+    def ask(key):
+        return httpx.post(
+            f"{server_with_keys.url}/api/v2/ethereum/config",
+            json={"chain": "mainnet"},
+            headers={"Authorization": f"{scheme} {key}"},
+        ).status_code
+
+    assert (200, 401) == (ask(PREMIUM), ask(PREMIUM.upper()))
+
+
+def test_a_range_ends_with_the_last_second_of_its_last_slot(running):
+    """Epoch 300 has the slots 9600 to 9631, of twelve seconds each."""
+    body = {"chain": "mainnet", "validator": {"validator_identifiers": [1]}, "epoch": 300}
+    genesis = int(running.service.chain.genesis.timestamp())
+
+    found = post(running, "/api/v2/ethereum/validators/balances", body).json()["range"]
+
+    assert {
+        "slot": {"start": 9600, "end": 9631},
+        "epoch": {"start": 300, "end": 300},
+        "timestamp": {"start": genesis + 300 * 384, "end": genesis + 301 * 384 - 1},
+    } == found
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 def test_every_other_method_is_not_allowed(server_with_keys, method):
     """The message names the method."""
