@@ -149,6 +149,21 @@ def test_a_day_worked_out_by_hand(frames):
     )
 
 
+@pytest.mark.parametrize(("eligible", "expected"), [(1, [0, 1]), (2, [0, 1, 2])])
+def test_a_new_validator_was_not_eligible_before_its_first_balance(frames, eligible, expected):
+    """A deposit in epoch 1 makes it eligible in epoch 2 at the earliest, which has its balance.
+
+    One that was eligible before existed already: its earlier balances are missing.
+    """
+    is_new = pl.col("validator_index") == NEW
+    changed = pl.when(is_new).then(eligible).otherwise("activation_eligibility_epoch")
+    frames["validators"] = frames["validators"].with_columns(activation_eligibility_epoch=changed)
+
+    rows = derive_stats(build_tables(frames, last=5)).filter(day=0)
+
+    assert expected == rows["validator_index"].to_list()
+
+
 def test_the_day_of_genesis(frames):
     """Step 11: balances of genesis are sums of deposits; how many deposits is unknown."""
     rows = derive_stats(build_tables(frames, last=5)).filter(day=-1)
