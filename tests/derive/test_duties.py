@@ -106,6 +106,18 @@ def test_luck_needs_the_blocks_since_activation(epochs, lucky):
         assert CHAIN.time_of("slot", 43) == row["next_proposal_estimate_time"]
 
 
+def test_luck_is_that_of_the_last_month():
+    """A month has 960 slots: with slot 1047 as the head, it begins with slot 88."""
+    frames = {
+        "validators": build_validators({}).with_columns(effective_balance_gwei=32),
+        "blocks": build_blocks({"slot": 87}, {"slot": 88}, {"slot": 1047}, epochs=range(131)),
+    }
+
+    row = derive("proposal_luck", frames, last=130).row(0, named=True)
+
+    assert ("month", pytest.approx(2 / 960)) == (row["time_frame"], row["proposal_luck"])
+
+
 def test_tables_of_validators():
     """Step 11: withdrawals with the root of their block, and credentials."""
     withdrawals = build_amounts((40, 1, 5), (3, 0, 6)).rename({"slot": "block_slot"})
