@@ -224,6 +224,17 @@ def test_columns_without_a_source_are_null(frames, table, columns):
         assert_served(ValidatorStats, found)
 
 
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("slot_deposits", "deposits_count"), ("validator_withdrawals", "withdrawals_count")],
+)
+def test_payments_in_the_first_block_of_the_next_day_must_be_covered(frames, table, column):
+    """The balance at the end of the day has that block, which is in epoch 4."""
+    for last, expected in ((3, {True}), (4, {False})):
+        rows = derive_stats(build_tables(frames, last=5, **{table: ((0, last),)})).filter(day=0)
+        assert expected == set(rows[column].is_null())
+
+
 def test_a_validator_with_a_gap_has_no_row(frames):
     """Step 11: its balances start later than it was eligible, or an epoch of it is missing."""
     balances = frames["balance_history"]
