@@ -159,6 +159,24 @@ def test_a_validator_is_online_for_two_epochs_after_its_last_attestation():
     )
 
 
+def test_each_status_begins_with_its_epoch():
+    """In epoch 40; the first condition that holds, in the order of the service."""
+    far = FAR_FUTURE_EPOCH
+    cases = {
+        "deposited": (False, far, far, far),
+        "pending": (False, 30, 41, far),
+        "active": (False, 30, 40, far),
+        "exiting": (False, 0, 0, 41),
+        "exited": (False, 0, 0, 40),
+        "slashing": (True, 0, 0, 41),
+        "slashed": (True, 0, 0, 40),
+    }
+    names = ("slashed", "eligibility", "activation", "exit_epoch")
+    values = map(np.array, zip(*cases.values(), strict=True))
+
+    assert [*cases] == find_statuses(40, **dict(zip(names, values, strict=True)))
+
+
 def test_execution_blocks_are_final_with_their_epoch():
     """Payloads of canonical blocks; epoch 5 is final."""
     texts = ["block_hash", "parent_hash", "fee_recipient"]

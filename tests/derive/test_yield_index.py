@@ -117,7 +117,11 @@ def test_means_of_wei_are_rounded():
     zeros = dict.fromkeys(("start", "end", "deposits", "withdrawals"), 0)
     days = [Day(number, effective=ETH, fees=fees, **zeros) for number, fees in enumerate((1, 2, 1))]
 
+    losses = [replace(day, end=-3) for day in days]
+
     assert [1, 2, 1] == build_yield_index(days, CHAIN)["tx_fees_avg_7d_wei"].to_list()
+    lost = build_yield_index(losses, CHAIN)["consensus_rewards_avg_7d_wei"]
+    assert [-3 * WEI] * 3 == lost.to_list()
 
 
 def test_consolidations_move_ether_without_reward(frames):

@@ -376,7 +376,7 @@ def test_validators_equal_those_of_v1(explorer):
     )
 
 
-def test_old_queues(chain, explorer):
+def test_old_queues(chain, hoodi, explorer):
     """With the switch, `queues` has the shape that existing clients read; loaders read both."""
     new = bf.v2.load_queues().row(0, named=True)
     with Server(chain, old_queues=True) as server:
@@ -417,6 +417,10 @@ def test_old_queues(chain, explorer):
         }
     } == found
     assert 12 * 50 < delay <= 12 * 64
+    with Server(hoodi, old_queues=True) as server:
+        small = post(server, "/api/v2/ethereum/queues", {"chain": "hoodi"}).json()["data"]
+    # 60 validators need four blocks of sixteen.
+    assert 12 * 4 == small["withdrawal_sweep"]["estimated_sweep_delay"]
     assert new["exit_count"] == loaded["exit_count"] > 0
     assert (last_swept, delay) == (loaded["sweep_last_index"], loaded["sweep_delay_seconds"])
     assert (
