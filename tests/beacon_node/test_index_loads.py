@@ -225,7 +225,9 @@ def test_missed_attestations_are_counted(electra):
     assert performance["attestations_missed"].sum() == missed
     of_slot = duties.filter(attester_slot=slot, status="missed").height
     assert missed > of_slot == overview["attestation_missed"][0] > 0
-    delays = duties.filter(status="included").select(pl.col("inclusion_slot") - "attester_slot")
+    delays = duties.filter(status="included").select(
+        pl.col("inclusion_slot") - pl.col("attester_slot") - 1
+    )
     included = performance.filter(attestations_included=1)["average_inclusion_delay"]
     assert included.mean() == pytest.approx(delays.to_series().mean())
 

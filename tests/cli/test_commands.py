@@ -117,8 +117,11 @@ def test_simulate_as_json(run, tmp_path):
 
 @pytest.mark.more
 def test_serve_with_keys_of_two_tiers(chain):
-    """A free key is refused a premium endpoint; a request without a key is refused."""
-    keys = ["--key", "a:b:free", "--key", "larger:premium"]
+    """A free key is refused a premium endpoint; a request without a key is refused.
+
+    The queues have their old shape.
+    """
+    keys = ["--key", "a:b:free", "--key", "larger:premium", "--old-queues"]
     process = subprocess.Popen(
         [sys.executable, "-m", "beaconframes", "serve", str(chain.path), "--port", "0", *keys],
         stdout=subprocess.PIPE,
@@ -135,12 +138,18 @@ def test_serve_with_keys_of_two_tiers(chain):
             ).status_code
             for key in (None, "a:b", "larger")
         ]
+        queues = httpx.post(
+            f"{url}/api/v2/ethereum/queues",
+            json={"chain": "mainnet"},
+            headers={"Authorization": "Bearer larger"},
+        ).json()["data"]
     finally:
         process.terminate()
         process.wait(60)
         process.stdout.close()
 
     assert [401, 403, 200] == statuses
+    assert "withdrawal_sweep" in queues
 
 
 @pytest.mark.parametrize("text", ["key", "key:", ":free", "key:gold"])

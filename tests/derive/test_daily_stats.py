@@ -149,6 +149,21 @@ def test_a_day_worked_out_by_hand(frames):
     )
 
 
+@pytest.mark.parametrize(("eligible", "expected"), [(1, [0, 1]), (2, [0, 1, 2])])
+def test_a_new_validator_was_not_eligible_before_its_first_balance(frames, eligible, expected):
+    """A deposit in epoch 1 makes it eligible in epoch 2 at the earliest, which has its balance.
+
+    One that was eligible before existed already: its earlier balances are missing.
+    """
+    is_new = pl.col("validator_index") == NEW
+    changed = pl.when(is_new).then(eligible).otherwise("activation_eligibility_epoch")
+    frames["validators"] = frames["validators"].with_columns(activation_eligibility_epoch=changed)
+
+    rows = derive_stats(build_tables(frames, last=5)).filter(day=0)
+
+    assert expected == rows["validator_index"].to_list()
+
+
 def test_the_day_of_genesis(frames):
     """Step 11: balances of genesis are sums of deposits; how many deposits is unknown."""
     rows = derive_stats(build_tables(frames, last=5)).filter(day=-1)
@@ -207,6 +222,17 @@ def test_columns_without_a_source_are_null(frames, table, columns):
         assert whole.drop(columns).equals(rows.drop(columns))
         assert {rows.height} == {rows[name].null_count() for name in columns}
         assert_served(ValidatorStats, found)
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("slot_deposits", "deposits_count"), ("validator_withdrawals", "withdrawals_count")],
+)
+def test_payments_in_the_first_block_of_the_next_day_must_be_covered(frames, table, column):
+    """The balance at the end of the day has that block, which is in epoch 4."""
+    for last, expected in ((3, {True}), (4, {False})):
+        rows = derive_stats(build_tables(frames, last=5, **{table: ((0, last),)})).filter(day=0)
+        assert expected == set(rows[column].is_null())
 
 
 def test_a_validator_with_a_gap_has_no_row(frames):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.derive import Coverage, derive_tables, find_obstacles
 from beaconframes.derive.attestation_efficiency import compute_efficiency
+from beaconframes.derive.execution_blocks import scan_payloads
+from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 from beaconframes.v1.proposal_luck import ProposalLuck
 from beaconframes.v1.validator_withdrawals import ValidatorWithdrawals
@@ -76,13 +80,18 @@ def test_efficiency_in_parts(duties):
     assert 0 == compute_efficiency([]).height
 
 
-@pytest.mark.parametrize(("epochs", "lucky"), [(((0, 7),), 4), (((4, 7),), 1), (((5, 7),), 0)])
+@pytest.mark.parametrize(
+    ("epochs", "lucky"), [(((0, 7),), 5), (((4, 7),), 1), (((5, 7),), 0), (((0, 6),), 0)]
+)
 def test_luck_needs_the_blocks_since_activation(epochs, lucky):
-    """Step 11: three validators with a third of the slots each; 2 is active from epoch 4 on."""
+    """Step 11: three validators with a third of the slots each; 2 is active from epoch 4 on.
+
+    Validator 3 has exited in the latest epoch.
+    """
     frames = {
-        "validators": build_validators({}, {}, {"activation_epoch": 4}).with_columns(
-            effective_balance_gwei=32
-        ),
+        "validators": build_validators(
+            {}, {}, {"activation_epoch": 4}, {"exit_epoch": 7}
+        ).with_columns(effective_balance_gwei=32),
         "blocks": build_blocks({"slot": 40, "proposer_index": 2}, epochs=range(8)),
     }
 
@@ -95,6 +104,18 @@ def test_luck_needs_the_blocks_since_activation(epochs, lucky):
         # Slots 32 to 63 are a day of activity: one block in five days of 32 slots.
         assert pytest.approx(1 / (5 * 32 / 3)) == row["proposal_luck"]
         assert CHAIN.time_of("slot", 43) == row["next_proposal_estimate_time"]
+
+
+def test_luck_is_that_of_the_last_month():
+    """A month has 960 slots: with slot 1047 as the head, it begins with slot 88."""
+    frames = {
+        "validators": build_validators({}).with_columns(effective_balance_gwei=32),
+        "blocks": build_blocks({"slot": 87}, {"slot": 88}, {"slot": 1047}, epochs=range(131)),
+    }
+
+    row = derive("proposal_luck", frames, last=130).row(0, named=True)
+
+    assert ("month", pytest.approx(2 / 960)) == (row["time_frame"], row["proposal_luck"])
 
 
 def test_tables_of_validators():
@@ -126,6 +147,58 @@ def test_tables_of_validators():
         )
         for index in rows["withdrawal_index"]
     ]
+
+
+def test_a_validator_is_online_for_two_epochs_after_its_last_attestation():
+    """It attested at most 64 slots before the newest attestation of all."""
+    never, none = np.full(3, FAR_FUTURE_EPOCH), np.zeros(3, np.int64)
+    attested = np.array([1000, 936, 935])
+
+    assert ["active_online", "active_online", "active_offline"] == find_statuses(
+        40, slashed=none > 0, eligibility=none, activation=none, exit_epoch=never, attested=attested
+    )
+
+
+def test_each_status_begins_with_its_epoch():
+    """In epoch 40; the first condition that holds, in the order of the service."""
+    far = FAR_FUTURE_EPOCH
+    cases = {
+        "deposited": (False, far, far, far),
+        "pending": (False, 30, 41, far),
+        "active": (False, 30, 40, far),
+        "exiting": (False, 0, 0, 41),
+        "exited": (False, 0, 0, 40),
+        "slashing": (True, 0, 0, 41),
+        "slashed": (True, 0, 0, 40),
+    }
+    names = ("slashed", "eligibility", "activation", "exit_epoch")
+    values = map(np.array, zip(*cases.values(), strict=True))
+
+    assert [*cases] == find_statuses(40, **dict(zip(names, values, strict=True)))
+
+
+def test_execution_blocks_are_final_with_their_epoch():
+    """Payloads of canonical blocks; epoch 5 is final."""
+    texts = ["block_hash", "parent_hash", "fee_recipient"]
+    numbers = ["gas_limit", "gas_used", "base_fee_per_gas_wei", "transactions_count"]
+    blocks = pl.DataFrame(
+        {
+            "slot": [47, 48, 49, 50],
+            "epoch": [5, 6, 6, 6],
+            "proposer_index": [1, 2, 3, 4],
+            "status": ["proposed", "proposed", "orphaned", "missed"],
+            "exec_block_number": [7, 8, 8, None],
+            "exec_time": [CHAIN.time_of("slot", 47)] * 4,
+            **{f"exec_{name}": ["0x"] * 4 for name in texts},
+            **{f"exec_{name}": [0] * 4 for name in numbers},
+        }
+    )
+
+    found = scan_payloads(build_tables({"blocks": blocks}, last=5)).collect()
+
+    assert [(7, 1, True), (8, 2, False)] == found.select(
+        "block_number", "proposer_index", "finalized"
+    ).rows()
 
 
 def test_coverage():

@@ -116,6 +116,13 @@ def test_only_covered_epochs_have_rows(frames, coverage, expected):
     assert expected == [epoch for rows in found.values() for epoch in rows["epoch"]]
 
 
+def test_epochs_after_the_head_have_no_rows(frames):
+    """A dataset can cover more than the head of a live chain shows."""
+    tables = build_tables(frames, last=0, blocks=((0, 1),), balance_history=((0, 1),))
+
+    assert [0] == derive_epochs(tables, epochs=range(2))["epoch"].to_list()
+
+
 def test_a_missing_balance_leaves_the_epoch_out(frames):
     """Step 11: two validators are active in epoch 1, so one balance is not all of them."""
     lost = (pl.col("validator_index") == 2) & (pl.col("epoch") == 1)

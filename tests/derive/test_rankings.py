@@ -72,6 +72,17 @@ def test_windows_and_ranks(frames):
     ).rows()
 
 
+def test_the_leaderboard_has_a_hundred_validators(frames):
+    """The one with the least income of 101 is left out."""
+    frames["validators"] = build_validators(*[{}] * 101)
+    frames["income_history"] = build_income(*((index, 39, 1000 - index, 0) for index in range(101)))
+
+    top = derive_all(build_tables(frames, last=LAST), "performance", "leaderboard")[Leaderboard]
+
+    assert [*range(100)] == top["validator_index"].to_list()
+    assert [*range(1, 101)] == top["rank_7d"].to_list()
+
+
 def test_penalties_are_subtracted(frames):
     """Step 11: income is rewards less penalties."""
     frames["income_history"] = build_income(

@@ -102,6 +102,28 @@ def test_a_day_worked_out_by_hand(frames):
     assert_served(YieldIndex, rows)
 
 
+def test_rates_are_of_the_stake_at_the_start_of_the_day(frames):
+    """Effective balances at its end do not count."""
+    plain = derive_index(build_tables(frames, epochs=((4, 8),), last=8))
+    stake = pl.col("effective_balance_gwei")
+    grown = pl.when(pl.col("epoch") == 8).then(stake + ETH).otherwise(stake)
+    frames["balance_history"] = frames["balance_history"].with_columns(grown)
+
+    assert plain.equals(derive_index(build_tables(frames, epochs=((4, 8),), last=8)))
+
+
+def test_means_of_wei_are_rounded():
+    """Databases round halves away from zero: 4/3 is 1, and 3/2 is 2."""
+    zeros = dict.fromkeys(("start", "end", "deposits", "withdrawals"), 0)
+    days = [Day(number, effective=ETH, fees=fees, **zeros) for number, fees in enumerate((1, 2, 1))]
+
+    losses = [replace(day, end=-3) for day in days]
+
+    assert [1, 2, 1] == build_yield_index(days, CHAIN)["tx_fees_avg_7d_wei"].to_list()
+    lost = build_yield_index(losses, CHAIN)["consensus_rewards_avg_7d_wei"]
+    assert [-3 * WEI] * 3 == lost.to_list()
+
+
 def test_consolidations_move_ether_without_reward(frames):
     """Step 11: ether that arrives counts as a deposit, ether that leaves as a withdrawal."""
     plain = derive_index(build_tables(frames, epochs=((4, 8),), last=8))

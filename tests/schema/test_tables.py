@@ -609,6 +609,9 @@ def test_every_spelling_of_a_time_decodes_to_utc(sent, expected):
         ("epochs", {"epoch": 1, "ts": "yesterday"}),
         ("epoch_slots", {"slot": 1, "exec_timestamp": 1_614_090_839_000}),
         ("epoch_slots", {"slot": 1, "exec_timestamp": 2**60}),
+        # The seconds before the year 1 and after the year 9999.
+        ("epoch_slots", {"slot": 1, "exec_timestamp": -62_135_596_801}),
+        ("epoch_slots", {"slot": 1, "exec_timestamp": 253_402_300_800}),
         ("balance_history", {"validatorindex": 1, "epoch": 2**62}),
         ("balance_history", {"validatorindex": 1, "epoch": 9 * 10**18}),
         ("balance_history", {"validatorindex": 1, "epoch": FAR}),

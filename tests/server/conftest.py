@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from beaconframes.server import limits
+from beaconframes.server import Server, limits
+
+
+@pytest.fixture(scope="session")
+def public(chain):
+    """A local explorer that serves the simulated chain on the public wire."""
+    with Server(chain, wire="public") as server:
+        yield server
 
 
 @pytest.fixture

@@ -54,6 +54,31 @@ def test_address_without_a_name(get):
         assert expected == get(f"/api/v1/ens/lookup/{written}").json()["data"]
 
 
+def test_blocks_are_the_newest_first_unless_the_request_says_asc(get):
+    """Any other text, or none, is the default."""
+
+    def load(query):
+        records = get(f"/api/v1/execution/{','.join(map(str, range(100)))}/produced?{query}").json()
+        return [record["blockNumber"] for record in records["data"]]
+
+    newest, oldest = load("limit=100"), load("limit=100&sort=asc")
+
+    assert sorted(newest, reverse=True) == newest == load("limit=100&sort=zzz")
+    assert sorted(oldest) == oldest
+    assert oldest[0] < newest[-1]
+
+
+def test_an_early_end_of_the_wall_is_slot_10000(get, chain):
+    """The public service raises an earlier end to it."""
+    slots = chain.scan("graffiti_wall").select(pl.col("slot").unique().sort()).collect()["slot"]
+    near = [slot for slot in slots if 9_950 <= slot <= 10_000]
+
+    for query in ("slot=5", "slot=10000"):
+        answer = get(f"/api/v1/graffitiwall?startSlot=9950&{query}&summarize=false").json()
+        assert near == sorted(pixel["slot"] for pixel in answer["data"])
+    assert 10_001 in slots
+
+
 @pytest.mark.parametrize(
     "name",
     ["validators", "staked_ether", "average_balance", "participation_rate", "blocks", "deposits"],

@@ -30,6 +30,7 @@ BLOCK = {
 }  # fmt: skip
 
 ERRORS = [
+    ("/api/v1/validators/proposalLuck", "no validators provided"),
     ("/api/v1/epoch/470", "epoch is in the future. The latest epoch is 469"),
     ("/api/v1/epoch/-1", "epoch must be a positive number"),
     ("/api/v1/epoch/newest", "invalid epoch provided"),
@@ -117,13 +118,6 @@ def choose_call(name, pick):
         else:
             pytest.fail(f"rows of {name} have no column for {argument}: add a call to CALLS")
     return call
-
-
-@pytest.fixture(scope="module")
-def public(chain):
-    """The simulated chain on the public wire."""
-    with Server(chain, wire="public") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -617,16 +611,17 @@ def test_hours_and_months_are_those_of_the_calendar():
     assert [200] == [answer.status_code for answer in send_requests(limited, 1)]
 
 
-def test_failed_requests_are_not_counted():
+@pytest.mark.parametrize("status", [500, 503])
+def test_failed_requests_are_not_counted(status):
     """A 5xx counts for the second, but not for the hour or the month."""
     limited = RateLimitMiddleware(
-        PlainTextResponse("broken", 503),
+        PlainTextResponse("broken", status),
         access=Access(limits={"nokey": Limits(second=9, hour=2)}),
         clock=lambda: 0,
     )
 
     answers = send_requests(limited, 4)
 
-    assert [503] * 4 == [answer.status_code for answer in answers]
+    assert [status] * 4 == [answer.status_code for answer in answers]
     assert ["1"] * 4 == [answer.headers["x-ratelimit-remaining-hour"] for answer in answers]
     assert ["8", "7", "6", "5"] == [a.headers["ratelimit-remaining"] for a in answers]

@@ -109,6 +109,34 @@ def test_requests_without_a_valid_key_are_unauthorized(server_with_keys, key):
         assert (401, expected) == (answer.status_code, answer.json())
 
 
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER"])
+def test_the_scheme_of_the_key_has_any_case(server_with_keys, scheme):
+    """HTTP compares names of schemes without case; a key has one case only."""
+
+    def ask(key):
+        return httpx.post(
+            f"{server_with_keys.url}/api/v2/ethereum/config",
+            json={"chain": "mainnet"},
+            headers={"Authorization": f"{scheme} {key}"},
+        ).status_code
+
+    assert (200, 401) == (ask(PREMIUM), ask(PREMIUM.upper()))
+
+
+def test_a_range_ends_with_the_last_second_of_its_last_slot(running):
+    """Epoch 300 has the slots 9600 to 9631, of twelve seconds each."""
+    body = {"chain": "mainnet", "validator": {"validator_identifiers": [1]}, "epoch": 300}
+    genesis = int(running.service.chain.genesis.timestamp())
+
+    found = post(running, "/api/v2/ethereum/validators/balances", body).json()["range"]
+
+    assert {
+        "slot": {"start": 9600, "end": 9631},
+        "epoch": {"start": 300, "end": 300},
+        "timestamp": {"start": genesis + 300 * 384, "end": genesis + 301 * 384 - 1},
+    } == found
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 def test_every_other_method_is_not_allowed(server_with_keys, method):
     """The message names the method."""
@@ -345,4 +373,56 @@ def test_validators_equal_those_of_v1(explorer):
     assert (
         second["online"].null_count()
         == first.filter(~pl.col("status").str.contains("line$")).height
+    )
+
+
+def test_old_queues(chain, hoodi, explorer):
+    """With the switch, `queues` has the shape that existing clients read; loaders read both."""
+    new = bf.v2.load_queues().row(0, named=True)
+    with Server(chain, old_queues=True) as server:
+        found = post(server, "/api/v2/ethereum/queues", {"chain": "mainnet"}).json()
+        document = httpx.get(f"{server.url}/openapi.json").json()
+        with connect(server, None) as client:
+            loaded = bf.v2.load_queues(explorer=client).row(0, named=True)
+    last_swept = (
+        chain.scan("slot_withdrawals")
+        .join(
+            chain.scan("manual_withdrawal_events"),
+            left_on=["block_slot", "validator_index"],
+            right_on=["slot", "validator_index"],
+            how="anti",
+        )
+        .sort("withdrawal_index")
+        .collect()["validator_index"][-1]
+    )
+    # Of 1,010 validators, sixteen in each block.
+    delay = found["data"]["withdrawal_sweep"].pop("estimated_sweep_delay")
+
+    assert {
+        "data": {
+            "deposit_queue": {
+                "churn": "128000000000000000000",
+                "deposit_count": new["deposit_count"] + new["topup_count"],
+                "balance": str(new["deposit_balance_wei"] + new["topup_balance_wei"]),
+                "estimated_processed_at": int(new["deposit_processed_time"].timestamp()),
+            },
+            "exit_queue": {
+                "churn": "128000000000000000000",
+                "count": new["exit_count"],
+                "balance": str(new["exit_balance_wei"]),
+                "estimated_processed_at": int(new["exit_processed_time"].timestamp()),
+            },
+            "withdrawal_sweep": {"last_swept_validator_index": last_swept},
+            "finality": "not_finalized",
+        }
+    } == found
+    assert 12 * 50 < delay <= 12 * 64
+    with Server(hoodi, old_queues=True) as server:
+        small = post(server, "/api/v2/ethereum/queues", {"chain": "hoodi"}).json()["data"]
+    # 60 validators need four blocks of sixteen.
+    assert 12 * 4 == small["withdrawal_sweep"]["estimated_sweep_delay"]
+    assert new["exit_count"] == loaded["exit_count"] > 0
+    assert (last_swept, delay) == (loaded["sweep_last_index"], loaded["sweep_delay_seconds"])
+    assert (
+        "withdrawal_sweep" in document["components"]["schemas"]["V2OldQueuesRecord"]["properties"]
     )

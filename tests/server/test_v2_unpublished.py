@@ -187,6 +187,10 @@ def test_state_and_config_equal_those_of_v1_and_of_the_chain(explorer):
         "latest_slot", "latest_time", "latest_epoch", "finalized_epoch", "last_proposed_slot",
         "finality_delay", "syncing",
     ).rows()  # fmt: skip
+    # A client of the public service reads these two.
+    assert expected.select("current_slot", "current_epoch").rows() == (
+        state.select("current_slot", "current_epoch").rows()
+    )
     assert 32 * (state["finalized_epoch"][0] + 1) - 1 == state["finalized_slot"][0]
     assert {
         "chain": chain.name,

@@ -6,7 +6,21 @@ import numpy as np
 import polars as pl
 import pytest
 
+from beaconframes.simulator.duties import draw_attestations
+
 from ..support.simulated_chain import ETH, KEY, assert_empty, assert_same_rows
+
+
+def test_a_source_vote_is_timely_for_five_slots():
+    """The integer root of 32; with a block in every sixth slot, delays are 1 to 6."""
+    count = 640
+    has_block = np.arange(64) % 6 == 0
+
+    drawn = draw_attestations(1, 7, np.arange(count), np.full(count, fill_value=True), has_block)
+
+    delay = drawn.inclusion_slots - drawn.slots
+    assert {1, 2, 3, 4, 5, 6} <= set(delay.tolist())
+    assert (delay <= 5).tolist() == drawn.timely_source.tolist()
 
 
 @pytest.mark.parametrize(("flag", "weight"), [("source", 14), ("target", 26), ("head", 14)])

@@ -86,7 +86,8 @@ def compute_balances_before(chain, net):
         .select(
             "validator_index",
             pl.col("epoch") - 1,
-            gwei=pl.col("balance_gwei") - pl.col("high").fill_null(0) + pl.col("paid").fill_null(0),
+            # The lower limit is exact here: the first block of a simulation includes no votes.
+            gwei=pl.col("balance_gwei") - pl.col("low").fill_null(0) + pl.col("paid").fill_null(0),
         )
     )
     grid = chain.balance_history.select(

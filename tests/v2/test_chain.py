@@ -128,11 +128,23 @@ def test_old_slots_list_the_attestation_duties_that_they_count(chain, explorer):
     assert sorted(missed["validator_index"]) == (
         found.filter(status="missed")["validator_index"].to_list()
     )
-    is_late = found.filter(pl.col("inclusion_delay") > 1)
+    is_late = found.filter(pl.col("inclusion_delay") > 0)
     assert sorted(late.filter(slot=slot).select("validator_index", "inclusion_slot").rows()) == (
         is_late.select("validator_index", "inclusion_slot").rows()
     )
     assert 0 == found["reward_total_wei"].null_count()
+
+
+def test_inclusion_delays_count_from_the_first_possible_slot(explorer):
+    """The next slot is 0, as the service counts; slot 1295 has no block."""
+    duties = bf.v2.load_slot_attestation_duties([1280, 1294])
+    delays = duties.group_by(
+        "slot", "inclusion_slot", "inclusion_delay", "inclusion_delay_without_missed_block"
+    ).len()
+
+    assert [(1280, 1281, 0, 0), (1280, 1282, 1, 1), (1294, 1296, 1, 0)] == sorted(
+        delays.drop_nulls().drop("len").iter_rows()
+    )
 
 
 def test_a_root_selects_one_of_two_blocks_in_a_slot(blocks, explorer):
@@ -209,8 +221,9 @@ def test_attestation_rewards_of_slots_equal_the_income_of_their_epoch(explorer):
         - pl.sum_horizontal("^attestation_.*_penalty_wei$", "finality_delay_penalty_wei")
     )
     assert totals.to_series().to_list() == duties["reward_total_wei"].to_list()
+    delay = duties["inclusion_slot"] - duties["slot"] - 1
+    assert delay.to_list() == duties["inclusion_delay"].to_list()
     late = duties.filter(pl.col("inclusion_delay") > 0)
-    assert (late["inclusion_slot"] - late["slot"]).to_list() == late["inclusion_delay"].to_list()
     assert (late["inclusion_delay_without_missed_block"] <= late["inclusion_delay"]).all()
     newest = bf.v2.load_slot_attestation_duties(head.slot - 3)
     assert newest.height == newest["reward_total_wei"].null_count() > 0

@@ -61,6 +61,11 @@ ACCESS_LOG = "beaconframes.server.access"
     metavar="URL",
     help="Permit web pages of this origin to read answers; repeat it for each origin.",
 )
+@click.option(
+    "--old-queues",
+    is_flag=True,
+    help="Answer queues of V2 in its shape before July 2026, which existing clients read.",
+)
 @click.option("--require-key", is_flag=True, help="Refuse requests without a key.")
 @click.option(
     "--live",
@@ -107,6 +112,7 @@ def serve(
     faults: tuple[str, ...],
     latency: str | None,
     origins: tuple[str, ...],
+    old_queues: bool,
     require_key: bool,
     live: bool,
     start: int | None,
@@ -150,6 +156,7 @@ def serve(
                 limits=limits,
                 faults=faults,
                 origins=origins,
+                old_queues=old_queues,
                 live=live,
                 start=start,
                 speed=speed,

@@ -18,6 +18,7 @@ from beaconframes.endpoint.parameter import (
     RequestRefused,
     Role,
     View,
+    permit_any_text,
 )
 from beaconframes.errors import PaginationError, ProtocolError
 
@@ -86,6 +87,10 @@ class Pages(Parameter):
         """Return the JSON Schema of each field, by wire name."""
         limit = {"type": "integer", "minimum": 1, "maximum": self.at_most, "default": self.default}
         return {"offset": NATURAL, "limit": limit}
+
+    def public_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, which can have any value."""
+        return permit_any_text(self.field_schemas())
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the page, or raise RequestRefused for an invalid number."""

@@ -32,6 +32,15 @@ NATURAL: JsonSchema = {"type": "integer", "minimum": 0}
 """The JSON Schema of a whole number from 0 up."""
 
 
+def permit_any_text(schemas: Mapping[str, JsonSchema]) -> dict[str, JsonSchema]:
+    """Return *schemas* that permit any other text as well."""
+    about = "Any other text stands for the default."
+    return {
+        name: {"anyOf": [schema, {"type": "string"}], "description": about}
+        for name, schema in schemas.items()
+    }
+
+
 def describe_object(fields: JsonSchema, *required: str) -> JsonSchema:
     """Return the JSON Schema of an object with these *fields* and no others."""
     needed = {"required": list(required)} if required else {}
@@ -236,6 +245,10 @@ class Parameter:
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field of a request, by wire name."""
         return {}
+
+    def public_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field on the public wire, where it permits more."""
+        return self.field_schemas()
 
     def required_fields(self) -> Collection[str]:
         """Return the fields that every request must have, beside those in the path."""

@@ -44,6 +44,16 @@ UNKNOWN_PUBKEY = "0x" + "00" * 48
 """A public key that no validator has: it is not a point of the curve."""
 
 
+PUBKEY = r"(0[xX])?[0-9a-fA-F]{96}"
+
+
+def describe_list(about: str, *patterns: str) -> JsonSchema:
+    """Return the JSON Schema of items that match one of the *patterns*, separated by commas."""
+    item = f"({'|'.join(patterns)})"
+    about = f"{about} Separated by commas."
+    return {"type": "string", "pattern": f"^{item}(,{item})*$", "description": about}
+
+
 def is_short_pubkey(text: str) -> bool:
     """Return whether *text* is hex of another length than that of a public key."""
     return HEX.fullmatch(text) is not None and not identifiers.is_pubkey(text)
@@ -118,6 +128,8 @@ class Identifiers(Parameter):
 
     def public_fields(self, fields: Fields) -> Fields:
         """Return *fields* with an unknown public key for each hex text of another length."""
+        if self.arg not in fields:  # A query can omit it; a path cannot.
+            return fields
         items = [
             UNKNOWN_PUBKEY if is_short_pubkey(item) else item
             for item in fields[self.arg].split(",")
@@ -126,14 +138,13 @@ class Identifiers(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        return {
-            self.arg: {
-                "type": "string",
-                "minLength": 1,
-                "description": "Indices and public keys of validators, separated by commas: "
-                f"at most {self.at_most}.",
-            }
-        }
+        about = f"Indices and public keys of validators: at most {self.at_most}."
+        return {self.arg: describe_list(about, "[0-9]+", PUBKEY)}
+
+    def public_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field; hex of any length is an unknown public key."""
+        about = f"Indices and public keys of validators: at most {self.at_most}."
+        return {self.arg: describe_list(about, "[0-9]+", PUBKEY, "0[xX]([0-9a-fA-F]{2})*")}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the identified validators."""
@@ -309,7 +320,7 @@ class Texts(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        pattern = self.pattern.replace(ADDRESS, f"(?:0x)?{ADDRESS.removeprefix('0x')}")
+        pattern = self.pattern.replace("0x[", "(?:0[xX])?[")
         return {self.wire: {"type": "string", "pattern": f"^(?:{pattern})$"}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:

@@ -72,7 +72,7 @@ def build_app(
         if endpoint.post is not None:
             handler = build_post_handler(service, access, endpoint)
             routes.append(Route(endpoint.post.path, handler, methods=["POST"], middleware=check))
-    for endpoint in find_endpoints():
+    for endpoint in find_endpoints(old_queues=service.old_queues):
         handler = build_v2_handler(service, access, endpoint)
         routes.append(Route(endpoint.path, handler, methods=["POST"], middleware=check))
     routes.append(Route(OPENAPI_PATH, build_openapi_handler(service), methods=["GET"]))
@@ -148,7 +148,11 @@ def build_chart_handler(service: Service) -> Callable[[Request], Response]:
 
 def build_openapi_handler(service: Service) -> Callable[[Request], Response]:
     """Return the handler of the OpenAPI document, which needs no key."""
-    return lambda _: Response(encode_openapi(service.wire), media_type=JSON, headers=NOSNIFF)
+    return lambda _: Response(
+        encode_openapi(service.wire, old_queues=service.old_queues),
+        media_type=JSON,
+        headers=NOSNIFF,
+    )
 
 
 def build_post_handler(

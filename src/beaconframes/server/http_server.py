@@ -70,6 +70,7 @@ class Server:
         limits: str | Sequence[str] = (),
         faults: str | Sequence[str] = (),
         origins: Collection[str] = (),
+        old_queues: bool = False,
         live: bool = False,
         start: int | None = None,
         speed: float = 1.0,
@@ -103,6 +104,8 @@ class Server:
             Faults to simulate: ``["503@10%", "hang@1%", "latency=80ms"]``.
         origins
             Origins whose web pages may read answers: ``["http://localhost:3000"]``.
+        old_queues
+            Whether ``queues`` of V2 has its shape before July 2026, which many clients read.
         live
             Whether the head follows the clock, slot by slot, through the simulated *dataset*:
             later rows are hidden, and an epoch is final two epochs later. At the end of the
@@ -139,6 +142,7 @@ class Server:
             clock=clock,
             cache_bytes=size,
             drops_old_units=has_service_windows(limits),
+            old_queues=old_queues,
         )
         application = build_app(self.service, access, parse_faults(faults), check_origins(origins))
         self._socket = bind_socket(port)

@@ -100,16 +100,16 @@ ASSUMED = "The service publishes no shape of this answer; this one is plausible.
 
 
 @cache
-def encode_openapi(wire: Wire = "spec") -> bytes:
+def encode_openapi(wire: Wire = "spec", *, old_queues: bool = False) -> bytes:
     """Return the OpenAPI document of one *wire* as JSON."""
-    return msgspec.json.encode(build_openapi(wire))
+    return msgspec.json.encode(build_openapi(wire, old_queues=old_queues))
 
 
-def build_openapi(wire: Wire = "spec") -> dict[str, Any]:
+def build_openapi(wire: Wire = "spec", *, old_queues: bool = False) -> dict[str, Any]:
     """Return the OpenAPI document of the local explorer on one *wire*."""
     public = wire == "public"
     paths: dict[str, Any] = {}
-    first, second = (*ENDPOINTS, *REQUEST_LISTS), find_endpoints()
+    first, second = (*ENDPOINTS, *REQUEST_LISTS), find_endpoints(old_queues=old_queues)
     records = {name_record(e): describe_record(e, public=public) for e in (*first, *second)}
     for endpoint in first:
         extra = (endpoint.alias, wires.EXTRA_PATHS.get(endpoint.name))
@@ -142,7 +142,8 @@ def build_openapi(wire: Wire = "spec") -> dict[str, Any]:
 def describe_get(endpoint: Endpoint, path: str, *, public: bool) -> dict[str, Any]:
     """Return the operation of a V1 endpoint on one of its paths."""
     in_path = set(PLACEHOLDER.findall(path))
-    fields = [item for p in endpoint.all_parameters for item in p.field_schemas().items()]
+    required = {name for p in endpoint.all_parameters for name in p.required_fields()} | in_path
+    fields = wires.describe_fields(endpoint, "public" if public else "spec")
     return {
         **describe_operation(endpoint, endpoint.name),
         "security": [{}, {"query": []}, {"header": []}],
@@ -150,10 +151,10 @@ def describe_get(endpoint: Endpoint, path: str, *, public: bool) -> dict[str, An
             {
                 "name": name,
                 "in": "path" if name in in_path else "query",
-                "required": name in in_path,
+                "required": name in required,
                 "schema": schema,
             }
-            for name, schema in fields
+            for name, schema in fields.items()
         ],
         "responses": describe_responses(
             describe_answer(endpoint, public=public), ERRORS_V1, "ErrorV1"

@@ -68,12 +68,15 @@ class Service:
         clock: HeadClock | None = None,
         cache_bytes: int = CACHE_BYTES,
         drops_old_units: bool = False,
+        old_queues: bool = False,
     ) -> None:
         """Answer from *dataset* on one *wire*; a live chain has the head of *clock*.
 
         With *drops_old_units*, units that the public service does not have any more are refused.
+        With *old_queues*, the queues of V2 have their shape before July 2026.
         """
         self.wire = wire
+        self.old_queues = old_queues
         self.dataset = dataset
         self.views = DatasetViews(
             dataset,

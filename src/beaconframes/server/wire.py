@@ -16,7 +16,7 @@ from beaconframes.endpoint.identifiers import UNUSED_NUMBER, is_pubkey, parse_nu
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint import Fields, View
+    from beaconframes.endpoint import Fields, JsonSchema, View
 
 Wire: TypeAlias = Literal["spec", "public"]
 
@@ -75,6 +75,18 @@ def translate_fields(endpoint: Endpoint, fields: Fields, view: View, wire: Wire)
     if endpoint.name in {*NUMERIC_SLOT_ONLY, "yield_index"} and text.startswith("-"):
         # The public service finds no rows for a negative number.
         return {**fields, name: UNUSED_NUMBER} if INTEGER.fullmatch(text) else fields
+    return fields
+
+
+def describe_fields(endpoint: Endpoint, wire: Wire) -> dict[str, JsonSchema]:
+    """Return the JSON Schema of each field of a request on this *wire*."""
+    if wire == "spec":
+        return {n: s for p in endpoint.all_parameters for n, s in p.field_schemas().items()}
+    fields = {n: s for p in endpoint.all_parameters for n, s in p.public_schemas().items()}
+    if endpoint.name in NUMERIC_SLOT_ONLY:
+        fields["slot"] = {"type": "integer"}
+    if endpoint.name == "yield_index":
+        fields["day"] = {"anyOf": [{"type": "integer"}, fields["day"]]}
     return fields
 
 

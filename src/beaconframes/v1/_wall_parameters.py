@@ -18,6 +18,7 @@ from beaconframes.endpoint import (
     View,
     identifiers,
 )
+from beaconframes.endpoint.parameter import permit_any_text
 from beaconframes.endpoint.parameters_v1 import parse_field
 from beaconframes.errors import UsageError
 
@@ -86,6 +87,10 @@ class Region(Parameter):
         """Return the JSON Schema of each field, by wire name."""
         return dict.fromkeys(self.names, NATURAL)
 
+    def public_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, which can have any value."""
+        return permit_any_text(self.field_schemas())
+
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the pixels inside; a coordinate beyond the wall becomes the last one."""
         last = self.size - 1
@@ -137,7 +142,8 @@ class Switch(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        return {self.wire: {"type": "boolean", "default": self.default}}
+        others = {"type": "string", "pattern": "^([tTfF10]|TRUE|FALSE|True|False)$"}
+        return {self.wire: {"anyOf": [{"type": "boolean"}, others], "default": self.default}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the selected rows when the flag is true."""

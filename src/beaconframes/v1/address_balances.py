@@ -167,7 +167,7 @@ class TokenFilter(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        return {"token": {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{40}$"}}
+        return {"token": {"type": "string", "pattern": "^(0[xX])?[0-9a-fA-F]{40}$"}}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the ether and the one token."""

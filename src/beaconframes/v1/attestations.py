@@ -21,6 +21,7 @@ from beaconframes.endpoint import (
     Parameter,
     Role,
 )
+from beaconframes.endpoint.parameter import permit_any_text
 from beaconframes.endpoint.parameters_v1 import parse_field, sort_newest_first
 from beaconframes.errors import UsageError
 from beaconframes.schema import (
@@ -102,7 +103,7 @@ class Slim(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        return {"slim": {"type": "boolean", "default": False}}
+        return permit_any_text({"slim": {"type": "boolean", "default": False}})
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return all *rows*: only fields are left out."""

@@ -18,6 +18,7 @@ from beaconframes.endpoint import (
     Role,
 )
 from beaconframes.endpoint.identifiers import parse_number, parse_numbers
+from beaconframes.endpoint.parameters_v1 import describe_list
 from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ class BlockNumbers(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        about = f"Numbers of execution blocks, separated by commas: at most {self.at_most}."
-        return {self.arg: {"type": "string", "minLength": 1, "description": about}}
+        about = f"Numbers of execution blocks: at most {self.at_most}."
+        return {self.arg: describe_list(about, "[0-9]+")}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks, newest first; unknown numbers are left out."""

@@ -22,6 +22,8 @@ from beaconframes.endpoint import (
     Role,
     identifiers,
 )
+from beaconframes.endpoint.parameter import permit_any_text
+from beaconframes.endpoint.parameters_v1 import PUBKEY, describe_list
 from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
@@ -78,8 +80,8 @@ class Producers(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        about = "Fee recipients, or indices or public keys of validators, separated by commas."
-        return {self.arg: {"type": "string", "minLength": 1, "description": about}}
+        about = "Fee recipients, or indices or public keys of validators."
+        return {self.arg: describe_list(about, "[0-9]+", PUBKEY, ADDRESS)}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks of any of the producers."""
@@ -115,7 +117,8 @@ class Direction(Parameter):
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        return {"sort": {"type": "string", "enum": ["asc", "desc"], "default": "desc"}}
+        schema = {"type": "string", "enum": ["asc", "desc"], "default": "desc"}
+        return permit_any_text({"sort": schema})
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks, newest first unless the request says otherwise."""

@@ -39,6 +39,10 @@ class ProposalLuck(Table):
 class SingleSet(Identifiers):
     """A set of validators, in one request."""
 
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the query's field of the set."""
+        return (self.arg,)
+
     def divide(self, items: list[str], at_most: int) -> list[Batch]:
         """Return one batch; raise UsageError for a set that is too large for one request."""
         batches = super().divide(items, at_most)

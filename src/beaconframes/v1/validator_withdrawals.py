@@ -9,13 +9,16 @@ from beaconframes.calendar import Moment
 from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
 from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
 from beaconframes.endpoint.identifiers import parse_number
+from beaconframes.endpoint.parameter import permit_any_text
 from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotInEpoch, SlotTime, Table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
     import polars as pl
 
-    from beaconframes.endpoint import Fields, View
+    from beaconframes.endpoint import Fields, JsonSchema, View
 
 
 class ValidatorWithdrawals(Table):
@@ -40,6 +43,10 @@ class WithdrawalWindow(LastEpochs):
     """The 100 epochs that end at ``epoch``; an invalid value means the latest epoch."""
 
     selects_expected = True
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of the field, which can have any value."""
+        return permit_any_text(super().field_schemas())
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the withdrawals of the window, oldest first."""

@@ -55,7 +55,7 @@ class ScoreColumns(Table):
         nullable=True,
     )
     average_inclusion_delay = Number(
-        "Mean number of slots from the attested slot to the inclusion; 1 is best.",
+        "Mean number of slots after the first possible one until the inclusion; 0 is best.",
         wire="duties.attestation.avg_inclusion_delay",
         nullable=True,
     )

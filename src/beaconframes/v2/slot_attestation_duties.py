@@ -33,7 +33,9 @@ class SlotAttestationDuties(Table):
     committee_index = Count("Committee.", wire="attestation_committee_index")
     status = Text("success, missed or scheduled; the service may add values.")
     inclusion_slot = Slot("Slot of the block that included it; null until one does.", nullable=True)
-    inclusion_delay = Count("Slots from the attested slot to the inclusion.", nullable=True)
+    inclusion_delay = Count(
+        "Slots after the first possible one until the inclusion; 0 is best.", nullable=True
+    )
     inclusion_delay_without_missed_block = Count(
         "That number without slots that have no block.", nullable=True
     )

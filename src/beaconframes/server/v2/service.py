@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,9 +27,11 @@ from beaconframes.server.v2.rows import (
     UNSENT,
     WITHOUT_RANGE,
 )
+from beaconframes.server.v2.rows.queues import OldQueuesRecord
 from beaconframes.server.v2.tiers import find_denial
 from beaconframes.v2 import ENDPOINTS
 from beaconframes.v2._reward_columns import RewardColumns
+from beaconframes.v2.queues import QUEUES
 from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
 
 if TYPE_CHECKING:
@@ -69,9 +72,14 @@ def encode_error(status: int, *, message: str = "", method: str = "") -> bytes:
     return msgspec.json.encode({"error": message or text})
 
 
-def find_endpoints() -> list[Endpoint]:
-    """Return the endpoints that a dataset can answer."""
-    return [endpoint for endpoint in ENDPOINTS if endpoint.name in ROWS]
+OLD_QUEUES = replace(QUEUES, name="old_queues", table=OldQueuesRecord)
+"""The queues in their shape before July 2026."""
+
+
+def find_endpoints(*, old_queues: bool = False) -> list[Endpoint]:
+    """Return the endpoints that a dataset can answer, with the queues in their old shape or not."""
+    served = [endpoint for endpoint in ENDPOINTS if endpoint.name in ROWS]
+    return [OLD_QUEUES if old_queues and e is QUEUES else e for e in served]
 
 
 def is_paged(endpoint: Endpoint) -> bool:

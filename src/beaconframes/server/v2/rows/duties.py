@@ -45,7 +45,8 @@ def derive_attestations(view: View) -> pl.LazyFrame:
     keys = view.scan("validators").select("validator_index", "pubkey")
     income = view.scan("income_history").filter(pl.col("epoch") <= view.head.finalized_epoch)
     has_income = HEAD.is_not_null()
-    delay = pl.col("inclusion_slot") - pl.col("slot")
+    delay = pl.col("inclusion_slot") - pl.col("slot") - 1
+    without_missed = pl.col("blocks_until") - pl.col("blocks_before") - 1
     return (
         view.scan("attestations")
         .drop("time")
@@ -69,7 +70,7 @@ def derive_attestations(view: View) -> pl.LazyFrame:
             pl.lit(None, pl.Decimal(28, 0)).alias("inclusion_delay_missed_wei"),
             status=pl.col("status").replace("included", "success"),
             inclusion_delay=delay,
-            inclusion_delay_without_missed_block=pl.col("blocks_until") - pl.col("blocks_before"),
+            inclusion_delay_without_missed_block=without_missed,
             finality=derive_finality(view),
         )
     )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 class StateRecord(Table):
     """The state of the network. One row."""
 
+    current_slot = Slot("Latest slot, where existing clients read it.")
+    current_epoch = Epoch("Its epoch.")
     slot = Slot("Latest slot.", wire="latest.slot")
     epoch = Epoch("Epoch of the latest slot.", wire="latest.epoch")
     time = UnixTime("Start of the latest slot, UTC.", wire="latest.timestamp")
@@ -51,6 +53,8 @@ def derive_state(view: View) -> pl.LazyFrame:
         "syncing",
         slot=pl.lit(head.slot),
         epoch=pl.lit(head.epoch),
+        current_slot=pl.lit(head.slot),
+        current_epoch=pl.lit(head.epoch),
         time=chain.time_expr("slot", pl.lit(head.slot)),
         finalized_slot=pl.lit(final),
         finalized_epoch=pl.lit(head.finalized_epoch),

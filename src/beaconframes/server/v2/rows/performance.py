@@ -98,7 +98,7 @@ def derive_duties(view: View) -> pl.LazyFrame:
     defaults = []
     if has_late_events(view):
         in_time = pl.col("is_missed").is_null()
-        defaults = [pl.when(in_time).then(1.0).otherwise(pl.col(n)).alias(n) for n in AVERAGES]
+        defaults = [pl.when(in_time).then(0.0).otherwise(pl.col(n)).alias(n) for n in AVERAGES]
         defaults.append(pl.col("is_missed").fill_null(value=False))
     return (
         scan_income(view)
@@ -176,7 +176,7 @@ AVERAGES = ("average_inclusion_delay", "average_inclusion_delay_without_missed_s
 def derive_delays(view: View) -> pl.LazyFrame:
     """Return whether an attestation was missed, and its delays, one row per validator and epoch.
 
-    With tables of missed and late attestations, a row that is not here was included after 1 slot.
+    With tables of missed and late attestations, a row that is not here has no delay.
     """
     slot = pl.col("slot")
     if has_late_events(view):
@@ -201,9 +201,9 @@ def derive_delays(view: View) -> pl.LazyFrame:
             "validator_index",
             "epoch",
             "is_missed",
-            average_inclusion_delay=(pl.col("inclusion_slot") - slot).cast(pl.Float64),
-            average_inclusion_delay_without_missed_slots=(pl.col("until") - pl.col("before")).cast(
-                pl.Float64
-            ),
+            average_inclusion_delay=(pl.col("inclusion_slot") - slot - 1).cast(pl.Float64),
+            average_inclusion_delay_without_missed_slots=(
+                pl.col("until") - pl.col("before") - 1
+            ).cast(pl.Float64),
         )
     )

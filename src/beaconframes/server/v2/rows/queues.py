@@ -24,6 +24,9 @@ LOOKAHEAD = 5
 """Minimum number of epochs until an activation or exit takes effect."""
 WITHDRAWABILITY_DELAY = 256
 """Number of epochs from then until a withdrawal is paid."""
+WITHDRAWALS_PER_BLOCK = 16
+MAX_STAKE = {"0x01": 32 * GWEI_PER_ETH, "0x02": 2048 * GWEI_PER_ETH}
+"""The maximum effective balance of each kind of withdrawal credentials that a sweep pays."""
 
 
 class ValidatorQueueRecord(Table):
@@ -36,6 +39,30 @@ class ValidatorQueueRecord(Table):
     amount_wei = Wei("Effective balance of the validator.", wire="amount", text=True)
     epoch = Epoch("Estimated epoch of the activation or exit.", wire="estimated_processed_at.epoch")
     time = UnixTime("That estimate as time, UTC.", wire="estimated_processed_at.timestamp")
+
+
+class OldQueuesRecord(Table):
+    """The queues of the network in their shape before July 2026. One row."""
+
+    deposit_churn_wei = Wei("Amount per epoch.", wire="deposit_queue.churn", text=True)
+    queued_count = Count("Waiting deposits and top-ups.", wire="deposit_queue.deposit_count")
+    queued_balance_wei = Wei("Their sum.", wire="deposit_queue.balance", text=True)
+    deposit_processed_time = UnixTime(
+        "Estimated time of the last credit, UTC.", wire="deposit_queue.estimated_processed_at"
+    )
+    exit_churn_wei = Wei("Amount per epoch.", wire="exit_queue.churn", text=True)
+    exit_count = Count("Validators waiting to exit.", wire="exit_queue.count")
+    exit_balance_wei = Wei("Sum of their balances.", wire="exit_queue.balance", text=True)
+    exit_processed_time = UnixTime(
+        "Estimated time of the last exit, UTC.", wire="exit_queue.estimated_processed_at"
+    )
+    last_swept_index = Count(
+        "Last validator of the sweep.", wire="withdrawal_sweep.last_swept_validator_index"
+    )
+    sweep_delay_seconds = Count(
+        "Estimated seconds of a full sweep.", wire="withdrawal_sweep.estimated_sweep_delay"
+    )
+    finality = Text("finalized or not_finalized.")
 
 
 def derive_churn(view: View) -> pl.LazyFrame:
@@ -146,3 +173,39 @@ def derive_rows(view: View) -> pl.LazyFrame:
             finality=pl.lit("not_finalized"),
         )
     )
+
+
+def derive_old_rows(view: View) -> pl.LazyFrame:
+    """Return the queues in their old shape, one row."""
+    topups, topup_balance = pl.col("topup_count"), pl.col("topup_balance_wei")
+    return (
+        derive_rows(view)
+        .join(derive_sweep(view), how="cross")
+        .with_columns(
+            queued_count=pl.col("deposit_count") + topups,
+            queued_balance_wei=pl.col("deposit_balance_wei") + topup_balance,
+        )
+    )
+
+
+def derive_sweep(view: View) -> pl.LazyFrame:
+    """Return the last validator of the sweep and the seconds of a full one, one row.
+
+    Each block pays sixteen validators. A validator with its maximum effective balance is paid in
+    every sweep. In a real chain, which withdrawals belong to the sweep is unknown.
+    """
+    if not view.is_simulated:
+        names = ("last_swept_index", "sweep_delay_seconds")
+        return pl.LazyFrame({name: [None] for name in names}, schema=dict.fromkeys(names, pl.Int64))
+    swept = view.scan("slot_withdrawals").join(
+        view.scan("manual_withdrawal_events", MANUAL),
+        left_on=["block_slot", "validator_index"],
+        right_on=["slot", "validator_index"],
+        how="anti",
+    )
+    last = swept.sort("withdrawal_index").select(last_swept_index=pl.col("validator_index").last())
+    largest = pl.col("withdrawal_credentials").str.slice(0, 4).replace_strict(MAX_STAKE, default=-1)
+    paid = view.scan("validators").filter(pl.col("effective_balance_gwei") == largest)
+    blocks = (pl.len() / WITHDRAWALS_PER_BLOCK).ceil().cast(pl.Int64)
+    seconds = paid.select(sweep_delay_seconds=blocks * view.chain.seconds_per_slot)
+    return last.join(seconds, how="cross")
