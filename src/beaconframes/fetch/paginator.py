@@ -161,9 +161,7 @@ class Paginator:
         return []
 
     def needs_probe(self, call: Call) -> bool:
-        """Return whether *call* must be sent alone, to learn what the plan of the key allows."""
-        if self.endpoint.find_alternative(call) is not None:
-            return not self.identifier_limit.refuses_ranges
+        """Return whether *call* must be sent alone, to learn how many validators are allowed."""
         return not self.identifier_limit.is_known and self.is_large(call)
 
     def is_large(self, call: Call) -> bool:
