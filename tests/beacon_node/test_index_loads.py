@@ -101,11 +101,12 @@ def test_what_a_beacon_node_does_not_have_is_refused_by_name(electra, table):
     assert hint in refused.value.hint
 
 
+@pytest.mark.parametrize("load", [bf.load_yield_index, bf.v2.load_yield_index])
 @pytest.mark.parametrize("wanted", [{"since": 0}, {"since": 0, "until": 0}])
-def test_days_of_the_yield_index_need_an_execution_node(electra, wanted):
+def test_days_of_the_yield_index_need_an_execution_node(electra, load, wanted):
     """However the days are selected, the error states why there is no row of any day."""
     with pytest.raises(TableNotInDataset, match="this dataset has no yield_index") as refused:
-        bf.load_yield_index(**wanted)
+        load(**wanted)
     assert "execution node" in refused.value.hint
 
 

@@ -383,14 +383,15 @@ def test_old_attestations_do_not_show_who_attests_now(stub):
         assert [("active_online", last)] == bf.load_validators([1]).select(columns).rows()
 
 
+@pytest.mark.parametrize("load", [bf.load_yield_index, bf.v2.load_yield_index])
 @pytest.mark.parametrize("wanted", [{}, {"since": 0}])
-def test_the_yield_index_needs_an_execution_node(stub, wanted):
+def test_the_yield_index_needs_an_execution_node(stub, load, wanted):
     """It is refused as other tables that follow from the execution layer."""
     with (
         bf.node(stub.url, store=False),
         pytest.raises(NotServed, match=r"load_yield_index .* needs an execution node"),
     ):
-        bf.load_yield_index(**wanted)
+        load(**wanted)
 
 
 @pytest.mark.parametrize("load", [bf.load_sync_committees, bf.v2.load_sync_committee])

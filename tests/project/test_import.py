@@ -136,10 +136,10 @@ def test_completion_lists_public_names_only(name):
 
 
 def test_completion_of_v2_lists_loaders_and_sets():
-    """34 loaders, seven ways to name validators, and the comparison with V1."""
+    """35 loaders, seven ways to name validators, and the comparison with V1."""
     loaders = [name for name in dir(bf.v2) if name.startswith("load_")]
 
-    assert 34 == len(loaders)
+    assert 35 == len(loaders)
     assert {
         "validators", "dashboard", "withdrawal", "deposit_address", "entity", "owner", "operator",
         "same_as_v1",

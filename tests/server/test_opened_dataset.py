@@ -32,6 +32,8 @@ LOADS = {
     "epoch slots": lambda e: bf.load_epoch_slots(since=100, until=103, explorer=e),
     "yield": lambda e: bf.load_yield_index(since=0, until=1, explorer=e),
     "future days": lambda e: bf.load_yield_index(since=0, until=90, explorer=e),
+    "yield of V2": lambda e: bf.v2.load_yield_index(since=0, until=1, explorer=e),
+    "latest yield of V2": lambda e: bf.v2.load_yield_index(explorer=e),
     "validators": lambda e: bf.load_validators(range(150), explorer=e),
     "unknown": lambda e: bf.load_validators([1, 10**9], explorer=e),
     "unknown key": lambda e: bf.load_validators([1, KEY], explorer=e),

@@ -42,6 +42,7 @@ CALLS = {
     "epochs": lambda e: bf.load_epochs(since=100, until=110, explorer=e),
     "epoch slots": lambda e: bf.load_epoch_slots(since=100, until=103, explorer=e),
     "yield": lambda e: bf.load_yield_index(since=0, until=1, explorer=e),
+    "yield of V2": lambda e: bf.v2.load_yield_index(since=0, until=1, explorer=e),
     "slots": lambda e: bf.load_slots(range(3200, 3208), explorer=e),
     "slot attestations": lambda e: bf.load_slot_attestations([11840, 11841], explorer=e),
     "slot withdrawals": lambda e: bf.load_slot_withdrawals(range(3200, 3206), explorer=e),

@@ -65,6 +65,10 @@ def pairs(explorer):
             lambda: bf.v2.load_sync_committee([0, 1]),
         ),
         "queues": (bf.load_validator_queue, bf.v2.load_queues),
+        "yield_index": (
+            lambda: bf.load_yield_index(since=0, until=1),
+            lambda: bf.v2.load_yield_index(since=0, until=1),
+        ),
     }
 
 
@@ -80,6 +84,7 @@ NAMES = [
     "block_rewards",
     "sync_committee",
     "queues",
+    "yield_index",
 ]
 
 

@@ -353,6 +353,7 @@ class Explorer:
             self.now,
             fixed=fixed,
             batch_limit=self.source.identifier_limit_of(Envelope.V2).current,
+            refuses_ranges=self.source.identifier_limit_of(Envelope.V2).refuses_ranges,
             reread=head.reread if fixed is None else None,
             last_reported=(lambda: head.last) if fixed is None else None,
         )

@@ -54,8 +54,9 @@ class ChainHead:
 
     ``head`` may cost a request, so it is called only if the plan depends on it. ``fixed`` is a
     head that no longer moves, such as that of a dataset served locally. ``batch_limit`` is how many
-    validators one request may name, as far as the client has learned it. ``reread`` requests the
-    head once more, and may return a lower one; without it the head does not move. Without a
+    validators one request may name, as far as the client has learned it; ``refuses_ranges`` says
+    that the plan of the key includes windows only, no other ranges. ``reread`` requests the head
+    once more, and may return a lower one; without it the head does not move. Without a
     request, ``recent`` returns the head if the service has just reported it, and ``last_reported``
     the last head that it has reported, of any age. ``drops_old_units`` says whether the service
     drops the oldest units of some tables; it is certain once the head is known.
@@ -66,6 +67,7 @@ class ChainHead:
     now: Callable[[], datetime]
     fixed: Head | None = None
     batch_limit: int = 100
+    refuses_ranges: bool = False
     reread: Callable[[], End] | None = None
     recent: Callable[[], Head | None] | None = None
     last_reported: Callable[[], End | None] | None = None

@@ -163,6 +163,12 @@ class Endpoint:
             return [call]
         return [self.call(batches, public=public) for batches in product(*choices)]
 
+    def find_alternative(self, call: Call, *, public: bool = False) -> Call | None:
+        """Return *call* by fields that every plan includes; None if it has no others."""
+        if all(batch.alternative is None for batch in call.batches):
+            return None
+        return self.call(tuple(b.alternative or b for b in call.batches), public=public)
+
     def next_page(self, call: Call, page: Page, *, public: bool = False) -> Call | None:
         """Return the call after *call*, whose response was *page*; None at the end."""
         if self.pagination is None or self.pagination.role is not Role.PAGE:
@@ -172,7 +178,8 @@ class Endpoint:
         except ResponseError as error:
             error.endpoint = self.route
             raise
-        if fields is None:
+        pairs = zip(self.all_parameters, call.batches, strict=True)
+        if fields is None or any(parameter.is_complete(batch, page) for parameter, batch in pairs):
             return None
         return Call(self.request(fields, public=public), call.expected, fields, call.batches)
 
@@ -180,7 +187,8 @@ class Endpoint:
         """Return how many pages *call* has, and whether the number is exact or a minimum."""
         if self.pagination is None:
             return 1, True
-        return self.pagination.page_count(self.count_rows([call]))
+        stated = [batch.record_count for batch in call.batches if batch.record_count is not None]
+        return self.pagination.page_count(stated[0] if stated else self.count_rows([call]))
 
     def count_rows(self, calls: Iterable[Call]) -> int | None:
         """Return how many rows *calls* request; None unless they state the whole key of each."""
@@ -188,8 +196,9 @@ class Endpoint:
         count = 0
         for call in calls:
             requested: set[str] = set()
+            is_counted = any(batch.record_count is not None for batch in call.batches)
             for expected in call.expected:
-                if not expected.required or expected.trim:
+                if not expected.required or (expected.trim and not is_counted):
                     return None
                 requested |= {*expected.values, *([expected.parts[0]] if expected.parts else [])}
             if not key <= requested:

@@ -122,10 +122,16 @@ class ExpectedRows:
 
 @dataclass(frozen=True)
 class Batch:
-    """The fields that one request sends for one parameter, and the rows that these select."""
+    """The fields that one request sends for one parameter, and the rows that these select.
+
+    ``record_count`` is how many records are read, where rows are not those expected.
+    ``alternative`` selects the same rows by fields that every plan includes.
+    """
 
     fields: Fields = field(default_factory=dict)
     expected: tuple[ExpectedRows, ...] = ()
+    record_count: int | None = None
+    alternative: Batch | None = None
 
 
 @dataclass(frozen=True)
@@ -237,6 +243,10 @@ class Parameter:
     def next_fields(self, fields: Fields, page: Page) -> Fields | None:
         """Return the fields of the request after *page*; None at the end."""
         return None
+
+    def is_complete(self, batch: Batch, page: Page) -> bool:
+        """Return whether the pages up to *page* have all rows of *batch*, whatever may follow."""
+        return False
 
     def split(self, batch: Batch, batch_limit: int) -> list[Batch]:
         """Return *batch* in parts of at most *batch_limit* subjects."""

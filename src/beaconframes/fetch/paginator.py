@@ -6,6 +6,7 @@ import re
 import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,6 +21,7 @@ from beaconframes.errors import (
     RequestLimitExceeded,
     ServiceError,
     SnapshotMoved,
+    TierTooLow,
     TooManyIdentifiers,
     UsageError,
 )
@@ -70,13 +72,15 @@ class IdentifierLimit:
     """The maximum number of validators in one request: it depends on the plan of the key.
 
     The service states it only when it refuses a request. The largest limit is assumed until then.
-    ``is_known`` is set once a large request was accepted or refused.
+    ``is_known`` is set once a large request was accepted or refused. ``refuses_ranges`` says that
+    the plan includes windows only, no other ranges: a request has shown that too.
     """
 
     largest: ClassVar = 100
     smallest: ClassVar = 20
     current: int = largest
     is_known: bool = False
+    refuses_ranges: bool = False
 
     def learn(self, refusal: TooManyIdentifiers) -> None:
         """Set the limit that the *refusal* states, or else the smallest limit of all plans."""
@@ -170,6 +174,9 @@ class Paginator:
 
     def fetch_call(self, call: Call) -> Pages:
         """Return the pages of *call*, split into requests within the identifier limit."""
+        alternative = self.endpoint.find_alternative(call, public=self.public)
+        if alternative is not None:
+            return self.fetch_permitted(call, alternative)
         limit = self.identifier_limit
         pages: Pages = []
         # A call was planned for the limit known then; only a smaller one divides it again.
@@ -188,6 +195,16 @@ class Paginator:
             else:
                 if self.needs_probe(part):
                     limit.is_known = True
+        return pages
+
+    def fetch_permitted(self, call: Call, alternative: Call) -> Pages:
+        """Return the pages of *call*, or of the *alternative* if the key's plan refuses *call*."""
+        limit = self.identifier_limit
+        if not limit.refuses_ranges:
+            with suppress(TierTooLow, BadRequest):
+                return self.fetch_pages(call)
+        pages = self.fetch_pages(alternative)
+        limit.refuses_ranges = True
         return pages
 
     def fetch_pages(self, call: Call, *, is_retry: bool = False) -> Pages:

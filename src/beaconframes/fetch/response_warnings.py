@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from beaconframes.endpoint import Finality
 from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, parse_chain_header
 from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER
 from beaconframes.errors import ConfigError, EndpointDeprecated, WindowMoved
@@ -75,7 +76,12 @@ class ResponseWarnings:
 
     @property
     def moved_window(self) -> WindowMoved | None:
-        """Return the warning for pages of one window that cover different parts of the chain."""
+        """Return the warning for pages of one window that cover different parts of the chain.
+
+        There is none for published rows: they are the same in every window.
+        """
+        if self.endpoint.finality is Finality.WHEN_PUBLISHED:
+            return None
         for stated in self.ranges.values():
             ranges = [msgspec.json.decode(raw) for raw in stated]
             other = next((item for item in ranges if item != ranges[0]), None)

@@ -182,6 +182,10 @@ class ApiSource:
                 "the maximum number of validators per request is unknown; "
                 f"{limit.current} are assumed"
             )
+        if any(endpoint.find_alternative(part) is not None for part in parts):
+            may_be_more.append(
+                "the plan of the key may not include ranges other than windows that end now"
+            )
         return RequestEstimate(sum(number for number, _ in counts), tuple(may_be_more))
 
     @property

@@ -117,7 +117,8 @@ def drop_unknown_fields(table: TableSpec, layout: ObjectLayout, page: bytes) -> 
 def collect_cells(layout: ObjectLayout, records: list[Any]) -> Cells:
     """Return the values of each column; the first spelling that has a value counts."""
     cells: Cells = {}
-    for leaf, holders in find_holders(layout, records):
+    # Spellings of one column may be at different depths.
+    for leaf, holders in sorted(find_holders(layout, records), key=lambda found: found[0].spelling):
         name, values = leaf.column.name, map(attrgetter(leaf.attribute), holders)
         if leaf.spelling == 0:
             cells[name] = list(values)

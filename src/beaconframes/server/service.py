@@ -28,7 +28,7 @@ from beaconframes.server.coverage import find_uncovered, is_uncovered
 from beaconframes.server.dataset_view import DatasetViews
 from beaconframes.server.table_cache import CACHE_BYTES
 from beaconframes.server.v2 import ServiceV2, encode_error
-from beaconframes.server.v2.rows import SUNSETS
+from beaconframes.server.v2.rows import STORED, SUNSETS
 from beaconframes.v1.attestations import ATTESTATIONS, RECENT_EPOCHS, Attestations
 from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
 from beaconframes.v1.validators import VALIDATORS
@@ -201,6 +201,9 @@ class Service:
         headers = dict(self.headers)
         if endpoint.name in SUNSETS:
             headers |= {"deprecation": "true", "sunset": SUNSETS[endpoint.name]}
+        if endpoint.name in STORED:
+            uncovered = find_uncovered(endpoint, {}, self.views.current())
+            headers |= {UNCOVERED_HEADER: uncovered} if uncovered else {}
         return Response(content, status, media_type=JSON, headers=headers)
 
     def answer_health(self) -> Response:

@@ -65,6 +65,7 @@ from beaconframes.v2.upcoming_duty_slots import UPCOMING_DUTY_SLOTS, load_upcomi
 from beaconframes.v2.validator_list import VALIDATORS, load_validators
 from beaconframes.v2.validator_queues import VALIDATOR_QUEUES, load_validator_queues
 from beaconframes.v2.withdrawal_slots import WITHDRAWAL_SLOTS, load_withdrawal_slots
+from beaconframes.v2.yield_index import YIELD_INDEX, load_yield_index
 
 ENDPOINTS = (
     VALIDATORS,
@@ -101,6 +102,7 @@ ENDPOINTS = (
     OWNERS,
     OPERATORS,
     MACHINE_NAMES,
+    YIELD_INDEX,
 )
 
 __all__ = [  # noqa: RUF022 - by purpose: loaders, sets of validators, comparison with V1
@@ -138,6 +140,7 @@ __all__ = [  # noqa: RUF022 - by purpose: loaders, sets of validators, compariso
     "load_owners",
     "load_operators",
     "load_machine_names",
+    "load_yield_index",
     "validators",
     "dashboard",
     "withdrawal",

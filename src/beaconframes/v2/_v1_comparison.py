@@ -20,6 +20,7 @@ from beaconframes.v2.slot_attestation_duties import SlotAttestationDuties
 from beaconframes.v2.slot_withdrawals import SlotWithdrawals
 from beaconframes.v2.sync_committee import SyncCommittee
 from beaconframes.v2.validator_list import Validators
+from beaconframes.v2.yield_index import YieldIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -230,6 +231,11 @@ V1_EQUIVALENTS = {
             "exiting_balance_wei": "exit_balance_wei",
         },
     ),
+    "yield_index": V1Equivalent(
+        YieldIndex,
+        ("day",),
+        tuple(name for name in YieldIndex.schema() if name not in ("finality", "more")),
+    ),
 }
 """The equivalent in V1 of each loader of V2."""
 
@@ -251,6 +257,7 @@ def same_as_v1(frame: IntoFrameT) -> IntoFrameT:
     - `load_block_rewards` as `beaconframes.load_execution_blocks`
     - `load_sync_committee` as `beaconframes.load_sync_committees`: one row per period
     - `load_queues` as `beaconframes.load_validator_queue`
+    - `load_yield_index` as `beaconframes.load_yield_index`
 
     Parameters
     ----------

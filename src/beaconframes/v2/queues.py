@@ -12,6 +12,7 @@ from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Epoch, Json, Table, Text, UnixTime, Wei
 from beaconframes.schema.decode_checked import parse_records
 from beaconframes.v2._columns import FINALITY
+from beaconframes.v2._other_fields import split_fields
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -161,7 +162,7 @@ def convert_to_new_shape(page: bytes, epoch_seconds: int) -> bytes:
         queue = record.get(name)
         if isinstance(queue, dict):
             convert_queue(queue, epoch_seconds)
-    fields, rest = split_fields(record)
+    fields, rest = split_fields(record, WIRE_PATHS)
     return msgspec.json.encode({**fields, "more": rest or None})
 
 
@@ -173,23 +174,6 @@ def convert_queue(queue: dict[str, Any], epoch_seconds: int) -> None:
         queue["churn"] = {"amount": queue["churn"], "interval_seconds": epoch_seconds}
     if "deposit_count" in queue and "balance" in queue:
         queue["deposit_balance"] = queue.pop("balance")
-
-
-def split_fields(record: dict[str, Any], prefix: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields of *record* that have a column, and the others."""
-    with_column: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
-    for name, value in record.items():
-        path = f"{prefix}{name}"
-        if path in WIRE_PATHS and not isinstance(value, dict):
-            with_column[name] = value
-        elif isinstance(value, dict) and any(item.startswith(f"{path}.") for item in WIRE_PATHS):
-            inner, others = split_fields(value, f"{path}.")
-            with_column |= {name: inner} if inner else {}
-            rest |= {name: others} if others else {}
-        else:
-            rest[name] = value
-    return with_column, rest
 
 
 QUEUES = Endpoint(

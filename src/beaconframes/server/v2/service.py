@@ -22,6 +22,7 @@ from beaconframes.server.v2.rows import (
     HOURLY,
     RECORDS,
     ROWS,
+    STORED,
     SUMMARIES,
     UNPAGED,
     UNSENT,
@@ -198,7 +199,8 @@ class ServiceV2:
             tables = SCANNED_TABLES.get() or ()
         finally:
             SCANNED_TABLES.reset(token)
-        if endpoint.name in SUMMARIES or not endpoint.parameters_of(Role.SUBJECT):
+        is_computed = endpoint.name in SUMMARIES or not endpoint.parameters_of(Role.SUBJECT)
+        if is_computed and endpoint.name not in STORED:
             # Rows that are not covered would count as zero.
             require_covered(endpoint, fields, view, tables)
         selected = rows.collect()

@@ -17,6 +17,9 @@ MAX_VALIDATORS: dict[Tier, int] = {"free": 20, "premium": 100}
 
 PREMIUM_ENDPOINTS = {"metadata", "entities", "sub_entities", "owners", "operators"}
 
+WINDOWS_ONLY = {"yield_index"}
+"""Endpoints whose range may be anything but a window only with a premium key."""
+
 UPGRADE = "upgrade your subscription to use it."
 
 
@@ -24,6 +27,10 @@ def find_denial(endpoint: str, fields: Mapping[str, Any], tier: Tier) -> str | N
     """Return the error message if a key of *tier* does not permit a request, otherwise None."""
     if tier != "premium" and endpoint in PREMIUM_ENDPOINTS:
         return f"this endpoint is not allowed for your subscription tier. {UPGRADE}"
+    interval = fields.get("range")
+    if tier != "premium" and endpoint in WINDOWS_ONLY and isinstance(interval, dict):
+        for form in interval.keys() - {"evaluation_window"}:
+            return f"the range {form} is not allowed for your subscription tier. {UPGRADE}"
     validator = fields.get("validator")
     if not isinstance(validator, dict):
         return None

@@ -25,7 +25,9 @@ from beaconframes.server.v2.rows import (
     slot_withdrawals,
     sync_committees,
     validators,
+    yield_index,
 )
+from beaconframes.v2.yield_index import YieldIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -71,6 +73,7 @@ ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "owners": entities.derive_parties,
     "operators": entities.derive_parties,
     "machine_names": machine_names.derive_rows,
+    "yield_index": yield_index.derive_rows,
 }
 """Functions that return all rows of an endpoint, in answer order; requests select from them."""
 
@@ -87,6 +90,7 @@ RECORDS: Mapping[str, type[Table]] = {
     "sync_committee_validators": sync_committees.SyncCommitteeMemberRecord,
     "owners": entities.PartyRecord,
     "operators": entities.PartyRecord,
+    "yield_index": YieldIndex,
 }
 """Plausible records of the endpoints whose shape is not published; others have their table's."""
 
@@ -136,8 +140,12 @@ UNPAGED = {"machine_metrics", "sync_committee_validators"}
 UNSENT: Mapping[str, Collection[str]] = {
     "metadata": {"owner", "operator"},
     "queues": {"finality"},
+    "yield_index": {"more"},
 }
 """Fields that the table has for future answers of the service, and its documentation does not."""
+
+STORED = {"yield_index"}
+"""Endpoints whose rows a table has as they are; their answers state what it does not cover."""
 
 HOURLY = {"entities", "sub_entities", "owners", "operators"}
 """Endpoints that are updated hourly; their answers state the time of the update."""

@@ -1,0 +1,143 @@
+"""The days of the yield index, as a rolling window or as a range of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from beaconframes.endpoint import Batch, ExpectedRows, Parameter, RequestRefused, Role
+from beaconframes.endpoint.pagination import PAGE_SIZE
+from beaconframes.endpoint.parameter import NATURAL, describe_object
+from beaconframes.endpoint.positions_v2 import describe_choice
+from beaconframes.endpoint.ranges_v2 import TIMESTAMPS, WINDOWS, RollingWindow, SlotTimeRange
+from beaconframes.endpoint.set_members import is_natural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from beaconframes.endpoint import Fields, JsonSchema, Page, View
+    from beaconframes.endpoint.chain_head import ChainHead, End
+    from beaconframes.schema import Column
+
+BOUNDS = describe_object({"start": NATURAL, "end": NATURAL}, "start", "end")
+
+
+@dataclass(frozen=True)
+class DayRange(Parameter):
+    """Days, newest first, as many requests as they have pages. Default: the latest day.
+
+    Every plan may request the windows that end now. Other ranges are for large plans, so they are
+    requested only where they need fewer pages.
+    """
+
+    column: Column
+
+    role = Role.RANGE
+    args = ("since", "until")
+    has_finish = True
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column of the day."""
+        return self.column
+
+    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
+        """Return the days up to the latest one."""
+        return range(head.latest("day", chain_head.chain) + 1)
+
+    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
+        """Return the one range."""
+        since, until = values["since"], values["until"]
+        if since is None and until is None:
+            # The newest record is the first one of every window that has any.
+            return [Batch({"range": {"evaluation_window": "all_time"}}, record_count=1)]
+        span = chain_head.span(since, until, "day", length=1)
+        days = range(span.first, span.last + 1)
+        expected = (ExpectedRows({self.column.name: days}, trim=True),)
+        newest = max(find_newest_day(chain_head), span.last)
+        window = choose_window(newest + 1, span.first)
+        by_window = Batch(
+            {"range": {"evaluation_window": window}}, expected, newest - span.first + 1
+        )
+        if count_pages(by_window.record_count) <= count_pages(len(days)):
+            return [by_window]
+        if chain_head.refuses_ranges:
+            return [by_window]
+        start, after = (chain_head.chain.time_of("day", n) for n in (days.start, days.stop))
+        seconds = {"start": int(start.timestamp()), "end": int(after.timestamp()) - 1}
+        return [Batch({"range": {"timestamp": seconds}}, expected, len(days), by_window)]
+
+    def is_complete(self, batch: Batch, page: Page) -> bool:
+        """Return whether *page* has the oldest requested day, or without days the latest one."""
+        if not batch.expected:
+            return True
+        oldest = min(batch.expected[0].values[self.column.name])
+        records = msgspec.json.decode(page.data)
+        (path,) = self.column.wire_paths
+        days = [record.get(path) for record in records if isinstance(record, dict)]
+        return any(isinstance(day, int) and day <= oldest for day in days)
+
+    def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
+        """Return *rows*, or the latest one if no day is requested."""
+        is_latest = values["since"] is None and values["until"] is None
+        return rows.tail(1) if is_latest else rows
+
+    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
+        """Return the first and the last slot that a request selects, or raise RequestRefused."""
+        interval = fields.get("range")
+        if not isinstance(interval, dict) or len(interval) != 1:
+            raise RequestRefused("range must have exactly one form")
+        ((form, bounds),) = interval.items()
+        if form == "evaluation_window":
+            return RollingWindow(self.column, finalized=True).slot_range(fields, view)
+        if form == "timestamp":
+            return SlotTimeRange().slot_range(fields, view)
+        given: Any = bounds if form in ("epoch", "slot") and isinstance(bounds, dict) else {}
+        start, end = given.get("start"), given.get("end")
+        if not (is_natural(start) and is_natural(end) and start <= end):
+            raise RequestRefused("range must be a window, or have a start and an end after it")
+        size = view.chain.slots_per_epoch if form == "epoch" else 1
+        last = view.head.latest("slot", view.chain, finalized=True)
+        return start * size, max(min((end + 1) * size - 1, last), start * size - 1)
+
+    def field_schemas(self) -> Mapping[str, JsonSchema]:
+        """Return the JSON Schema of each field, by wire name."""
+        window = {"type": "string", "enum": list(WINDOWS)}
+        times = TIMESTAMPS["properties"]
+        return {
+            "range": describe_choice(
+                [{"evaluation_window": window}, times, {"epoch": BOUNDS}, {"slot": BOUNDS}]
+            )
+        }
+
+    def required_fields(self) -> tuple[str, ...]:
+        """Return the one field."""
+        return ("range",)
+
+    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the days that end in the range: as many as a window has days."""
+        size = view.chain.epochs_per_day * view.chain.slots_per_epoch
+        last_slot = (pl.col(self.column.name) + 1) * size - 1
+        return rows.filter(last_slot.is_between(*self.slot_range(fields, view)))
+
+
+def find_newest_day(chain_head: ChainHead) -> int:
+    """Return the latest day that has ended: by the clock, or that of a chain without a clock."""
+    if chain_head.is_live or chain_head.fixed is not None:
+        return chain_head.chain.at("day", chain_head.now()) - 1
+    return chain_head.latest("day")
+
+
+def choose_window(current: int, first: int) -> str:
+    """Return the smallest window that has all of day *first*; it ends in the *current* day."""
+    return next(
+        name for name, days in WINDOWS.items() if days is None or current - first + 1 <= days
+    )
+
+
+def count_pages(records: int | None) -> int:
+    """Return the number of pages of *records*."""
+    return -(-(records or 1) // PAGE_SIZE)
