@@ -2,15 +2,13 @@
 
 import json
 import sys
-from datetime import datetime
-from types import SimpleNamespace
 
-import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from beaconframes import cli
 from beaconframes.reports import page
+from beaconframes.server import Server
 
 
 @pytest.fixture
@@ -42,21 +40,20 @@ def test_the_answer_is_printed(run):
     assert "compounding" not in result.output
 
 
-def test_missing_rows_have_an_exit_code(run, monkeypatch):
+def test_a_report_without_an_input_has_an_exit_code(chain, tmp_path):
     """A scheduled report that is not complete ends like a load: exit code 3, and a warning."""
-    reasons = ["not in the dataset", "not in the dataset", "exited"]
-    gaps = pl.DataFrame({"input": ["income", "income", "stats"], "reason": reasons})
-    frames = {"missing": gaps, "summary": pl.DataFrame({"since": [datetime(2026, 10, 2)]})}  # noqa: DTZ001
-    made = SimpleNamespace(frames=frames, summarize=lambda: ["the answer"])
-    monkeypatch.setattr("beaconframes.reports.report", lambda **_: made)
+    options = (*RANGE, "--out", str(tmp_path / "report.html"), "--no-progress")
+    with Server(chain, limits="month=11") as server:
+        arguments = ["report", "3", *options, "--url", server.url]
+        result = CliRunner().invoke(cli.commands, arguments, catch_exceptions=False)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
 
-    result = run("3", *RANGE)
-    frames["missing"] = gaps.tail(1)
-
-    assert (3, "the answer\n") == (result.exit_code, result.stdout)
-    expected = "the report from 2026-10-02 has missing rows: income. Its page and --json list them"
-    assert f"beaconframes: warning: {expected}\n" == result.stderr
-    assert (0, "") == ((complete := run("3", *RANGE)).exit_code, complete.stderr)
+    assert 3 == result.exit_code
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("beaconframes: warning: the report from 2026-10-02 is incomplete: load_")
+    assert line.endswith("Numbers without these rows are marked")
+    # The text of the warning is above the figures of the page.
+    assert line.partition("incomplete: ")[2].partition(" failed")[0] in page.partition("<main>")[0]
 
 
 @pytest.mark.more

@@ -117,7 +117,7 @@ def test_the_folder_has_a_page_that_links_the_reports(made, no_charts, tmp_path)
     problems = select_problems(frames["problems"]).height
     assert [income] * 2 == [row[0] for row in cells[:2]]
     assert [lost] * 2 == [row[3] for row in cells[:2]]
-    assert f"{problems} problems, rows are missing" == cells[0][4]
+    assert f"{problems} problems, incomplete" == cells[0][4]
     assert "no problem" == cells[1][4]
     assert {""} == set(cells[2])
     assert "Simulated data" in page

@@ -29,7 +29,7 @@ def test_sync_seats_are_compared_with_chance(made, chain, no_charts):
     assert ["A", "B"] == made.report.frames["group_sync_luck"]["group"].to_list()
     page = render_page(made.report.frames, {}, interactive=False)
     assert "Counted: 1 committee, selected in this range." in page
-    assert f"Sync committee seats: {drawn} assigned, {row['expected']:.1f} expected. Luck: " in page
+    assert f"Sync committee seats: {drawn} assigned, {row['expected']:.1f} expected. " in page
 
 
 def test_luck_of_one_day_is_not_that_of_one_epoch(made):

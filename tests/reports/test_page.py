@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from beaconframes.errors import UsageError
+from beaconframes.reports.completeness import build_marks
 from beaconframes.reports.formats import (
     show_eth,
     show_eth_signed,
@@ -237,7 +238,12 @@ def test_unknown_costs_are_not_a_sum_of_zero(made, no_charts):
     assert "Cost: at least 0." in Elements(Report(frames, {}).to_html()).text
 
     frames["summary"] = frames["summary"].with_columns(cost_unknown=2)
-    assert "ETH at least" in Elements(Report(frames, {}).to_html()).text
+    frames |= build_marks(made.inputs, frames)
+    report = Report(frames, {})
+    assert "ETH at least" in Elements(report.to_html()).text
+    lost, avoidable = report.summarize()[-2:]
+    assert "at least" in lost
+    assert "at least" in avoidable
 
 
 def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):

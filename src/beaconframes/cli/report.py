@@ -13,7 +13,6 @@ from beaconframes.cli.list_argument import parse_list
 from beaconframes.cli.loader_options import check_validator, parse_time
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.rendering import print_json, print_table
-from beaconframes.cli.runner import current_state
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -153,24 +152,7 @@ def _read_groups(path: Path) -> pl.DataFrame:
 def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:
     from beaconframes.reports import report as make_report
 
-    made = make_report(**arguments, explorer=explorer)
-    _warn_of_gaps(made)
-    return made
-
-
-def _warn_of_gaps(made: Report) -> None:
-    """Warn if rows are missing that can exist; the exit code is then that of missing rows."""
-    from beaconframes.reports.tables import select_gaps
-
-    gaps = select_gaps(made.frames)
-    if gaps.is_empty():
-        return
-    current_state().incomplete = True
-    inputs = ", ".join(gaps["input"].unique(maintain_order=True))
-    day = made.frames["summary"]["since"][0]
-    print_warning(
-        f"the report from {day:%Y-%m-%d} has missing rows: {inputs}. Its page and --json list them"
-    )
+    return make_report(**arguments, explorer=explorer)
 
 
 def _save_every(

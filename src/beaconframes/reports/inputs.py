@@ -103,9 +103,12 @@ def _list_indices(inputs: Inputs, validators: Any) -> list[int]:
         resolved = [] if table is None else table["validator_index"].to_list()
         given = [text for text in normalize_validators(validators) if not is_pubkey(text)]
         return sorted({*map(int, given), *resolved})
+    if (error := inputs.items["validators"].error) is not None:
+        raise error
     if table is None or table.is_empty():
-        reason = inputs.items["validators"].reason or "no such validator"
-        raise UsageError(f"the validators cannot be loaded: {reason}", hint="Check the indices.")
+        raise UsageError(
+            "the validators cannot be loaded: no such validator", hint="Check the indices."
+        )
     indices: list[int] = table["validator_index"].drop_nulls().sort().to_list()
     return indices
 
@@ -207,6 +210,7 @@ def _load_days(inputs: Inputs) -> None:
     lost = pl.col("missed_blocks").fill_null(0) + pl.col("orphaned_blocks").fill_null(0)
     if stats is None:
         inputs.skip("proposals", v1.load_proposals, "daily statistics are missing")
+        inputs.items["proposals"].cause = inputs.items["stats"].cause
         return
     days = stats.filter(lost > 0, pl.col("day") >= 0).group_by("day").agg("validator_index")
     for day, indices in days.sort("day").iter_rows():
@@ -291,7 +295,7 @@ def _is_too_large(inputs: Inputs, days: float) -> bool:
 
 def _load_future(inputs: Inputs) -> None:
     """Load what is known of the future: committees, duties, queues."""
-    period = inputs.chain.at("period", inputs.explorer.now())
+    period = inputs.explorer.chain_head.latest("period")
     inputs.load("committees", v1.load_sync_committees, [period])
     reason = "the source does not have the next sync committee"
     inputs.load("next_committees", v1.load_sync_committees, [period + 1], refused=reason)

@@ -33,6 +33,8 @@ FEW_VALIDATORS = 30
 """Up to this many validators have a chart each; above, quantiles and the worst ten are drawn."""
 _LEVEL = 0.95
 _MOST_LUCK = 10
+_FRAMES = {"validators": ("days",), "luck": ("luck", "sync_luck"), "sync": ("sync_epochs",)}
+"""The frames of pictures with other names."""
 _HATCHED = "hatched where incomplete"
 
 
@@ -48,6 +50,11 @@ class Picture:
     """Titles of small multiples."""
     height: float = 2.7
     """In inches; small multiples have one of their own."""
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Return the frames that it shows."""
+        return _FRAMES.get(self.name, (self.name,))
 
 
 def build_pictures(frames: Frames, *, interactive: bool = False) -> dict[str, Picture]:

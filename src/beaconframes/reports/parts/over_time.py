@@ -203,7 +203,7 @@ def _compare_with_chance(
     proposals = frames.get("proposals")
     options: dict[str, Any] = {"validators": validators, "by": by, "chain": inputs.chain}
     if not inputs.has_epochs:
-        if proposals is None:
+        if proposals is None or inputs.get("blocks") is None:
             return {}
         return {"luck": analysis.daily_luck(proposals, rows, index, **options)}
     # The balances after the last epoch are for the check of the balances alone.
