@@ -49,8 +49,23 @@ def test_a_range_that_starts_with_a_day_has_its_report(since):
     periods = list_periods("1mo", *find_final_range(explorer, since, None))
 
     assert [(date(2026, 10, 1), date(2026, 10, 31))] == periods
+    local = find_final_range(explorer, since, None, "Europe/Berlin")
+    assert datetime(2026, 9, 30, 22, tzinfo=UTC) == local[0]
+    assert periods == list_periods("1mo", *local, "Europe/Berlin")
     later = find_final_range(explorer, "2026-10-01T00:05", None)
     assert date(2026, 10, 2) == list_periods("1d", *later)[0][0]
+
+
+def test_periods_are_days_of_the_time_zone():
+    """A week in Berlin begins on Monday, at 22:00 UTC of Sunday in summer."""
+    monday = datetime(2026, 6, 7, 22, tzinfo=UTC)
+    week = [(date(2026, 6, 8), date(2026, 6, 14))]
+    end = monday + timedelta(days=7)
+
+    assert week == list_periods("1w", monday, end, "Europe/Berlin")
+    assert [] == list_periods("1w", monday, end - timedelta(seconds=1), "Europe/Berlin")
+    assert [] == list_periods("1w", monday + timedelta(seconds=1), end, "Europe/Berlin")
+    assert [] == list_periods("1w", monday, end)
 
 
 def test_a_long_range_has_all_of_its_periods():

@@ -1,7 +1,7 @@
 """Inputs of a report: what is missing is left out, with the reason, and nothing fails."""
 
 import dataclasses
-from datetime import timedelta
+from datetime import date, timedelta
 from types import SimpleNamespace
 
 import polars as pl
@@ -115,6 +115,18 @@ def test_errors_of_a_loader_are_the_reason(client, monkeypatch):
 
     assert loaded.get("index") is None
     assert "this service has no yield index" == loaded.items["index"].reason
+
+
+def test_dates_of_a_report_are_days_of_its_time_zone(client):
+    """2026-10-01 in Berlin begins 10 h after the genesis: its epochs are 94 to 318."""
+    options = {"since": "2026-10-01", "until": "2026-10-01", "tz": "Europe/Berlin"}
+
+    made = report([3], **options, explorer=client)
+
+    row = made.frames["summary"].row(0, named=True)
+    assert (94, 318) == (row["first_epoch"], row["last_epoch"])
+    days = made.frames["income"].select("date", "complete").rows()
+    assert [(date(2026, 10, 1), True)] == days
 
 
 def test_a_young_chain_is_reported_from_its_genesis(client):

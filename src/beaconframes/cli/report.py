@@ -38,7 +38,10 @@ def selection_options() -> list[click.Parameter]:
         click.Option(["--since"], help="Start: an epoch, date, month, time or age. Default: 30d."),
         click.Option(["--until"], help="End, included. Default: the latest final epoch."),
         click.Option(["--year"], help="A calendar year in --tz, instead of --since and --until."),
-        click.Option(["--tz"], default="UTC", help="Time zone of the days, such as Europe/Berlin."),
+        click.Option(
+            ["--tz"], default="UTC",
+            help="Time zone of the days, also in --since and --until, such as Europe/Berlin.",
+        ),
         click.Option(
             ["--groups"], type=FILE,
             help="CSV file with validator_index and group: the groups are compared.",
@@ -168,8 +171,9 @@ def _save_every(
 
     stated = _describe_arguments(arguments) | {"the chain": explorer.chain.name}
     check_folder(chosen["out"], stated)
-    first, last = find_final_range(explorer, arguments["since"], arguments["until"])
-    periods = list_periods(chosen["every"], first, last)
+    tz = arguments["tz"]
+    first, last = find_final_range(explorer, arguments["since"], arguments["until"], tz)
+    periods = list_periods(chosen["every"], first, last, tz)
     if not periods:
         print_warning(
             f"there is no whole period of {chosen['every']} from {first:%Y-%m-%d} to "

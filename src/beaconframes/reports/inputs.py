@@ -11,7 +11,7 @@ import polars as pl
 
 from beaconframes import v1, v2
 from beaconframes.beacon_node import Node
-from beaconframes.calendar import find_time_zone
+from beaconframes.calendar import local_range
 from beaconframes.client.plan import PlanningEnded, PlanningExplorer
 from beaconframes.config import is_loopback
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
@@ -40,12 +40,16 @@ _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
 """Windows of V2, in days."""
 
 
-def find_range(head: ChainHead, since: Any, until: Any) -> tuple[int, int]:
-    """Return the first and the last final epoch of a range. Default: the last 30 days."""
+def find_range(head: ChainHead, since: Any, until: Any, tz: str = "UTC") -> tuple[int, int]:
+    """Return the first and the last final epoch of a range. Default: the last 30 days.
+
+    Dates and months are those of the time zone *tz*.
+    """
     if since is None:
         # A chain that is younger is reported from its genesis.
         since = 0 if head.now() - _DEFAULT_RANGE < head.chain.genesis else _DEFAULT_RANGE
-    span = head.span(since, until, "epoch", length=1, finalized=True)
+    bounds = local_range(since, until, tz=tz)
+    span = head.span(bounds.get("since"), bounds.get("until"), "epoch", length=1, finalized=True)
     return span.first, min(span.last, head.latest("epoch", finalized=True))
 
 
@@ -66,8 +70,7 @@ def load_inputs(
     Only the validators are necessary: what else the service does not have is left out.
     """
     check_choice("detail", detail, get_args(Detail))
-    find_time_zone(tz)  # An invalid one would leave parts out.
-    first, last = find_range(explorer.chain_head, since, until)
+    first, last = find_range(explorer.chain_head, since, until, tz)
     final = explorer.chain_head.latest("epoch", finalized=True)
     if first > last:
         raise UsageError(

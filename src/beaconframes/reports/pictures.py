@@ -180,7 +180,10 @@ def _build_balances(frames: Frames) -> Picture | None:
 def _build_proposals(frames: Frames) -> Picture | None:
     if not _has(frames, "proposals"):
         return None
-    chart = _hatch(build_outcomes_chart(frames["proposals"]), frames)
+    facts = dict(frames["facts"].iter_rows())
+    # Statistics have days of the chain, which have no time zone.
+    tz = facts["days"] if facts["detail"] == "every epoch" else "UTC"
+    chart = _hatch(build_outcomes_chart(frames["proposals"], tz), frames)
     return _frame("proposals", "Proposals", chart)
 
 

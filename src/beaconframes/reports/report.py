@@ -144,7 +144,8 @@ def report(
     price
         The price column, named like the currency, such as ``"eur"``.
     tz
-        Time zone of the days, such as ``"Europe/Berlin"``. Daily statistics have days of the chain.
+        Time zone of the days, such as ``"Europe/Berlin"``, also of dates in *since* and *until*.
+        Daily statistics have days of the chain.
     year
         A calendar year in this time zone, such as ``"2026"``, instead of *since* and *until*.
     detail
