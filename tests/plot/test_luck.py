@@ -8,7 +8,7 @@ from beaconframes.charts.model import Points
 from beaconframes.errors import UsageError
 
 from ..support.chart_frames import balances, committee, proposals, totals
-from ..support.drawn_charts import legend_labels, lines_by_name, tick_labels
+from ..support.drawn_charts import caption, legend_labels, lines_by_name, tick_labels
 
 
 def luck_frames():
@@ -142,3 +142,30 @@ def test_luck_needs_duties():
     assert ["No luck to draw: no validator of which a duty is expected"] == [
         text.get_text() for text in ax.texts
     ]
+
+
+def read_caption(drawn):
+    """Return the caption of a chart of any library on one line."""
+    if not hasattr(drawn, "layout"):
+        return " ".join(caption(drawn).split())
+    return drawn.layout.xaxis.title.text.replace("<br>", " ")
+
+
+@pytest.mark.parametrize("library", [plot, interactive])
+def test_the_caption_states_what_is_counted(library):
+    """Seven epochs of balances and one of totals: one epoch counts, and its committee."""
+    members = pl.concat(
+        [committee([1] * 512), *(committee([1] * 512, period=period) for period in (5, 6))]
+    )
+    blocks = proposals("proposed", proposers=(1,), first=0)
+
+    drawn = library.luck(balances(range(7)), totals([0]), blocks, members)
+
+    text = read_caption(drawn)
+    assert "1 of 7 epochs counted: the others are not in the frame of epochs" in text
+    assert "1 of 3 sync committees counted: those selected in these epochs" in text
+
+
+@pytest.mark.parametrize("library", [plot, interactive])
+def test_a_caption_of_all_that_is_given_has_no_note(library):
+    assert "counted" not in read_caption(library.luck(*luck_frames()))

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 FEW_VALIDATORS = 30
 """Up to this many validators have a chart each; above, quantiles and the worst ten are drawn."""
-_LEVEL = 0.95
 _MOST_LUCK = 10
 _FRAMES = {"validators": ("days",), "luck": ("luck", "sync_luck"), "sync": ("sync_epochs",)}
 """The frames of pictures with other names."""
@@ -188,7 +187,7 @@ def _build_proposals(frames: Frames) -> Picture | None:
 
 
 def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
-    """Return proposals and sync seats beside what chance gives, of each group or of all."""
+    """Return proposals and sync seats beside the expected numbers, of each group or of all."""
     groups = ["group"] if "group_luck" in frames or "group_sync_luck" in frames else []
     prefix = "group_" if groups else ""
     names = {"Proposals": f"{prefix}luck", "Sync seats": f"{prefix}sync_luck"}
@@ -201,7 +200,7 @@ def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
     if not rows or not _has(frames, "income"):
         return None
     times = series.read_dates(frames["income"])
-    chart = build_luck_chart(tables, groups, times, level=_LEVEL, escape=escape, time_unit="day")
+    chart = build_luck_chart(tables, groups, times, level=None, escape=escape, time_unit="day")
     title = f"Luck: {' and '.join(tables).lower()}"
     return _frame("luck", title, chart, 1.8 + 0.32 * min(rows, _MOST_LUCK))
 
