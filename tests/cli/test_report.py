@@ -87,6 +87,26 @@ def test_frames_as_json_of_groups_with_prices(run, tmp_path):
     assert "2500.00000000" == frames["value"][0]["eur"]
 
 
+def test_files_saved_by_excel_are_read(run, tmp_path):
+    """Its "CSV UTF-8" begins with a byte order mark, and lines end with CR and LF."""
+    texts = {
+        "groups": "validator_index,group\n3,A\n5,B\n",
+        "prices": "time,eur\n2026-10-02,2500\n",
+        "validators": "3\n5\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.csv").write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
+    files = (f"{tmp_path}/validators.csv", "--groups", f"{tmp_path}/groups.csv")
+
+    result = run(*files, "--prices", f"{tmp_path}/prices.csv", "--price", "eur", *RANGE, "--json")
+
+    frames = json.loads(result.output)["frames"]
+    assert [(3, "A"), (5, "B")] == [
+        (row["validator_index"], row["group"]) for row in frames["validators"]
+    ]
+    assert "2500.00000000" == frames["value"][0]["eur"]
+
+
 def test_periods_are_those_of_the_reports():
     """The command line states them itself, because the import of reports takes time."""
     from beaconframes.cli.report import report

@@ -14,6 +14,7 @@ from beaconframes.reports.input_frames import Inputs
 from beaconframes.reports.inputs import Input, find_range, load_inputs
 from beaconframes.reports.page import describe_left_out, render_page
 from beaconframes.reports.parts import answer, build_frames, trust
+from beaconframes.reports.parts.over_time import build_income
 from beaconframes.reports.report import Report, report
 from beaconframes.v1 import load_sync_committees
 
@@ -127,6 +128,34 @@ def test_dates_of_a_report_are_days_of_its_time_zone(client):
     assert (94, 318) == (row["first_epoch"], row["last_epoch"])
     days = made.frames["income"].select("date", "complete").rows()
     assert [(date(2026, 10, 1), True)] == days
+
+
+def test_blocks_of_the_last_epoch_count(client, tables):
+    """A report ends with its last epoch: what a block of this epoch paid is in it."""
+    block = tables["execution_blocks"].sort("slot").row(-1, named=True)
+    span = {"since": block["epoch"] - 1, "until": block["epoch"]}
+
+    made = report([block["proposer_index"]], **span, explorer=client)
+
+    row = made.frames["summary"].row(0, named=True)
+    assert (1, block["producer_reward_wei"]) == (row["blocks"], row["execution_income_wei"])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "complete"),
+    [(113, 337, True), (114, 337, False), (113, 336, False)],
+)
+def test_a_day_is_complete_with_all_of_its_epochs(made, first, last, complete):
+    """2026-10-01 begins 12 h after the genesis: epochs 113 to 337 begin in it."""
+    time = made.inputs.chain.time_of("epoch", 200)
+    item = made.inputs.items["income"]
+    rows = item.rows.head(1).with_columns(epoch=200, time=pl.lit(time).dt.cast_time_unit("us"))
+    items = {"income": dataclasses.replace(item, rows=rows)}
+    inputs = dataclasses.replace(made.inputs, first=first, last=last, items=items)
+
+    income = build_income(inputs, {})["income"]
+
+    assert [(date(2026, 10, 1), complete)] == income.select("date", "complete").rows()
 
 
 def test_a_young_chain_is_reported_from_its_genesis(client):
