@@ -108,6 +108,7 @@ TABLES: dict[str, Needs] = {
 }
 """The tables and charts, whose rows need inputs."""
 
+_MOST_NAMED = 3
 _LOSS_SUMS = ("lost", "avoidable", "unavoidable", "unknown")
 _SCHEMA = dict.fromkeys(("frame", "column", "mark", "without"), pl.String)
 
@@ -187,14 +188,19 @@ def show_marked(text: str, mark: str | None) -> str:
     return f"at least {text}" if mark == "at least" else f"{text} ({mark})"
 
 
-def describe_marks(frames: Frames, *names: str) -> list[str]:
-    """Return a sentence for each mark and set of inputs, about what frames show."""
+def describe_marks(frames: Frames, *names: str, with_columns: bool = True) -> list[str]:
+    """Return a sentence for each mark and set of inputs, about what frames show.
+
+    A chart does not show all columns: its marks are those of the rows.
+    """
     rows = frames["incomplete"].filter(pl.col("frame").is_in(names), pl.col("without") != "")
+    if not with_columns:
+        rows = rows.filter(pl.col("column").is_null())
     found = []
     for (mark, without), part in rows.group_by("mark", "without", maintain_order=True):
         columns = part["column"].unique(maintain_order=True).to_list()
         whose = "" if None in columns else f": {', '.join(map(_name_column, columns))}"
-        found.append(show_text(f"{str(mark).capitalize()} without {without}{whose}."))
+        found.append(f"{str(mark).capitalize()} without {without}{whose}.")
     return found
 
 
@@ -207,11 +213,19 @@ def list_failures(frames: Frames) -> list[str]:
     inputs = frames["inputs"]
     failed = inputs.filter(pl.col("state") == "failed")
     reasons = failed.group_by("reason", maintain_order=True).agg("loader")
-    found = [f"{', '.join(loaders)} failed: {reason}" for reason, loaders in reasons.iter_rows()]
+    found = [
+        f"{_name_some(loaders)} failed: {show_text(reason)}"
+        for reason, loaders in reasons.iter_rows()
+    ]
     has_gaps = pl.col("input").is_in(select_gaps(frames)["input"].to_list())
     if loaders := inputs.filter(has_gaps, pl.col("state") != "failed")["loader"].to_list():
-        found.append(f"{', '.join(loaders)}: rows are missing")
-    return [show_text(text) for text in found]
+        found.append(f"{_name_some(loaders)}: rows are missing")
+    return found
+
+
+def _name_some(loaders: list[str]) -> str:
+    more = f" and {len(loaders) - _MOST_NAMED} more" if len(loaders) > _MOST_NAMED else ""
+    return f"{', '.join(loaders[:_MOST_NAMED])}{more}"
 
 
 def select_gaps(frames: Frames) -> pl.DataFrame:
