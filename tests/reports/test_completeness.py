@@ -3,13 +3,25 @@
 import dataclasses
 import itertools
 import warnings
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.calendar import MAINNET
 from beaconframes.client import Explorer
-from beaconframes.errors import BeaconframesError, MissingRows
+from beaconframes.errors import (
+    BeaconframesError,
+    MissingRows,
+    NotFound,
+    NotServed,
+    QuotaSpent,
+    RequestLimitExceeded,
+    TableNotInDataset,
+    UsageError,
+)
+from beaconframes.reports.input_frames import Input, Inputs
 from beaconframes.reports.inputs import load_inputs
 from beaconframes.reports.parts import build_frames
 from beaconframes.reports.report import Report
@@ -88,6 +100,75 @@ def test_with_some_rows_of_an_input_each_number_is_right_or_marked(made, whole, 
 )
 def test_with_some_daily_statistics_each_number_is_right_or_marked(daily, whole, no_charts, name):
     assert [] == find_silent_numbers(daily, whole, gaps=[name])
+
+
+def test_statistics_without_blocks_have_no_number_of_proposals(daily):
+    """Only missed proposals are known then: their number is not compared with the expected one."""
+    frames = make(daily, failed=["blocks"]).frames
+
+    assert {"luck", "group_luck"} <= set(make(daily).frames)
+    assert not {"luck", "group_luck"} & set(frames)
+    assert "missed" in frames["validators"].columns
+    assert "proposed" not in frames["validators"].columns
+
+
+def test_the_strongest_mark_counts(made, whole, no_charts):
+    """Without proposals, a loss is a lower bound; without balances as well, it is unknown."""
+    failed = ["balances", "proposals"]
+
+    report = make(made.inputs, failed=failed)
+
+    assert [] == find_silent_numbers(made.inputs, whole, failed=failed)
+    assert report.frames["summary"]["lost_gwei"][0] is None
+    lost = (pl.col("frame") == "summary") & (pl.col("column") == "lost_gwei")
+    marks = report.frames["incomplete"].filter(lost)
+    assert [("unknown", "load_balance_history, load_proposals")] == marks[:, 2:].rows()
+
+
+@pytest.mark.parametrize(
+    ("error", "sent", "lack"),
+    [
+        (NotServed("the service has no such route"), 1, "failed"),
+        (NotServed("a node needs an execution node"), 0, "absent"),
+        (UsageError("the committee is after the head of a node"), 0, "absent"),
+        (TableNotInDataset("this dataset has no yield_index"), 1, "absent"),
+        (RequestLimitExceeded("more requests than max_requests"), 0, "failed"),
+        (QuotaSpent("the requests of this month are used up"), 0, "failed"),
+        (NotFound("status 404"), 1, "failed"),
+    ],
+)
+def test_a_load_fails_unless_the_source_never_has_the_rows(error, sent, lack):
+    """What a source does not have, it says before a request, or as a dataset."""
+    explorer = SimpleNamespace(chain=MAINNET, requests=0)
+
+    def load_yield_index(**_):
+        explorer.requests += sent
+        raise error
+
+    inputs = Inputs(explorer, [7], None, 0, 10, "epochs")
+    inputs.load("index", load_yield_index)
+
+    assert lack == inputs.find_lack("index")
+
+
+@pytest.mark.parametrize(
+    ("last_epoch", "reason", "lack"),
+    [
+        (450, "not in the dataset", "gaps"),
+        (449, "not in the dataset", ""),
+        (None, "not in the dataset", "gaps"),
+        (600, "exited", ""),
+    ],
+)
+def test_gaps_before_the_range_of_a_report_are_not_in_it(last_epoch, reason, lack):
+    """A report begins with the first rows of its source; exited validators have no rows."""
+    gap = pl.DataFrame(
+        {"reason": [reason], "last_epoch": [last_epoch]}, schema_overrides={"last_epoch": pl.Int64}
+    )
+    inputs = Inputs(SimpleNamespace(chain=MAINNET), [7], None, 450, 900, "epochs")
+    inputs.items["income"] = Input("income", "", pl.DataFrame({"epoch": [450]}), missing=gap)
+
+    assert lack == inputs.find_lack("income")
 
 
 @pytest.mark.long

@@ -158,6 +158,25 @@ def test_a_day_is_complete_with_all_of_its_epochs(made, first, last, complete):
     assert [(date(2026, 10, 1), complete)] == income.select("date", "complete").rows()
 
 
+@pytest.mark.parametrize(
+    ("activation", "exit_epoch", "active"),
+    [(LAST, LAST + 1, 6), (LAST, LAST, 5), (LAST + 1, None, 5)],
+)
+def test_validators_that_are_active_in_the_last_epoch_count(made, activation, exit_epoch, active):
+    """A validator has no duty any more in the epoch of its exit."""
+    item = made.inputs.items["validators"]
+    is_first = pl.col("validator_index") == MINE[0]
+    rows = item.rows.with_columns(
+        activation_epoch=pl.when(is_first).then(activation).otherwise("activation_epoch"),
+        exit_epoch=pl.when(is_first).then(exit_epoch).otherwise("exit_epoch"),
+    )
+    items = made.inputs.items | {"validators": dataclasses.replace(item, rows=rows)}
+
+    frames, _ = build_frames(dataclasses.replace(made.inputs, items=items))
+
+    assert active == frames["summary"]["active"][0]
+
+
 def test_a_young_chain_is_reported_from_its_genesis(client):
     """Without since, a devnet of some hours is no error; an older chain has the last 30 days."""
     head, genesis = client.chain_head, client.chain.genesis
