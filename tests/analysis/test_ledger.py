@@ -92,6 +92,16 @@ def test_a_ledger_by_hand():
     assert_equal(rows, whole.select(*names, *values))
 
 
+def test_values_are_rounded_half_up():
+    """15 gwei at a price of 1 are 0.000000015: the half of the eighth decimal is rounded up."""
+    earned = history((1, 10, {"attestation_head_reward_gwei": 15}))
+    prices = priced((datetime(2020, 12, 1, 13, tzinfo=UTC), 1.0))
+
+    values = analysis.ledger(earned, prices=prices, price="eur")["income_value"]
+
+    assert [Decimal("0.00000002")] == values.to_list()
+
+
 def test_kinds_of_income_have_columns():
     """Each column is the sum of its kind; penalties are positive amounts."""
     rows = analysis.ledger(EARNED)

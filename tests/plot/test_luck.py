@@ -104,6 +104,16 @@ def test_many_validators_are_ranked_by_their_luck():
     assert "One epoch only" == chart.single_note
 
 
+def test_ten_validators_have_their_names():
+    """Up to ten rows have room for names and numbers: they stay in the order of the validators."""
+    blocks = proposals(*["proposed"] * 7, proposers=(2, 2, 1, 2, 2, 1, 2), first=0)
+
+    chart = charts.luck(balances([0], range(1, 11)), totals([0], 32), blocks, by="validator_index")
+
+    names = [label.partition("\n")[0] for label in chart.y.tick_labels]
+    assert [f"validator {index}" for index in range(1, 11)] == names
+
+
 def test_groups_of_two_duties_are_ranked_together():
     """Six groups with two duties each are twelve rows: both duties begin with the luckiest."""
     blocks = proposals(*["proposed"] * 9, proposers=(4, 4, 2), first=0)
