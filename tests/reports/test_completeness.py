@@ -126,7 +126,7 @@ def test_the_strongest_mark_counts(made, whole, no_charts):
 
 
 @pytest.mark.parametrize(
-    ("error", "sent", "lack"),
+    ("error", "sent", "defect"),
     [
         (NotServed("the service has no such route"), 1, "failed"),
         (NotServed("a node needs an execution node"), 0, "absent"),
@@ -137,7 +137,7 @@ def test_the_strongest_mark_counts(made, whole, no_charts):
         (NotFound("status 404"), 1, "failed"),
     ],
 )
-def test_a_load_fails_unless_the_source_never_has_the_rows(error, sent, lack):
+def test_a_load_fails_unless_the_source_never_has_the_rows(error, sent, defect):
     """What a source does not have, it says before a request, or as a dataset."""
     explorer = SimpleNamespace(chain=MAINNET, requests=0)
 
@@ -148,11 +148,11 @@ def test_a_load_fails_unless_the_source_never_has_the_rows(error, sent, lack):
     inputs = Inputs(explorer, [7], None, 0, 10, "epochs")
     inputs.load("index", load_yield_index)
 
-    assert lack == inputs.find_lack("index")
+    assert defect == inputs.find_defect("index")
 
 
 @pytest.mark.parametrize(
-    ("last_epoch", "reason", "lack"),
+    ("last_epoch", "reason", "defect"),
     [
         (450, "not in the dataset", "gaps"),
         (449, "not in the dataset", ""),
@@ -160,7 +160,7 @@ def test_a_load_fails_unless_the_source_never_has_the_rows(error, sent, lack):
         (600, "exited", ""),
     ],
 )
-def test_gaps_before_the_range_of_a_report_are_not_in_it(last_epoch, reason, lack):
+def test_gaps_before_the_range_of_a_report_are_not_in_it(last_epoch, reason, defect):
     """A report begins with the first rows of its source; exited validators have no rows."""
     gap = pl.DataFrame(
         {"reason": [reason], "last_epoch": [last_epoch]}, schema_overrides={"last_epoch": pl.Int64}
@@ -168,7 +168,7 @@ def test_gaps_before_the_range_of_a_report_are_not_in_it(last_epoch, reason, lac
     inputs = Inputs(SimpleNamespace(chain=MAINNET), [7], None, 450, 900, "epochs")
     inputs.items["income"] = Input("income", "", pl.DataFrame({"epoch": [450]}), missing=gap)
 
-    assert lack == inputs.find_lack("income")
+    assert defect == inputs.find_defect("income")
 
 
 @pytest.mark.long

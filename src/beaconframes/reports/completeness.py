@@ -117,10 +117,10 @@ def find_mark(inputs: Inputs, needs: Needs) -> tuple[Mark | None, list[str]]:
     """Return the mark of what *needs* inputs, and the inputs that are not complete."""
     found: dict[str, Mark] = {}
     for name, mark in needs.items():
-        lack = inputs.find_lack(name)
-        if lack == "gaps" and mark == "unknown":
+        defect = inputs.find_defect(name)
+        if defect == "gaps" and mark == "unknown":
             found[name] = "incomplete"
-        elif lack and not (lack == "absent" and mark == "incomplete"):
+        elif defect and not (defect == "absent" and mark == "incomplete"):
             # Without what a source never has, numbers have another basis, which is stated.
             found[name] = mark
     marks = set(found.values())
@@ -157,9 +157,9 @@ def build_marks(inputs: Inputs, frames: Frames) -> Frames:
         needs += [(name, column, NUMBERS[column]) for column in columns if column in NUMBERS]
     rows: list[tuple[str, str | None, str, str]] = []
     for frame, column, need in needs:
-        mark, lacking = find_mark(inputs, need)
+        mark, incomplete = find_mark(inputs, need)
         if mark is not None and (column != "income_value" or inputs.prices is not None):
-            without = ", ".join(inputs.items[name].loader for name in lacking)
+            without = ", ".join(inputs.items[name].loader for name in incomplete)
             rows.append((frame, column, mark, without))
     answer, marked = frames["summary"].row(0, named=True), {row[:2] for row in rows}
     if answer.get("cost_unknown") and answer.get("lost_gwei") is not None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
 
 Detail = Literal["auto", "epochs", "days"]
-Lack = Literal["", "gaps", "absent", "failed"]
+Defect = Literal["", "gaps", "absent", "failed"]
 """What an input is without: nothing, some rows, what its source does not have, or its load."""
 
 EPOCHS_PER_LOAD = 1_500
@@ -114,7 +114,7 @@ class Inputs:
             found.append(rows)
         return found
 
-    def find_lack(self, name: str) -> Lack:
+    def find_defect(self, name: str) -> Defect:
         """Return what an input is without in the range of the report."""
         item = self.items.get(name)
         if item is None or (item.rows is None and item.cause == "skipped"):
