@@ -23,6 +23,7 @@ from beaconframes.calendar import (
     find_chain,
     get_chain,
     is_relative,
+    local_range,
     resolve_span,
 )
 from beaconframes.errors import ConfigError, UsageError
@@ -684,3 +685,33 @@ def test_importing_the_calendar_loads_no_heavy_library():
 def test_relative_bounds_depend_on_the_head_or_the_present(bound, expected):
     """An export from such a bound cannot be extended: it means another unit later."""
     assert expected is is_relative(bound)
+
+
+@pytest.mark.parametrize(
+    ("tz", "since", "until", "expected"),
+    [
+        ("Europe/Berlin", "2026-10-01", "2026-10-01", ("2026-09-30T22:00", "2026-10-01T22:00")),
+        ("Europe/Berlin", "2026-10", "2026-10", ("2026-09-30T22:00", "2026-10-31T23:00")),
+        ("America/New_York", date(2026, 10, 1), np.datetime64("2026-10-01"),
+         ("2026-10-01T04:00", "2026-10-02T04:00")),
+        # Clocks are set back at midnight, so that 23:00 to 24:00 is there twice.
+        ("Asia/Beirut", "2026-10-24", "2026-10-24", ("2026-10-23T21:00", "2026-10-24T22:00")),
+    ],
+)  # fmt: skip
+def test_dates_of_a_local_range_are_days_of_the_time_zone(tz, since, until, expected):
+    """The day begins at its midnight, and ends where the next one begins."""
+    start, end = (datetime.fromisoformat(f"{text}+00:00") for text in expected)
+
+    bounds = local_range(since, until, tz=tz)
+
+    assert {"since": start, "until": end - timedelta(microseconds=1)} == bounds
+
+
+def test_other_bounds_of_a_local_range_stay():
+    """Numbers, ages and instants have no day; days of UTC are those of loaders."""
+    instant = datetime(2026, 10, 1, 12, tzinfo=UTC)
+    for bound in (0, -5, "30d", "finalized", "latest", instant, "2026-10-01T12:00"):
+        assert {"since": bound} == local_range(bound, tz="Europe/Berlin")
+    assert {"until": "2026-10-01"} == local_range(until="2026-10-01", tz="UTC")
+    with pytest.raises(UsageError, match="tz='Berlin' is not a time zone"):
+        local_range("2026-10-01", tz="Berlin")

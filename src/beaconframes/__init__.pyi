@@ -24,6 +24,7 @@ from beaconframes.calendar import (
     MAINNET as MAINNET,
     HOODI as HOODI,
     Chain as Chain,
+    local_range as local_range,
 )
 
 # Requests, the store and missing rows.

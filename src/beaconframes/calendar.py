@@ -416,6 +416,54 @@ def instants(
     return instant, instant
 
 
+def local_range(since: Any = None, until: Any = None, *, tz: str) -> dict[str, Any]:
+    """Return the range of a loader in which dates and months are those of a time zone.
+
+    ::
+
+        year = bf.local_range("2025-01-01", "2025-12-31", tz="Europe/Berlin")
+        income = bf.load_income_history(3, **year)
+
+    Loaders themselves have days of UTC, so that the first and the last day of an analysis with
+    ``tz=`` would not be complete.
+
+    Parameters
+    ----------
+    since, until
+        As for loaders. Numbers, ages and instants are returned as they are.
+    tz
+        Name of the time zone, such as ``"Europe/Berlin"``.
+
+    Returns
+    -------
+    dict
+        ``since`` and ``until``, of those that are given. A date is the first or the last instant
+        of the day.
+    """
+    find_time_zone(tz)
+    bounds = {"since": since, "until": until}
+    return {
+        name: _find_local_bound(name, value, tz)
+        for name, value in bounds.items()
+        if value is not None
+    }
+
+
+def _find_local_bound(name: str, value: Any, tz: str) -> Any:
+    """Return the instant of a date or month of the time zone *tz*; other bounds unchanged."""
+    if tz == "UTC" or is_relative(value) or not is_time(value):
+        return value
+    start, end = instants(name, value, lambda: datetime.now(UTC))
+    if start == end:
+        return value
+    zone = find_time_zone(tz)
+    if name == "since":
+        return datetime.combine(start, time(), zone).astimezone(UTC)
+    # A day ends where the next one begins: clocks may change at midnight.
+    following = datetime.combine(end + _MICROSECOND, time(), zone)
+    return following.astimezone(UTC) - _MICROSECOND
+
+
 def _parse_time(argument: str, text: str, unit: Unit) -> date | datetime | timedelta:
     """Parse an age, a date, the first day of a month, or an instant."""
     if age := _AGE.fullmatch(text):

@@ -137,7 +137,8 @@ def test_days_without_an_index_are_not_compared():
 
     assert [True, False] == days["difference_bp"].is_null().to_list()
     assert [False, False] == days["apr_as_index"].is_null().to_list()
-    assert days["cl_apr_as_index"][1] == whole["cl_apr_as_index"]
+    for layer in ("cl_", "el_", ""):
+        assert days[f"{layer}apr_as_index"][1] == whole[f"{layer}apr_as_index"]
     assert math.isclose(0.015, whole["index_cl_apr"], rel_tol=1e-12)
 
 

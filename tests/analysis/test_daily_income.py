@@ -113,6 +113,22 @@ def test_deposits_count_when_they_reach_the_balance():
     )
 
 
+def test_deposits_that_wait_reach_the_balance_together():
+    """Two deposits, of days 3 and 4, are credited on day 5: one rise of the balance has both."""
+    start = 32 * ETH
+    table = stats(
+        (1, {"day": 3, "deposits_amount_gwei": ETH, "end_balance_gwei": start + 10}),
+        (1, {"day": 4, "deposits_amount_gwei": 3 * ETH, "start_balance_gwei": start + 10,
+             "end_balance_gwei": start + 30}),
+        (1, {"day": 5, "start_balance_gwei": start + 30, "end_balance_gwei": start + 4 * ETH + 70}),
+    )  # fmt: skip
+
+    rows = analysis.daily_income(table)
+
+    columns = "day", "consensus_income_gwei", "deposits_gwei"
+    assert [(3, 10, 0), (4, 20, 0), (5, 40, 4 * ETH)] == rows.select(columns).rows()
+
+
 def test_days_without_income_keep_what_was_received():
     """A consolidation, a day without balances and a day without statistics have blocks too."""
     table = stats(
@@ -181,6 +197,26 @@ def test_rates_and_votes_by_hand():
     votes = analysis.daily_votes(table, validators).row(0, named=True)
     assert (3, 225 + 60, 9) == (votes["day"], votes["votes"], votes["missed"])
     assert 1 - 9 / 285 == pytest.approx(votes["included_rate"])
+
+
+def test_fees_of_days_without_an_index_are_not_compared():
+    """Day 4 has no index: neither its income nor its fees are in the rate beside the index."""
+    grown = {"end_balance_gwei": 32 * ETH + 1_000_000}
+    blocks = pl.DataFrame(
+        {
+            "proposer_index": [1, 1],
+            "epoch": [700, 1000],
+            "producer_reward_wei": [10**15, 10**16],
+            "block_reward_wei": [10**15, 10**16],
+        }
+    )
+    daily = analysis.daily_income(stats((1, grown), (1, grown | {"day": 4})), blocks)
+    index = pl.DataFrame({"day": [3], "apr": [0.02]})
+
+    row = analysis.daily_rates(daily, index, every="all").row(0, named=True)
+
+    assert 365 * 2_000_000 / (32 * ETH) == pytest.approx(row["apr_as_index"])
+    assert 365 * 13_000_000 / (64 * ETH) == pytest.approx(row["apr_on_effective"])
 
 
 def test_losses_by_hand():

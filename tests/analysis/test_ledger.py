@@ -51,15 +51,18 @@ PAID = paid(
     (2, datetime(2020, 12, 2, 23, 30, tzinfo=UTC), 2 * ETH),
 )
 PRICES = priced(
-    (datetime(2020, 12, 1, 23, 10, tzinfo=UTC), 500.0),  # the 2nd in Berlin, and not its last
     (datetime(2020, 12, 2, 22, 59, tzinfo=UTC), 600.5),
+    (datetime(2020, 12, 1, 23, 10, tzinfo=UTC), 500.0),  # the 2nd in Berlin, and not its latest
     (datetime(2020, 12, 1, 22, 59, tzinfo=UTC), 400.0),
 )
 SECOND, FIRST, THIRD = date(2020, 12, 2), date(2020, 12, 1), date(2020, 12, 3)
 
 
 def test_a_ledger_by_hand():
-    """In Berlin: income, fees and withdrawals by day, at the last price of each day."""
+    """In Berlin: income, fees and withdrawals by day, at the latest price of each day.
+
+    The latest price of a day is not that of the last line: prices are in any order.
+    """
     whole = analysis.ledger(EARNED, PAID, PRICES, tz="Europe/Berlin", price="eur")
 
     names = ["date", "validator_index", "net_income_wei", "withdrawals_gwei", "eur"]
@@ -87,6 +90,16 @@ def test_a_ledger_by_hand():
         orient="row",
     )
     assert_equal(rows, whole.select(*names, *values))
+
+
+def test_values_are_rounded_half_up():
+    """15 gwei at a price of 1 are 0.000000015: the half of the eighth decimal is rounded up."""
+    earned = history((1, 10, {"attestation_head_reward_gwei": 15}))
+    prices = priced((datetime(2020, 12, 1, 13, tzinfo=UTC), 1.0))
+
+    values = analysis.ledger(earned, prices=prices, price="eur")["income_value"]
+
+    assert [Decimal("0.00000002")] == values.to_list()
 
 
 def test_kinds_of_income_have_columns():

@@ -137,6 +137,10 @@ def test_luck_of_seats_by_hand():
     Validator 1 has half of the balance, then a quarter; 3 has exited when the last is drawn.
     """
     rows = analysis.sync_luck(COMMITTEES, HELD, EPOCHS, validators=LIVES, chain=SMALL)
+    # A committee that was loaded twice has no more seats.
+    twice = pl.concat([COMMITTEES, COMMITTEES])
+    repeated = analysis.sync_luck(twice, HELD, EPOCHS, validators=LIVES, chain=SMALL)
+    assert_equal(rows, repeated)
 
     counts = ["validator_index", "periods", "seats", "expected", "drawn"]
     assert [(1, 3, 24, 10.0, 12), (2, 3, 24, 6.0, 5), (3, 2, 16, 4.0, 1)] == (

@@ -2,15 +2,13 @@
 
 import json
 import sys
-from datetime import datetime
-from types import SimpleNamespace
 
-import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from beaconframes import cli
 from beaconframes.reports import page
+from beaconframes.server import Server
 
 
 @pytest.fixture
@@ -42,21 +40,20 @@ def test_the_answer_is_printed(run):
     assert "compounding" not in result.output
 
 
-def test_missing_rows_have_an_exit_code(run, monkeypatch):
+def test_a_report_without_an_input_has_an_exit_code(chain, tmp_path):
     """A scheduled report that is not complete ends like a load: exit code 3, and a warning."""
-    reasons = ["not in the dataset", "not in the dataset", "exited"]
-    gaps = pl.DataFrame({"input": ["income", "income", "stats"], "reason": reasons})
-    frames = {"missing": gaps, "summary": pl.DataFrame({"since": [datetime(2026, 10, 2)]})}  # noqa: DTZ001
-    made = SimpleNamespace(frames=frames, summarize=lambda: ["the answer"])
-    monkeypatch.setattr("beaconframes.reports.report", lambda **_: made)
+    options = (*RANGE, "--out", str(tmp_path / "report.html"), "--no-progress")
+    with Server(chain, limits="month=11") as server:
+        arguments = ["report", "3", *options, "--url", server.url]
+        result = CliRunner().invoke(cli.commands, arguments, catch_exceptions=False)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
 
-    result = run("3", *RANGE)
-    frames["missing"] = gaps.tail(1)
-
-    assert (3, "the answer\n") == (result.exit_code, result.stdout)
-    expected = "the report from 2026-10-02 has missing rows: income. Its page and --json list them"
-    assert f"beaconframes: warning: {expected}\n" == result.stderr
-    assert (0, "") == ((complete := run("3", *RANGE)).exit_code, complete.stderr)
+    assert 3 == result.exit_code
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("beaconframes: warning: the report from 2026-10-02 is incomplete: load_")
+    assert line.endswith("Numbers without these rows are marked")
+    # The text of the warning is above the figures of the page.
+    assert line.partition("incomplete: ")[2].partition(" failed")[0] in page.partition("<main>")[0]
 
 
 @pytest.mark.more
@@ -87,6 +84,26 @@ def test_frames_as_json_of_groups_with_prices(run, tmp_path):
     frames = json.loads(result.output)["frames"]
     assert ["A", "B"] == [row["group"] for row in frames["validators"]]
     assert "eur" == frames["summary"][0]["currency"]
+    assert "2500.00000000" == frames["value"][0]["eur"]
+
+
+def test_files_saved_by_excel_are_read(run, tmp_path):
+    """Its "CSV UTF-8" begins with a byte order mark, and lines end with CR and LF."""
+    texts = {
+        "groups": "validator_index,group\n3,A\n5,B\n",
+        "prices": "time,eur\n2026-10-02,2500\n",
+        "validators": "3\n5\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.csv").write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
+    files = (f"{tmp_path}/validators.csv", "--groups", f"{tmp_path}/groups.csv")
+
+    result = run(*files, "--prices", f"{tmp_path}/prices.csv", "--price", "eur", *RANGE, "--json")
+
+    frames = json.loads(result.output)["frames"]
+    assert [(3, "A"), (5, "B")] == [
+        (row["validator_index"], row["group"]) for row in frames["validators"]
+    ]
     assert "2500.00000000" == frames["value"][0]["eur"]
 
 

@@ -8,7 +8,7 @@ from beaconframes.charts.model import Points
 from beaconframes.errors import UsageError
 
 from ..support.chart_frames import balances, committee, proposals, totals
-from ..support.drawn_charts import legend_labels, lines_by_name, tick_labels
+from ..support.drawn_charts import caption, legend_labels, lines_by_name, tick_labels
 
 
 def luck_frames():
@@ -104,6 +104,16 @@ def test_many_validators_are_ranked_by_their_luck():
     assert "One epoch only" == chart.single_note
 
 
+def test_ten_validators_have_their_names():
+    """Up to ten rows have room for names and numbers: they stay in the order of the validators."""
+    blocks = proposals(*["proposed"] * 7, proposers=(2, 2, 1, 2, 2, 1, 2), first=0)
+
+    chart = charts.luck(balances([0], range(1, 11)), totals([0], 32), blocks, by="validator_index")
+
+    names = [label.partition("\n")[0] for label in chart.y.tick_labels]
+    assert [f"validator {index}" for index in range(1, 11)] == names
+
+
 def test_groups_of_two_duties_are_ranked_together():
     """Six groups with two duties each are twelve rows: both duties begin with the luckiest."""
     blocks = proposals(*["proposed"] * 9, proposers=(4, 4, 2), first=0)
@@ -142,3 +152,30 @@ def test_luck_needs_duties():
     assert ["No luck to draw: no validator of which a duty is expected"] == [
         text.get_text() for text in ax.texts
     ]
+
+
+def read_caption(drawn):
+    """Return the caption of a chart of any library on one line."""
+    if not hasattr(drawn, "layout"):
+        return " ".join(caption(drawn).split())
+    return drawn.layout.xaxis.title.text.replace("<br>", " ")
+
+
+@pytest.mark.parametrize("library", [plot, interactive])
+def test_the_caption_states_what_is_counted(library):
+    """Seven epochs of balances and one of totals: one epoch counts, and its committee."""
+    members = pl.concat(
+        [committee([1] * 512), *(committee([1] * 512, period=period) for period in (5, 6))]
+    )
+    blocks = proposals("proposed", proposers=(1,), first=0)
+
+    drawn = library.luck(balances(range(7)), totals([0]), blocks, members)
+
+    text = read_caption(drawn)
+    assert "1 of 7 epochs counted: the others are not in the frame of epochs" in text
+    assert "1 of 3 sync committees counted: those selected in these epochs" in text
+
+
+@pytest.mark.parametrize("library", [plot, interactive])
+def test_a_caption_of_all_that_is_given_has_no_note(library):
+    assert "counted" not in read_caption(library.luck(*luck_frames()))

@@ -49,8 +49,23 @@ def test_a_range_that_starts_with_a_day_has_its_report(since):
     periods = list_periods("1mo", *find_final_range(explorer, since, None))
 
     assert [(date(2026, 10, 1), date(2026, 10, 31))] == periods
+    local = find_final_range(explorer, since, None, "Europe/Berlin")
+    assert datetime(2026, 9, 30, 22, tzinfo=UTC) == local[0]
+    assert periods == list_periods("1mo", *local, "Europe/Berlin")
     later = find_final_range(explorer, "2026-10-01T00:05", None)
     assert date(2026, 10, 2) == list_periods("1d", *later)[0][0]
+
+
+def test_periods_are_days_of_the_time_zone():
+    """A week in Berlin begins on Monday, at 22:00 UTC of Sunday in summer."""
+    monday = datetime(2026, 6, 7, 22, tzinfo=UTC)
+    week = [(date(2026, 6, 8), date(2026, 6, 14))]
+    end = monday + timedelta(days=7)
+
+    assert week == list_periods("1w", monday, end, "Europe/Berlin")
+    assert [] == list_periods("1w", monday, end - timedelta(seconds=1), "Europe/Berlin")
+    assert [] == list_periods("1w", monday + timedelta(seconds=1), end, "Europe/Berlin")
+    assert [] == list_periods("1w", monday, end)
 
 
 def test_a_long_range_has_all_of_its_periods():
@@ -117,7 +132,7 @@ def test_the_folder_has_a_page_that_links_the_reports(made, no_charts, tmp_path)
     problems = select_problems(frames["problems"]).height
     assert [income] * 2 == [row[0] for row in cells[:2]]
     assert [lost] * 2 == [row[3] for row in cells[:2]]
-    assert f"{problems} problems, rows are missing" == cells[0][4]
+    assert f"{problems} problems, incomplete" == cells[0][4]
     assert "no problem" == cells[1][4]
     assert {""} == set(cells[2])
     assert "Simulated data" in page

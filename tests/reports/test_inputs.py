@@ -1,7 +1,7 @@
 """Inputs of a report: what is missing is left out, with the reason, and nothing fails."""
 
 import dataclasses
-from datetime import timedelta
+from datetime import date, timedelta
 from types import SimpleNamespace
 
 import polars as pl
@@ -14,6 +14,7 @@ from beaconframes.reports.input_frames import Inputs
 from beaconframes.reports.inputs import Input, find_range, load_inputs
 from beaconframes.reports.page import describe_left_out, render_page
 from beaconframes.reports.parts import answer, build_frames, trust
+from beaconframes.reports.parts.over_time import build_income
 from beaconframes.reports.report import Report, report
 from beaconframes.v1 import load_sync_committees
 
@@ -53,7 +54,7 @@ def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
 
     assert "the plan has no &lt;access&gt;" in page
     states = dict(frames["inputs"].select("input", "state").iter_rows())
-    assert "missing" == states[missing[0]]
+    assert "failed" == states[missing[0]]
     if name == "blocks":
         basis = "priority fees, relay payments not included"
         assert basis == frames["summary"]["execution_income_basis"][0]
@@ -117,6 +118,65 @@ def test_errors_of_a_loader_are_the_reason(client, monkeypatch):
     assert "this service has no yield index" == loaded.items["index"].reason
 
 
+def test_dates_of_a_report_are_days_of_its_time_zone(client):
+    """2026-10-01 in Berlin begins 10 h after the genesis: its epochs are 94 to 318."""
+    options = {"since": "2026-10-01", "until": "2026-10-01", "tz": "Europe/Berlin"}
+
+    made = report([3], **options, explorer=client)
+
+    row = made.frames["summary"].row(0, named=True)
+    assert (94, 318) == (row["first_epoch"], row["last_epoch"])
+    days = made.frames["income"].select("date", "complete").rows()
+    assert [(date(2026, 10, 1), True)] == days
+
+
+def test_blocks_of_the_last_epoch_count(client, tables):
+    """A report ends with its last epoch: what a block of this epoch paid is in it."""
+    block = tables["execution_blocks"].sort("slot").row(-1, named=True)
+    span = {"since": block["epoch"] - 1, "until": block["epoch"]}
+
+    made = report([block["proposer_index"]], **span, explorer=client)
+
+    row = made.frames["summary"].row(0, named=True)
+    assert (1, block["producer_reward_wei"]) == (row["blocks"], row["execution_income_wei"])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "complete"),
+    [(113, 337, True), (114, 337, False), (113, 336, False)],
+)
+def test_a_day_is_complete_with_all_of_its_epochs(made, first, last, complete):
+    """2026-10-01 begins 12 h after the genesis: epochs 113 to 337 begin in it."""
+    time = made.inputs.chain.time_of("epoch", 200)
+    item = made.inputs.items["income"]
+    rows = item.rows.head(1).with_columns(epoch=200, time=pl.lit(time).dt.cast_time_unit("us"))
+    items = {"income": dataclasses.replace(item, rows=rows)}
+    inputs = dataclasses.replace(made.inputs, first=first, last=last, items=items)
+
+    income = build_income(inputs, {})["income"]
+
+    assert [(date(2026, 10, 1), complete)] == income.select("date", "complete").rows()
+
+
+@pytest.mark.parametrize(
+    ("activation", "exit_epoch", "active"),
+    [(LAST, LAST + 1, 6), (LAST, LAST, 5), (LAST + 1, None, 5)],
+)
+def test_validators_that_are_active_in_the_last_epoch_count(made, activation, exit_epoch, active):
+    """A validator has no duty any more in the epoch of its exit."""
+    item = made.inputs.items["validators"]
+    is_first = pl.col("validator_index") == MINE[0]
+    rows = item.rows.with_columns(
+        activation_epoch=pl.when(is_first).then(activation).otherwise("activation_epoch"),
+        exit_epoch=pl.when(is_first).then(exit_epoch).otherwise("exit_epoch"),
+    )
+    items = made.inputs.items | {"validators": dataclasses.replace(item, rows=rows)}
+
+    frames, _ = build_frames(dataclasses.replace(made.inputs, items=items))
+
+    assert active == frames["summary"]["active"][0]
+
+
 def test_a_young_chain_is_reported_from_its_genesis(client):
     """Without since, a devnet of some hours is no error; an older chain has the last 30 days."""
     head, genesis = client.chain_head, client.chain.genesis
@@ -129,7 +189,8 @@ def test_a_young_chain_is_reported_from_its_genesis(client):
 
 def test_missing_rows_are_listed(client):
     """An unknown validator is a gap of each input, and the report is about the others."""
-    made = report([3, 99_999], since=440, until=442, explorer=client)
+    with pytest.warns(MissingRows, match="is incomplete: load_validators: rows are missing"):
+        made = report([3, 99_999], since=440, until=442, explorer=client)
 
     rows = made.frames["inputs"].filter(pl.col("input") == "validators")
     assert ("incomplete", 1, 1) == rows.select("state", "rows", "gaps").row(0)

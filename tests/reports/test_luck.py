@@ -29,7 +29,7 @@ def test_sync_seats_are_compared_with_chance(made, chain, no_charts):
     assert ["A", "B"] == made.report.frames["group_sync_luck"]["group"].to_list()
     page = render_page(made.report.frames, {}, interactive=False)
     assert "Counted: 1 committee, selected in this range." in page
-    assert f"Sync committee seats: {drawn} assigned, {row['expected']:.1f} expected. Luck: " in page
+    assert f"Sync committee seats: {drawn} assigned, {row['expected']:.1f} expected. " in page
 
 
 def test_luck_of_one_day_is_not_that_of_one_epoch(made):
@@ -40,3 +40,18 @@ def test_luck_of_one_day_is_not_that_of_one_epoch(made):
 
     assert chart.single_note is None
     assert format_day(frames["income"]["date"][0]) == chart.note
+
+
+def test_a_report_does_not_judge_luck(made):
+    """Numbers alone: of all validators of a chain, nothing is chance, and of few, most is."""
+    frames = made.report.frames
+    names = [name for name in frames if "luck" in name]
+    assert ["luck", "sync_luck", "group_luck", "group_sync_luck"] == names
+    for name in names:
+        assert {"drawn", "expected", "luck"} <= set(frames[name].columns)
+        assert not [c for c in frames[name].columns if c.endswith(("_low", "_high", "p_value"))]
+    page = made.report.to_html()
+    assert "Luck: proposals and sync seats" in page
+    assert "chance explains" not in page
+    assert "of chance" not in page
+    assert "by chance" not in page

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from beaconframes.errors import UsageError
+from beaconframes.reports.completeness import build_marks
 from beaconframes.reports.formats import (
     show_eth,
     show_eth_signed,
@@ -183,6 +184,25 @@ def _get_validators(report):
     return text[text.index('<section id="validators">') : text.index('<section id="value">')]
 
 
+def test_validators_that_lost_most_are_listed_first(made, no_charts):
+    """Of 150 validators the page has 100; those of unknown loss are below all others."""
+    row = made.report.frames["validators"].head(1)
+    losses = [None if number % 5 == 0 else number for number in range(150)]
+    table = pl.concat(row.with_columns(validator_index=pl.lit(n)) for n in range(150))
+    table = table.with_columns(pl.Series("lost_gwei", losses, pl.Int64))
+
+    section = _get_validators(Report(made.report.frames | {"validators": table}, {}))
+
+    listed = re.findall(r"<tr><td[^>]*>(\d+)</td>", section)
+    known = sorted((n for n in range(150) if n % 5), reverse=True)
+    assert list(map(str, known[:100])) == listed
+    few = table.head(110)
+    section = _get_validators(Report(made.report.frames | {"validators": few}, {}))
+    listed = re.findall(r"<tr><td[^>]*>(\d+)</td>", section)
+    known = [n for n in range(109, -1, -1) if n % 5]
+    assert [*known, *range(0, 60, 5)] == list(map(int, listed))
+
+
 def test_groups_have_names_and_units(page):
     """Measures are named in words, and their values have units and no exponent."""
     section = page[page.index('<section id="groups">') : page.index('<section id="upcoming">')]
@@ -237,7 +257,12 @@ def test_unknown_costs_are_not_a_sum_of_zero(made, no_charts):
     assert "Cost: at least 0." in Elements(Report(frames, {}).to_html()).text
 
     frames["summary"] = frames["summary"].with_columns(cost_unknown=2)
-    assert "ETH at least" in Elements(Report(frames, {}).to_html()).text
+    frames |= build_marks(made.inputs, frames)
+    report = Report(frames, {})
+    assert "ETH at least" in Elements(report.to_html()).text
+    lost, avoidable = report.summarize()[-2:]
+    assert "at least" in lost
+    assert "at least" in avoidable
 
 
 def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):

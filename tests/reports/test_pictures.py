@@ -1,9 +1,10 @@
 """Which charts a report has, and what is in them."""
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -175,3 +176,19 @@ def test_small_amounts_have_no_factor_above_the_axis(made):
     picture = build_pictures(made.report.frames, interactive=False)["income"]
     svg = render_svg(picture)
     assert not re.search(r">\s*1e", svg)
+
+
+def test_proposals_are_drawn_on_days_of_the_time_zone(made):
+    """A block of 22:30 UTC belongs to the next day in Berlin, as its income does."""
+    blocks = (
+        made.report.frames["proposals"]
+        .head(1)
+        .with_columns(
+            time=pl.lit(datetime(2026, 10, 1, 22, 30, tzinfo=UTC)).dt.cast_time_unit("us")
+        )
+    )
+    facts = pl.DataFrame({"fact": ["detail", "days"], "value": ["every epoch", "Europe/Berlin"]})
+
+    (chart,) = build_pictures({"proposals": blocks, "facts": facts})["proposals"].charts
+
+    assert np.datetime64("2026-10-02") == chart.x.times[0].astype("datetime64[D]")

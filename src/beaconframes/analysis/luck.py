@@ -85,8 +85,10 @@ def proposal_luck(
         ``drawn_low`` to ``drawn_high`` is the central range of numbers that chance gives at the
         level. ``luck`` is drawn over expected, ``luck_low`` to ``luck_high`` its exact interval
         (Clopper and Pearson), and ``p_value`` the probability of a deviation this large by chance.
-        Where balances changed, all of these are conservative. ``days_to_next`` is the mean time to
-        the next proposal at the balances of the last epoch. Null where no proposal is expected.
+        Where balances changed, all of these are conservative. They hold for draws that are
+        independent: of most validators of a chain, less is chance. ``days_to_next`` is the mean
+        time to the next proposal at the balances of the last epoch. Null where no proposal is
+        expected.
     """
     _check_level(level)
     groups = list_columns(by)

@@ -12,11 +12,14 @@ from beaconframes.charts.model import Axis, Bars, Chart
 _OUTCOMES = {"proposed": colours.BLUE, "missed": colours.RED, "orphaned": colours.AMBER}
 
 
-def build_outcomes_chart(proposals: pl.DataFrame) -> Chart:
-    """Build stacked bars of the number of proposals, from rows with ``time`` and ``status``."""
+def build_outcomes_chart(proposals: pl.DataFrame, tz: str = "UTC") -> Chart:
+    """Build stacked bars of the number of proposals, from rows with ``time`` and ``status``.
+
+    Days are those of the time zone *tz*.
+    """
     status = pl.col("status")
     counts = (
-        proposals.group_by(date=pl.col("time").dt.date())
+        proposals.group_by(date=pl.col("time").dt.convert_time_zone(tz).dt.date())
         .agg((status == name).sum().alias(name) for name in _OUTCOMES)
         .sort("date")
     )

@@ -56,14 +56,21 @@ def luck(
         )
     groups = list_columns(by)
     options: dict[str, Any] = {"by": groups, "validators": validators, "level": level}
-    tables = {}
+    tables, notes = {}, []
+    times, count = _find_times(balances, epochs)
+    if len(times) < count:
+        listed = f"{len(times):,} of {count:,} epochs counted"
+        notes.append(f"{listed}: the others are not in the frame of epochs")
     if proposals is not None:
         tables["Proposals"] = proposal_luck(proposals, balances, epochs, chain=chain, **options)
     if committees is not None:
-        tables["Sync seats"] = sync_luck(committees, balances, epochs, chain=chain, **options)
+        seats = sync_luck(committees, balances, epochs, chain=chain, **options)
+        tables["Sync seats"] = seats
+        notes += _describe_committees(committees, seats)
     reason = series.explain_empty(balances, "no validator of which a duty is expected")
-    times = _find_times(balances)
-    return build_luck_chart(tables, groups, times, level=level, escape=escape, reason=reason)
+    return build_luck_chart(
+        tables, groups, times, level=level, escape=escape, reason=reason, notes=notes
+    )
 
 
 def build_luck_chart(
@@ -71,25 +78,28 @@ def build_luck_chart(
     groups: list[str],
     times: Positions,
     *,
-    level: float,
+    level: float | None,
     escape: Callable[[object, int], str],
     reason: str = "no duty is expected",
     time_unit: str = "epoch",
+    notes: Sequence[str] = (),
 ) -> Chart:
     """Build the chart of the results of `proposal_luck` and `sync_luck`, by the name of the duty.
 
-    *times* are those of the epochs, or of another *time_unit*, and *reason* states why there may be
-    nothing to draw.
+    *times* are those of the epochs, or of another *time_unit*. *reason* states why there may be
+    nothing to draw, and *notes* what is not counted. Without a *level*, there is no range of
+    chance.
     """
-    kinds = {name: _read(table) for name, table in tables.items()}
+    kinds = {name: _read(table, with_range=level is not None) for name, table in tables.items()}
     kinds = {name: rows for name, rows in kinds.items() if rows.height}
     percent = Axis("Actual (% of expected)")
     if not kinds:
+        reason = "; ".join([reason, *notes])
         return Chart(percent, Axis("Duty"), empty_note=f"No luck to draw: {reason}")
     if is_ranked := sum(rows.height for rows in kinds.values()) > _MAX_NAMED:
         order = [-pl.col("drawn_percent"), pl.col("expected"), *map(pl.col, groups)]
         kinds = {name: rows.sort(order) for name, rows in kinds.items()}
-    range_name = f"Range of chance ({100 * level:g} % of all cases)"
+    range_name = "" if level is None else f"Range of chance ({100 * level:g} % of all cases)"
     names = [
         _describe_row(kind, row, groups, escape, with_kind=len(kinds) > 1 or not groups)
         for kind, rows in kinds.items()
@@ -97,7 +107,7 @@ def build_luck_chart(
     ]
     rows = pl.concat([rows.select(_NUMBERS) for rows in kinds.values()])
     texts = tuple(
-        f"{name}, {least:,} to {most:,} by chance".replace("\n", ", ")
+        (name if level is None else f"{name}, {least:,} to {most:,} by chance").replace("\n", ", ")
         for name, (least, most) in zip(
             names, rows.select("drawn_low", "drawn_high").iter_rows(), strict=True
         )
@@ -105,7 +115,7 @@ def build_luck_chart(
     layers = _build_layers(rows, texts, range_name, is_ranked=is_ranked)
     label = ", ".join(escape(name, _LONGEST) for name in groups).replace("_index", "")
     named = Axis(label.capitalize() or "Duty", tick_labels=tuple(names), reverse=True)
-    note = format_range(Axis("", time_unit, times))
+    note = "; ".join([format_range(Axis("", time_unit, times)), *notes])
     if is_ranked:
         what = "Validator" if groups == ["validator_index"] else "Group"
         named = Axis(f"{what}, luckiest first")
@@ -125,9 +135,11 @@ def build_luck_chart(
     )
 
 
-def _read(table: IntoFrame) -> pl.DataFrame:
+def _read(table: IntoFrame, *, with_range: bool) -> pl.DataFrame:
     """Read the rows in which something is expected, with percentages."""
     rows = to_polars(table).filter(pl.col("expected") > 0)
+    if not with_range:
+        rows = rows.with_columns(drawn_low="drawn", drawn_high="drawn")
     percent = (
         (100 * pl.col(name) / pl.col("expected")).alias(f"{name}_percent")
         for name in ("drawn", "drawn_low", "drawn_high")
@@ -136,10 +148,27 @@ def _read(table: IntoFrame) -> pl.DataFrame:
     return rows.with_columns(*percent, is_outside=is_outside)
 
 
-def _find_times(balances: IntoFrame) -> Positions:
-    """Return the times of the epochs, without repetition."""
-    rows = collect(select_columns(balances, ["time"], loader="load_balance_history"))
-    return series.to_datetime64(rows["time"].drop_nulls().unique())
+def _find_times(balances: IntoFrame, epochs: IntoFrame) -> tuple[Positions, int]:
+    """Return the times of the epochs that count, and the number of all epochs of *balances*.
+
+    An epoch counts if the balance of all validators is known as well.
+    """
+    totals = select_columns(epochs, ["epoch", "eligible_ether_gwei"], loader="load_epochs")
+    known = collect(totals).drop_nulls()["epoch"].implode()
+    rows = select_columns(balances, ["epoch", "time"], loader="load_balance_history")
+    held = collect(rows).drop_nulls().unique()
+    counted = held.filter(pl.col("epoch").is_in(known))
+    return series.to_datetime64(counted["time"]), held.height
+
+
+def _describe_committees(committees: IntoFrame, seats: IntoFrame) -> list[str]:
+    """Return how many committees count, unless all do."""
+    rows = collect(select_columns(committees, ["period"], loader="load_sync_committees"))
+    count = rows["period"].drop_nulls().n_unique()
+    counted: Any = to_polars(seats)["periods"].max() or 0
+    if counted == count:
+        return []
+    return [f"{counted} of {count} sync committees counted: those selected in these epochs"]
 
 
 def _describe_row(
@@ -173,11 +202,11 @@ def _build_layers(
     place = np.arange(rows.height) + (1 if is_ranked else 0)
     drawn, low, high = (series.to_floats(rows[f"{name}_percent"]) for name in _DRAWN)
     layers: list[Bars | Area | Points] = []
-    if is_ranked:
+    if range_name and is_ranked:
         edges = np.append(place, place[-1] + 1) - 0.5
         low, high = np.append(low, low[-1]), np.append(high, high[-1])
         layers.append(Area(edges, low, high, range_name, colours.TEAL, stepped=True))
-    else:
+    elif range_name:
         bars = Bars(place, high - low, range_name, colours.TEAL, low, 0.5, horizontal=True)
         layers.append(replace(bars, takes_kwargs=False, texts=tuple(texts)))
     is_outside = rows["is_outside"].to_numpy()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import click
 
+from beaconframes.calendar import local_range
 from beaconframes.cli import analyse_filters, chart_input, output
 from beaconframes.cli import connection_options as connection
 from beaconframes.cli.analyses import ANALYSES
@@ -14,7 +15,6 @@ from beaconframes.cli.analysis_frames import (
     RANGE,
     build_call,
     build_empty,
-    find_local_range,
     find_validators,
     parse_inputs,
     read_frame,
@@ -239,7 +239,9 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
     if analysis.first in files:
         arguments |= parse_range(analysis, given, list_options(name))
     else:
-        given |= find_local_range(given, arguments.get("tz", "UTC"))
+        given |= local_range(
+            **{key: given.get(key) for key in RANGE}, tz=arguments.get("tz", "UTC")
+        )
     frames = {
         frame: read_frame(file, frame, analysis.loaders.get(frame), arguments)
         for frame, file in files.items()

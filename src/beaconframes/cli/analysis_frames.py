@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.calendar import find_time_zone, instants
 from beaconframes.cli import chart_input
 from beaconframes.cli.analyses import SUBJECTS
 from beaconframes.cli.loader_options import list_arguments
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
 
 RANGE = ("since", "until")
 """The arguments of loaders that set the range of rows."""
-_DATE_OR_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2})?")
 
 
 def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
@@ -89,20 +85,6 @@ def build_empty(
     loaded = {frame: chart_input.schema_of(analysis.loaders[frame]).to_frame() for frame in absent}
     given = {name: rows if name == "groups" else rows.clear() for name, rows in frames.items()}
     return given | loaded
-
-
-def find_local_range(given: Mapping[str, Any], tz: str) -> dict[str, str]:
-    """Return dates and months of the range as instants: days begin and end in the time zone *tz*.
-
-    The analysis has the days of this zone. With bounds in UTC, the first or the last is cut.
-    """
-    zone = find_time_zone(tz)
-    bounds = {}
-    for place, key in enumerate(RANGE):
-        if tz != "UTC" and _DATE_OR_MONTH.fullmatch(str(given.get(key))):
-            day = instants(key, given[key], lambda: datetime.now(UTC))[place]
-            bounds[key] = day.replace(tzinfo=zone).isoformat()
-    return bounds
 
 
 def find_epochs(rows: pl.DataFrame, explorer: Explorer) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from beaconframes.cli.list_argument import parse_list
 from beaconframes.cli.loader_options import check_validator, parse_time
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.rendering import print_json, print_table
-from beaconframes.cli.runner import current_state
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +38,10 @@ def selection_options() -> list[click.Parameter]:
         click.Option(["--since"], help="Start: an epoch, date, month, time or age. Default: 30d."),
         click.Option(["--until"], help="End, included. Default: the latest final epoch."),
         click.Option(["--year"], help="A calendar year in --tz, instead of --since and --until."),
-        click.Option(["--tz"], default="UTC", help="Time zone of the days, such as Europe/Berlin."),
+        click.Option(
+            ["--tz"], default="UTC",
+            help="Time zone of the days, also in --since and --until, such as Europe/Berlin.",
+        ),
         click.Option(
             ["--groups"], type=FILE,
             help="CSV file with validator_index and group: the groups are compared.",
@@ -153,24 +155,7 @@ def _read_groups(path: Path) -> pl.DataFrame:
 def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:
     from beaconframes.reports import report as make_report
 
-    made = make_report(**arguments, explorer=explorer)
-    _warn_of_gaps(made)
-    return made
-
-
-def _warn_of_gaps(made: Report) -> None:
-    """Warn if rows are missing that can exist; the exit code is then that of missing rows."""
-    from beaconframes.reports.tables import select_gaps
-
-    gaps = select_gaps(made.frames)
-    if gaps.is_empty():
-        return
-    current_state().incomplete = True
-    inputs = ", ".join(gaps["input"].unique(maintain_order=True))
-    day = made.frames["summary"]["since"][0]
-    print_warning(
-        f"the report from {day:%Y-%m-%d} has missing rows: {inputs}. Its page and --json list them"
-    )
+    return make_report(**arguments, explorer=explorer)
 
 
 def _save_every(
@@ -186,8 +171,9 @@ def _save_every(
 
     stated = _describe_arguments(arguments) | {"the chain": explorer.chain.name}
     check_folder(chosen["out"], stated)
-    first, last = find_final_range(explorer, arguments["since"], arguments["until"])
-    periods = list_periods(chosen["every"], first, last)
+    tz = arguments["tz"]
+    first, last = find_final_range(explorer, arguments["since"], arguments["until"], tz)
+    periods = list_periods(chosen["every"], first, last, tz)
     if not periods:
         print_warning(
             f"there is no whole period of {chosen['every']} from {first:%Y-%m-%d} to "

@@ -43,7 +43,9 @@ def luck(
     chance decides; a marker outside of it is red.
 
     By default, all validators count together. *by* are the columns of *balances* that group them,
-    such as ``"validator_index"``. More than 10 rows are ranked, the luckiest first.
+    such as ``"validator_index"``. More than 10 rows are ranked, the luckiest first. The caption
+    states the epochs and committees that count: an epoch needs a row in both frames, a committee
+    the epoch that selected it.
     *validators*, *level* and *chain* are as in ``bf.analysis.proposal_luck`` and
     ``bf.analysis.sync_luck``, which return the numbers.
 

@@ -6,10 +6,11 @@ import hashlib
 import html
 import json
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.calendar import find_time_zone
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.frames import check_choice
@@ -42,15 +43,20 @@ _HEAD = 4096
 """Characters of a page that contain what it states for the list."""
 
 
-def list_periods(every: str, first: datetime, last: datetime) -> list[tuple[date, date]]:
-    """Return the first and the last day of each whole period from *first* to *last*, in UTC.
+def list_periods(
+    every: str, first: datetime, last: datetime, tz: str = "UTC"
+) -> list[tuple[date, date]]:
+    """Return the first and the last day of each whole period from *first* to *last*.
+
+    Days are those of the time zone *tz*.
 
     Weeks begin on Monday, months on the first.
     """
     check_choice("every", every, PERIODS)
+    zone = find_time_zone(tz)
     periods: list[tuple[date, date]] = []
-    for start, end in _iterate_periods(every, first.astimezone(UTC)):
-        if datetime(end.year, end.month, end.day, tzinfo=UTC) > last:
+    for start, end in _iterate_periods(every, first.astimezone(zone)):
+        if datetime.combine(end, time(), zone) > last:
             return periods
         periods.append((start, end - timedelta(days=1)))
     return periods
@@ -59,7 +65,7 @@ def list_periods(every: str, first: datetime, last: datetime) -> list[tuple[date
 def _iterate_periods(every: str, first: datetime) -> Iterator[tuple[date, date]]:
     """Yield the first day of each period, and that of the next one."""
     start = first.date()
-    if first != datetime(start.year, start.month, start.day, tzinfo=UTC):
+    if first != datetime.combine(start, time(), first.tzinfo):
         start += timedelta(days=1)
     if every == "1w":
         start += timedelta(days=-start.weekday() % 7)
@@ -174,12 +180,14 @@ def _read_head(path: Path) -> str:
         return file.read(_HEAD)
 
 
-def find_final_range(explorer: Explorer, since: Any, until: Any) -> tuple[datetime, datetime]:
+def find_final_range(
+    explorer: Explorer, since: Any, until: Any, tz: str = "UTC"
+) -> tuple[datetime, datetime]:
     """Return the times of a range: its start, and the end of its last final epoch."""
-    first, last = find_range(explorer.chain_head, since, until)
+    first, last = find_range(explorer.chain_head, since, until, tz)
     chain = explorer.chain
-    start = chain.time_of("epoch", first)
-    midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
+    start = chain.time_of("epoch", first).astimezone(find_time_zone(tz))
+    midnight = datetime.combine(start, time(), start.tzinfo)
     # The first epoch of a day starts minutes after midnight; the day is whole nevertheless.
     if first > 0 and chain.time_of("epoch", first - 1) < midnight:
         start = midnight

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
+from beaconframes.active_periods import NATURAL, REASON
 from beaconframes.errors import (
     BadRequest,
     BeaconframesError,
     MissingRows,
     NotFound,
+    NotServed,
+    RequestLimitExceeded,
+    TableNotInDataset,
     UnreconciledRows,
+    UsageError,
     find_caller_level,
 )
 
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
 
 Detail = Literal["auto", "epochs", "days"]
+Defect = Literal["", "gaps", "absent", "failed"]
+"""What an input is without: nothing, some rows, what its source does not have, or its load."""
 
 EPOCHS_PER_LOAD = 1_500
 """A node answers 2,000 epochs per load; a multiple of the window of a request."""
@@ -44,6 +51,16 @@ class Input:
     reason: str = ""
     missing: pl.DataFrame | None = None
     requests: int = 0
+    cause: Literal["failed", "absent", "skipped"] = "failed"
+    """Why there are no rows: the load failed, the source never has them, or none are needed."""
+    error: BeaconframesError | None = None
+
+    @property
+    def state(self) -> str:
+        """Return whether the rows are complete, incomplete, failed to load, or are missing."""
+        if self.rows is None:
+            return "failed" if self.cause == "failed" else "missing"
+        return "complete" if self.missing is None else "incomplete"
 
 
 @dataclass
@@ -97,6 +114,27 @@ class Inputs:
             found.append(rows)
         return found
 
+    def find_defect(self, name: str) -> Defect:
+        """Return what an input is without in the range of the report."""
+        item = self.items.get(name)
+        if item is None or (item.rows is None and item.cause == "skipped"):
+            return ""
+        if item.rows is None:
+            return "absent" if item.cause == "absent" else "failed"
+        if item.missing is None:
+            return ""
+        gaps = item.missing.filter(~pl.col(REASON).is_in(NATURAL))
+        for unit, first in (
+            ("epoch", self.first),
+            ("day", self.first // self.chain.epochs_per_day),
+        ):
+            if f"last_{unit}" in gaps.columns:
+                # What is before the first row is not in the range any more.
+                gaps = gaps.filter(pl.col(f"last_{unit}").fill_null(first) >= first)
+        if gaps.is_empty():
+            return ""
+        return "failed" if item.rows.is_empty() else "gaps"
+
     def drop(self, name: str, reason: str) -> None:
         """Leave out a frame that cannot be used, for a *reason*."""
         self.items[name].rows, self.items[name].reason = None, reason
@@ -144,8 +182,13 @@ class Inputs:
             warnings.warn(error, stacklevel=find_caller_level())
             rows = error.rows
         except BeaconframesError as error:
-            is_refused = isinstance(error, BadRequest | NotFound)
-            rows, item.reason = None, (refused if is_refused else "") or error.message
+            is_refused = bool(refused) and isinstance(error, BadRequest | NotFound)
+            rows, item.reason = None, refused if is_refused else error.message
+            has_sent = self.explorer.requests > before
+            item.cause = (
+                "absent" if is_refused or _is_absent(error, has_sent=has_sent) else "failed"
+            )
+            item.error = error
         item.requests += self.explorer.requests - before
         return rows
 
@@ -176,7 +219,7 @@ class Inputs:
         probe = Input(item.name, item.loader)
         rows = self._request(probe, load, indices, since=since, until=since)
         item.requests += probe.requests
-        item.reason = probe.reason
+        item.reason, item.cause, item.error = probe.reason, probe.cause, probe.error
         if rows is not None and rows.height:
             return self._request(item, load, indices, since=since, until=until)
         if probe.missing is not None:
@@ -206,8 +249,16 @@ class Inputs:
         self.requested, self.first = self.first, begin * length
 
     def skip(self, name: str, load: Callable[..., Any], reason: str) -> None:
-        """State why a frame is not loaded."""
-        self.items[name] = Input(name, _get_name(load), reason=reason)
+        """State why a frame is not needed, or cannot be loaded without another one."""
+        self.items[name] = Input(name, _get_name(load), reason=reason, cause="skipped")
+
+
+def _is_absent(error: BeaconframesError, *, has_sent: bool) -> bool:
+    """Return whether a source never has the rows: it said so itself, or without a request."""
+    if isinstance(error, RequestLimitExceeded):
+        return False
+    is_known = isinstance(error, NotServed | UsageError) and not has_sent
+    return is_known or isinstance(error, TableNotInDataset)
 
 
 def _get_name(load: Callable[..., Any]) -> str:

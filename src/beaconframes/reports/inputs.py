@@ -11,7 +11,7 @@ import polars as pl
 
 from beaconframes import v1, v2
 from beaconframes.beacon_node import Node
-from beaconframes.calendar import find_time_zone
+from beaconframes.calendar import local_range
 from beaconframes.client.plan import PlanningEnded, PlanningExplorer
 from beaconframes.config import is_loopback
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
@@ -40,12 +40,16 @@ _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
 """Windows of V2, in days."""
 
 
-def find_range(head: ChainHead, since: Any, until: Any) -> tuple[int, int]:
-    """Return the first and the last final epoch of a range. Default: the last 30 days."""
+def find_range(head: ChainHead, since: Any, until: Any, tz: str = "UTC") -> tuple[int, int]:
+    """Return the first and the last final epoch of a range. Default: the last 30 days.
+
+    Dates and months are those of the time zone *tz*.
+    """
     if since is None:
         # A chain that is younger is reported from its genesis.
         since = 0 if head.now() - _DEFAULT_RANGE < head.chain.genesis else _DEFAULT_RANGE
-    span = head.span(since, until, "epoch", length=1, finalized=True)
+    bounds = local_range(since, until, tz=tz)
+    span = head.span(bounds.get("since"), bounds.get("until"), "epoch", length=1, finalized=True)
     return span.first, min(span.last, head.latest("epoch", finalized=True))
 
 
@@ -66,8 +70,7 @@ def load_inputs(
     Only the validators are necessary: what else the service does not have is left out.
     """
     check_choice("detail", detail, get_args(Detail))
-    find_time_zone(tz)  # An invalid one would leave parts out.
-    first, last = find_range(explorer.chain_head, since, until)
+    first, last = find_range(explorer.chain_head, since, until, tz)
     final = explorer.chain_head.latest("epoch", finalized=True)
     if first > last:
         raise UsageError(
@@ -103,9 +106,12 @@ def _list_indices(inputs: Inputs, validators: Any) -> list[int]:
         resolved = [] if table is None else table["validator_index"].to_list()
         given = [text for text in normalize_validators(validators) if not is_pubkey(text)]
         return sorted({*map(int, given), *resolved})
+    if (error := inputs.items["validators"].error) is not None:
+        raise error
     if table is None or table.is_empty():
-        reason = inputs.items["validators"].reason or "no such validator"
-        raise UsageError(f"the validators cannot be loaded: {reason}", hint="Check the indices.")
+        raise UsageError(
+            "the validators cannot be loaded: no such validator", hint="Check the indices."
+        )
     indices: list[int] = table["validator_index"].drop_nulls().sort().to_list()
     return indices
 
@@ -207,6 +213,7 @@ def _load_days(inputs: Inputs) -> None:
     lost = pl.col("missed_blocks").fill_null(0) + pl.col("orphaned_blocks").fill_null(0)
     if stats is None:
         inputs.skip("proposals", v1.load_proposals, "daily statistics are missing")
+        inputs.items["proposals"].cause = inputs.items["stats"].cause
         return
     days = stats.filter(lost > 0, pl.col("day") >= 0).group_by("day").agg("validator_index")
     for day, indices in days.sort("day").iter_rows():
@@ -291,7 +298,7 @@ def _is_too_large(inputs: Inputs, days: float) -> bool:
 
 def _load_future(inputs: Inputs) -> None:
     """Load what is known of the future: committees, duties, queues."""
-    period = inputs.chain.at("period", inputs.explorer.now())
+    period = inputs.explorer.chain_head.latest("period")
     inputs.load("committees", v1.load_sync_committees, [period])
     reason = "the source does not have the next sync committee"
     inputs.load("next_committees", v1.load_sync_committees, [period + 1], refused=reason)

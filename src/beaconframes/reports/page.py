@@ -5,11 +5,19 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.analysis.execution_income import RECEIVED
+from beaconframes.reports.completeness import (
+    describe_marks,
+    list_failures,
+    read_answer,
+    read_marks,
+    show_marked,
+)
 from beaconframes.reports.formats import (
     FILTERS,
     show_count,
@@ -23,10 +31,10 @@ from beaconframes.reports.formats import (
 )
 from beaconframes.reports.pictures import build_pictures
 from beaconframes.reports.renderers import render_plotly, render_svg
-from beaconframes.reports.tables import list_tables, select_gaps, select_problems
+from beaconframes.reports.tables import list_tables, select_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from jinja2 import Environment
 
@@ -38,12 +46,14 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
     pictures = build_pictures(frames, interactive=interactive)
     draw = render_plotly if interactive else render_svg
     script = _read("table_sort.js")
-    summary = frames["summary"]
-    answer = summary.row(0, named=True)
+    answer, marks = read_answer(frames), read_marks(frames, "summary")
     facts = dict(frames["facts"].iter_rows())
     context: dict[str, Any] = {
         "title": f"Report on {show_quantity(answer['validators'], 'validator')}",
         "answer": answer,
+        "mark": lambda name: marks.get(name, ""),
+        "doubts": partial(describe_marks, frames),
+        "failures": list_failures(frames),
         "facts": facts,
         "facts_listed": [
             (show_text(name).capitalize(), show_text(value))
@@ -81,17 +91,19 @@ def render_index(rows: list[dict[str, Any]]) -> str:
 
 def _build_overview(frames: Frames) -> dict[str, Any]:
     """Return the texts of a report in the list of a folder; its page has them."""
-    answer = frames["summary"].row(0, named=True)
-    if answer.get("net_income_wei") is not None:
-        income = show_eth_wei(answer["net_income_wei"])
-    else:
-        income = show_eth(answer.get("consensus_income_gwei"))
-        income += "" if income == "unknown" else " (consensus layer only)"
+    answer, marks = read_answer(frames), read_marks(frames, "summary")
+
+    def show(name: str, form: Callable[[Any], str]) -> str:
+        return show_marked(form(answer.get(name)), marks.get(name))
+
+    income = show("net_income_wei", show_eth_wei)
+    if income == "unknown" and answer.get("consensus_income_gwei") is not None:
+        income = f"{show('consensus_income_gwei', show_eth)} (consensus layer only)"
     return {
         "income": income,
-        "rate": show_percent(answer.get("apr_on_effective")),
-        "effectiveness": show_percent(answer.get("effectiveness")),
-        "lost": show_eth(answer.get("lost_gwei")),
+        "rate": show("apr_on_effective", show_percent),
+        "effectiveness": show("effectiveness", show_percent),
+        "lost": show("lost_gwei", show_eth),
         "result": _describe_result(frames, is_known=answer.get("lost_gwei") is not None),
         "is_simulated": dict(frames["facts"].iter_rows()).get("simulated") == "yes",
     }
@@ -102,10 +114,11 @@ def _describe_result(frames: Frames, *, is_known: bool) -> str:
     problems = frames.get("problems")
     count = 0 if problems is None else select_problems(problems).height
     parts = [show_quantity(count, "problem")] if count else []
+    marks = read_marks(frames, "problems")
     if not count:
-        parts = ["no problem" if is_known else "problems unknown"]
-    if select_gaps(frames).height:
-        parts.append("rows are missing")
+        parts = ["no problem" if is_known and not marks else "problems unknown"]
+    if list_failures(frames):
+        parts.append("incomplete")
     checked = _get_row(frames, "reconciliation")
     if checked is not None and checked["unexplained"]:
         parts.append("balances do not reconcile")
@@ -121,8 +134,8 @@ def describe_left_out(answer: Mapping[str, Any]) -> str:
 
 
 def list_answer(frames: Frames) -> list[str]:
-    """Return the answer as lines of text."""
-    answer = frames["summary"].row(0, named=True)
+    """Return the answer as lines of text; a number that is not complete has a mark."""
+    answer, marks = read_answer(frames), read_marks(frames, "summary")
     since, until = (show_moment(answer[name]) for name in ("since", "until"))
     count = show_quantity(answer["validators"], "validator")
     lines = [f"{show_count(answer['active'])} of {count} active, {since} to {until} UTC"]
@@ -139,6 +152,7 @@ def list_answer(frames: Frames) -> list[str]:
         lines.append(f"  income covers {known} of {show_count(epochs)} epochs")
     if "left_out_days" in answer:
         lines.append(f"  {describe_left_out(answer)}")
+    lines += [f"  incomplete: {failure}" for failure in list_failures(frames)]
     for name, title, form, unit in (
         ("net_income_wei", "net income", show_eth_wei, " ETH"),
         ("consensus_income_gwei", "consensus layer", show_eth, " ETH"),
@@ -153,18 +167,26 @@ def list_answer(frames: Frames) -> list[str]:
     ):
         if name in answer:
             text = form(answer[name])
-            note = ""
-            if name == "income_value" and answer["days_without_price"]:
+            note = _describe_basis(answer) if name == "execution_income_wei" else ""
+            if name == "income_value" and answer.get("days_without_price"):
                 note = f", {show_quantity(answer['days_without_price'], 'day')} without a price"
-            if name == "network_effectiveness" and answer["network_since"] is not None:
+            if name == "network_effectiveness" and answer.get("network_since") is not None:
                 ends = (f"{answer[name]:%Y-%m-%d}" for name in ("network_since", "network_until"))
                 note = f", {' to '.join(dict.fromkeys(ends))}"
             if name == "lost_gwei" and answer.get("cost_unknown"):
                 note = (
                     f", the cost of {show_quantity(answer['cost_unknown'], 'problem')} is unknown"
                 )
-            lines.append(f"  {title:17} {text}{'' if text == 'unknown' else unit}{note}")
+            text += "" if text == "unknown" else unit
+            lines.append(f"  {title:17} {show_marked(text, marks.get(name))}{note}")
     return lines
+
+
+def _describe_basis(answer: Mapping[str, Any]) -> str:
+    """Return what execution income is, unless it is what the proposers received."""
+    basis = answer.get("execution_income_basis")
+    is_usual = basis in (None, RECEIVED) or answer["execution_income_wei"] is None
+    return "" if is_usual else f", {basis}"
 
 
 def _is_stated_above(name: str, value: str, facts: dict[str, str]) -> bool:

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 
 FEW_VALIDATORS = 30
 """Up to this many validators have a chart each; above, quantiles and the worst ten are drawn."""
-_LEVEL = 0.95
 _MOST_LUCK = 10
+_FRAMES = {"validators": ("days",), "luck": ("luck", "sync_luck"), "sync": ("sync_epochs",)}
+"""The frames of pictures with other names."""
 _HATCHED = "hatched where incomplete"
 
 
@@ -48,6 +49,11 @@ class Picture:
     """Titles of small multiples."""
     height: float = 2.7
     """In inches; small multiples have one of their own."""
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Return the frames that it shows."""
+        return _FRAMES.get(self.name, (self.name,))
 
 
 def build_pictures(frames: Frames, *, interactive: bool = False) -> dict[str, Picture]:
@@ -173,12 +179,15 @@ def _build_balances(frames: Frames) -> Picture | None:
 def _build_proposals(frames: Frames) -> Picture | None:
     if not _has(frames, "proposals"):
         return None
-    chart = _hatch(build_outcomes_chart(frames["proposals"]), frames)
+    facts = dict(frames["facts"].iter_rows())
+    # Statistics have days of the chain, which have no time zone.
+    tz = facts["days"] if facts["detail"] == "every epoch" else "UTC"
+    chart = _hatch(build_outcomes_chart(frames["proposals"], tz), frames)
     return _frame("proposals", "Proposals", chart)
 
 
 def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
-    """Return proposals and sync seats beside what chance gives, of each group or of all."""
+    """Return proposals and sync seats beside the expected numbers, of each group or of all."""
     groups = ["group"] if "group_luck" in frames or "group_sync_luck" in frames else []
     prefix = "group_" if groups else ""
     names = {"Proposals": f"{prefix}luck", "Sync seats": f"{prefix}sync_luck"}
@@ -191,7 +200,7 @@ def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
     if not rows or not _has(frames, "income"):
         return None
     times = series.read_dates(frames["income"])
-    chart = build_luck_chart(tables, groups, times, level=_LEVEL, escape=escape, time_unit="day")
+    chart = build_luck_chart(tables, groups, times, level=None, escape=escape, time_unit="day")
     title = f"Luck: {' and '.join(tables).lower()}"
     return _frame("luck", title, chart, 1.8 + 0.32 * min(rows, _MOST_LUCK))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.client.connection import get_explorer
 from beaconframes.errors import UsageError
 from beaconframes.exports.atomic_files import translate_errors
+from beaconframes.reports.completeness import list_failures, warn_if_incomplete
 from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import load_inputs
 from beaconframes.reports.notebook import build_notebook
@@ -48,10 +49,11 @@ class Report:
         self._notebook = notebook
 
     def __repr__(self) -> str:
-        """Return what the report is about."""
+        """Return what the report is about, and whether it is incomplete."""
         row = self.frames["summary"].row(0, named=True)
         since, until = (f"{row[name]:%Y-%m-%d}" for name in ("since", "until"))
-        return f"Report({show_quantity(row['validators'], 'validator')}, {since} to {until})"
+        note = ", incomplete" if list_failures(self.frames) else ""
+        return f"Report({show_quantity(row['validators'], 'validator')}, {since} to {until}{note})"
 
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for a notebook."""
@@ -142,7 +144,8 @@ def report(
     price
         The price column, named like the currency, such as ``"eur"``.
     tz
-        Time zone of the days, such as ``"Europe/Berlin"``. Daily statistics have days of the chain.
+        Time zone of the days, such as ``"Europe/Berlin"``, also of dates in *since* and *until*.
+        Daily statistics have days of the chain.
     year
         A calendar year in this time zone, such as ``"2026"``, instead of *since* and *until*.
     detail
@@ -174,7 +177,9 @@ def report(
         prices=read_prices(prices, price),
         price=price,
     )
-    return make_report(inputs, interactive=interactive)
+    made = make_report(inputs, interactive=interactive)
+    warn_if_incomplete(made.frames)
+    return made
 
 
 def make_report(inputs: Inputs, *, interactive: bool = False) -> Report:

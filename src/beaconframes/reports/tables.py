@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.active_periods import NATURAL, REASON
 from beaconframes.analysis.problem_totals import problem_totals
 from beaconframes.analysis.state_problems import ADVICE
 from beaconframes.analysis.upcoming_duties import upcoming_totals
@@ -230,11 +229,6 @@ def _list_groups(frames: Frames) -> dict[str, Any]:
 def select_problems(problems: pl.DataFrame) -> pl.DataFrame:
     """Return the problems to look at: neither what is usual, nor advice."""
     return problems.filter(~_IS_USUAL, ~_IS_ADVICE)
-
-
-def select_gaps(frames: Frames) -> pl.DataFrame:
-    """Return the missing rows that can exist."""
-    return frames["missing"].filter(~pl.col(REASON).is_in(NATURAL))
 
 
 def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:

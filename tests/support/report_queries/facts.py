@@ -224,3 +224,22 @@ def query_summary(source: Source) -> pl.DataFrame:
         row["currency"] = "eur"
         row["days_without_price"] = value["income_value"].null_count()
     return pl.DataFrame({name: [cell] for name, cell in row.items()})
+
+
+def query_incomplete(source: Source) -> pl.DataFrame:
+    """What is unknown without a table that the dataset does not have, and sums without a cost."""
+    rows = []
+    if source.index is None:
+        lucks = ("luck", "group_luck", "sync_luck", "group_sync_luck")
+        rows += [(name, None, "unknown", "load_yield_index") for name in lucks]
+    if source.received is None:
+        columns = ("relay_payments_wei", "blocks")
+        rows += [("summary", name, "unknown", "load_produced_blocks") for name in columns]
+    if source.index is None:
+        columns = ("index_apr", "difference_bp")
+        rows += [("summary", name, "unknown", "load_yield_index") for name in columns]
+    if query_summary(source)["cost_unknown"][0]:
+        sums = ("lost", "avoidable", "unavoidable", "unknown")
+        rows += [("summary", f"{name}_gwei", "at least", "") for name in sums]
+    names = ("frame", "column", "mark", "without")
+    return pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")

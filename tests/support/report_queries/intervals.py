@@ -1,4 +1,4 @@
-"""Intervals and tests of textbooks: binomial, Clopper-Pearson, Wilson, Student."""
+"""Intervals of textbooks: Wilson, Newcombe, Student."""
 
 from __future__ import annotations
 
@@ -8,69 +8,6 @@ from statistics import NormalDist
 import numpy as np
 
 from .source import LEVEL
-
-
-def _list_binomial(n: int, p: float) -> list[float]:
-    """Return the probabilities of 0 to n successes; all validators of a chain have no chance."""
-    if p >= 1:
-        return [0.0] * n + [1.0]
-    whole = math.lgamma(n + 1)
-    return [
-        math.exp(
-            whole - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-            + k * math.log(p) + (n - k) * math.log1p(-p)
-        )
-        for k in range(n + 1)
-    ]  # fmt: skip
-
-
-def _sum_tails(k: int, n: int, p: float) -> tuple[float, float]:
-    """Return the probabilities of *k* or fewer, and of *k* or more."""
-    if p >= 1:
-        return float(k >= n), 1.0
-    each = [
-        math.exp(
-            math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1)
-            + i * math.log(p) + (n - i) * math.log1p(-p)
-        )
-        for i in range(k + 1)
-    ]  # fmt: skip
-    lower = math.fsum(each)
-    return lower, 1 - lower + each[-1]
-
-
-def compute_clopper_pearson(k: int, n: int) -> tuple[float, float]:
-    """Return the probabilities at which *k* or more, and *k* or fewer, have a chance of 2.5 %."""
-    tail = (1 - LEVEL) / 2
-
-    def solve(is_below, low: float, high: float) -> float:
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if is_below(middle) else (low, middle)
-        return low
-
-    low = solve(lambda p: _sum_tails(k, n, p)[1] < tail, 1e-12, k / n) if k else 0.0
-    high = solve(lambda p: _sum_tails(k, n, p)[0] > tail, max(k / n, 1e-12), 1 - 1e-12)
-    return low, high
-
-
-def compute_binomial_range(n: int, p: float) -> dict[str, int]:
-    """Return the central range: fewer, and more, have a chance of at most 2.5 % each."""
-    tail = (1 - LEVEL) / 2
-    total, low, high = 0.0, None, None
-    for k, probability in enumerate(_list_binomial(n, p)):
-        if low is None and total + probability > tail:
-            low = k
-        total += probability
-        if high is None and total >= 1 - tail:
-            high = k
-            break
-    return {"drawn_low": low, "drawn_high": high}
-
-
-def compute_binomial_p_value(k: int, n: int, p: float) -> float:
-    """Return twice the smaller tail, at most 1."""
-    return min(1.0, 2 * min(_sum_tails(k, n, p)))
 
 
 def _describe(values: list[float]) -> tuple[int, float | None, float]:

@@ -6,7 +6,6 @@ import math
 
 import polars as pl
 
-from .intervals import compute_binomial_p_value, compute_binomial_range, compute_clopper_pearson
 from .source import KEYS, Source
 
 
@@ -47,18 +46,6 @@ def _list_shares(source: Source, keys: list[str]) -> pl.DataFrame:
     return rows.join(source.group_of, on="validator_index") if keys else rows
 
 
-def _add_chance(drawn: int, trials: int, mean: float) -> dict[str, float]:
-    """Return what chance gives, and the interval of luck."""
-    low, high = compute_clopper_pearson(drawn, trials)
-    return {
-        **compute_binomial_range(trials, mean / trials),
-        "luck": drawn / mean,
-        "luck_low": low * trials / mean,
-        "luck_high": high * trials / mean,
-        "p_value": compute_binomial_p_value(drawn, trials, mean / trials),
-    }
-
-
 def _compute_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
     if source.index is None:
         return None
@@ -81,7 +68,7 @@ def _compute_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
                 "expected": mean,
                 "drawn": len(drawn),
                 **{outcome: drawn.count(outcome) for outcome in outcomes},
-                **_add_chance(len(drawn), slots, mean),
+                "luck": len(drawn) / mean,
                 "days_to_next": source.seconds / 86_400 / now if now else None,
             }
         )
@@ -114,7 +101,7 @@ def _compute_sync_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
                     "seats": seats,
                     "expected": expected,
                     "drawn": drawn,
-                    **_add_chance(drawn, seats, expected),
+                    "luck": drawn / expected,
                 }
             )
     if not found:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from beaconframes.errors import UsageError
+from beaconframes.reports.completeness import build_marks, hide_unknown
 from beaconframes.reports.input_frames import PartMissing
 from beaconframes.reports.parts import answer, groups, over_time, problems, trust, upcoming
 
@@ -46,10 +47,10 @@ def build_frames(inputs: Inputs) -> tuple[Frames, dict[str, str]]:
     left_out: dict[str, str] = {}
     for name, build in _PARTS.items():
         try:
-            frames.update(build(inputs, frames))
+            frames.update(hide_unknown(inputs, build(inputs, frames)))
         except PartMissing as error:
             left_out[name] = str(error)
         except UsageError as error:
             # A check of the analysis found that the rows of a source do not fit together.
             left_out[name] = error.message
-    return frames, left_out
+    return frames | build_marks(inputs, frames), left_out

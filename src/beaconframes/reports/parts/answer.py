@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
 _RATES += ["cl_apr_on_effective"]
 
-_LOSSES = ["lost_gwei", "avoidable_gwei", "unavoidable_gwei", "unknown_gwei"]
-
 
 def build_summary(inputs: Inputs, frames: Frames) -> Frames:
     """Return the answer in one row."""
@@ -28,7 +26,8 @@ def build_summary(inputs: Inputs, frames: Frames) -> Frames:
         parts.append(frames["rate"].select(known))
     parts += _list_votes(inputs, frames)
     if "problems" in frames:
-        parts.append(_list_losses(inputs, frames["problems"]))
+        totals = analysis.problem_totals(frames["problems"], by=())
+        parts.append(totals.drop("problems", "validators"))
     parts += _list_values(inputs, frames)
     # Without income, such as that of a pending validator, there is no row: its figures are null.
     rows = [part.head(1) if part.height else part.clear(1) for part in parts]
@@ -112,21 +111,6 @@ def _list_votes(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
         votes = analysis.daily_votes(stats, validators, every="all", chain=inputs.chain)
         found.append(votes.select("included_rate"))
     return found
-
-
-def _list_losses(inputs: Inputs, problems: pl.DataFrame) -> pl.DataFrame:
-    """Return what was lost, and whether it could have been avoided; null without income.
-
-    A pending validator has no income and lost nothing; if all of its rows are missing, it is null.
-    """
-    totals = analysis.problem_totals(problems, by=()).drop("problems", "validators")
-    known = (inputs.items.get(name) for name in ("income", "stats"))
-    if all(
-        item is None or item.rows is None or (item.missing is not None and item.rows.is_empty())
-        for item in known
-    ):
-        return totals.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _LOSSES)
-    return totals
 
 
 def _list_values(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:

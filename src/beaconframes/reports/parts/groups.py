@@ -53,7 +53,10 @@ def _list_figures(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
     found += _list_votes(inputs)
     if "proposals" in frames:
         status = frames["proposals"].select(validator_index="proposer_index", status="status")
-        found.append(_count_outcomes(status))
+        counts = _count_outcomes(status)
+        # With daily statistics, the blocks are the proposals that were not missed.
+        has_blocks = inputs.has_epochs or inputs.get("blocks") is not None
+        found.append(counts if has_blocks else counts.drop("proposed"))
     if "sync" in frames:
         found.append(_compute_sync_rates(inputs, frames["sync"]))
     if "problems" in frames:
@@ -62,13 +65,10 @@ def _list_figures(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
 
 
 def _sum_losses(inputs: Inputs, problems: pl.DataFrame) -> pl.DataFrame:
-    """Return what each validator lost: 0 without a problem, null if no cost is known."""
+    """Return what each validator lost: 0 without a problem."""
     (validators,) = inputs.require("validators")
     totals = analysis.problem_totals(problems, by=_VALIDATOR)
     lost = pl.when(pl.col("problems").is_null()).then(0).otherwise("lost_gwei")
-    if inputs.get("income") is None and inputs.get("stats") is None:
-        # Missed votes are unknown.
-        lost = pl.lit(None, pl.Int64)
     rows = validators.select(_VALIDATOR).join(totals, on=_VALIDATOR, how="left")
     return rows.select(_VALIDATOR, lost_gwei=lost)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Frames = dict[str, pl.DataFrame]
 
 _VALUES = ["income_value", "withdrawals_value"]
+_OF_CHANCE = ["drawn_low", "drawn_high", "luck_low", "luck_high", "p_value"]
 
 
 def build_income(inputs: Inputs, frames: Frames) -> Frames:
@@ -182,7 +183,7 @@ def _add_blocks(proposals: pl.DataFrame, blocks: pl.DataFrame | None) -> pl.Data
 
 
 def build_luck(inputs: Inputs, frames: Frames) -> Frames:
-    """Return whether the numbers of proposals and of sync seats are chance, also by group."""
+    """Return proposals and sync seats beside their expected numbers, also by group."""
     index, validators = inputs.get("index"), inputs.get("validators")
     rows = inputs.get("balances" if inputs.has_epochs else "stats")
     if index is None or index.is_empty() or validators is None or rows is None:
@@ -192,7 +193,8 @@ def build_luck(inputs: Inputs, frames: Frames) -> Frames:
         labeled = rows.join(inputs.groups, on="validator_index")
         tables = _compare_with_chance(inputs, frames, labeled, "group")
         found |= {f"group_{name}": table for name, table in tables.items()}
-    return found
+    # They hold for few validators of a chain: of all validators, each number is certain.
+    return {name: table.drop(_OF_CHANCE) for name, table in found.items()}
 
 
 def _compare_with_chance(
@@ -203,7 +205,7 @@ def _compare_with_chance(
     proposals = frames.get("proposals")
     options: dict[str, Any] = {"validators": validators, "by": by, "chain": inputs.chain}
     if not inputs.has_epochs:
-        if proposals is None:
+        if proposals is None or inputs.get("blocks") is None:
             return {}
         return {"luck": analysis.daily_luck(proposals, rows, index, **options)}
     # The balances after the last epoch are for the check of the balances alone.

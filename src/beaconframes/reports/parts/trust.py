@@ -42,11 +42,7 @@ def build_inputs(inputs: Inputs, frames: Frames) -> Frames:
         (
             item.name,
             item.loader,
-            "missing"
-            if item.rows is None
-            else "incomplete"
-            if item.missing is not None
-            else "complete",
+            item.state,
             None if item.rows is None else item.rows.height,
             0 if item.missing is None else item.missing.height,
             item.requests,

@@ -1,0 +1,240 @@
+"""Each printed number of a report whose inputs failed is right, or marked; a warning says so."""
+
+import dataclasses
+import itertools
+import warnings
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.calendar import MAINNET
+from beaconframes.client import Explorer
+from beaconframes.errors import (
+    BeaconframesError,
+    MissingRows,
+    NotFound,
+    NotServed,
+    QuotaSpent,
+    RequestLimitExceeded,
+    TableNotInDataset,
+    UsageError,
+)
+from beaconframes.reports.input_frames import Input, Inputs
+from beaconframes.reports.inputs import load_inputs
+from beaconframes.reports.parts import build_frames
+from beaconframes.reports.report import Report
+from beaconframes.server import Server
+
+from ..support.marked_reports import find_silent
+from .conftest import MINE, PRICES
+
+GROUPS = {"A": MINE[:3], "B": MINE[3:]}
+INPUTS = [
+    *("income", "balances", "withdrawals", "proposals", "blocks", "deposits", "attestations"),
+    *("slots", "queue", "index", "network", "missed_rewards", "committees", "next_committees"),
+    "duties",
+]
+DAILY = ["stats", "proposals", "blocks", "queue", "index", "committees", "duties"]
+
+
+@pytest.fixture(scope="module")
+def daily(running):
+    """The inputs of a report from daily statistics."""
+    with Explorer(running.url, chain=running.service.chain, head=running.service.head) as explorer:
+        return load_inputs(
+            None, since=225, until=449, groups=GROUPS, detail="days", explorer=explorer,
+            prices=PRICES, price="eur",
+        )  # fmt: skip
+
+
+def make(inputs, failed=(), gaps=()):
+    """Make a report of inputs of which some failed, and some have gaps."""
+    items = dict(inputs.items)
+    for name in failed:
+        reason = "the quota is used up"
+        items[name] = dataclasses.replace(items[name], rows=None, reason=reason, missing=None)
+    for name in gaps:
+        item = items[name]
+        gap = {"reason": ["not returned by the service"], "validator_index": [MINE[0]]}
+        rows = item.rows.filter(pl.int_range(pl.len()) % 5 > 0)
+        items[name] = dataclasses.replace(item, rows=rows, missing=pl.DataFrame(gap))
+    frames, left_out = build_frames(dataclasses.replace(inputs, items=items))
+    return Report(frames, left_out)
+
+
+@pytest.fixture(scope="module")
+def whole(made, daily):
+    """The reports of all inputs, by name of their frame of income."""
+    return {"income": make(made.inputs), "stats": make(daily)}
+
+
+def find_silent_numbers(inputs, whole, **changed):
+    """Return what a report prints otherwise, without a mark."""
+    return find_silent(whole["income" if inputs.has_epochs else "stats"], make(inputs, **changed))
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_without_an_input_each_number_is_right_or_marked(made, whole, no_charts, name):
+    """In frames, text and page."""
+    assert [] == find_silent_numbers(made.inputs, whole, failed=[name])
+
+
+@pytest.mark.parametrize("name", DAILY)
+def test_without_daily_statistics_each_number_is_right_or_marked(daily, whole, no_charts, name):
+    assert [] == find_silent_numbers(daily, whole, failed=[name])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["income", "balances", *(pytest.param(n, marks=pytest.mark.more) for n in INPUTS[2:])],
+)
+def test_with_some_rows_of_an_input_each_number_is_right_or_marked(made, whole, no_charts, name):
+    """A validator without a row in one epoch: sums of the others are not those of all."""
+    assert [] == find_silent_numbers(made.inputs, whole, gaps=[name])
+
+
+@pytest.mark.parametrize(
+    "name", ["stats", *(pytest.param(n, marks=pytest.mark.more) for n in DAILY[1:])]
+)
+def test_with_some_daily_statistics_each_number_is_right_or_marked(daily, whole, no_charts, name):
+    assert [] == find_silent_numbers(daily, whole, gaps=[name])
+
+
+def test_statistics_without_blocks_have_no_number_of_proposals(daily):
+    """Only missed proposals are known then: their number is not compared with the expected one."""
+    frames = make(daily, failed=["blocks"]).frames
+
+    assert {"luck", "group_luck"} <= set(make(daily).frames)
+    assert not {"luck", "group_luck"} & set(frames)
+    assert "missed" in frames["validators"].columns
+    assert "proposed" not in frames["validators"].columns
+
+
+def test_the_strongest_mark_counts(made, whole, no_charts):
+    """Without proposals, a loss is a lower bound; without balances as well, it is unknown."""
+    failed = ["balances", "proposals"]
+
+    report = make(made.inputs, failed=failed)
+
+    assert [] == find_silent_numbers(made.inputs, whole, failed=failed)
+    assert report.frames["summary"]["lost_gwei"][0] is None
+    lost = (pl.col("frame") == "summary") & (pl.col("column") == "lost_gwei")
+    marks = report.frames["incomplete"].filter(lost)
+    assert [("unknown", "load_balance_history, load_proposals")] == marks[:, 2:].rows()
+
+
+@pytest.mark.parametrize(
+    ("error", "sent", "defect"),
+    [
+        (NotServed("the service has no such route"), 1, "failed"),
+        (NotServed("a node needs an execution node"), 0, "absent"),
+        (UsageError("the committee is after the head of a node"), 0, "absent"),
+        (TableNotInDataset("this dataset has no yield_index"), 1, "absent"),
+        (RequestLimitExceeded("more requests than max_requests"), 0, "failed"),
+        (QuotaSpent("the requests of this month are used up"), 0, "failed"),
+        (NotFound("status 404"), 1, "failed"),
+    ],
+)
+def test_a_load_fails_unless_the_source_never_has_the_rows(error, sent, defect):
+    """What a source does not have, it says before a request, or as a dataset."""
+    explorer = SimpleNamespace(chain=MAINNET, requests=0)
+
+    def load_yield_index(**_):
+        explorer.requests += sent
+        raise error
+
+    inputs = Inputs(explorer, [7], None, 0, 10, "epochs")
+    inputs.load("index", load_yield_index)
+
+    assert defect == inputs.find_defect("index")
+
+
+@pytest.mark.parametrize(
+    ("last_epoch", "reason", "defect"),
+    [
+        (450, "not in the dataset", "gaps"),
+        (449, "not in the dataset", ""),
+        (None, "not in the dataset", "gaps"),
+        (600, "exited", ""),
+    ],
+)
+def test_gaps_before_the_range_of_a_report_are_not_in_it(last_epoch, reason, defect):
+    """A report begins with the first rows of its source; exited validators have no rows."""
+    gap = pl.DataFrame(
+        {"reason": [reason], "last_epoch": [last_epoch]}, schema_overrides={"last_epoch": pl.Int64}
+    )
+    inputs = Inputs(SimpleNamespace(chain=MAINNET), [7], None, 450, 900, "epochs")
+    inputs.items["income"] = Input("income", "", pl.DataFrame({"epoch": [450]}), missing=gap)
+
+    assert defect == inputs.find_defect("income")
+
+
+@pytest.mark.long
+def test_without_two_inputs_each_number_is_right_or_marked(made, daily, whole, no_charts):
+    for inputs, names in ((made.inputs, INPUTS), (daily, DAILY)):
+        for one, other in itertools.permutations(names, 2):
+            for changed in ({"failed": [one, other]}, {"failed": [one], "gaps": [other]}):
+                assert [] == find_silent_numbers(inputs, whole, **changed), changed
+
+
+def load_from(chain, span, timeout=None, **options):
+    """Make a report of a service with limits or faults; return it, and whether it warned."""
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        Server(chain, **options) as server,
+        Explorer(server.url, head=server.service.head, timeout=timeout) as explorer,
+    ):
+        warnings.simplefilter("always")
+        report = bf.report(MINE[:3], **span, explorer=explorer)
+    messages = [str(each.message) for each in caught if each.category is MissingRows]
+    return report, any("report" in text and "is incomplete" in text for text in messages)
+
+
+def find_faults_of(chain, whole, span, **options):
+    """Return what a report from a service with limits or faults prints wrongly, without a word."""
+    try:
+        report, has_warned = load_from(chain, span, **options)
+    except BeaconframesError:
+        # The validators, or the head of the chain, were not loaded: there is no report.
+        return []
+    silent = find_silent(whole, report)
+    differs = report.summarize() != whole.summarize() or report.left_out
+    if has_warned != ("incomplete" in repr(report)) or (differs and not has_warned):
+        silent.append("there is no warning")
+    return silent
+
+
+FAULTS = [
+    *(
+        f"{code}@{share}%"
+        for code in (400, 401, 403, 404, 410, 429, 500, 503)
+        for share in (20, 75)
+    ),
+    *("truncate@20%", "truncate@75%", "html@20%", "html@75%", "hang@20%", "hang@75%", "503"),
+]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"limits": f"month={limit}"} for limit in (8, 13)),
+        {"faults": "404@20%"},
+        pytest.param({}, marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+def test_a_report_of_a_service_that_fails_is_right_or_marked(chain, no_charts, options):
+    """A quota that ends in the middle, faults of requests: there are marks and a warning."""
+    span = {"since": 425, "until": 440} if options else {"since": 5, "until": 460}
+    whole, has_warned = load_from(chain, span)
+    assert not has_warned
+    tried = [options] if options else [
+        *({"limits": f"month={limit}"} for limit in range(1, 201)),
+        *({"faults": fault, "timeout": (0.4, 0.5)} for fault in FAULTS),
+    ]  # fmt: skip
+
+    found = {str(each): find_faults_of(chain, whole, span, **each) for each in tried}
+
+    assert {} == {name: silent for name, silent in found.items() if silent}
