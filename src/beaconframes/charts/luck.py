@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_NAMED = 10  # Up to this many rows have room for a name and two numbers.
 _LONGEST = 20  # Characters of the name of a group.
+_NO_CHANCE = "no duty is expected, or of nearly all validators"
 _EXPECTED = "As many as expected"
 _DRAWN = ("drawn", "drawn_low", "drawn_high")
 _NUMBERS = ["drawn_low", "drawn_high", *(f"{name}_percent" for name in _DRAWN), "is_outside"]
@@ -61,7 +62,7 @@ def luck(
         tables["Proposals"] = proposal_luck(proposals, balances, epochs, chain=chain, **options)
     if committees is not None:
         tables["Sync seats"] = sync_luck(committees, balances, epochs, chain=chain, **options)
-    reason = series.explain_empty(balances, "no validator of which a duty is expected")
+    reason = series.explain_empty(balances, _NO_CHANCE)
     times = _find_times(balances)
     return build_luck_chart(tables, groups, times, level=level, escape=escape, reason=reason)
 
@@ -73,7 +74,7 @@ def build_luck_chart(
     *,
     level: float,
     escape: Callable[[object, int], str],
-    reason: str = "no duty is expected",
+    reason: str = _NO_CHANCE,
     time_unit: str = "epoch",
 ) -> Chart:
     """Build the chart of the results of `proposal_luck` and `sync_luck`, by the name of the duty.
@@ -126,8 +127,8 @@ def build_luck_chart(
 
 
 def _read(table: IntoFrame) -> pl.DataFrame:
-    """Read the rows in which something is expected, with percentages."""
-    rows = to_polars(table).filter(pl.col("expected") > 0)
+    """Read the rows whose range of chance is known, with percentages."""
+    rows = to_polars(table).drop_nulls("drawn_low")
     percent = (
         (100 * pl.col(name) / pl.col("expected")).alias(f"{name}_percent")
         for name in ("drawn", "drawn_low", "drawn_high")
