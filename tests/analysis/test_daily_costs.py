@@ -45,6 +45,18 @@ def test_losses_of_a_day_without_a_validator_to_compare():
     assert 2 == unknown["attestation_lost_gwei"].null_count()
 
 
+def test_a_validator_activated_during_the_day_is_no_comparison():
+    """Its income is that of a few votes, and it missed none of them."""
+    table = stats(
+        (1, {"end_balance_gwei": 32 * ETH + 20 * 10_800}),
+        (2, {"end_balance_gwei": 32 * ETH + 215 * 10_800 - 10 * 8_000, "missed_attestations": 10}),
+    )
+
+    rows = analysis.daily_losses(table, days_of_the_network())
+
+    assert [(2, 10 * 18_800)] == rows.select("validator_index", "attestation_lost_gwei").rows()
+
+
 LOST = pl.DataFrame(
     {
         "slot": [3 * 7200 + 40, 9 * 7200],
@@ -55,13 +67,13 @@ LOST = pl.DataFrame(
     },
     schema_overrides={"time": pl.Datetime("us", "UTC")},
 )
-VOTED = {"end_balance_gwei": 32 * ETH + 225 * 540}
+VOTED = {"end_balance_gwei": 32 * ETH + 225 * 10_800}
 MADE = stats(
     (1, VOTED | {"missed_attestations": 45, "end_balance_gwei": 32 * ETH}),
     (2, VOTED),
-    (3, {"proposed_blocks": 2, "end_balance_gwei": 32 * ETH + 225 * 540 + 2 * 4000}),
-    (4, {"proposed_blocks": 1, "end_balance_gwei": 32 * ETH + 225 * 540 + 9000}),
-    (5, {"proposed_blocks": 1, "end_balance_gwei": 32 * ETH + 180 * 540 - 45 * 400 + 7000,
+    (3, {"proposed_blocks": 2, "end_balance_gwei": 32 * ETH + 225 * 10_800 + 2 * 4000}),
+    (4, {"proposed_blocks": 1, "end_balance_gwei": 32 * ETH + 225 * 10_800 + 9000}),
+    (5, {"proposed_blocks": 1, "end_balance_gwei": 32 * ETH + 180 * 10_800 - 45 * 8_000 + 7000,
          "missed_attestations": 45}),
     # What a duty in a sync committee earned is unknown, and a deposit is no reward of a block.
     (6, {"proposed_blocks": 1, "participated_sync": 9, "end_balance_gwei": 32 * ETH + 10**7}),
@@ -113,8 +125,8 @@ def test_problems_from_daily_statistics_have_a_cost():
     basis = "median of 4 blocks, execution layer: median of 3 blocks"
     votes = "median of the validators"
     assert [
-        ("missed votes", 1, 45 * 940, votes),
-        ("missed votes", 5, 45 * 940, votes),
+        ("missed votes", 1, 45 * 18_800, votes),
+        ("missed votes", 5, 45 * 18_800, votes),
         ("missed proposal", 1, 7000 + 5000, basis),
         ("orphaned proposal", 2, None, None),
     ] == rows.select("kind", "validator_index", "cost_gwei", "cost_basis").rows()

@@ -16,6 +16,7 @@ from ..support.engines import KINDS, assert_equal, each_engine, in_duckdb, in_zo
 from . import test_apr as rates
 from . import test_attestation_losses as losses
 from . import test_attestations as attestations
+from . import test_average_comparison as average
 from . import test_completeness as completeness
 from . import test_daily_costs as costs
 from . import test_daily_income as daily
@@ -123,6 +124,18 @@ BOOK = analysis.ledger(ledger.EARNED, ledger.PAID, ledger.PRICES, tz="Europe/Ber
 
 # Each function: the frame that determines the result, all frames, and arguments.
 CASES = {
+    "compare_with_average": (
+        "validators",
+        {
+            "validators": average.ACTIVE,
+            "index": average.INDEX,
+            "problems": analysis.problems(average.ACTIVE, **average.BY_EPOCH),
+            "proposals": average.PROPOSALS,
+            **average.BY_EPOCH,
+            "blocks": average.BLOCKS,
+        },
+        {"chain": "mainnet"},
+    ),
     "apr": ("income", {**RATES, "index": rates.INDEX}, SHORT),
     "apr of all": (
         "income",
@@ -294,6 +307,7 @@ SLOW_IN_DASK = {
 MOVED = {
     "attestation_losses",
     "compare_groups",
+    "compare_with_average",
     "compare_with_network",
     "daily_balances",
     "daily_income",

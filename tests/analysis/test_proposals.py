@@ -131,6 +131,20 @@ def test_without_a_share_there_is_no_luck():
         assert [None] * 3 == rows[name].to_list()
 
 
+@pytest.mark.parametrize(("percent", "is_known"), [(90, True), (91, False)])
+def test_nearly_all_validators_have_no_luck(percent, is_known):
+    """More than 90 % of the balances: the expected number stands, and no probability does."""
+    held = HELD.filter(pl.col("validator_index") == 1)
+    held = held.with_columns(effective_balance_gwei=percent * 10**9)
+    epochs = EPOCHS.with_columns(eligible_ether_gwei=100 * 10**9)
+
+    (row,) = analysis.proposal_luck(BLOCKS, held, epochs).iter_rows(named=True)
+
+    assert row["expected"] > 0
+    known = [row[name] is not None for name in ("drawn_low", "luck_low", "luck_high", "p_value")]
+    assert [is_known] * 4 == known
+
+
 def test_luck_of_seats_by_hand():
     """Committees of 8 seats: those of periods 0 and 1 are drawn in epoch 0, that of 2 in epoch 1.
 

@@ -56,17 +56,15 @@ def test_the_range_of_chance_and_its_markers_have_contrast(paper):
         assert (high + 0.05) / (low + 0.05) >= 3
 
 
-def test_luck_of_nearly_all_validators_has_readable_ticks():
-    """The range is narrow: ticks are percentages of few digits, and not offsets from 100."""
+def test_luck_of_nearly_all_validators_is_not_drawn():
+    """They propose nearly every block: the error of the expected number is larger than chance."""
     blocks = proposals(*["proposed"] * 3199, proposers=(1, 2), first=0)
 
     ax = plot.luck(balances(range(100)), totals(range(100), 2), blocks)
 
-    ax.figure.canvas.draw()
-    low, high = ax.get_xlim()
-    shown = [float(text) for text in tick_labels(ax.xaxis) if low <= float(text) <= high]
-    assert 2 <= len(shown) <= 5
-    assert all(abs(number - 100) < 0.1 for number in shown)
+    assert ["No luck to draw: no duty is expected, or of nearly all validators"] == [
+        text.get_text() for text in ax.texts
+    ]
 
 
 def test_luck_by_validator_has_a_row_for_each():
@@ -149,7 +147,7 @@ def test_luck_needs_duties():
     with pytest.raises(UsageError, match="proposals or sync committees"):
         plot.luck(held, epochs)
     ax = plot.luck(held.with_columns(effective_balance_gwei=0), epochs, blocks)
-    assert ["No luck to draw: no validator of which a duty is expected"] == [
+    assert ["No luck to draw: no duty is expected, or of nearly all validators"] == [
         text.get_text() for text in ax.texts
     ]
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from beaconframes.analysis.apr import apr
 from beaconframes.analysis.attestation_losses import attestation_losses, attestation_rates
 from beaconframes.analysis.attestations import attestation_effectiveness, attestation_faults
+from beaconframes.analysis.average_comparison import compare_with_average
 from beaconframes.analysis.completeness import completeness
 from beaconframes.analysis.daily_balances import daily_balances
 from beaconframes.analysis.daily_duties import daily_losses, daily_sync, daily_votes
@@ -42,6 +43,7 @@ __all__ = [
     "attestation_losses",
     "attestation_rates",
     "compare_groups",
+    "compare_with_average",
     "compare_with_network",
     "completeness",
     "daily_balances",

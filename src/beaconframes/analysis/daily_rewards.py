@@ -19,10 +19,13 @@ OWN_MEDIAN = "median of the validators"
 NETWORK_MEAN = "mean of the network"
 MISSED_VOTE = (54 + 40) / 54
 """What a missed vote costs, in rewards of a vote: source and target votes have penalties."""
-_SHARES = {"votes": 54, "block": 8, "sync": 2}
-"""The share of each duty in the rewards of the network, of 64, since Altair."""
+SHARES = {"votes": 54, "block": 8, "sync": 2}
+"""The share of each duty in the rewards of the network, of `ALL_SHARES`, since Altair."""
+ALL_SHARES = 64
 _SEATS = 512
 _WEI_PER_GWEI = 10**9
+_MOST_MISSED = 0.5
+"""Validators that earned less than this share of their votes show no rate of the day."""
 _KEYS = ["validator_index", "day"]
 _STAKE = "start_effective_balance_gwei"
 _DUTIES = ["proposed_blocks", "participated_sync", "missed_sync"]
@@ -54,11 +57,15 @@ def average_network(index: IntoFrame | None, clock: Chain) -> pl.DataFrame:
     rewards, stake, fees = (pl.col(name).cast(pl.Int128) for name in names[1:])
     slots = clock.epochs_per_day * clock.slots_per_epoch
     gwei = {
-        name: rewards * share // (64 * slots * _WEI_PER_GWEI) for name, share in _SHARES.items()
+        name: rewards * share // (ALL_SHARES * slots * _WEI_PER_GWEI)
+        for name, share in SHARES.items()
     }
     means = rows.filter(rewards > 0, stake > 0).select(
         "day",
-        network_rate=rewards.cast(pl.Float64) / stake.cast(pl.Float64) * _SHARES["votes"] / 64,
+        network_rate=rewards.cast(pl.Float64)
+        / stake.cast(pl.Float64)
+        * SHARES["votes"]
+        / ALL_SHARES,
         network_block_gwei=gwei["block"],
         network_sync_gwei=gwei["sync"] // _SEATS,
         network_fees_wei=fees // slots,
@@ -67,17 +74,25 @@ def average_network(index: IntoFrame | None, clock: Chain) -> pl.DataFrame:
 
 
 def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> pl.DataFrame:
-    """Add ``income``, and ``rate``: the reward of the votes of a day by effective balance.
+    """Add ``income``, and ``rate``: the reward of all votes of a day by effective balance.
 
-    It is the median of the validators whose income is that of their votes alone: they missed none,
-    and had no other duty. A row with an unknown count does not say so. On a day without such a
-    validator, it is that of the *network*.
+    It is the median of the validators without another duty that missed the fewest votes, half of
+    them; a row with an unknown count does not say so. What they missed is added. On a day without
+    such a validator, it is that of the *network*. A validator with less than half of that rate was
+    not active all day.
     """
     days = daily_income(stats, chain=clock).select(*_KEYS, income="consensus_income_gwei")
     rows = stats.join(days, on=_KEYS, how="left").filter(pl.col(_STAKE) > 0)
-    has_only_votes = pl.all_horizontal(pl.col("missed_attestations", *_DUTIES) == 0)
-    rate = pl.when(has_only_votes & (pl.col("income") > 0)).then(pl.col("income") / pl.col(_STAKE))
-    rows = rows.with_columns(own_rate=rate.median().over("day")).join(network, on="day", how="left")
+    rows = rows.join(network, on="day", how="left")
+    missed = pl.col("missed_attestations")
+    votes = 1 - missed * MISSED_VOTE / clock.epochs_per_day
+    rate = pl.col("income") / (pl.col(_STAKE) * votes)
+    has_only_votes = pl.all_horizontal(pl.col(_DUTIES) == 0) & (votes > _MOST_MISSED)
+    is_active = (rate > 0) & (rate > pl.col("network_rate") / 2).fill_null(value=True)
+    rows = rows.with_columns(known=pl.when(has_only_votes & is_active).then(missed), own_rate=rate)
+    is_compared = pl.col("known") <= pl.col("known").median().over("day")
+    compared = pl.when(is_compared).then("own_rate").median().over("day")
+    rows = rows.with_columns(own_rate=compared).drop("known")
     basis = (
         pl.when(pl.col("own_rate").is_not_null())
         .then(pl.lit(OWN_MEDIAN))

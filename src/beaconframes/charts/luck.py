@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MAX_NAMED = 10  # Up to this many rows have room for a name and two numbers.
 _LONGEST = 20  # Characters of the name of a group.
+_NO_CHANCE = "no duty is expected, or of nearly all validators"
 _EXPECTED = "As many as expected"
 _DRAWN = ("drawn", "drawn_low", "drawn_high")
 _NUMBERS = ["drawn_low", "drawn_high", *(f"{name}_percent" for name in _DRAWN), "is_outside"]
@@ -67,7 +68,7 @@ def luck(
         seats = sync_luck(committees, balances, epochs, chain=chain, **options)
         tables["Sync seats"] = seats
         notes += _describe_committees(committees, seats)
-    reason = series.explain_empty(balances, "no validator of which a duty is expected")
+    reason = series.explain_empty(balances, _NO_CHANCE)
     return build_luck_chart(
         tables, groups, times, level=level, escape=escape, reason=reason, notes=notes
     )
@@ -80,7 +81,7 @@ def build_luck_chart(
     *,
     level: float | None,
     escape: Callable[[object, int], str],
-    reason: str = "no duty is expected",
+    reason: str = _NO_CHANCE,
     time_unit: str = "epoch",
     notes: Sequence[str] = (),
 ) -> Chart:
@@ -138,7 +139,9 @@ def build_luck_chart(
 def _read(table: IntoFrame, *, with_range: bool) -> pl.DataFrame:
     """Read the rows in which something is expected, with percentages."""
     rows = to_polars(table).filter(pl.col("expected") > 0)
-    if not with_range:
+    if with_range:
+        rows = rows.drop_nulls("drawn_low")
+    else:
         rows = rows.with_columns(drawn_low="drawn", drawn_high="drawn")
     percent = (
         (100 * pl.col(name) / pl.col("expected")).alias(f"{name}_percent")

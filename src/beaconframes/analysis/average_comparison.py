@@ -1,0 +1,323 @@
+"""Income beside what average validators earned, and the parts of the difference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from beaconframes.analysis.aggregation import aggregate
+from beaconframes.analysis.apr import STAKES
+from beaconframes.analysis.daily_income import daily_income
+from beaconframes.analysis.daily_rewards import (
+    ALL_SHARES,
+    COLUMNS,
+    OWN_MEDIAN,
+    SHARES,
+    add_vote_rates,
+    average_network,
+)
+from beaconframes.analysis.engines import (
+    collect_sums,
+    open_frame,
+    open_frame_like,
+    resolve_chain,
+    return_table,
+)
+from beaconframes.analysis.income import income as sum_income
+from beaconframes.analysis.problem_totals import problem_totals
+from beaconframes.analysis.sync_committees import select_one_per_slot
+from beaconframes.errors import UsageError
+from beaconframes.frames import collect, drop_missing, map_rows, select_columns, to_polars
+from beaconframes.progress import show_elapsed
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.analysis.engines import Lazy
+    from beaconframes.calendar import Chain
+
+PARTS = (
+    "missed_avoidable_wei",
+    "missed_unavoidable_wei",
+    "missed_unknown_wei",
+    "average_missed_wei",
+    "proposal_luck_wei",
+    "sync_luck_wei",
+    "execution_wei",
+    "unexplained_wei",
+)
+"""The parts of the difference, which add up to it."""
+_COSTS = {
+    "missed_avoidable_wei": "avoidable_gwei",
+    "missed_unavoidable_wei": "unavoidable_gwei",
+    "missed_unknown_wei": "unknown_gwei",
+}
+_TOTALS = ("earned_wei", "average_wei", "difference_wei")
+_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
+_INDEX = ["day", "consensus_rewards_sum_wei", "tx_fees_sum_wei", "effective_balances_sum_wei"]
+_BLOCK = ["slot", "epoch", "status", "proposer_index"]
+_VOTES = ("offline", "missed votes", "late votes")
+_WEI_PER_GWEI = 10**9
+_WEI = pl.Decimal(28, 0)
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What the validators earned, one row per beacon day, and what full votes would have earned.
+
+    The columns of ``days`` are ``stake`` (effective balances in gwei, summed over epochs),
+    ``consensus``, ``sync`` (what all duties in sync committees were worth), ``fees`` (priority
+    fees) and ``received`` (with payments of builders), in wei; unknown fees are null.
+    """
+
+    days: pl.DataFrame
+    full_votes: int | None
+
+
+@show_elapsed
+def compare_with_average(
+    validators: IntoFrameT,
+    index: IntoFrame,
+    problems: IntoFrame,
+    proposals: IntoFrame,
+    *,
+    income: IntoFrame | None = None,
+    balances: IntoFrame | None = None,
+    stats: IntoFrame | None = None,
+    blocks: IntoFrame | None = None,
+    chain: Chain | str | None = None,
+) -> IntoFrameT:
+    """Compare income with that of average validators, and split the difference. One row.
+
+    Average validators have the same effective balances in the same epochs, and earn the yield
+    index. The index counts priority fees alone, so this does, too: what builders paid beyond them
+    is stated, but not compared.
+
+    Parameters
+    ----------
+    validators
+        Frame of `load_validators`: balances count while their validator is active.
+    index
+        Frame of `load_yield_index`. A day that is not in it counts as the nearest day that is.
+    problems
+        Frame of `problems`, of the same validators and epochs.
+    proposals
+        Frame of `load_proposals` or `proposal_outcomes`, with missed and orphaned ones.
+    income, balances
+        Frames of `load_income_history` and `load_balance_history`, of the same epochs.
+    stats
+        Frame of `load_validator_stats`, instead of *income* and *balances*.
+    blocks
+        Blocks of the validators, as in `analysis.income`. With *stats* and without blocks,
+        execution income is unknown; consensus income is then compared alone.
+    chain
+        Chain of the epochs. Default: that of the frames, from ``time``.
+
+    Returns
+    -------
+    The same kind of frame as *validators*
+        ``earned_wei``, ``average_wei`` and ``difference_wei``, then the parts of the difference,
+        which add up to it:
+
+        - ``missed_avoidable_wei``, ``missed_unavoidable_wei`` and ``missed_unknown_wei``: the costs
+          of *problems*, negative.
+        - ``average_missed_wei``: what average validators missed, too. It is the income of full
+          votes less the votes of the network, 54 of 64 parts of its consensus rewards.
+        - ``proposal_luck_wei``, ``sync_luck_wei``: the worth of the proposals, and of the seats in
+          sync committees, beyond the expected number.
+        - ``execution_wei``: priority fees of the blocks, beyond those of the network's mean block.
+        - ``unexplained_wei``: the rest, such as blocks with more or fewer votes than usual.
+
+        A part that is unknown is null, and in the rest. ``builder_payments_wei`` is what builders
+        paid beyond priority fees. ``days`` are compared, of which ``days_estimated`` are not in the
+        index. ``consensus_only`` is whether execution income is left out. No row without a day of
+        income, or of the index. This computes eagerly.
+    """
+    source = open_frame(validators, _PERIOD, loader="load_validators")
+    clock = resolve_chain(
+        chain, (income, "epoch"), (stats, "day"), (index, "day"), (proposals, "slot")
+    )
+    costs = to_polars(problems)
+    if income is not None and balances is not None:
+        own = _sum_epochs(income, balances, blocks, collect(source), costs, clock)
+    elif stats is not None:
+        own = _sum_days(stats, index, blocks, clock)
+    else:
+        raise UsageError("income and stats are missing", hint="Pass income and balances, or stats.")
+    days = own.days.join(_count_proposals(proposals, clock), on="day", how="left")
+    days = _add_index(days.with_columns(pl.col("drawn").fill_null(0)), index)
+    totals = problem_totals(costs, by=()).row(0, named=True)
+    rows = _compare(days.rows(named=True), own.full_votes, totals, clock)
+    schema: dict[str, Any] = dict.fromkeys([*_TOTALS, *PARTS, "builder_payments_wei"], _WEI)
+    schema |= {"days": pl.Int64, "days_estimated": pl.Int64, "consensus_only": pl.Boolean}
+    return return_table(pl.DataFrame(rows, schema=schema), source, validators)
+
+
+def _sum_epochs(
+    income: IntoFrame,
+    balances: IntoFrame,
+    blocks: IntoFrame | None,
+    validators: pl.DataFrame,
+    costs: pl.DataFrame,
+    clock: Chain,
+) -> _Own:
+    """Return income and effective balances by day, from a row per epoch."""
+    sums = to_polars(sum_income(income, blocks=blocks, every="epoch", chain=clock))
+    fees = to_polars(sum_income(income, every="epoch", chain=clock))
+    fees = fees.select("epoch", fees=pl.col("execution_income_wei"))
+    stakes = _sum_stakes(balances, validators)
+    rows = sums.join(fees, on="epoch").join(stakes, on="epoch")
+    votes = (pl.col("attestation_reward_gwei") - pl.col("attestation_penalty_gwei")).sum()
+    sync = pl.col("sync_committee_reward_gwei") + pl.col("sync_committee_penalty_gwei")
+    lost = costs.filter(pl.col("kind").is_in(_VOTES))["cost_gwei"]
+    full = None if lost.null_count() else (rows.select(votes).item() + lost.sum()) * _WEI_PER_GWEI
+    days = rows.group_by(day=pl.col("epoch") // clock.epochs_per_day).agg(
+        stake=pl.col("stake").sum(),
+        consensus=_to_wei(pl.col("consensus_income_gwei").sum()),
+        sync=_to_wei(sync.sum()),
+        fees=_sum_if_known(pl.col("fees")),
+        received=_sum_if_known(pl.col("execution_income_wei")),
+    )
+    return _Own(days, full)
+
+
+def _sum_stakes(balances: IntoFrame, validators: pl.DataFrame) -> pl.DataFrame:
+    """Return the sum of the effective balances of active validators, one row per epoch."""
+    lazy = open_frame(balances, STAKES, loader="load_balance_history")
+    periods = open_frame_like(validators.lazy(), _PERIOD, loader="load_validators", like=lazy)
+    rows = drop_missing(lazy, STAKES).join(periods, on="validator_index", how="inner")
+
+    def select_active(part: Lazy) -> Lazy:
+        has_exited = (nw.col("exit_epoch") <= nw.col("epoch")).fill_null(value=False)
+        is_active = (nw.col("activation_epoch") <= nw.col("epoch")).fill_null(value=False)
+        stake = nw.when(is_active & ~has_exited).then(nw.col("effective_balance_gwei"))
+        return part.with_columns(stake.otherwise(0).cast(nw.Int64).alias("stake"))
+
+    return collect_sums(aggregate(map_rows(rows, select_active), ["epoch"], ["stake"]))
+
+
+def _sum_days(stats: IntoFrame, index: IntoFrame, blocks: IntoFrame | None, clock: Chain) -> _Own:
+    """Return income and effective balances by day, from daily statistics."""
+    table = collect(open_frame(stats, COLUMNS, loader="load_validator_stats"))
+    rates = add_vote_rates(table, average_network(index, clock), clock)
+    full = _to_wei((pl.col("rate") * pl.col("start_effective_balance_gwei")).sum().round())
+    is_known = pl.col("rate_basis").eq_missing(pl.lit(OWN_MEDIAN)).all()
+    # The means of the network are lower than what a signature earns: some votes are missed.
+    worth = pl.col("network_sync_gwei") * pl.col("rate") / pl.col("network_rate")
+    seats = pl.col("participated_sync") + pl.col("missed_sync")
+    sync = _sum_if_known(_to_wei((seats * worth).round()))
+    duties = rates.group_by("day").agg(sync=sync)
+    days = (
+        to_polars(daily_income(stats, blocks, chain=clock))
+        .group_by("day")
+        .agg(
+            stake=pl.col("effective_balance_gwei").sum() * clock.epochs_per_day,
+            consensus=_to_wei(pl.col("consensus_income_gwei").sum()),
+            fees=_sum_if_known(pl.col("priority_fees_wei")),
+            received=_sum_if_known(pl.col("execution_income_wei")),
+        )
+    )
+    days = days.join(duties, on="day", how="left")
+    return _Own(days, rates.select(pl.when(is_known).then(full)).item())
+
+
+def _to_wei(gwei: pl.Expr) -> pl.Expr:
+    return gwei.cast(pl.Int128) * _WEI_PER_GWEI
+
+
+def _sum_if_known(amounts: pl.Expr) -> pl.Expr:
+    """Return the sum of amounts in wei; null if one of them is unknown."""
+    return pl.when(~amounts.is_null().any()).then(amounts.cast(pl.Int128).sum())
+
+
+def _count_proposals(proposals: IntoFrame, clock: Chain) -> pl.DataFrame:
+    """Return the number of proposals by day: being selected is luck, also where one is missed."""
+    lazy = drop_missing(select_columns(proposals, _BLOCK, loader="load_proposals"), _BLOCK)
+    rows = select_one_per_slot(collect(lazy))
+    drawn = pl.len().cast(pl.Int64)
+    return rows.group_by(day=pl.col("epoch") // clock.epochs_per_day).agg(drawn=drawn)
+
+
+def _add_index(days: pl.DataFrame, index: IntoFrame) -> pl.DataFrame:
+    """Add the nearest day of the index to each day, and whether it is another one."""
+    rows = collect(drop_missing(open_frame(index, _INDEX, loader="load_yield_index"), _INDEX))
+    rows = rows.unique("day").sort("day").with_columns(index_day="day")
+    joined = days.sort("day").join_asof(rows, on="day", strategy="nearest")
+    return joined.drop_nulls("index_day")
+
+
+def _compare(
+    days: list[dict[str, Any]], full_votes: int | None, costs: dict[str, Any], clock: Chain
+) -> list[dict[str, Any]]:
+    """Return earned and average income, and the parts of the difference, in wei."""
+    if not days:
+        return []
+    has_fees = all(day["fees"] is not None for day in days)
+    has_seats = all(day["sync"] is not None for day in days)
+    amounts = [_compare_day(day, clock, has_fees=has_fees) for day in days]
+    sums = {name: sum(day[name] for day in amounts) for name in amounts[0]}
+    difference = sums["earned"] - sums["average"]
+    has_votes = full_votes is not None and sums["votes"] > 0
+
+    def complete(amount: int) -> int:
+        """Return what an amount of the index would be if no validator missed a vote."""
+        return amount * full_votes // sums["votes"] if has_votes else amount  # type: ignore[operator]
+
+    parts: dict[str, int | None] = {
+        part: None if costs[cost] is None else -costs[cost] * _WEI_PER_GWEI
+        for part, cost in _COSTS.items()
+    }
+    rewards, blocks = sums["rewards"], sums["drawn"]
+    average_missed = complete(rewards) - rewards
+    parts |= {
+        "average_missed_wei": average_missed if has_votes else None,
+        "proposal_luck_wei": complete(blocks) - complete(sums["block"]) + sums["fee_luck"],
+        "sync_luck_wei": sums["seats"] - complete(sums["sync"]) if has_seats else None,
+        "execution_wei": sums["execution"] if has_fees else None,
+    }
+    known = sum(part for part in parts.values() if part is not None)
+    totals = dict(zip(_TOTALS, (sums["earned"], sums["average"], difference), strict=True))
+    return [
+        {
+            **totals,
+            **parts,
+            "unexplained_wei": difference - known,
+            "builder_payments_wei": sums["builders"] if has_fees else None,
+            "days": len(days),
+            "days_estimated": sum(day["day"] != day["index_day"] for day in days),
+            "consensus_only": not has_fees,
+        }
+    ]
+
+
+def _compare_day(day: dict[str, Any], clock: Chain, *, has_fees: bool) -> dict[str, int]:
+    """Return what was earned in a day, and what the same balances earn in the index, in wei.
+
+    Python's integers are exact: the products have more digits than any type of a column.
+    """
+    rewards, fees, all_stake = (int(day[name]) for name in _INDEX[1:])
+    fees = fees if has_fees else 0
+    own_fees = day["fees"] if has_fees else 0
+    slots = clock.epochs_per_day * clock.slots_per_epoch
+    shares = {duty: rewards * share // ALL_SHARES for duty, share in SHARES.items()}
+    mean_block, mean_fees = shares["block"] // slots, fees // slots
+
+    own_stake = int(day["stake"]) * _WEI_PER_GWEI
+
+    def average(amount: int) -> int:
+        return amount * own_stake // (all_stake * clock.epochs_per_day)
+
+    return {
+        "earned": day["consensus"] + own_fees,
+        "average": average(rewards + fees),
+        "rewards": average(rewards),
+        **{duty: average(amount) for duty, amount in shares.items()},
+        "seats": day["sync"] or 0,
+        "drawn": day["drawn"] * mean_block,
+        "fee_luck": day["drawn"] * mean_fees - average(fees),
+        "execution": own_fees - day["drawn"] * mean_fees,
+        "builders": day["received"] - own_fees if has_fees else 0,
+    }

@@ -1,0 +1,157 @@
+"""Income beside that of average validators: the parts of the difference, by hand."""
+
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from beaconframes import analysis
+from beaconframes.analysis.average_comparison import PARTS
+from beaconframes.calendar import MAINNET
+from beaconframes.errors import UsageError
+
+from .test_attestation_losses import HEAD, NO_SOURCE, NO_TARGET, SOURCE, TARGET
+from .test_daily_costs import days_of_the_network
+from .test_daily_income import stats
+from .test_income import history
+from .test_problems import validators
+
+ETH = 10**9
+GWEI = 10**9
+DAY = 3
+FIRST = 225 * DAY
+# 32 ETH earn 3.2 million gwei a day in this index, of which votes are 54 of 64 parts: 12,000 gwei
+# each. A vote of these validators is worth more, because average validators miss some.
+VOTE, NO_VOTE = 12_420, 9_200
+FULL = Decimal("1.035")
+VOTED = {HEAD: 3_220, SOURCE: 3_220, TARGET: 5_980}
+MISSED = {NO_SOURCE: 3_220, NO_TARGET: 5_980}
+LOST = 10 * (VOTE + NO_VOTE)
+BLOCK = 5_000
+PROPOSALS = pl.DataFrame(
+    {
+        "slot": [FIRST * 32 + 7],
+        "epoch": [FIRST],
+        "time": [MAINNET.time_of("slot", FIRST * 32 + 7)],
+        "status": ["proposed"],
+        "proposer_index": [1],
+    },
+    schema_overrides={"time": pl.Datetime("us", "UTC")},
+)
+BLOCKS = pl.DataFrame(
+    {
+        "slot": [FIRST * 32 + 7],
+        "epoch": [FIRST],
+        "proposer_index": [1],
+        "status": ["proposed"],
+        "producer_reward_wei": [Decimal(3_000 * GWEI)],
+        "block_reward_wei": [Decimal(1_000 * GWEI)],
+    },
+    schema_overrides=dict.fromkeys(["producer_reward_wei", "block_reward_wei"], pl.Decimal(28, 0)),
+)
+ACTIVE = validators({}, {})
+INDEX = days_of_the_network(DAY)
+STATS = stats(
+    (0, {"end_balance_gwei": 32 * ETH + 225 * VOTE}),
+    (
+        1,
+        {
+            "end_balance_gwei": 32 * ETH + 215 * VOTE - 10 * NO_VOTE + BLOCK,
+            "missed_attestations": 10,
+            "proposed_blocks": 1,
+        },
+    ),
+)
+INCOME = history(
+    *((0, FIRST + n, VOTED) for n in range(225)),
+    (
+        1,
+        FIRST,
+        VOTED
+        | {
+            "proposer_attestation_inclusion_reward_gwei": BLOCK,
+            "tx_fee_reward_wei": Decimal(1_000 * GWEI),
+        },
+    ),
+    *((1, FIRST + n, MISSED if n % 20 == 10 and n < 200 else VOTED) for n in range(1, 225)),
+)
+BALANCES = INCOME.select("validator_index", "epoch", effective_balance_gwei=pl.lit(32 * ETH))
+BY_DAY = {"stats": STATS}
+BY_EPOCH = {"income": INCOME, "balances": BALANCES}
+
+
+def compare(source, index=INDEX, proposals=PROPOSALS, blocks=BLOCKS, active=ACTIVE):
+    options = {**source, "blocks": blocks}
+    problems = analysis.problems(active, index=index, proposals=proposals, **options)
+    options["chain"] = "mainnet"
+    return analysis.compare_with_average(active, index, problems, proposals, **options)
+
+
+def in_wei(gwei):
+    return (Decimal(gwei) * GWEI).to_integral_value()
+
+
+@pytest.mark.parametrize("source", [BY_DAY, BY_EPOCH], ids=["by day", "by epoch"])
+def test_parts_by_hand(source):
+    """Two validators with 64 of 2.36 million ETH: one missed ten votes and proposed a block."""
+    (row,) = compare(source).rows(named=True)
+
+    fees = Decimal(14_400 * 64 * ETH) / (64 * 7200 * 512 * 10**4)
+    earned = 225 * VOTE + 215 * VOTE - 10 * NO_VOTE + BLOCK + 1_000
+    expected = {
+        "earned_wei": earned,
+        "average_wei": 6_400_000 + fees,
+        "difference_wei": earned - 6_400_000 - fees,
+        "missed_avoidable_wei": -LOST,
+        "missed_unavoidable_wei": 0,
+        "missed_unknown_wei": 0,
+        "average_missed_wei": 6_400_000 * (FULL - 1),
+        # One block of 7,200, which pays 8 of 64 parts of the rewards of a slot and 2 gwei of fees.
+        "proposal_luck_wei": FULL * (4096 - 800_000) + 2 - fees,
+        "sync_luck_wei": -FULL * 200_000,
+        "execution_wei": 1_000 - 2,
+        "unexplained_wei": BLOCK - FULL * 4096,
+        "builder_payments_wei": 2_000,
+    }
+    amounts = {name: row[name] for name in expected}
+    assert {name: pytest.approx(in_wei(gwei), abs=5) for name, gwei in expected.items()} == amounts
+    assert row["difference_wei"] == sum(row[part] for part in PARTS)
+    assert (1, 0, False) == (row["days"], row["days_estimated"], row["consensus_only"])
+
+
+def test_a_day_without_an_index_counts_as_the_nearest():
+    """The index is published some days later; the row states how many days are estimated."""
+    (row,) = compare(BY_EPOCH, index=days_of_the_network(DAY - 1)).rows(named=True)
+
+    assert (1, 1) == (row["days"], row["days_estimated"])
+    assert in_wei(6_400_000) == row["average_wei"] // GWEI * GWEI - 390 * GWEI
+
+
+def test_balances_count_while_their_validator_is_active():
+    """Before its activation and after its exit, a validator is no average one."""
+    half = validators({}, {"activation_epoch": FIRST + 100, "exit_epoch": FIRST + 145})
+
+    (row,) = compare(BY_EPOCH, active=half).rows(named=True)
+
+    whole = Decimal(6_400_000 + 14_400 * 64 * ETH / (64 * 7200 * 512 * 10**4)) * GWEI
+    assert pytest.approx(float(whole) * (225 + 45) / 450, rel=1e-12) == float(row["average_wei"])
+
+
+def test_unknown_execution_income_is_not_compared():
+    """Daily statistics without blocks: consensus income alone, and no fees in any part."""
+    (row,) = compare(BY_DAY, blocks=None).rows(named=True)
+
+    assert row["consensus_only"]
+    assert (None, None) == (row["execution_wei"], row["builder_payments_wei"])
+    assert in_wei(6_400_000) == row["average_wei"]
+    assert in_wei(FULL * (4096 - 800_000)) == row["proposal_luck_wei"]
+    known = [row[part] for part in PARTS if row[part] is not None]
+    assert row["difference_wei"] == sum(known)
+
+
+def test_nothing_to_compare_has_no_row():
+    """Without a day of the index, and without a day of income."""
+    assert 0 == compare(BY_EPOCH, index=INDEX.clear()).height
+    assert 0 == compare({"stats": STATS.clear()}).height
+    with pytest.raises(UsageError, match="income and stats are missing"):
+        analysis.compare_with_average(ACTIVE, INDEX, pl.DataFrame(), PROPOSALS)
