@@ -27,7 +27,7 @@ from beaconframes.http.rate_limiter import (
     next_month,
     parse_rate_limit_headers,
 )
-from beaconframes.http.shared_rate_limit import FILE, SharedRateLimit
+from beaconframes.http.shared_rate_limit import FILE, SharedRateLimit, move_damaged_file
 
 from ..support.faults import (
     FaultServer,
@@ -457,6 +457,15 @@ def test_damaged_file_is_moved_aside_once(tmp_path, caplog, damage):
     assert moved.name in record.getMessage()
     (count,) = sqlite3.connect(tmp_path / FILE).execute("SELECT count(*) FROM requests").fetchone()
     assert count >= 1
+
+
+def test_file_that_replaces_a_damaged_one_stays(tmp_path, caplog):
+    """A second process that noticed the damage finds a healthy file under the name."""
+    rate_limiter_in(tmp_path).update(SECOND)
+    move_damaged_file(tmp_path / FILE)
+
+    assert 5 == rate_limiter_in(tmp_path).rate
+    assert [] == caplog.records
 
 
 def test_file_that_was_moved_or_removed_is_opened_again(tmp_path):
