@@ -1,8 +1,50 @@
 """Test simulated slashings: evidence and penalties."""
 
+from dataclasses import replace
+
 import polars as pl
 
-from ..support.simulated_chain import ETH, KEY, assert_empty, assert_same_rows
+from beaconframes.simulator import simulate, simulation
+from beaconframes.simulator.block_operations import BlockOperations
+from beaconframes.simulator.preset import choose_preset, create_chain
+from beaconframes.simulator.registry import create_registry
+
+from ..support.simulated_chain import (
+    ETH,
+    KEY,
+    SimulatedChain,
+    assert_empty,
+    assert_same_rows,
+    select_income_keys,
+)
+
+
+def test_a_slashed_validator_has_income_until_it_is_withdrawable(tmp_path, monkeypatch):
+    """With 24 epochs instead of 1,024 from a slashing on, a small chain has all of it."""
+
+    def choose_short_preset(chain, stake):
+        preset = choose_preset(chain, stake)
+        return replace(
+            preset, epochs_per_slashings_vector=24, min_validator_withdrawability_delay=8
+        )
+
+    monkeypatch.setattr(simulation, "choose_preset", choose_short_preset)
+    simulated = SimulatedChain(simulate(tmp_path / "x", validators=64, epochs=60))
+    (first, *_) = simulated.slashing_events.sort("slot").rows(named=True)
+    own = simulated.income_history.filter(validator_index=first["validator_index"])
+
+    assert first["slot"] // 32 + 24 - 2 == own["epoch"].max()
+    assert simulated.income_history.select(KEY).equals(select_income_keys(simulated))
+    test_the_second_penalty_is_proportional_to_the_slashed_stake(simulated)
+
+
+def test_the_slashings_vector_has_1024_epochs():
+    """In epoch 1034 that of epoch 10 is forgotten, and that of epoch 11 is not."""
+    registry, plan = create_registry(1, 64, 0, 60, 225)
+    operations = BlockOperations(1, choose_preset(create_chain(3), 64 * 32 * ETH), registry, plan)
+    operations._slashed = [(10, 32 * ETH), (11, 16 * ETH)]
+
+    assert [48 * ETH, 16 * ETH] == [operations.sum_recent_slashings(n) for n in (1033, 1034)]
 
 
 def test_the_first_penalty_is_a_4096th_of_the_effective_balance(simulated):
