@@ -50,25 +50,33 @@ class DayRange(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one range."""
-        since, until = values["since"], values["until"]
-        if since is None and until is None:
+        units = self.requested_units(values, chain_head)
+        if units is None:
             # The newest record is the first one of every window that has any.
             return [Batch({"range": {"evaluation_window": "all_time"}}, record_count=1)]
-        span = chain_head.span(since, until, "day", length=1)
-        days = range(span.first, span.last + 1)
-        expected = (ExpectedRows({self.column.name: days}, trim=True),)
-        newest = max(find_newest_day(chain_head), span.last)
-        window = choose_window(newest + 1, span.first)
-        by_window = Batch(
-            {"range": {"evaluation_window": window}}, expected, newest - span.first + 1
-        )
+        rows = tuple(units)
+        days = rows[0].values[self.column.name]
+        first, last = min(days), max(days)
+        newest = max(find_newest_day(chain_head), last)
+        window = choose_window(newest + 1, first)
+        by_window = Batch({"range": {"evaluation_window": window}}, rows, newest - first + 1)
         if count_pages(by_window.record_count) <= count_pages(len(days)):
             return [by_window]
         if chain_head.refuses_ranges:
             return [by_window]
-        start, after = (chain_head.chain.time_of("day", n) for n in (days.start, days.stop))
+        start, after = (chain_head.chain.time_of("day", n) for n in (first, last + 1))
         seconds = {"start": int(start.timestamp()), "end": int(after.timestamp()) - 1}
-        return [Batch({"range": {"timestamp": seconds}}, expected, len(days), by_window)]
+        return [Batch({"range": {"timestamp": seconds}}, rows, len(days), by_window)]
+
+    def requested_units(
+        self, values: Mapping[str, Any], chain_head: ChainHead
+    ) -> list[ExpectedRows] | None:
+        """Return the requested days; stored ones are found without the head of the chain."""
+        since, until = values["since"], values["until"]
+        if since is None and until is None:
+            return None
+        span = chain_head.span(since, until, "day", length=1)
+        return [ExpectedRows({self.column.name: range(span.first, span.last + 1)}, trim=True)]
 
     def is_complete(self, batch: Batch, page: Page) -> bool:
         """Return whether *page* has the oldest requested day, or without days the latest one."""
