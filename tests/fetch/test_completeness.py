@@ -6,6 +6,7 @@ same as without it.
 
 from __future__ import annotations
 
+import functools
 import json
 from contextlib import contextmanager, nullcontext
 
@@ -696,6 +697,25 @@ def test_a_response_to_another_request_is_an_error(epochs, is_mixed_up):
         else nullcontext(),
     ):
         bf.load_validator_withdrawals(7, since=201, until=400, explorer=explorer)
+
+
+@pytest.mark.parametrize(("epochs", "is_mixed_up"), [((171, 261), False), ((165, 261), True)])
+def test_windows_of_a_load_with_a_store_may_have_the_same_rows(tmp_path, epochs, is_mixed_up):
+    """P12: of the 100 epochs that end with epoch 270, 91 are in the window before, too.
+
+    Epoch 165 is in the window before only.
+    """
+    body = json.dumps({"status": "OK", "data": list_withdrawals(*epochs)}).encode()
+    pages = {f"GET /api/v1/validator/7/withdrawals?epoch={last}": body for last in (261, 270)}
+    head = Head(epoch=500, finalized_epoch=498, slot=500 * 32)
+    options = {"chain": "mainnet", "rate": 10_000, "head": head, "store": tmp_path}
+    with replaying(pages) as server, bf.Explorer(server.url, **options) as explorer:
+        load = functools.partial(bf.load_validator_withdrawals, 7, since=162, until=270)
+        if is_mixed_up:
+            with pytest.raises(errors.IntegrityError, match="same rows for two requests"):
+                load(explorer=explorer)
+        else:
+            assert list(epochs) == load(explorer=explorer)["epoch"].to_list()
 
 
 @pytest.mark.parametrize("empty", ["[]", "[ ]", "[\n  ]", "[] "])

@@ -56,8 +56,8 @@ class DayRange(Parameter):
             return [Batch({"range": {"evaluation_window": "all_time"}}, record_count=1)]
         span = chain_head.span(since, until, "day", length=1)
         days = range(span.first, span.last + 1)
-        expected = (ExpectedRows({self.column.name: days}, trim=True),)
         newest = max(find_newest_day(chain_head), span.last)
+        expected = (ExpectedRows({self.column.name: days}, trim=range(newest + 1)),)
         window = choose_window(newest + 1, span.first)
         by_window = Batch(
             {"range": {"evaluation_window": window}}, expected, newest - span.first + 1
