@@ -20,6 +20,7 @@ from beaconframes.endpoint import Head
 from beaconframes.fetch import head
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
 from beaconframes.fetch.missing_report import describe_gaps
+from beaconframes.fetch.refetch import cover_gaps
 from beaconframes.server import Server
 
 from ..support.faults import FaultServer
@@ -716,6 +717,27 @@ def test_windows_of_a_load_with_a_store_may_have_the_same_rows(tmp_path, epochs,
                 load(explorer=explorer)
         else:
             assert list(epochs) == load(explorer=explorer)["epoch"].to_list()
+
+
+def test_a_long_gap_is_requested_by_window():
+    """H3: 120 epochs take two requests: 100 epochs, and the other 20."""
+    gaps = pl.DataFrame({"first": [10], "last": [129]})
+
+    assert [{"since": 10, "until": 109}, {"since": 110, "until": 129}] == list(
+        cover_gaps(None, gaps, 100)
+    )
+
+
+def test_subjects_after_the_first_batch_are_requested_again(upstream):
+    """P13: one of the slots without rows is requested first; it has rows now, so all others are."""
+    slots = [3200, 3201, 3202, 3203]
+    expected = load_without_faults(upstream, bf.load_slots, slots)
+
+    with damaging(upstream, "rows_empty?path=/slot/&times=4") as (_, explorer):
+        found = bf.load_slots(slots, explorer=explorer)
+
+    assert slots == expected["slot"].to_list()
+    assert_frame_equal(expected, found)
 
 
 @pytest.mark.parametrize("empty", ["[]", "[ ]", "[\n  ]", "[] "])
