@@ -379,6 +379,14 @@ def test_running_day_is_not_final():
         assert {223: -1, 224: 0, 448: 0, 449: 1} == last
 
 
+def test_a_sync_committee_is_final_one_period_before_it_starts():
+    """With 256 epochs a period, epoch 255 decides on period 1, and epoch 256 on period 2."""
+    chain_head = SimpleNamespace(chain=MAINNET)
+    policy = CachePolicy.of(v1.SYNC_COMMITTEES)
+    last = {epoch: policy.final_until(chain_head, epoch) for epoch in (-1, 0, 255, 256)}
+    assert {-1: -1, 0: 1, 255: 1, 256: 2} == last
+
+
 @pytest.mark.parametrize(
     ("path", "load", "rows"),
     [

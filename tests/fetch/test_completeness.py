@@ -6,6 +6,7 @@ same as without it.
 
 from __future__ import annotations
 
+import functools
 import json
 from contextlib import contextmanager, nullcontext
 
@@ -19,6 +20,7 @@ from beaconframes.endpoint import Head
 from beaconframes.fetch import head
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
 from beaconframes.fetch.missing_report import describe_gaps
+from beaconframes.fetch.refetch import cover_gaps
 from beaconframes.server import Server
 
 from ..support.faults import FaultServer
@@ -696,6 +698,46 @@ def test_a_response_to_another_request_is_an_error(epochs, is_mixed_up):
         else nullcontext(),
     ):
         bf.load_validator_withdrawals(7, since=201, until=400, explorer=explorer)
+
+
+@pytest.mark.parametrize(("epochs", "is_mixed_up"), [((171, 261), False), ((165, 261), True)])
+def test_windows_of_a_load_with_a_store_may_have_the_same_rows(tmp_path, epochs, is_mixed_up):
+    """P12: of the 100 epochs that end with epoch 270, 91 are in the window before, too.
+
+    Epoch 165 is in the window before only.
+    """
+    body = json.dumps({"status": "OK", "data": list_withdrawals(*epochs)}).encode()
+    pages = {f"GET /api/v1/validator/7/withdrawals?epoch={last}": body for last in (261, 270)}
+    head = Head(epoch=500, finalized_epoch=498, slot=500 * 32)
+    options = {"chain": "mainnet", "rate": 10_000, "head": head, "store": tmp_path}
+    with replaying(pages) as server, bf.Explorer(server.url, **options) as explorer:
+        load = functools.partial(bf.load_validator_withdrawals, 7, since=162, until=270)
+        if is_mixed_up:
+            with pytest.raises(errors.IntegrityError, match="same rows for two requests"):
+                load(explorer=explorer)
+        else:
+            assert list(epochs) == load(explorer=explorer)["epoch"].to_list()
+
+
+def test_a_long_gap_is_requested_by_window():
+    """H3: 120 epochs take two requests: 100 epochs, and the other 20."""
+    gaps = pl.DataFrame({"first": [10], "last": [129]})
+
+    assert [{"since": 10, "until": 109}, {"since": 110, "until": 129}] == list(
+        cover_gaps(None, gaps, 100)
+    )
+
+
+def test_subjects_after_the_first_batch_are_requested_again(upstream):
+    """P13: one of the slots without rows is requested first; it has rows now, so all others are."""
+    slots = [3200, 3201, 3202, 3203]
+    expected = load_without_faults(upstream, bf.load_slots, slots)
+
+    with damaging(upstream, "rows_empty?path=/slot/&times=4") as (_, explorer):
+        found = bf.load_slots(slots, explorer=explorer)
+
+    assert slots == expected["slot"].to_list()
+    assert_frame_equal(expected, found)
 
 
 @pytest.mark.parametrize("empty", ["[]", "[ ]", "[\n  ]", "[] "])

@@ -19,6 +19,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import ChainHead, Head
+from beaconframes.fetch import head
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.server.service import Service
 from beaconframes.v1.epochs import EPOCHS
@@ -166,11 +167,12 @@ def behind(service, lag):
     )
 
 
+@pytest.mark.parametrize("lag", [3, 6])
 @pytest.mark.parametrize("name", OPEN_ENDED)
-def test_a_replica_that_always_refuses_the_stated_epoch_is_named(service, name):
+def test_a_replica_that_always_refuses_the_stated_epoch_is_named(service, name, lag):
     """H2: only one head is stated; the two epochs before it are refused too, and no more."""
     load, arguments, _, last = OPEN_ENDED[name]
-    stated, replicas = last + 2, behind(service, 6)
+    stated, replicas = last + 2, behind(service, lag)
     # V2 refuses such an epoch with 404, which does not say what is unknown.
     error = errors.NotFound if name == "v2 rewards" else errors.SnapshotMoved
 
@@ -320,6 +322,27 @@ def test_a_head_of_any_age_permits_earlier_epochs(service):
         explorer.expire_head()
 
     assert (1, 3) == (replicas.count("latestState"), replicas.count("balancehistory"))
+
+
+def test_a_finalized_slot_of_v2_permits_earlier_epochs(service):
+    """C6: the latest slot is not before it, so it is not requested."""
+    replicas = Replicas(service, lambda number, path: 458)
+    explorer = connect_to(replicas)
+    bf.v2.load_rewards(5, since=440, until=441, explorer=explorer)
+    assert 1 == replicas.count("/ethereum/slot")
+    bf.v2.load_balances(5, since=440, until=441, explorer=explorer)
+
+    assert 1 == replicas.count("/ethereum/slot")
+
+
+@pytest.mark.parametrize("view", ["latest", "finalized"])
+def test_the_head_of_v2_never_goes_back(monkeypatch, view):
+    """H2: another replica may lag behind the one that answered before."""
+    monkeypatch.setattr(head, "HEAD_MAX_AGE", -1)
+    slots = iter([500, 480, 510])
+    views = head.HeadV2(lambda _: b'{"slot": %d}' % next(slots), MAINNET)
+
+    assert [500, 500, 510] == [views.slot(view) for _ in range(3)]
 
 
 @pytest.mark.parametrize("load", [bf.load_epochs, bf.load_epoch_slots])

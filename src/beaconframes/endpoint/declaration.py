@@ -289,17 +289,13 @@ class Endpoint:
             if len(names) != 1 or not names <= in_records or one.pubkeys or two.pubkeys:
                 continue
             name = names.pop()
-            low, high = sorted(
-                (set(rows.values.get(name, ())) for rows in (one, two)),
-                key=lambda part: max(part, default=0),
-            )
-            if not (low and high and low.isdisjoint(high)):
+            requested, others = (set(rows.values.get(name, ())) for rows in (one, two))
+            if not (requested and others and requested.isdisjoint(others)):
                 continue
-            if not (one.trim and two.trim):
-                return False
-            # Windows share one unit at most, except those that begin before genesis.
-            units = self.decode([(call, page)], chain)[name]
-            if max(low) >= len(high) and units.n_unique() > 1:
+            # Windows that overlap may both have only the rows of the units that they share.
+            first = max(one.trim.start, two.trim.start)
+            last = min(one.trim.stop, two.trim.stop) - 1
+            if not self.decode([(call, page)], chain)[name].is_between(first, last).all():
                 return False
         return True
 

@@ -107,15 +107,16 @@ class ExpectedRows:
     """The rows that a request selects: those with one of the values in any of the columns.
 
     ``required`` says that each value must have at least one row; otherwise missing rows are not
-    reported. ``trim`` says that the service returns more rows than requested: the others are
-    dropped instead of being an error. ``pubkeys`` are subjects requested by public key if rows have
-    no such column; then they can only be counted. ``parts`` is a column and the number of its
-    values for each unit that is final, such as the 32 slots of an epoch.
+    reported. ``trim`` is the range of units of which the service may return rows, if it returns
+    more than requested: the others are dropped instead of being an error. ``pubkeys`` are subjects
+    requested by public key if rows have no such column; then they can only be counted. ``parts`` is
+    a column and the number of its values for each unit that is final, such as the 32 slots of an
+    epoch.
     """
 
     values: Mapping[str, Collection[Any]]
     required: bool = True
-    trim: bool = False
+    trim: range = range(0)
     pubkeys: Collection[str] = ()
     parts: tuple[str, int] | None = None
 

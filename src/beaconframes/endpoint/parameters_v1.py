@@ -505,8 +505,11 @@ class LastEpochs(Parameter):
         batches = []
         for last in range(span.last, span.first - 1, -self.length):
             first = max(last - self.length + 1, span.first)
+            # One route returns one epoch more, and takes an epoch before its first whole window as
+            # the end of that window.
+            returned = range(max(last - self.length, 0), max(last, self.length) + 1)
             wanted = ExpectedRows(
-                {self.column.name: range(first, last + 1)}, required=False, trim=True
+                {self.column.name: range(first, last + 1)}, required=False, trim=returned
             )
             batches.append(Batch({self.wire: str(last)}, (wanted,)))
         return batches

@@ -194,7 +194,8 @@ class SlotWindow(Parameter):
         for first in range(span.first, span.last + 1, self.at_most):
             last = min(first + self.at_most - 1, span.last)
             slots = {self.column.name: range(first, last + 1)}
-            wanted = ExpectedRows(slots, required=False, trim=last < self.default)
+            returned = range(first, self.default + 1) if last < self.default else range(0)
+            wanted = ExpectedRows(slots, required=False, trim=returned)
             windows.append(Batch({"startSlot": str(first), "slot": str(last)}, (wanted,)))
         return windows
 

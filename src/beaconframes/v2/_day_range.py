@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -54,10 +54,10 @@ class DayRange(Parameter):
         if units is None:
             # The newest record is the first one of every window that has any.
             return [Batch({"range": {"evaluation_window": "all_time"}}, record_count=1)]
-        rows = tuple(units)
-        days = rows[0].values[self.column.name]
+        days = units[0].values[self.column.name]
         first, last = min(days), max(days)
         newest = max(find_newest_day(chain_head), last)
+        rows = (replace(units[0], trim=range(newest + 1)),)
         window = choose_window(newest + 1, first)
         by_window = Batch({"range": {"evaluation_window": window}}, rows, newest - first + 1)
         if count_pages(by_window.record_count) <= count_pages(len(days)):
@@ -76,7 +76,7 @@ class DayRange(Parameter):
         if since is None and until is None:
             return None
         span = chain_head.span(since, until, "day", length=1)
-        return [ExpectedRows({self.column.name: range(span.first, span.last + 1)}, trim=True)]
+        return [ExpectedRows({self.column.name: range(span.first, span.last + 1)})]
 
     def is_complete(self, batch: Batch, page: Page) -> bool:
         """Return whether *page* has the oldest requested day, or without days the latest one."""
