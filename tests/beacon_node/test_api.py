@@ -331,7 +331,8 @@ def test_answer_for_another_slot_is_an_error():
 class NullFields(Fault):
     """The fields of later forks are null in blocks, not absent."""
 
-    LATER = ("execution_payload", "bls_to_execution_changes", "execution_requests")
+    LATER = ("execution_payload", "bls_to_execution_changes", "blob_kzg_commitments",
+             "execution_requests")  # fmt: skip
 
     def change(self, node, request, answer):
         if answer.status != 200 or "/beacon/blocks/" not in request.route:

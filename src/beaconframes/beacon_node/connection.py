@@ -43,6 +43,7 @@ LARGE_REGISTRY: Final = 50_000
 
 LOADED_TABLES = {
     "blocks": "slots",
+    "blob_commitments": "slots",
     "deposit_requests": "slots",
     "deposit_events": "income_history",
     "transfer_events": "income_history",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beaconframes.beacon_node.income_tables import (
+    BlobCommitments,
     DepositEvents,
     EpochMoves,
     ExecutionRequests,
@@ -106,6 +107,7 @@ INDEXED_TABLES = {
         IndexedTable(VoluntaryExits, "block_slot"),
         IndexedTable(SlotDeposits, "block_slot"),
         IndexedTable(DepositRequests, "block_slot"),
+        IndexedTable(BlobCommitments, "block_slot"),
         IndexedTable(ExecutionRequests, "block_slot"),
         IndexedTable(SlotWithdrawals, "block_slot"),
         IndexedTable(ValidatorWithdrawals, "epoch"),
@@ -137,6 +139,7 @@ BLOCK_TABLES = (
     "voluntary_exits",
     "slot_deposits",
     "deposit_requests",
+    "blob_commitments",
     "execution_requests",
     "slot_withdrawals",
     "validator_withdrawals",
