@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -81,6 +81,8 @@ class GrowingIndex:
         self._read_at = 0.0
         self._validators = pl.DataFrame()
         self._lock = threading.RLock()
+        self._load_count = 0
+        """The loads that read rows now."""
 
     @property
     def head(self) -> Head:
@@ -89,11 +91,15 @@ class GrowingIndex:
         return Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
 
     def refresh(self) -> ChainStatus:
-        """Request the head of the node, at most once per slot, and write it into the index."""
+        """Request the head of the node, at most once per slot, and write it into the index.
+
+        While a load reads its rows, the head stays: a later one removes rows that are not final.
+        """
         with self._lock:
             age = time.monotonic() - self._read_at
             status = self._status
-            if status is None or age > self.node.spec.seconds_per_slot:
+            is_old = not self._load_count and age > self.node.spec.seconds_per_slot
+            if status is None or is_old:
                 status = self.node.read_status()
                 self._read_at = time.monotonic()
                 if self._status is None or status != self._status:
@@ -101,6 +107,18 @@ class GrowingIndex:
                     self.chain_index.remove_unsettled()
                     self._write_head(status, set())
             return status
+
+    @contextmanager
+    def holding_head(self) -> Iterator[None]:
+        """Request the head, and let it stay until the rows of a load are read."""
+        self.refresh()
+        with self._lock:
+            self._load_count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._load_count -= 1
 
     def prepare(self, endpoint: Endpoint, needs: Needs) -> None:
         """Add what a load needs and the index does not have.
@@ -435,10 +453,10 @@ class NodeSource(DatasetSource):
         served: ServedRange,
     ) -> Iterator[FetchedRows]:
         """Yield the rows of *endpoint*; what the index does not have is requested first."""
-        self._index.refresh()
-        needs = self._index.find_needs(endpoint, self.plan(endpoint, arguments, chain_head))
-        self._index.prepare(endpoint, needs)
-        doubts = self._index.find_doubts(needs)
-        for part in super().fetch_rows(endpoint, arguments, chain_head, served):
-            yield part._replace(warnings=[*part.warnings, *doubts])
-            doubts = []
+        with self._index.holding_head():
+            needs = self._index.find_needs(endpoint, self.plan(endpoint, arguments, chain_head))
+            self._index.prepare(endpoint, needs)
+            doubts = self._index.find_doubts(needs)
+            for part in super().fetch_rows(endpoint, arguments, chain_head, served):
+                yield part._replace(warnings=[*part.warnings, *doubts])
+                doubts = []
