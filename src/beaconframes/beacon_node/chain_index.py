@@ -30,7 +30,7 @@ from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Sequence
+    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from beaconframes.beacon_node.epoch_builder import EpochBuilder
@@ -125,10 +125,15 @@ class ChainIndex:
         tables: Collection[str],
         epochs: Iterable[int],
         validators: Collection[int] | None = None,
+        *,
+        starts: Mapping[str, int] | None = None,
     ) -> list[EpochTask]:
-        """Return the tasks that complete *tables* for some *epochs*."""
+        """Return the tasks that complete *tables* for some *epochs*.
+
+        *starts* has the first epoch of each table that begins after others.
+        """
         chosen = self.validators if validators is None else validators
-        return find_tasks(self.dataset, self.chain, tables, epochs, chosen)
+        return find_tasks(self.dataset, self.chain, tables, epochs, chosen, starts)
 
     def write(
         self,

@@ -50,8 +50,10 @@ class EpochResult:
     """The last epoch whose changes of balance were compared."""
 
 
-def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochResult:
+def build_epoch(reader: ChainReader, amounts: AmountSource | None, task: EpochTask) -> EpochResult:
     """Return the tables of an epoch; what they need is requested, and nothing else.
+
+    Tables of income need *amounts*.
 
     An error names the client and the epoch.
     """
@@ -66,12 +68,13 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
         raise
 
 
-def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochResult:
+def _build_epoch(reader: ChainReader, amounts: AmountSource | None, task: EpochTask) -> EpochResult:
     names, earned, verified_until = set(task.tables), None, -1
     with reader.reading(task.epoch):
         if names & set(REWARD_TABLES):
             # Earlier epochs have compared this epoch as well, but not those after it.
             names.add(UNEXPLAINED_CHANGES)
+            assert amounts is not None
             earned = _read_amounts(reader, amounts, task)
             verified_until = earned.verified_until
         frames = _build_tables(reader, task, names.difference(REWARD_TABLES, [UNEXPLAINED_CHANGES]))
@@ -118,7 +121,10 @@ def _build_tables(reader: ChainReader, task: EpochTask, names: set[str]) -> dict
             reader.spec, reader.payments(task.epoch), finalized_epoch=task.epoch
         )
     if names - frames.keys():
-        votes_by_root = count_votes(read_votes(reader, task.epoch, task.epoch + VOTING_EPOCHS))
+        votes_by_root = None
+        # The votes for the first slots of an epoch are those of committees of the epoch before.
+        if reader.has_committees(max(task.epoch - 1, 0)):
+            votes_by_root = count_votes(read_votes(reader, task.epoch, task.epoch + VOTING_EPOCHS))
         slots = reader.slots_with_orphans(task.epoch)
         frames |= build_block_tables(reader.spec, slots, votes=votes_by_root)
     return frames
@@ -131,6 +137,9 @@ def find_proposers(reader: ChainReader, epoch: int, missed: Mapping[int, int]) -
     """
     if not is_since(reader.spec.fork_at(epoch), "bellatrix"):
         return {}
+    if not reader.has_proposers(epoch):
+        blocks = reader.block_messages(epoch).items()
+        return {int(message["proposer_index"]): None for slot, message in blocks if slot > 0}
     proposers = (index for slot, index in reader.proposers(epoch).items() if slot > 0)
     duties = Counter(proposers)
     return {index: None for index, count in duties.items() if count > missed.get(index, 0)}

@@ -148,9 +148,7 @@ def index(
         del node, execution
         status = read_common_status([connection, *others])
         chosen = resolve_validators(connection, validators)
-        epochs = find_epochs(connection, status, since, until)
-        for other in others:
-            epochs = range(max(epochs.start, other.first_epoch), epochs.stop)
+        epochs = find_epochs([connection, *others], status, since, until)
         indexer = stack.enter_context(
             Indexer(connection, status, Path(folder), chosen, tables, others=others)
         )
@@ -235,7 +233,9 @@ class Indexer:
         # The tables of the head need the state of the last epoch.
         self.reader.last_epoch = epochs.stop - 1
         self.chain_index.remove_unsettled()
-        tasks = self.chain_index.find_tasks(self.tables, epochs)
+        every = [connection.find_starts(self.tables) for connection, _, _ in self.nodes]
+        starts = {name: max(each[name] for each in every) for name in self.tables}
+        tasks = self.chain_index.find_tasks(self.tables, epochs, starts=starts)
         written = self.chain_index.write(
             self._open_builders(), tasks, executor, settled=status.settled_epoch
         )
@@ -363,9 +363,16 @@ def write_head(
 
 
 def find_epochs(
-    connection: NodeConnection, status: ChainStatus, since: Moment | None, until: Moment
+    connections: Sequence[NodeConnection],
+    status: ChainStatus,
+    since: Moment | None,
+    until: Moment,
 ) -> range:
-    """Return the epochs from *since* to *until*, as far as the node can answer them."""
+    """Return the epochs from *since* to *until*; without *since*, those whose income is there.
+
+    Of older epochs, the nodes may have the blocks.
+    """
+    connection = max(connections, key=lambda each: each.first_epoch)
     chain = connection.chain
     last_final = status.settled_epoch
     first = connection.first_epoch
@@ -395,11 +402,18 @@ def find_epochs(
             f"epoch {span.last} cannot be indexed yet: the last complete one is {computable}",
             hint="Leave until out to index up to the last final epoch",
         )
+    reason = connection.find_ability("income_history").reason
+    if span.last < first:
+        raise UsageError(
+            f"the node can answer epochs from {first} on, and the last requested one is "
+            f"{span.last}: {reason}",
+            hint="bf.node loads what the node has of older epochs, such as blocks",
+        )
     wanted = connection.capabilities.first_epoch if since is None else span.first
     if wanted < first:
-        reason = connection.find_ability("income_history").reason
-        log.warning("epochs %d to %d are not in the node: %s", wanted, first - 1, reason)
-    return range(max(span.first, first), span.last + 1)
+        has = "are left out" if since is None else "have no income, only what blocks show"
+        log.warning("epochs %d to %d %s: %s", wanted, first - 1, has, reason)
+    return range(span.first, span.last + 1)
 
 
 def choose_tables(connection: NodeConnection, tables: Collection[str] | None) -> tuple[str, ...]:

@@ -24,7 +24,9 @@ def derive_rows(view: View) -> pl.LazyFrame:
     slots = (
         view.scan("blocks")
         # The header of genesis has the proposer 0.
-        .with_columns(pl.col("proposer_index").fill_null(0))
+        .with_columns(
+            pl.when(pl.col("slot") == 0).then(0).otherwise("proposer_index").alias("proposer_index")
+        )
         .join(keys, left_on="proposer_index", right_on="validator_index", how="left")
         .join(count_bls_changes(view), on="slot", how="left")
         .join(count_attestations(view), on="slot", how="left")
