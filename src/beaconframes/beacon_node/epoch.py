@@ -39,6 +39,8 @@ SYNC_COMMITTEES = "sync_committees"
 VOTING_EPOCHS = 2
 """Epochs after that of a block whose blocks may include votes for it."""
 UNEXPLAINED_CHANGES = "unexplained_changes"
+OPTIMISTIC = "the execution node of the beacon node had not verified the blocks"
+"""The remark on an epoch with optimistic responses."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,14 @@ class EpochResult:
     frames: dict[str, pl.DataFrame]
     verified_until: int = -1
     """The last epoch whose changes of balance were compared."""
+    remarks: tuple[str, ...] = ()
+    """What the coverage says of the epoch besides its status."""
+
+    @property
+    def is_explained(self) -> bool:
+        """Return whether no change of balance is unexplained."""
+        changes = self.frames.get(UNEXPLAINED_CHANGES)
+        return changes is None or changes.is_empty()
 
 
 def build_epoch(reader: ChainReader, amounts: AmountSource | None, task: EpochTask) -> EpochResult:
@@ -85,7 +95,12 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource | None, task: EpochT
             if reader.has_large_states:
                 trim_heap()
         frames |= build_reward_tables(earned, reader.spec.chain)
-    return EpochResult({name: frames[name] for name in frames if name in names}, verified_until)
+    found = {name: frames[name] for name in frames if name in names}
+    optimistic_slot = reader.api.optimistic_slot
+    is_optimistic = optimistic_slot is not None and optimistic_slot in range(
+        reader.slots_of(task.epoch).stop
+    )
+    return EpochResult(found, verified_until, (OPTIMISTIC,) if is_optimistic else ())
 
 
 def _read_amounts(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochAmounts:

@@ -24,7 +24,7 @@ from beaconframes.beacon_node.execution_tables import (
     write_deposits,
     write_readings,
 )
-from beaconframes.beacon_node.index import find_unexplained
+from beaconframes.beacon_node.index import build_optimistic_warning, find_unexplained
 from beaconframes.beacon_node.index_coverage import (
     INDEXED_TABLES,
     REWARD_TABLES,
@@ -37,6 +37,7 @@ from beaconframes.beacon_node.slot_blocks import MISSED
 from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.endpoint import Envelope, Head
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
+from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import (
     BeaconframesError,
     MissingRows,
@@ -109,6 +110,7 @@ class GrowingIndex:
                 if self._status is None or status != self._status:
                     self._status = status
                     self.chain_index.remove_unsettled()
+                    self.chain_index.verify_optimistic(self.node.api)
                     self._write_head(status, set())
             return status
 
@@ -194,6 +196,15 @@ class GrowingIndex:
         )
         warning.changes = changes
         return [warning]
+
+    def find_optimistic(self, needs: Needs) -> list[Warning]:
+        """Return a warning if the execution node has not verified what a load needs."""
+        if not needs.indexed:
+            is_verified = self.node.api.optimistic_slot is None
+            return [] if is_verified else [build_optimistic_warning(())]
+        requested = needs.epochs or (0, self.head.epoch)
+        epochs = clip_intervals(self.chain_index.optimistic_epochs, min(requested), max(requested))
+        return [build_optimistic_warning(epochs)] if epochs else []
 
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
@@ -511,8 +522,11 @@ class NodeSource(DatasetSource):
             calls = self.plan(endpoint, arguments, chain_head)
             needs = self._index.find_needs(endpoint, calls)
             self._index.prepare(endpoint, needs)
-            doubts = self._index.find_doubts(needs)
-            doubts += self._index.find_unknown_proposers(calls, needs)
+            doubts = [
+                *self._index.find_doubts(needs),
+                *self._index.find_optimistic(needs),
+                *self._index.find_unknown_proposers(calls, needs),
+            ]
             for part in super().fetch_rows(endpoint, arguments, chain_head, served):
                 yield part._replace(warnings=[*part.warnings, *doubts])
                 doubts = []
