@@ -35,7 +35,7 @@ from beaconframes.beacon_node.load_estimate import LoadEstimate
 from beaconframes.beacon_node.needs import BY_EPOCH, find_needs, find_tables
 from beaconframes.beacon_node.slot_blocks import MISSED
 from beaconframes.beacon_node.validator_rows import read_validators
-from beaconframes.endpoint import Envelope, Head
+from beaconframes.endpoint import Envelope, Head, ObjectNotFound
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
 from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import (
@@ -213,9 +213,18 @@ class GrowingIndex:
         return table in DEPOSITS and self.node.find_ability(table).oldest_epoch is not None
 
     def find_needs(self, endpoint: Endpoint, calls: Sequence[Call]) -> Needs:
-        """Return what *calls* of *endpoint* need."""
+        """Return what *calls* of *endpoint* need.
+
+        Raises
+        ------
+        NotFound
+            A call selects what is after the head, or not final yet.
+        """
         assert self.service is not None
-        return find_needs(endpoint, calls, self.service.views.current(), self.can_answer)
+        try:
+            return find_needs(endpoint, calls, self.service.views.current(), self.can_answer)
+        except ObjectNotFound as missing:
+            raise NotFound(str(missing), endpoint=endpoint.route) from None
 
     def find_tasks(self, needs: Needs) -> list[EpochTask]:
         """Return the epochs that a load needs and the index does not have, without a request."""
