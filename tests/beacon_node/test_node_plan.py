@@ -25,7 +25,7 @@ HEAD_ROUTES = {
 LOADS = {
     "income": lambda **options: bf.load_income_history([1, 2], since=5, until=5, **options),
     "genesis": lambda **options: bf.load_balance_history([1], since=0, until=0, **options),
-    "blocks": lambda **options: bf.load_epoch_slots(since=5, until=5, **options),
+    "blocks": lambda **options: bf.load_epoch_slots(since=7, until=7, **options),
     "sync_committees": lambda **options: bf.load_sync_committees([1], **options),
 }
 
