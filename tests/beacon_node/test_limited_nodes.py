@@ -176,3 +176,43 @@ def test_one_state_of_a_period_has_its_sync_committee(stub):
             bf.v2.load_sync_committee(0)
     members = load_blocks("capella").expected["sync_committee"]["8"]
     assert members == seats["validator_index"].to_list()
+
+
+@on("pruned")
+def test_a_period_that_ends_before_the_first_epoch_is_refused(stub):
+    """The oldest state is that of epoch 7, so that loads begin with epoch 8, as does period 1."""
+    stub.faults[0] = PrunedStates(8)
+    with bf.node(stub.url, store=False):
+        assert [1] == bf.v2.load_sync_committee(1)["period"].to_list()
+        with pytest.raises(NotServed, match="needs epochs 0 to 7, before epoch 8"):
+            bf.v2.load_sync_committee(0)
+
+
+@on("pruned, no SSZ")
+def test_rewards_routes_begin_two_epochs_after_the_oldest_state(stub):
+    """The oldest state is that of epoch 7; the start of an epoch pays the rewards of two before."""
+    with bf.node(stub.url, store=False) as node:
+        assert 9 == node.capabilities.find_table("income_history").oldest_epoch
+        assert "since epoch 9 " in " ".join(str(node).split())
+
+
+@on("replay")
+def test_duties_are_requested_for_empty_slots_only(stub):
+    """The slots of the epochs 5 to 7 have a block each."""
+    route = "/eth/v1/validator/duties/proposer/{epoch}"
+    with bf.node(stub.url, store=False):
+        assert [] == missed_slots(40, 63)
+        stub.counts.clear()
+        assert 8 == bf.load_epoch_slots(since=5, until=5).height
+        assert 0 == stub.counts[route]
+
+
+@on("pruned")
+def test_several_nodes_have_the_epochs_that_all_of_them_have(stub, tmp_path):
+    """An archive node and a pruned one share the epochs from 9 on, and all blocks."""
+    with BeaconNodeStub("capella", head=HEAD) as archive:
+        coverage = bf.index([archive.url, stub.url], tmp_path / "index", since=2)
+    assert [9] == coverage["epoch"].to_list()
+    assert {"explained"} == set(coverage["status"])
+    with bf.open(tmp_path / "index"):
+        assert set(range(2, 10)) <= set(bf.load_epoch_slots(since=2)["epoch"])

@@ -95,6 +95,18 @@ def test_node_without_states_and_rewards():
     assert income.reason.startswith("needs SSZ states; or validators of old states, attestation")
 
 
+def test_a_replay_needs_the_whole_chain_before_electra():
+    """Since Electra, blocks do not show which requests move a balance; old states may be missing."""
+    without_rewards = ["debug-forbidden", "no-rewards-routes"]
+    found, _ = probe_stub("electra", faults=without_rewards)
+    assert None is found.find_table("income_history").oldest_epoch
+    assert "needs SSZ states" in found.find_table("income_history").reason
+    found, _ = probe_stub(faults=without_rewards)
+    assert 0 == found.find_table("income_history").oldest_epoch
+    found, _ = probe_stub(faults=[*without_rewards, "pruned-states"])
+    assert None is found.find_table("income_history").oldest_epoch
+
+
 def test_states_with_holes():
     """Measured: a node may have states at intervals; only what is without holes counts."""
     found, _ = probe_stub(faults=[PrunedStates(holes=True)])
