@@ -29,6 +29,7 @@
     │   ├── WindowMoved               pages of one call cover different windows (also UserWarning)
     │   ├── MissingRows               requested rows were not returned          (also UserWarning)
     │   └── UnreconciledRows          balances do not confirm rows of a node    (also UserWarning)
+    │       └── UnverifiedRows        its execution node has not verified them  (also UserWarning)
     ├── EndpointDeprecated        the service will remove an endpoint           (also UserWarning)
     └── DatasetError              a file cannot be read or written
         ├── DatasetBusy               locked, or a temporary disk error         retryable
@@ -322,6 +323,12 @@ class UnreconciledRows(ResponseError, UserWarning):
     shows_endpoint = False
     changes: pl.DataFrame | None = None
     rows: Any = None
+
+
+class UnverifiedRows(UnreconciledRows):
+    """The execution node beside a node has not verified the blocks of rows: they may change."""
+
+    category = "unverified rows"
 
 
 class EndpointDeprecated(BeaconframesError, UserWarning):

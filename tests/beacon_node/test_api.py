@@ -70,13 +70,12 @@ class Flags(Fault):
 @pytest.mark.parametrize(
     ("member", "words"),
     [
-        ({"execution_optimistic": True}, "execution node has not verified .*print"),
         ({"finalized": False}, "slot 20 is not final in a response, but slots before 456 are"),
         ({"execution_optimistic": False, "finalized": True}, ""),
     ],
 )
 def test_rows_that_the_node_does_not_vouch_for_are_warned_of_once(member, words, caplog):
-    """Optimistic answers may be invalidated later; final rows are stored for good."""
+    """Final rows are stored for good."""
     api, _ = connect(faults=[Flags(**member)])
     api.block(21)  # Nothing is known of the head yet.
     head, epoch = api.read_head()
@@ -86,6 +85,24 @@ def test_rows_that_the_node_does_not_vouch_for_are_warned_of_once(member, words,
     messages = [record.getMessage() for record in caplog.records]
     assert bool(words) == len(messages)
     assert re.search(words, "".join(messages))
+
+
+def test_the_first_optimistic_slot_is_known_until_the_head_is_verified():
+    """A verified head has verified ancestors; a block that is not verified has none after it."""
+    flags = Flags(execution_optimistic=True)
+    api, stub = connect(faults=[flags])
+    api.read_head()
+    assert api.optimistic_slot > 2**39  # Of the head, whose slot was not requested.
+    for slot, first in ((40, 40), (42, 40), (38, 38)):
+        api.header(slot)
+        assert first == api.optimistic_slot
+    api.proposer_duties(4)
+    assert 32 == api.optimistic_slot
+    stub.faults.remove(flags)
+    api.header(50)
+    assert 32 == api.optimistic_slot
+    api.read_head()
+    assert None is api.optimistic_slot
 
 
 def test_missed_slot_has_no_block():
@@ -331,7 +348,8 @@ def test_answer_for_another_slot_is_an_error():
 class NullFields(Fault):
     """The fields of later forks are null in blocks, not absent."""
 
-    LATER = ("execution_payload", "bls_to_execution_changes", "execution_requests")
+    LATER = ("execution_payload", "bls_to_execution_changes", "blob_kzg_commitments",
+             "execution_requests")  # fmt: skip
 
     def change(self, node, request, answer):
         if answer.status != 200 or "/beacon/blocks/" not in request.route:

@@ -174,7 +174,7 @@ def test_orphaned_blocks_include_nothing():
     assert build_slot_attestations(chain.spec, votes).height == len(votes) > 0
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.booleans(), max_size=70))
 def test_bit_lists_are_decoded_to_their_bits(bits):
     """The SSZ encoding puts a delimiter bit after the last one."""
@@ -192,7 +192,7 @@ def test_a_bit_list_without_a_delimiter_is_invalid(text):
 ATTESTATION = ("message", "body", "attestations", 0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.binary(max_size=3))
 def test_bits_of_another_length_are_an_error_that_names_slot_and_attestation(data):
     """Any bytes either have one bit per member, or are refused; nothing else is raised."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 import beaconframes as bf
 from beaconframes.beacon_node import connection as connections
-from beaconframes.beacon_node.connection import ROUTE_NEEDS, ChainStatus, NodeConnection
+from beaconframes.beacon_node.capabilities import ROUTE_NEEDS, Capabilities
+from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.indexing import index
 from beaconframes.beacon_node.replay_amounts import ReplayAmounts
 from beaconframes.beacon_node.route_amounts import RouteAmounts
@@ -22,7 +24,7 @@ from ..support.beacon_node_faults import Fault
 from ..support.beacon_node_stub import BeaconNodeStub, read_recording
 
 ROUTES = dict.fromkeys(ROUTE_NEEDS, 5)
-REPLAY = {"blocks": 0, "states": 0, "duties": 0}
+REPLAY = {"blocks": 0, "states": 0, "duties": 0, "genesis": 0}
 
 
 def connect(oldest, *, is_large):
@@ -73,12 +75,18 @@ def test_a_node_without_any_source_is_refused(oldest):
 
 
 def test_routes_need_the_rewards_of_two_epochs_before():
-    assert connect({"ssz": 5}, is_large=True).first_epoch == 6
-    assert connect(ROUTES, is_large=True).first_epoch == 7
+    facts = Capabilities("http://node", "Lodestar/v1", "test", 100, 12, 10)
+    states = replace(facts, oldest={"blocks": 0, "ssz": 5})
+    assert [0, 6, 6] == [
+        states.find_table(name).oldest_epoch for name in ("slots", "income_history", "attestations")
+    ]
+    routes = replace(facts, oldest={"blocks": 0, **ROUTES}, margin=2)
+    assert routes.find_table("income_history").oldest_epoch == 7
+    assert "for older epochs" in routes.find_table("income_history").reason
     # A chain whose Altair fork is in epoch 5 has states of phase0 before.
-    altair = connect({"ssz": 5}, is_large=True)
-    altair.capabilities.first_epoch = 5
-    assert altair.first_epoch == 6
+    altair = replace(facts, oldest={"blocks": 5, "ssz": 5}, first_epoch=5)
+    assert (6, "") == altair.find_table("income_history")[1:]
+    assert (5, "") == altair.find_table("slots")[1:]
 
 
 @pytest.mark.more

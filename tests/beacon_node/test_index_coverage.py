@@ -139,5 +139,5 @@ def test_coverage_of_a_year(dataset):
 def test_coverage_of_an_empty_index(dataset):
     found = compute_coverage(dataset, CHAIN)
     assert 0 == found.height
-    names = ["epoch", "time", "status", "unexplained_count", "unexplained_gwei"]
+    names = ["epoch", "time", "status", "unexplained_count", "unexplained_gwei", "remark"]
     assert names == found.columns

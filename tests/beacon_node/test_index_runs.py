@@ -303,7 +303,7 @@ def test_credentials_do_not_leave_the_process():
         ):
             connection = NodeConnection(address)
             with contextlib.closing(connection):
-                reader = connection.build_reader(100, "states", has_execution=False)
+                reader = connection.build_reader(100, "states", connection.capabilities.oldest)
                 builder = EpochBuilder(reader, None, build_address(connection, reader, "states"))
                 assert "t0psecret" not in repr(builder)
                 if can_be_sent:

@@ -207,8 +207,7 @@ def test_old_epochs_of_a_pruned_node(stub):
         assert bf.missing()["reason"].str.contains(expected).all()
         with pytest.warns(MissingRows, match=rf"epoch 5 \({expected}"):
             assert {6} == set(bf.load_balance_history([1], since=5, until=6)["epoch"])
-        with pytest.warns(MissingRows, match=rf"epoch 2 \({expected}"):
-            bf.load_epoch_slots(since=2, until=2)
+        assert 8 == bf.load_epoch_slots(since=2, until=2).height
         with pytest.raises(NotServed, match=f"needs epochs 3 to 4, {expected}"):
             bf.load_epochs(since=3, until=4)
         # "Try again later" was the advice of V2.
@@ -438,3 +437,15 @@ def test_upcoming_duties_are_refused_by_name(stub):
     refused = pytest.raises(NotServed, match=r"needs duties after the head.*epoch, 10")
     with bf.node(stub.url, store=False), refused:
         bf.v2.load_upcoming_duty_slots([1])
+
+
+def test_attestation_duties_that_are_not_final_do_not_exist(stub):
+    """The income of epoch 6 is the last final one: later duties are not missed, but refused."""
+    expected = r"requested slot 56 is greater than latest finalized slot 55"
+    with bf.node(stub.url, store=False):
+        assert {55} == set(bf.v2.load_slot_attestation_duties()["slot"])
+        for slots in (56, [55, 56]):
+            with pytest.raises(NotFound, match=expected):
+                bf.v2.load_slot_attestation_duties(slots)
+        with pytest.raises(NotFound, match="slot 88 does not exist yet"):
+            bf.v2.load_slot(88)

@@ -57,7 +57,8 @@ def test_pruned_node_names_the_oldest_epoch_and_the_flag(client):
     found, stub = probe_stub(faults=faults, client=client)
     income = found.find_table("income_history")
 
-    assert (54, 54) == (found.oldest_state_epoch, income.oldest_epoch)
+    # The amounts of an epoch need the state before it.
+    assert (54, 55) == (found.oldest_state_epoch, income.oldest_epoch)
     assert (0, "") == found.find_table("slots")[1:]
     assert CONSENSUS_CLIENTS[client].archive_flag in income.reason
     assert f"oldest state   epoch 54; for older ones start {CONSENSUS_CLIENTS[client].name}" in (
@@ -92,6 +93,18 @@ def test_node_without_states_and_rewards():
     income = found.find_table("income_history")
     assert None is income.oldest_epoch
     assert income.reason.startswith("needs SSZ states; or validators of old states, attestation")
+
+
+def test_a_replay_needs_the_whole_chain_before_electra():
+    """Since Electra, blocks do not show which requests move a balance; old states may be missing."""
+    without_rewards = ["debug-forbidden", "no-rewards-routes"]
+    found, _ = probe_stub("electra", faults=without_rewards)
+    assert None is found.find_table("income_history").oldest_epoch
+    assert "needs SSZ states" in found.find_table("income_history").reason
+    found, _ = probe_stub(faults=without_rewards)
+    assert 0 == found.find_table("income_history").oldest_epoch
+    found, _ = probe_stub(faults=[*without_rewards, "pruned-states"])
+    assert None is found.find_table("income_history").oldest_epoch
 
 
 def test_states_with_holes():

@@ -173,6 +173,20 @@ def test_duties_take_the_number_of_a_slot_only(server_with_keys, kind, slot):
     assert (400, {"error": BAD}) == (reply.status_code, reply.json())
 
 
+def test_duties_that_are_not_final_are_404_with_the_text_of_the_service(server_with_keys):
+    """Blocks that follow may still include the attestation: it is not missed yet."""
+    head, clock = server_with_keys.service.head, server_with_keys.service.chain
+    last = clock.last_slot_of(head.finalized_epoch)
+    for number in (last + 1, head.slot, head.slot + 1):
+        body = {"chain": "mainnet", "slot": {"number": number}}
+        reply = post(server_with_keys, "/api/v2/ethereum/slot/attestation-duties", body)
+        text = f"requested slot {number} is greater than latest finalized slot {last}"
+        assert (404, {"error": text}) == (reply.status_code, reply.json())
+    body = {"chain": "mainnet", "slot": {"number": last}}
+    reply = post(server_with_keys, "/api/v2/ethereum/slot/attestation-duties", body)
+    assert {"finalized"} == {row["finality"] for row in reply.json()["data"]}
+
+
 @pytest.mark.usefixtures("endless_second")
 def test_too_many_requests_have_a_json_body(chain):
     """V1 has plain text."""

@@ -81,6 +81,12 @@ class BeaconApi:
         """First epoch in which each validator of the head is known to exist, by index and key."""
         self._final_slot_count = 0
         """Slots before the finalized checkpoint that was read last."""
+        self.optimistic_slot: int | None = None
+        """The first slot of which a response was optimistic, since the head was read last.
+
+        None if the execution node has verified all blocks. If only the head was requested, a slot
+        after it.
+        """
         self._warned: set[str] = set()
         """The members of envelopes of which a warning was logged."""
 
@@ -194,6 +200,7 @@ class BeaconApi:
 
     def read_head(self) -> tuple[int, int]:
         """Return the slot of the head and the epoch of the finalized checkpoint."""
+        self.optimistic_slot = None
         slot = int(self.head()["header"]["message"]["slot"])
         epoch = int(self.finality("head")["finalized"]["epoch"])
         if epoch > slot // self.chain_spec.slots_per_epoch or slot >= MAX_SLOT:
@@ -418,14 +425,20 @@ class BeaconApi:
     def _fetch(self, route: str, path_arguments: Any = None, **options: Any) -> ResponsePage:
         page = self.session.fetch(route, path_arguments, **options)
         if page.envelope_fields.get("execution_optimistic") == b"true":
-            self._warn_once(
-                "execution_optimistic",
-                f"{self._client()}: its execution node has not verified the chain up to its head, "
-                "so that rows may still change: load again when print(node) says synchronized",
-            )
+            self._note_optimistic(path_arguments or {})
         if page.envelope_fields.get("finalized") == b"false":
             self._check_final(path_arguments or {})
         return page
+
+    def _note_optimistic(self, path_arguments: Mapping[str, object]) -> None:
+        """Note the slot of a response whose block the execution node has not verified."""
+        given = path_arguments.get("state_id", path_arguments.get("block_id"))
+        if "epoch" in path_arguments:
+            given = self.chain_spec.first_slot_of(int(str(path_arguments["epoch"])))
+        slot = int(str(given)) if str(given).isdigit() else MAX_SLOT
+        with self._lock:
+            known = self.optimistic_slot
+            self.optimistic_slot = slot if known is None else min(slot, known)
 
     def _check_final(self, path_arguments: Mapping[str, object]) -> None:
         """Warn of a response for a final slot that the node does not call final."""

@@ -28,43 +28,50 @@ ABILITIES: Final = {
 }
 """What a node may be able to answer, by name: in words."""
 
-_INCOME: Final = (
-    ("blocks", "ssz"),
-    ("states", "attestation_rewards", "block_rewards", "sync_rewards", "proposers"),
-    ("blocks", "states", "duties", "genesis"),
-)
+ROUTE_NEEDS: Final = ("states", "attestation_rewards", "block_rewards", "sync_rewards", "proposers")
+"""What a node must have, so that income can be read from the rewards routes."""
+REPLAY_NEEDS: Final = ("blocks", "states", "duties", "genesis")
+"""What a node must have since genesis, so that its blocks can be replayed."""
+
+_INCOME: Final = (("blocks", "ssz"), ROUTE_NEEDS, REPLAY_NEEDS)
 _BLOCKS: Final = (("blocks",),)
 _DUTIES: Final = (("blocks", "ssz"), ("blocks", "duties"))
 _EXECUTION: Final = (("blocks", "execution"),)
 NEEDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     **dict.fromkeys(
         (
-            "attester_slashings", "bls_changes", "epoch_slots", "graffiti_wall", "proposals",
-            "proposer_slashings", "slot_deposits", "slot_withdrawals", "slots",
+            "attester_slashings", "bls_changes", "epoch_slots", "graffiti_wall", "proposal_luck",
+            "proposals", "proposer_slashings", "slot_deposits", "slot_withdrawals", "slots",
             "validator_withdrawals", "voluntary_exits",
         ),
         _BLOCKS,
     ),
     **dict.fromkeys(("attestations", "slot_attestations", "attestation_efficiency"), _DUTIES),
     **dict.fromkeys(
-        ("income_history", "leaderboard", "performance", "slot_income", "validator_stats"), _INCOME
+        (
+            "balance_history", "income_history", "leaderboard", "performance", "slot_income",
+            "validator_stats",
+        ),
+        _INCOME,
     ),
-    "balance_history": (("ssz",), ("states",)),
-    "epochs": (("blocks", "ssz"), ("blocks", "states")),
-    "proposal_luck": (("blocks", "ssz"), ("blocks", "states")),
+    "epochs": tuple(tuple(dict.fromkeys(("blocks", *needs))) for needs in _INCOME),
     "sync_committees": (("ssz",), ("duties",)),
     **dict.fromkeys(("latest_state", "validators", "withdrawal_credentials"), ((),)),
     "validator_queue": (("pending",),),
     **dict.fromkeys(
         (
             "deposit_origin", "deposits", "execution_blocks", "execution_performance",
-            "produced_blocks", "transaction_deposits", "yield_index",
+            "produced_blocks", "transaction_deposits",
         ),
         _EXECUTION,
     ),
+    "yield_index": tuple((*needs, "execution") for needs in _INCOME),
     **dict.fromkeys(("address_balances", "gas_fees"), (("execution",),)),
 }  # fmt: skip
-"""By table: what it needs. One of the alternatives suffices; ``genesis``: from epoch 0 on."""
+"""By table: what it needs. One of the alternatives suffices; ``genesis``: a replay from epoch 0."""
+
+WITHOUT_STATES: Final = frozenset({"blocks", "execution", "pending"})
+"""What a node can answer of old epochs without their states."""
 
 WHOLE_REGISTRY = frozenset(
     {
@@ -124,6 +131,11 @@ class Capabilities:
     request_count: int = 0
     has_many_validators: bool = False
     """Whether an index leaves out its largest tables by default."""
+    margin: int = 1
+    """Epochs from the oldest state on that cannot be answered, although their states are there.
+
+    The amounts of an epoch need the state before it, or the rewards that its start pays.
+    """
     loads_chosen_validators: bool = False
     """Whether loads never have all validators of the chain, which only an index has."""
 
@@ -206,22 +218,30 @@ class Capabilities:
         return f"epoch {oldest:,}{holes}; for older ones {self.archive_hint}"
 
     def _assess_table(self, table: str) -> TableAbility:
-        oldest = {**self.oldest, "genesis": 0}
         best: int | None = None
+        used: tuple[str, ...] = ()
         for needs in NEEDS[table]:
-            if any(name not in oldest for name in needs):
+            if any(name not in self.oldest for name in needs):
                 continue
-            epoch = max((oldest[name] for name in needs), default=self.first_epoch)
-            if "genesis" in needs and epoch > self.first_epoch:
+            if "genesis" in needs and any(self.oldest[name] for name in needs):
                 continue
-            best = epoch if best is None else min(best, epoch)
+            epoch = max(map(self._find_start, needs), default=0)
+            if best is None or epoch < best:
+                best, used = epoch, needs
         if best is None:
             return TableAbility(table, None, self._explain(table))
         if self.loads_chosen_validators and table in WHOLE_REGISTRY:
             return TableAbility(table, None, f"needs all validators of the chain. {INDEX_HINT}")
         best = max(best, self.first_epoch)
-        reason = "" if best == self.first_epoch else f"for older epochs {self.archive_hint}"
+        is_whole = all(self.oldest[name] <= self.first_epoch for name in used)
+        reason = "" if is_whole else f"for older epochs {self.archive_hint}"
         return TableAbility(table, best, reason)
+
+    def _find_start(self, ability: str) -> int:
+        """Return the first epoch that follows from an ability."""
+        oldest = self.oldest[ability]
+        # A chain that began before Altair has no usable state before its first epoch.
+        return oldest if ability in WITHOUT_STATES or oldest == 0 else oldest + self.margin
 
     def _explain(self, table: str) -> str:
         """Return why the node cannot answer a table: what is missing of the first alternatives."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.beacon_node.derived_tables import write_derived_tables
+from beaconframes.beacon_node.epoch import OPTIMISTIC
 from beaconframes.beacon_node.index import (
     FIRST_UNSETTLED,
+    REMARKS,
     compact_rest,
     compute_coverage,
     write_epochs,
@@ -30,9 +32,10 @@ from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Sequence
+    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from beaconframes.beacon_node.api import BeaconApi
     from beaconframes.beacon_node.epoch_builder import EpochBuilder
     from beaconframes.beacon_node.index import Executor
     from beaconframes.beacon_node.index_coverage import EpochTask
@@ -125,10 +128,15 @@ class ChainIndex:
         tables: Collection[str],
         epochs: Iterable[int],
         validators: Collection[int] | None = None,
+        *,
+        starts: Mapping[str, int] | None = None,
     ) -> list[EpochTask]:
-        """Return the tasks that complete *tables* for some *epochs*."""
+        """Return the tasks that complete *tables* for some *epochs*.
+
+        *starts* has the first epoch of each table that begins after others.
+        """
         chosen = self.validators if validators is None else validators
-        return find_tasks(self.dataset, self.chain, tables, epochs, chosen)
+        return find_tasks(self.dataset, self.chain, tables, epochs, chosen, starts)
 
     def write(
         self,
@@ -176,6 +184,28 @@ class ChainIndex:
                     start = indexed.units_of(first, self.chain)[0]
                     remove_rows(writer, name, grid, None, start, MAX_UNIT)
             writer.set_meta({FIRST_UNSETTLED: None})
+
+    @property
+    def optimistic_epochs(self) -> Intervals:
+        """Return the epochs whose blocks the execution node had not verified."""
+        parts = self.dataset.meta.get(REMARKS, {}).get(OPTIMISTIC, ())
+        return tuple((low, high) for low, high in parts)
+
+    def verify_optimistic(self, api: BeaconApi) -> None:
+        """Remove the mark of optimistic epochs if their last block is part of a verified chain."""
+        epochs = self.optimistic_epochs
+        if not epochs or api.optimistic_slot is not None or "blocks" not in self.dataset.tables():
+            return
+        blocks = self.dataset.scan("blocks").filter(
+            pl.col("epoch") == epochs[-1][1], pl.col("status") == "proposed"
+        )
+        for slot, root in blocks.select("slot", "block_root").sort("slot").tail(1).collect().rows():
+            header = api.header(slot)
+            if header is not None and header["root"] == root and api.optimistic_slot is None:
+                with self.dataset.writing() as writer:
+                    remarks = dict(writer.meta[REMARKS])
+                    del remarks[OPTIMISTIC]
+                    writer.set_meta({REMARKS: remarks})
 
     @property
     def possible_orphans(self) -> dict[str, int]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.capabilities import REPLAY_NEEDS, ROUTE_NEEDS
 from beaconframes.beacon_node.execution import ExecutionApi
 from beaconframes.beacon_node.node_session import NodeSession
 from beaconframes.beacon_node.probe import probe
@@ -18,7 +20,7 @@ from beaconframes.consensus.spec import is_since
 from beaconframes.errors import BadRequest, NotFound, NotServed, ServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from beaconframes.beacon_node.capabilities import Capabilities, TableAbility
     from beaconframes.beacon_node.epoch_amounts import AmountSource
@@ -33,16 +35,13 @@ AMOUNTS: Final[Mapping[str, Callable[[ChainReader], AmountSource]]] = {
     REPLAY: ReplayAmounts,
 }
 """Where income comes from, by name."""
-ROUTE_NEEDS: Final = ("states", "attestation_rewards", "block_rewards", "sync_rewards", "proposers")
-"""What a node must have, so that income can be read from the rewards routes."""
-REPLAY_NEEDS: Final = ("blocks", "states", "duties")
-"""What a node must have since genesis, so that its blocks can be replayed."""
 LARGE_REGISTRY: Final = 50_000
 """Validators of a chain from which the rewards routes are cheaper than states for chosen ones."""
 
 
 LOADED_TABLES = {
     "blocks": "slots",
+    "blob_commitments": "slots",
     "deposit_requests": "slots",
     "deposit_events": "income_history",
     "transfer_events": "income_history",
@@ -103,7 +102,9 @@ class NodeConnection:
     @cached_property
     def capabilities(self) -> Capabilities:
         """Return what the node can answer, found with about 25 requests."""
-        return probe(self.api, self.execution)
+        found = probe(self.api, self.execution)
+        source = self._choose_source(found.oldest, ())
+        return replace(found, margin=VERIFIED_LATER if source == ROUTES else 1)
 
     def read_status(self) -> ChainStatus:
         """Request the head and the finalized checkpoint."""
@@ -129,13 +130,12 @@ class NodeConnection:
     @property
     def first_epoch(self) -> int:
         """Return the first epoch whose income the node can answer."""
-        ability = self.capabilities.find_table("income_history")
-        oldest = ability.oldest_epoch
-        if not oldest:
-            return 0
-        # The amounts of an epoch need the state before it, or the rewards that its start pays. A
-        # chain that began before Altair has no usable state before its first epoch.
-        return oldest + (VERIFIED_LATER if self.find_source(()) == ROUTES else 1)
+        return self.find_ability("income_history").oldest_epoch or 0
+
+    def find_starts(self, tables: Iterable[str]) -> dict[str, int]:
+        """Return the first epoch that the node can answer, for each of the *tables* of an index."""
+        found = {each.table: each.oldest_epoch for each in self.capabilities.tables}
+        return {name: found[LOADED_TABLES.get(name, name)] or 0 for name in tables}
 
     def find_ability(self, table: str) -> TableAbility:
         """Return since when the node can answer a *table* of an index, or why not."""
@@ -187,7 +187,12 @@ class NodeConnection:
         ``states``: SSZ states, ``routes``: the rewards routes, ``replay``: all blocks since
         genesis; None if the node has none of them.
         """
-        oldest = self.capabilities.oldest
+        return self._choose_source(self.capabilities.oldest, validators)
+
+    def _choose_source(
+        self, oldest: Mapping[str, int], validators: Collection[int] | None
+    ) -> str | None:
+        """Return the source that `find_source` returns for a node with these *oldest* epochs."""
         if all(name in oldest for name in ROUTE_NEEDS):
             first = max(oldest[name] for name in ROUTE_NEEDS)
             has_older_states = "ssz" in oldest and oldest["ssz"] < first
@@ -205,20 +210,24 @@ class NodeConnection:
         return self.build_reader(
             status.head_slot,
             self.find_source(validators),
-            has_execution="execution" in self.capabilities.oldest,
+            self.capabilities.oldest,
         )
 
     def build_reader(
-        self, head_slot: int, source: str | None, *, has_execution: bool
+        self, head_slot: int, source: str | None, oldest: Mapping[str, int]
     ) -> ChainReader:
-        """Return a reader for a *source* of income, without a request."""
+        """Return a reader for a *source* of income, without a request.
+
+        *oldest* has the first epoch of each ability of the node; see `Capabilities`.
+        """
         return ChainReader(
             self.api,
             self.spec,
             head_slot=head_slot,
             # Where income needs no states, duties are not computed from them.
             has_states=source == STATES,
-            execution=self.execution if has_execution else None,
+            oldest=oldest,
+            execution=self.execution if "execution" in oldest else None,
         )
 
     def open_amounts(

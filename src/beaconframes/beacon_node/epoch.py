@@ -39,6 +39,8 @@ SYNC_COMMITTEES = "sync_committees"
 VOTING_EPOCHS = 2
 """Epochs after that of a block whose blocks may include votes for it."""
 UNEXPLAINED_CHANGES = "unexplained_changes"
+OPTIMISTIC = "the execution node of the beacon node had not verified the blocks"
+"""The remark on an epoch with optimistic responses."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +50,20 @@ class EpochResult:
     frames: dict[str, pl.DataFrame]
     verified_until: int = -1
     """The last epoch whose changes of balance were compared."""
+    remarks: tuple[str, ...] = ()
+    """What the coverage says of the epoch besides its status."""
+
+    @property
+    def is_explained(self) -> bool:
+        """Return whether no change of balance is unexplained."""
+        changes = self.frames.get(UNEXPLAINED_CHANGES)
+        return changes is None or changes.is_empty()
 
 
-def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochResult:
+def build_epoch(reader: ChainReader, amounts: AmountSource | None, task: EpochTask) -> EpochResult:
     """Return the tables of an epoch; what they need is requested, and nothing else.
+
+    Tables of income need *amounts*.
 
     An error names the client and the epoch.
     """
@@ -66,12 +78,13 @@ def build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> 
         raise
 
 
-def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochResult:
+def _build_epoch(reader: ChainReader, amounts: AmountSource | None, task: EpochTask) -> EpochResult:
     names, earned, verified_until = set(task.tables), None, -1
     with reader.reading(task.epoch):
         if names & set(REWARD_TABLES):
             # Earlier epochs have compared this epoch as well, but not those after it.
             names.add(UNEXPLAINED_CHANGES)
+            assert amounts is not None
             earned = _read_amounts(reader, amounts, task)
             verified_until = earned.verified_until
         frames = _build_tables(reader, task, names.difference(REWARD_TABLES, [UNEXPLAINED_CHANGES]))
@@ -82,7 +95,12 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource, task: EpochTask) ->
             if reader.has_large_states:
                 trim_heap()
         frames |= build_reward_tables(earned, reader.spec.chain)
-    return EpochResult({name: frames[name] for name in frames if name in names}, verified_until)
+    found = {name: frames[name] for name in frames if name in names}
+    optimistic_slot = reader.api.optimistic_slot
+    is_optimistic = optimistic_slot is not None and optimistic_slot in range(
+        reader.slots_of(task.epoch).stop
+    )
+    return EpochResult(found, verified_until, (OPTIMISTIC,) if is_optimistic else ())
 
 
 def _read_amounts(reader: ChainReader, amounts: AmountSource, task: EpochTask) -> EpochAmounts:
@@ -118,7 +136,10 @@ def _build_tables(reader: ChainReader, task: EpochTask, names: set[str]) -> dict
             reader.spec, reader.payments(task.epoch), finalized_epoch=task.epoch
         )
     if names - frames.keys():
-        votes_by_root = count_votes(read_votes(reader, task.epoch, task.epoch + VOTING_EPOCHS))
+        votes_by_root = None
+        # The votes for the first slots of an epoch are those of committees of the epoch before.
+        if reader.has_committees(max(task.epoch - 1, 0)):
+            votes_by_root = count_votes(read_votes(reader, task.epoch, task.epoch + VOTING_EPOCHS))
         slots = reader.slots_with_orphans(task.epoch)
         frames |= build_block_tables(reader.spec, slots, votes=votes_by_root)
     return frames
@@ -131,6 +152,9 @@ def find_proposers(reader: ChainReader, epoch: int, missed: Mapping[int, int]) -
     """
     if not is_since(reader.spec.fork_at(epoch), "bellatrix"):
         return {}
+    if not reader.has_proposers(epoch):
+        blocks = reader.block_messages(epoch).items()
+        return {int(message["proposer_index"]): None for slot, message in blocks if slot > 0}
     proposers = (index for slot, index in reader.proposers(epoch).items() if slot > 0)
     duties = Counter(proposers)
     return {index: None for index, count in duties.items() if count > missed.get(index, 0)}

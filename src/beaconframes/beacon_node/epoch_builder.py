@@ -11,7 +11,7 @@ from beaconframes.beacon_node.epoch import build_epoch
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from beaconframes.beacon_node.epoch import EpochResult
@@ -30,6 +30,8 @@ class NodeAddress:
     head_slot: int
     source: str
     """Where income comes from; see `NodeConnection.find_source`."""
+    oldest: Mapping[str, int]
+    """The first epoch of each ability of the node."""
 
 
 class EpochBuilder:
@@ -39,9 +41,15 @@ class EpochBuilder:
     """
 
     def __init__(
-        self, reader: ChainReader, amounts: AmountSource, address: NodeAddress | None = None
+        self,
+        reader: ChainReader,
+        amounts: AmountSource | None,
+        address: NodeAddress | None = None,
     ) -> None:
-        """Build epochs here, and elsewhere if the *address* has no credentials (None: it has)."""
+        """Build epochs here, and elsewhere if the *address* has no credentials (None: it has).
+
+        Without *amounts*, only tables without income.
+        """
         self.reader, self.amounts, self.address = reader, amounts, address
 
     def __call__(self, tasks: Sequence[EpochTask]) -> list[EpochResult]:
@@ -75,9 +83,7 @@ def open_builder(address: NodeAddress) -> EpochBuilder:
             if builder is not None:
                 builder.reader.close()
             connection = NodeConnection(address.url, address.execution)
-            reader = connection.build_reader(
-                address.head_slot, address.source, has_execution=address.execution is not None
-            )
+            reader = connection.build_reader(address.head_slot, address.source, address.oldest)
             builder = EpochBuilder(reader, AMOUNTS[address.source](reader), address)
             _builders[address.url, address.source] = builder
         return builder
@@ -93,4 +99,5 @@ def build_address(
     if any(session.has_credentials for session in sessions):
         return None
     execution = None if reader.execution is None else reader.execution.session.url
-    return NodeAddress(connection.url, execution, reader.head_slot, source)
+    oldest = dict(connection.capabilities.oldest)
+    return NodeAddress(connection.url, execution, reader.head_slot, source, oldest)

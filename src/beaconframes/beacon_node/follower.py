@@ -209,9 +209,9 @@ class Follower:
             first = resolve_bound(
                 "since", self.since, "epoch", chain, lambda: last, lambda: head_time
             )
-            if first > last:
+            if max(first, self.connection.first_epoch) > last:
                 return max(first, self.connection.first_epoch)
-        return find_epochs(self.connection, status, self.since, "finalized").start
+        return find_epochs([self.connection], status, self.since, "finalized").start
 
     def _open(self, status: ChainStatus) -> Indexer:
         """Return the index, with a reader up to the head."""

@@ -102,6 +102,14 @@ class MissedRewardEvents(Table):
     )
 
 
+class BlobCommitments(Table):
+    """Blob commitments of blocks. One row per block."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    block_root = Hex("Root of the block.", key=True, nullable=True)
+    commitments_count = Count("Blob commitments included; 0 before Deneb.")
+
+
 class ExecutionRequests(Table):
     """Requests for withdrawals and consolidations in blocks, valid or not. One row per request."""
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from contextvars import copy_context
+from dataclasses import replace
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
+from beaconframes.beacon_node.epoch import OPTIMISTIC
 from beaconframes.beacon_node.income_tables import UnexplainedChanges
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, WHOLE_CHAIN
 from beaconframes.beacon_node.state_amounts import VERIFIED_LATER
 from beaconframes.endpoint.intervals import merge_intervals, numbers_of, subtract_intervals
+from beaconframes.errors import UnverifiedRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Sequence
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.index_coverage import EpochTask
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
+    from beaconframes.endpoint.intervals import Intervals
+
+log = logging.getLogger("beaconframes.index")
 
 WORKERS = 2
 """Epochs that are read at the same time, without an executor of the caller."""
@@ -46,12 +53,17 @@ COVERAGE = {
     "status": pl.String(),
     "unexplained_count": pl.Int64(),
     "unexplained_gwei": pl.Int64(),
+    "remark": pl.String(),
 }
 """The columns of the coverage of an index."""
 
 EXPLAINED, UNEXPLAINED, UNVERIFIED = "explained", "unexplained", "unverified"
 FIRST_UNSETTLED = "first_unsettled_epoch"
 """The metadata with the first epoch whose rows may change; `remove_unsettled` removes them."""
+
+
+REMARKS = "remarks"
+"""The metadata with the epochs of each remark, as intervals."""
 
 
 class Executor(Protocol):
@@ -76,12 +88,13 @@ def run_tasks(
     workers = WORKERS * len(builders) if executor is None else count_workers(executor)
     if is_shared:
         builders[0].reader.reserve(workers)
-    pending: deque[tuple[Sequence[EpochTask], Any]] = deque()
+    pending: deque[tuple[EpochBuilder, Sequence[EpochTask], Any]] = deque()
     remaining = zip(
         cycle(builders), [tasks[start : start + size] for start in range(0, len(tasks), size)]
     )
     is_first = True
     with open_executor(executor, workers) as submit:
+        ask = Witnesses(submit)
         try:
             while True:
                 # One more than there are workers, so that none waits for the disk. The first state
@@ -89,15 +102,16 @@ def run_tasks(
                 is_alone = is_shared and (is_first or builders[0].reader.has_large_states)
                 most = 1 if is_alone else workers + 1
                 for build, run in islice(remaining, most - len(pending)):
-                    pending.append((run, submit(build, run)))
+                    pending.append((build, run, submit(build, run)))
                 if not pending:
                     return
-                run, future = pending.popleft()
+                build, run, future = pending.popleft()
                 results = future.result()
                 del future
                 is_first = False
+                witnesses = [builder for builder in builders if builder is not build]
                 for task in run:
-                    yield task, results.pop(0)
+                    yield task, ask(build, task, results.pop(0), witnesses)
         except GeneratorExit:
             raise
         except BaseException:
@@ -105,8 +119,42 @@ def run_tasks(
                 builder.reader.cancel()
             raise
         finally:
-            for _, future in pending:
+            for _, _, future in pending:
                 future.cancel()
+
+
+class Witnesses:
+    """Asks other nodes for an epoch that balances do not confirm."""
+
+    def __init__(self, submit: Callable[..., Any]) -> None:
+        self._submit = submit
+        self._refuted: set[EpochBuilder] = set()
+        """The builders of nodes with a refuted answer, whose later balances may be wrong, too."""
+
+    def __call__(
+        self,
+        build: EpochBuilder,
+        task: EpochTask,
+        result: EpochResult,
+        witnesses: Sequence[EpochBuilder],
+    ) -> EpochResult:
+        """Return the result of the first witness that its balances confirm, or else *result*.
+
+        *witnesses* are the builders of the other nodes. The remark names a node that is refuted.
+        """
+        if result.is_explained and build not in self._refuted:
+            return result
+        for witness in witnesses:
+            other: EpochResult = self._submit(witness, [task]).result()[0]
+            if not other.is_explained:
+                continue
+            if result.is_explained:
+                return other
+            self._refuted.add(build)
+            remark = f"the balances refute {build.reader.api.url}, and confirm another node"
+            log.warning("epoch %d: %s: %s", task.epoch, remark, witness.reader.api.url)
+            return replace(other, remarks=(*other.remarks, remark))
+        return result
 
 
 def count_workers(executor: Executor) -> int:
@@ -180,6 +228,12 @@ def store_epoch(
             marked = writer.meta.get(FIRST_UNSETTLED)
             first_unsettled = settled + 1 if marked is None else min(marked, settled + 1)
             writer.set_meta({FIRST_UNSETTLED: first_unsettled})
+        if result.remarks:
+            remarks = dict(writer.meta.get(REMARKS, {}))
+            for text in result.remarks:
+                known = [(low, high) for low, high in remarks.get(text, ())]
+                remarks[text] = merge_intervals([*known, (task.epoch, task.epoch)])
+            writer.set_meta({REMARKS: remarks})
         for name in list(result.frames):
             # Freed one by one: those of all validators of mainnet have 350 MB.
             rows = result.frames.pop(name)
@@ -235,6 +289,17 @@ def compact_epochs(dataset: Dataset, first: int, last: int, *, at_least: int) ->
             dataset.compact(name, first=first, last=last)
 
 
+def build_optimistic_warning(epochs: Intervals) -> UnverifiedRows:
+    """Return the warning that the execution node has not verified *epochs*, or else the head."""
+    listed = ", ".join(str(a) if a == b else f"{a} to {b}" for a, b in epochs)
+    return UnverifiedRows(
+        "the execution node of the beacon node has not verified the blocks of "
+        + (f"epochs {listed}" if epochs else "the head")
+        + ": the rows may still change",
+        hint="Load again when print(node) says synchronized; the coverage lists the epochs",
+    )
+
+
 def find_unexplained(
     dataset: Dataset, epochs: Collection[int] | None, validators: Collection[int] | None
 ) -> pl.DataFrame:
@@ -282,6 +347,16 @@ def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
     )
     epochs = merge_intervals(interval for parts, _ in pairs for interval in parts)
     counts = pl.col("unexplained_count", "unexplained_gwei")
+    remarks = [
+        (epoch, text)
+        for text, parts in sorted(dataset.meta.get(REMARKS, {}).items())
+        for epoch in numbers_of(parts)
+    ]
+    remarked = (
+        pl.LazyFrame(remarks, schema={"epoch": pl.Int64, "remark": pl.String}, orient="row")
+        .group_by("epoch")
+        .agg(pl.col("remark").str.join("; "))
+    )
     return (
         pl.LazyFrame({"epoch": numbers_of(epochs)}, schema={"epoch": pl.Int64})
         .join(differing.group_by("epoch").agg(counts.sum()), on="epoch", how="left")
@@ -293,17 +368,22 @@ def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
             on="epoch",
             how="left",
         )
+        .join(remarked, on="epoch", how="left")
         .sort("epoch")
         .select(
             "epoch",
             time=chain.time_expr("epoch", pl.col("epoch")),
             status=pl.when(pl.col("unexplained_count").is_not_null())
             .then(pl.lit(UNEXPLAINED))
-            .when(pl.col("is_unverified").is_not_null())
+            .when(
+                pl.col("is_unverified").is_not_null()
+                | pl.col("remark").str.contains(OPTIMISTIC, literal=True)
+            )
             .then(pl.lit(UNVERIFIED))
             .otherwise(pl.lit(EXPLAINED)),
             unexplained_count=pl.col("unexplained_count").fill_null(0),
             unexplained_gwei=pl.col("unexplained_gwei").fill_null(0),
+            remark="remark",
         )
         .collect()
     )

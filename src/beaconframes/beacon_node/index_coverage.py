@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from beaconframes.beacon_node.income_tables import (
+    BlobCommitments,
     DepositEvents,
     EpochMoves,
     ExecutionRequests,
@@ -17,7 +18,8 @@ from beaconframes.beacon_node.income_tables import (
     UnexplainedChanges,
 )
 from beaconframes.dataset import Grid
-from beaconframes.endpoint.intervals import intervals_of, subtract_intervals
+from beaconframes.dataset.coverage import MAX_UNIT
+from beaconframes.endpoint.intervals import clip_intervals, intervals_of, subtract_intervals
 from beaconframes.v1._blocks import Blocks
 from beaconframes.v1._execution_blocks import ExecutionBlocks
 from beaconframes.v1._execution_requests import DepositRequests
@@ -36,7 +38,7 @@ from beaconframes.v1.validator_withdrawals import ValidatorWithdrawals
 from beaconframes.v1.voluntary_exits import VoluntaryExits
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
@@ -106,6 +108,7 @@ INDEXED_TABLES = {
         IndexedTable(VoluntaryExits, "block_slot"),
         IndexedTable(SlotDeposits, "block_slot"),
         IndexedTable(DepositRequests, "block_slot"),
+        IndexedTable(BlobCommitments, "block_slot"),
         IndexedTable(ExecutionRequests, "block_slot"),
         IndexedTable(SlotWithdrawals, "block_slot"),
         IndexedTable(ValidatorWithdrawals, "epoch"),
@@ -137,6 +140,7 @@ BLOCK_TABLES = (
     "voluntary_exits",
     "slot_deposits",
     "deposit_requests",
+    "blob_commitments",
     "execution_requests",
     "slot_withdrawals",
     "validator_withdrawals",
@@ -177,14 +181,19 @@ def find_tasks(
     tables: Collection[str],
     epochs: Iterable[int],
     validators: Collection[int] | None,
+    starts: Mapping[str, int] | None = None,
 ) -> list[EpochTask]:
-    """Return the tasks that complete *tables* of *dataset*, in the order of epochs."""
-    requested = intervals_of(epochs)
+    """Return the tasks that complete *tables* of *dataset*, in the order of epochs.
+
+    *starts* has the first epoch of each table that begins after others.
+    """
+    all_epochs = intervals_of(epochs)
     subjects = None if validators is None else [str(index) for index in validators]
-    starts: dict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+    begins: dict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     ends: dict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for name in tables:
         indexed = INDEXED_TABLES[name]
+        requested = clip_intervals(all_epochs, (starts or {}).get(name, 0), MAX_UNIT)
         own = subjects if subjects is not None and indexed.by_validator else [WHOLE_CHAIN]
         covered = dataset.coverage(name, own)
         # Nearly all validators have the same intervals.
@@ -194,16 +203,16 @@ def find_tasks(
         for units, group in groups.items():
             part = name, tuple(group)
             for first, last in subtract_intervals(requested, indexed.find_epochs(units, chain)):
-                starts[first].append(part)
+                begins[first].append(part)
                 ends[last + 1].append(part)
     tasks: list[EpochTask] = []
     missing: list[tuple[str, tuple[str, ...]]] = []
     begin = 0
-    for epoch in sorted({*starts, *ends}):
+    for epoch in sorted({*begins, *ends}):
         tasks += _build_tasks(range(begin, epoch), missing, chosen=subjects is not None)
         for part in ends[epoch]:
             missing.remove(part)
-        missing += starts[epoch]
+        missing += begins[epoch]
         begin = epoch
     return tasks
 

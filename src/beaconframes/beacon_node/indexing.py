@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
@@ -15,6 +16,7 @@ from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.epoch_builder import EpochBuilder, build_address
 from beaconframes.beacon_node.execution_tables import DEPOSITS, write_deposits
+from beaconframes.beacon_node.index import build_optimistic_warning
 from beaconframes.beacon_node.index_coverage import (
     INDEXED_TABLES,
     LARGE_TABLES,
@@ -28,7 +30,8 @@ from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
-from beaconframes.errors import BeaconframesError, UsageError
+from beaconframes.endpoint.intervals import clip_intervals
+from beaconframes.errors import BeaconframesError, UsageError, find_caller_level
 from beaconframes.progress import show_epochs
 from beaconframes.text import shorten
 
@@ -129,7 +132,9 @@ def index(
         income of the epoch are explained to the gwei, ``unexplained`` if one is not, and
         ``unverified`` if the balances that follow are not final yet. The other columns are the
         number of unexplained changes and the sum of their amounts without sign. One change
-        contains income of up to three epochs, and counts for each of them.
+        contains income of up to three epochs, and counts for each of them. ``remark`` names a node
+        whose answer the balances refuted, and epochs whose blocks the execution node had not
+        verified; these are ``unverified``. Otherwise it is null.
 
     Raises
     ------
@@ -148,9 +153,7 @@ def index(
         del node, execution
         status = read_common_status([connection, *others])
         chosen = resolve_validators(connection, validators)
-        epochs = find_epochs(connection, status, since, until)
-        for other in others:
-            epochs = range(max(epochs.start, other.first_epoch), epochs.stop)
+        epochs = find_epochs([connection, *others], status, since, until)
         indexer = stack.enter_context(
             Indexer(connection, status, Path(folder), chosen, tables, others=others)
         )
@@ -235,7 +238,10 @@ class Indexer:
         # The tables of the head need the state of the last epoch.
         self.reader.last_epoch = epochs.stop - 1
         self.chain_index.remove_unsettled()
-        tasks = self.chain_index.find_tasks(self.tables, epochs)
+        self.chain_index.verify_optimistic(self.connection.api)
+        every = [connection.find_starts(self.tables) for connection, _, _ in self.nodes]
+        starts = {name: max(each[name] for each in every) for name in self.tables}
+        tasks = self.chain_index.find_tasks(self.tables, epochs, starts=starts)
         written = self.chain_index.write(
             self._open_builders(), tasks, executor, settled=status.settled_epoch
         )
@@ -247,6 +253,11 @@ class Indexer:
                         on_epoch(IndexProgress(task.epoch, done, len(tasks)))
                     if stop is not None and stop.is_set():
                         break
+            optimistic = clip_intervals(
+                self.chain_index.optimistic_epochs, epochs.start, epochs.stop - 1
+            )
+            if tasks and optimistic:
+                warnings.warn(build_optimistic_warning(optimistic), stacklevel=find_caller_level())
         except BeaconframesError as error:
             error.hint = f"{error.hint}. {CONTINUE_HINT}" if error.hint else CONTINUE_HINT
             # What came before is stored: its head makes it a dataset that can be served.
@@ -363,9 +374,16 @@ def write_head(
 
 
 def find_epochs(
-    connection: NodeConnection, status: ChainStatus, since: Moment | None, until: Moment
+    connections: Sequence[NodeConnection],
+    status: ChainStatus,
+    since: Moment | None,
+    until: Moment,
 ) -> range:
-    """Return the epochs from *since* to *until*, as far as the node can answer them."""
+    """Return the epochs from *since* to *until*; without *since*, those whose income is there.
+
+    Of older epochs, the nodes may have the blocks.
+    """
+    connection = max(connections, key=lambda each: each.first_epoch)
     chain = connection.chain
     last_final = status.settled_epoch
     first = connection.first_epoch
@@ -395,11 +413,18 @@ def find_epochs(
             f"epoch {span.last} cannot be indexed yet: the last complete one is {computable}",
             hint="Leave until out to index up to the last final epoch",
         )
+    reason = connection.find_ability("income_history").reason
+    if span.last < first:
+        raise UsageError(
+            f"the node can answer epochs from {first} on, and the last requested one is "
+            f"{span.last}: {reason}",
+            hint="bf.node loads what the node has of older epochs, such as blocks",
+        )
     wanted = connection.capabilities.first_epoch if since is None else span.first
     if wanted < first:
-        reason = connection.find_ability("income_history").reason
-        log.warning("epochs %d to %d are not in the node: %s", wanted, first - 1, reason)
-    return range(max(span.first, first), span.last + 1)
+        has = "are left out" if since is None else "have no income, only what blocks show"
+        log.warning("epochs %d to %d %s: %s", wanted, first - 1, has, reason)
+    return range(span.first, span.last + 1)
 
 
 def choose_tables(connection: NodeConnection, tables: Collection[str] | None) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ MORE_ROUTES: Final = (
     "blocks of the validators and their slots in a sync committee need one more request each, and "
     "balances that rewards do not explain need the blocks of their epoch"
 )
-MORE_HEADERS: Final = "slots without a block may need one more request each"
+MORE_HEADERS: Final = "slots without a block may need one more request each, and their duties"
 
 GENESIS: Final = -1
 """Stands for the epoch of the genesis state."""
@@ -191,7 +191,6 @@ class LoadEstimate:
         # The root of the last block is in the block after it.
         self._may_be_more[MORE_HEADERS] = None
         self._add(BLOCK, epoch, later)
-        self._add(PROPOSERS, epoch, epoch)
         self._add(COMMITTEES, epoch - 1, epoch)
 
     def _add_sync_committee(self, epoch: int) -> None:

@@ -198,7 +198,7 @@ class Node(Explorer):
             )
         result = super()._load(endpoint, values, is_lazy=is_lazy)
         if REASON in result.gaps.missing.columns:
-            reason = self.index.gap_reason or "not available from the node"
+            reason = self.index.explain_gap(endpoint) or "not available from the node"
             named = pl.col(REASON).replace(NOT_IN_DATASET, reason)
             result.gaps = result.gaps._replace(missing=result.gaps.missing.with_columns(named))
         return result

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.active_periods import REASON
 from beaconframes.beacon_node.capabilities import INDEX_HINT, WHOLE_REGISTRY
+from beaconframes.beacon_node.connection import REPLAY
 from beaconframes.beacon_node.epoch_builder import EpochBuilder
 from beaconframes.beacon_node.execution_tables import (
     DEPOSITS,
@@ -22,7 +24,7 @@ from beaconframes.beacon_node.execution_tables import (
     write_deposits,
     write_readings,
 )
-from beaconframes.beacon_node.index import find_unexplained
+from beaconframes.beacon_node.index import build_optimistic_warning, find_unexplained
 from beaconframes.beacon_node.index_coverage import (
     INDEXED_TABLES,
     REWARD_TABLES,
@@ -30,12 +32,15 @@ from beaconframes.beacon_node.index_coverage import (
     add_companions,
 )
 from beaconframes.beacon_node.load_estimate import LoadEstimate
-from beaconframes.beacon_node.needs import BY_EPOCH, find_needs
+from beaconframes.beacon_node.needs import BY_EPOCH, find_needs, find_tables
+from beaconframes.beacon_node.slot_blocks import MISSED
 from beaconframes.beacon_node.validator_rows import read_validators
-from beaconframes.endpoint import Envelope, Head
+from beaconframes.endpoint import Envelope, Head, ObjectNotFound
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
+from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import (
     BeaconframesError,
+    MissingRows,
     NotFound,
     NotServed,
     RequestLimitExceeded,
@@ -46,7 +51,7 @@ from beaconframes.progress import PROGRESS
 from beaconframes.server.dataset_source import DatasetSource
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from beaconframes.beacon_node.chain_index import ChainIndex
@@ -81,6 +86,8 @@ class GrowingIndex:
         self._read_at = 0.0
         self._validators = pl.DataFrame()
         self._lock = threading.RLock()
+        self._load_count = 0
+        """The loads that read rows now."""
 
     @property
     def head(self) -> Head:
@@ -89,18 +96,35 @@ class GrowingIndex:
         return Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
 
     def refresh(self) -> ChainStatus:
-        """Request the head of the node, at most once per slot, and write it into the index."""
+        """Request the head of the node, at most once per slot, and write it into the index.
+
+        While a load reads its rows, the head stays: a later one removes rows that are not final.
+        """
         with self._lock:
             age = time.monotonic() - self._read_at
             status = self._status
-            if status is None or age > self.node.spec.seconds_per_slot:
+            is_old = not self._load_count and age > self.node.spec.seconds_per_slot
+            if status is None or is_old:
                 status = self.node.read_status()
                 self._read_at = time.monotonic()
                 if self._status is None or status != self._status:
                     self._status = status
                     self.chain_index.remove_unsettled()
+                    self.chain_index.verify_optimistic(self.node.api)
                     self._write_head(status, set())
             return status
+
+    @contextmanager
+    def holding_head(self) -> Iterator[None]:
+        """Request the head, and let it stay until the rows of a load are read."""
+        self.refresh()
+        with self._lock:
+            self._load_count += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._load_count -= 1
 
     def prepare(self, endpoint: Endpoint, needs: Needs) -> None:
         """Add what a load needs and the index does not have.
@@ -173,6 +197,15 @@ class GrowingIndex:
         warning.changes = changes
         return [warning]
 
+    def find_optimistic(self, needs: Needs) -> list[Warning]:
+        """Return a warning if the execution node has not verified what a load needs."""
+        if not needs.indexed:
+            is_verified = self.node.api.optimistic_slot is None
+            return [] if is_verified else [build_optimistic_warning(())]
+        requested = needs.epochs or (0, self.head.epoch)
+        epochs = clip_intervals(self.chain_index.optimistic_epochs, min(requested), max(requested))
+        return [build_optimistic_warning(epochs)] if epochs else []
+
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
         if table in INDEXED_TABLES:
@@ -180,15 +213,56 @@ class GrowingIndex:
         return table in DEPOSITS and self.node.find_ability(table).oldest_epoch is not None
 
     def find_needs(self, endpoint: Endpoint, calls: Sequence[Call]) -> Needs:
-        """Return what *calls* of *endpoint* need."""
+        """Return what *calls* of *endpoint* need.
+
+        Raises
+        ------
+        NotFound
+            A call selects what is after the head, or not final yet.
+        """
         assert self.service is not None
-        return find_needs(endpoint, calls, self.service.views.current(), self.can_answer)
+        try:
+            return find_needs(endpoint, calls, self.service.views.current(), self.can_answer)
+        except ObjectNotFound as missing:
+            raise NotFound(str(missing), endpoint=endpoint.route) from None
 
     def find_tasks(self, needs: Needs) -> list[EpochTask]:
         """Return the epochs that a load needs and the index does not have, without a request."""
         chosen = None if self.has_all_validators else needs.validators
-        tables = add_companions(needs.indexed)
-        return self.chain_index.find_tasks(tables, self._find_epochs(needs), chosen)
+        starts = self._find_starts(needs)
+        return self.chain_index.find_tasks(
+            tuple(starts), self._find_epochs(needs), chosen, starts=starts
+        )
+
+    def _find_starts(self, needs: Needs) -> dict[str, int]:
+        """Return the tables that a load adds, each with the first epoch that the node has."""
+        tables = needs.indexed
+        if {*tables} & {*REWARD_TABLES} and self.node.find_source(needs.validators) == REPLAY:
+            # A replay reads all blocks; they show which missed proposals it cannot count.
+            tables = [*tables, "blocks"]
+        return self.node.find_starts(add_companions(tables))
+
+    def find_unknown_proposers(self, calls: Sequence[Call], needs: Needs) -> list[Warning]:
+        """Return a warning if *calls* for validators lack missed proposals; else nothing."""
+        is_of_proposer = any("proposer_index" in e.values for call in calls for e in call.expected)
+        is_of_validators = is_of_proposer or needs.validators is not None or needs.pubkeys
+        if not is_of_validators or "blocks" not in self._find_starts(needs):
+            return []
+        is_unknown = (pl.col("status") == MISSED) & pl.col("proposer_index").is_null()
+        if needs.epochs is not None:
+            is_unknown &= pl.col("epoch").is_in(sorted(needs.epochs))
+        blocks = self.chain_index.dataset.scan("blocks").filter(is_unknown)
+        slots = blocks.select("slot").sort("slot").collect()
+        if slots.is_empty():
+            return []
+        warning = MissingRows(
+            f"missed proposals are incomplete: the node does not say who had to propose in "
+            f"{slots.height:,} slots without a block, from slot {slots['slot'][0]} to "
+            f"{slots['slot'][-1]}: it has no proposer duties of that time",
+            hint=self.node.capabilities.archive_hint,
+        )
+        warning.missing = slots.with_columns(pl.lit("unknown proposer").alias(REASON))
+        return [warning]
 
     def estimate(self, endpoint: Endpoint, needs: Needs) -> RequestEstimate:
         """Return what a load needs of the node, and what the node cannot answer.
@@ -201,10 +275,10 @@ class GrowingIndex:
             reason = f"{error.message}. {error.hint}"
             return RequestEstimate(0, byte_count=0, seconds=0.0, unavailable=(reason,))
         tasks, unavailable = self.find_tasks(needs), []
-        first = self.node.first_epoch
+        first, reason = self.find_gap(needs.indexed)
         old = [epoch for epoch in needs.epochs or range(first) if epoch < first]
-        if old and needs.indexed and self.gap_reason:
-            unavailable.append(f"epochs {min(old)} to {max(old)}, {self.gap_reason}")
+        if old and reason:
+            unavailable.append(f"epochs {min(old)} to {max(old)}, {reason}")
         if len(tasks) > MAX_EPOCHS:
             unavailable.append(
                 f"one load adds up to {MAX_EPOCHS:,} epochs, and this one needs {len(tasks):,}. "
@@ -212,8 +286,11 @@ class GrowingIndex:
             )
         assert self._status is not None
         chosen = None if self.has_all_validators else needs.validators
-        tables = add_companions(needs.indexed)
-        every = [EpochTask(epoch, tables, None) for epoch in self._find_epochs(needs) if tables]
+        starts = self._find_starts(needs)
+        every = [
+            EpochTask(epoch, tuple(name for name, first in starts.items() if epoch >= first), None)
+            for epoch in self._find_epochs(needs)
+        ]
         registry = self._validators.height if self.has_all_validators else None
         estimate = LoadEstimate(self.node, self._status.head_slot, chosen, registry).build(tasks)
         without_store = LoadEstimate(self.node, self._status.head_slot, chosen, registry)
@@ -233,7 +310,9 @@ class GrowingIndex:
         reader = self.node.open_reader(status, validators)
         stored, progress = 0, PROGRESS.get()
         try:
-            amounts = self.node.open_amounts(reader, validators)
+            amounts = None
+            if any({*REWARD_TABLES} & {*task.tables} for task in tasks):
+                amounts = self.node.open_amounts(reader, validators)
             written = self.chain_index.write(
                 [EpochBuilder(reader, amounts)], tasks, settled=status.settled_epoch
             )
@@ -266,13 +345,21 @@ class GrowingIndex:
         if self.service is not None:
             self.service.refresh()
 
-    @property
-    def gap_reason(self) -> str:
-        """Return why old epochs cannot be answered; empty if the node has the whole chain."""
-        first, capabilities = self.node.first_epoch, self.node.capabilities
-        if first == capabilities.first_epoch:
-            return ""
-        return (
+    def explain_gap(self, endpoint: Endpoint) -> str:
+        """Return why the node cannot answer *endpoint* for old epochs; empty if it can."""
+        assert self.service is not None
+        return self.find_gap(find_tables(endpoint, self.service.views.current(), self.can_answer))[
+            1
+        ]
+
+    def find_gap(self, tables: Iterable[str]) -> tuple[int, str]:
+        """Return the first epoch that the node can answer of *tables*, and why not earlier."""
+        capabilities = self.node.capabilities
+        starts = self.node.find_starts(INDEXED_TABLES.keys() & {*tables})
+        first = max(starts.values(), default=0)
+        if first <= capabilities.first_epoch:
+            return first, ""
+        return first, (
             f"before epoch {first}, the oldest that this node can answer: "
             f"{capabilities.archive_hint}"
         )
@@ -347,19 +434,24 @@ class GrowingIndex:
 
     def _check_coverage(self, endpoint: Endpoint, needs: Needs) -> None:
         """Raise NotServed for old epochs, if the response cannot say that they are missing."""
-        old = [epoch for epoch in needs.epochs or () if epoch < self.node.first_epoch]
+        first, reason = self.find_gap(needs.indexed)
+        old = [epoch for epoch in needs.epochs or () if epoch < first]
+        if endpoint.name in COMMITTEES:
+            # One state of a period has its committee.
+            size = self.node.chain.epochs_per_sync_period
+            old = [epoch for epoch in old if (epoch // size + 1) * size <= first]
         # These tables, and answers of V2, state no coverage.
         is_whole = BY_EPOCH & needs.tables or endpoint.envelope is Envelope.V2
-        if old and is_whole and self.gap_reason:
+        if old and is_whole and reason:
             raise NotServed(
-                f"load_{endpoint.name} needs epochs {min(old)} to {max(old)}, {self.gap_reason}",
-                hint=f"Load epochs from {self.node.first_epoch} on",
+                f"load_{endpoint.name} needs epochs {min(old)} to {max(old)}, {reason}",
+                hint=f"Load epochs from {first} on",
                 endpoint=endpoint.route,
             )
 
     def _find_epochs(self, needs: Needs) -> range | list[int]:
         """Return the requested epochs that the chain and the node have."""
-        first, last = self.node.first_epoch, self.head.epoch
+        first, last = min(self._find_starts(needs).values(), default=0), self.head.epoch
         if needs.epochs is None:
             return range(first, self.head.finalized_epoch + 1)
         return [epoch for epoch in sorted(needs.epochs) if first <= epoch <= last]
@@ -435,10 +527,15 @@ class NodeSource(DatasetSource):
         served: ServedRange,
     ) -> Iterator[FetchedRows]:
         """Yield the rows of *endpoint*; what the index does not have is requested first."""
-        self._index.refresh()
-        needs = self._index.find_needs(endpoint, self.plan(endpoint, arguments, chain_head))
-        self._index.prepare(endpoint, needs)
-        doubts = self._index.find_doubts(needs)
-        for part in super().fetch_rows(endpoint, arguments, chain_head, served):
-            yield part._replace(warnings=[*part.warnings, *doubts])
-            doubts = []
+        with self._index.holding_head():
+            calls = self.plan(endpoint, arguments, chain_head)
+            needs = self._index.find_needs(endpoint, calls)
+            self._index.prepare(endpoint, needs)
+            doubts = [
+                *self._index.find_doubts(needs),
+                *self._index.find_optimistic(needs),
+                *self._index.find_unknown_proposers(calls, needs),
+            ]
+            for part in super().fetch_rows(endpoint, arguments, chain_head, served):
+                yield part._replace(warnings=[*part.warnings, *doubts])
+                doubts = []

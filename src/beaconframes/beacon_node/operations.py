@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
-from beaconframes.beacon_node.income_tables import ExecutionRequests
+from beaconframes.beacon_node.income_tables import BlobCommitments, ExecutionRequests
 from beaconframes.beacon_node.slot_blocks import ORPHANED
 from beaconframes.beacon_node.tables import build_frame
 from beaconframes.v1._execution_requests import DepositRequests
@@ -96,6 +96,11 @@ def list_deposit_requests(body: Body) -> Iterator[Row]:
     requests = body.execution_requests
     for n, deposit in enumerate(requests.deposits if requests else ()):
         yield {"request_index": n, **_describe_deposit(deposit)}
+
+
+def list_blob_commitments(body: Body) -> Iterator[Row]:
+    """Yield the number of blob commitments of a block, which exist since Deneb."""
+    yield {"commitments_count": len(body.blob_kzg_commitments or ())}
 
 
 def list_execution_requests(body: Body) -> Iterator[Row]:
@@ -214,6 +219,7 @@ _LISTS: Final[Mapping[type[Table], Callable[[Body], Iterator[Row]]]] = {
     SlotWithdrawals: list_withdrawals,
     SlotDeposits: list_deposits,
     DepositRequests: list_deposit_requests,
+    BlobCommitments: list_blob_commitments,
     ExecutionRequests: list_execution_requests,
     VoluntaryExits: list_voluntary_exits,
     BlsChanges: list_bls_changes,

@@ -99,6 +99,9 @@ class _Probe:
             self._at_state(lambda slot: api.committees(slot, self.spec.epoch_of(slot))),
             oldest,
         )
+        if self.first == 0 and not is_since(self.spec.fork_at(newest), "electra"):
+            # Since Electra, blocks do not show which of their requests move a balance.
+            self.oldest["genesis"] = 0
         self._find("proposers", self._attempt(api.proposer_duties), oldest)
         # The rewards of an epoch need the state at the end of the next one.
         self._find("attestation_rewards", self._attempt(self._reward_attester), oldest, newest - 1)

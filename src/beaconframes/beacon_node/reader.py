@@ -27,6 +27,7 @@ from beaconframes.beacon_node.slot_blocks import (
 )
 from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import (
     BadRequest,
@@ -81,13 +82,16 @@ class ChainReader:
         *,
         head_slot: int,
         has_states: bool,
+        oldest: Mapping[str, int] | None = None,
         execution: ExecutionApi | None = None,
     ) -> None:
         """Read from *api* up to *head_slot*.
 
-        With *has_states*, duties are computed from states instead of being requested. An
-        *execution* node has the fees of the blocks.
+        With *has_states*, duties are computed from states instead of being requested. *oldest* has
+        the first epoch of each ability of the node, by the names of `ABILITIES`; by default, it has
+        all of them since genesis. An *execution* node has the fees of the blocks.
         """
+        self._oldest = oldest
         self.execution = execution
         self.api, self.spec, self.has_states = api, spec, has_states
         self.head_slot = head_slot
@@ -108,6 +112,21 @@ class ChainReader:
         """Whether memory holds the states of one epoch only; known after the first state."""
         self._stop = threading.Event()
         self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
+
+    def has_state(self, epoch: int) -> bool:
+        """Return whether duties of an epoch are computed from its state."""
+        return self.has_states and self._has("ssz", epoch)
+
+    def has_committees(self, epoch: int) -> bool:
+        """Return whether the node has the attestation committees of an epoch."""
+        return self.has_state(epoch) or self._has("duties", epoch)
+
+    def has_proposers(self, epoch: int) -> bool:
+        """Return whether the node has the proposer duties of an epoch."""
+        return self.has_state(epoch) or self._has("proposers", epoch)
+
+    def _has(self, ability: str, epoch: int) -> bool:
+        return self._oldest is None or epoch >= self._oldest.get(ability, FAR_FUTURE_EPOCH)
 
     @property
     def head_epoch(self) -> int:
@@ -236,10 +255,10 @@ class ChainReader:
         return self.cached("parsed slots", epoch, parse, size=CACHED_VOTES)
 
     def _read_slots(self, epoch: int) -> list[SlotBlock]:
-        if self.has_states and epoch < self.last_complete_epoch:
+        if self.has_state(epoch) and epoch < self.last_complete_epoch:
             # The state has the root of each slot, and shows a block that the node has lost.
             return apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch + 1))
-        return self._confirm_slots(epoch, self.proposers(epoch))
+        return self._confirm_slots(epoch, self.missed_proposers(epoch))
 
     def _check_roots(self, slots: Sequence[SlotBlock]) -> None:
         """Raise ResponseError if the content of a block has another root than the chain states."""
@@ -350,7 +369,7 @@ class ChainReader:
             self._check_roots(slots)
             return self._read_votes(epoch, slots)
 
-        if not self.has_states:
+        if not self.has_state(epoch):
             return self.votes(epoch)
         return self.cached("votes without last root", epoch, read, size=CACHED_VOTES)
 
@@ -442,7 +461,7 @@ class ChainReader:
 
     def committees(self, epoch: int) -> Committees:
         """Return the attestation committees of an epoch."""
-        if self.has_states:
+        if self.has_state(epoch):
             return self.cached(
                 "committees",
                 epoch,
@@ -466,12 +485,22 @@ class ChainReader:
         def request() -> dict[int, int]:
             return parse_proposers(self.spec, epoch, self.api.proposer_duties(epoch))
 
-        return self.cached("proposers", epoch, compute if self.has_states else request)
+        return self.cached("proposers", epoch, compute if self.has_state(epoch) else request)
+
+    def missed_proposers(self, epoch: int) -> dict[int, int]:
+        """Return the proposers of an epoch that blocks do not name: those of slots without one.
+
+        None if the node has no proposer duties of the epoch.
+        """
+        missed = [slot for slot, block in self.signed_blocks(epoch).items() if block is None]
+        if not any(missed) or not self.has_proposers(epoch):  # Slot 0 has no proposer.
+            return {}
+        return self.proposers(epoch)
 
     def sync_committee(self, epoch: int) -> NDArray[np.int64]:
         """Return the validator of each seat of the sync committee in an epoch."""
         period = epoch // self.spec.epochs_per_sync_committee_period
-        if self.has_states:
+        if self.has_state(epoch):
             return self.cached(
                 "sync_committee", period, lambda: self.state(epoch).current_sync_committee
             )

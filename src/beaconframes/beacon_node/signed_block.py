@@ -224,6 +224,7 @@ class Body(_Object):
     sync_aggregate: SyncAggregate | None = None
     execution_payload: ExecutionPayload | None = None
     bls_to_execution_changes: list[SignedCredentialChange] | None = None
+    blob_kzg_commitments: list[Data] | None = None
     execution_requests: ExecutionRequests | None = None
 
 
@@ -249,6 +250,7 @@ _ADDED_BY_FORK: Final = (
     ("bellatrix", "message.body.execution_payload"),
     ("capella", "message.body.execution_payload.withdrawals"),
     ("capella", "message.body.bls_to_execution_changes"),
+    ("deneb", "message.body.blob_kzg_commitments"),
     ("electra", "message.body.execution_requests"),
 )
 

@@ -218,8 +218,8 @@ class StateAmounts:
         return rewards
 
     def count_missed(self, epoch: int) -> Counter[int]:
-        """Return the number of missed proposals in an epoch by validator."""
-        proposers, messages = self.reader.proposers(epoch), self.reader.block_messages(epoch)
+        """Return the number of missed proposals in an epoch by validator, of known proposers."""
+        proposers, messages = self.reader.missed_proposers(epoch), self.reader.block_messages(epoch)
         return Counter(
             proposer for slot, proposer in proposers.items() if slot not in messages and slot > 0
         )

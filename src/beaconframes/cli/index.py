@@ -223,6 +223,9 @@ def print_report(
                 "bytes": report.bytes,
                 "tables": list(report.tables),
                 "left_out": list(report.left_out),
+                "remarks": dict(
+                    report.coverage.drop_nulls("remark").select("epoch", "remark").iter_rows()
+                ),
                 **facts,
                 "absent": absent,
             },
@@ -261,6 +264,9 @@ def print_summary(
         f"{report.bytes:,} bytes"
     )
     click.echo(", ".join(f"{count:,} {name}" for name, count in counts.items()))
+    remarked = report.coverage.drop_nulls("remark")
+    for remark, rows in remarked.group_by("remark", maintain_order=True):
+        click.echo(visible(f"Epochs {list_intervals(rows['epoch'].to_list())}: {remark[0]}"))
 
 
 def group_by_reason(absent: dict[str, str]) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from beaconframes.endpoint.parameter import (
     Parameter,
     RequestRefused,
     Role,
+    SlotNotFinal,
     View,
 )
 from beaconframes.endpoint.parameters_v1 import (
@@ -90,6 +91,7 @@ __all__ = [
     "RollingWindow",
     "SearchText",
     "Shape",
+    "SlotNotFinal",
     "SlotSelector",
     "SlotTimeRange",
     "SortOrder",

@@ -67,6 +67,10 @@ class ObjectNotFound(RequestRefused):
     """A request for an object that does not exist."""
 
 
+class SlotNotFinal(ObjectNotFound):
+    """A request for a slot that is not finalized; the service states so in its answer."""
+
+
 class View(Protocol):
     """The dataset, as far as the server's half of a parameter uses it."""
 

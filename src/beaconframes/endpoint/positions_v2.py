@@ -19,6 +19,7 @@ from beaconframes.endpoint.parameter import (
     Parameter,
     RequestRefused,
     Role,
+    SlotNotFinal,
     View,
     describe_object,
 )
@@ -43,13 +44,14 @@ class SlotSelector(Parameter):
 
     These two words become a number once, before the first request, so that all pages are of the
     same slot. With ``number_only`` the endpoint accepts neither block roots nor the two words.
-    ``root`` is the column of the block root, if rows have it. ``required`` says that each slot
-    must have rows.
+    With ``final_only`` it has finalized slots only, and "latest" is the last of them. ``root`` is
+    the column of the block root, if rows have it. ``required`` says that each slot must have rows.
     """
 
     column: Column
     _: KW_ONLY
     number_only: bool = False
+    final_only: bool = False
     root: Column | None = None
     required: bool = False
 
@@ -75,9 +77,10 @@ class SlotSelector(Parameter):
                 continue
             (number,) = parse_numbers([item], "slots", SLOT_VIEWS)
             if isinstance(number, str):
-                number = chain_head.latest("slot", finalized=number == "finalized")
+                is_final = self.final_only or number == "finalized"
+                number = chain_head.latest("slot", finalized=is_final)
             else:
-                chain_head.check_not_future("slot", number)
+                chain_head.check_not_future("slot", number, finalized=self.final_only)
             positions[number] = None
         return [self.batch(item) for item in positions]
 
@@ -100,6 +103,11 @@ class SlotSelector(Parameter):
         if isinstance(position, dict) and len(position) == 1:
             ((kind, value),) = position.items()
         if kind == "number" and is_natural(value):
+            last = view.head.latest("slot", view.chain, finalized=True)
+            if self.final_only and value > last:
+                raise SlotNotFinal(
+                    f"requested slot {value} is greater than latest finalized slot {last}"
+                )
             if value > view.head.slot:
                 raise ObjectNotFound(f"slot {value} does not exist yet")
             return value

@@ -117,7 +117,7 @@ SLOT_ATTESTATION_DUTIES = Endpoint(
     table=SlotAttestationDuties,
     parameters=(
         ChainName(),
-        SlotSelector(SlotAttestationDuties.slot, number_only=True),
+        SlotSelector(SlotAttestationDuties.slot, number_only=True, final_only=True),
         ValidatorSelector(
             SlotAttestationDuties.validator_index,
             pubkey=SlotAttestationDuties.pubkey,
@@ -162,8 +162,9 @@ def load_slot_attestation_duties(
     Parameters
     ----------
     slots
-        Slots: one, or a list, range or Series of them. ``"latest"`` and ``"finalized"`` are
-        resolved to a number first. The service takes no block roots here.
+        Slots: one, or a list, range or Series of them. ``"latest"`` and ``"finalized"`` are both
+        the last finalized slot; the service answers 404 for later ones. It takes no block roots
+        here.
     validators
         Only rows of these validators: indices, public keys, or a set; see `load_validators`.
         Default: all.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
+from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape, SlotNotFinal
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.schema.envelope_context import DATASET_MEMBER
@@ -122,7 +122,8 @@ class ServiceV2:
             raise
         except ObjectNotFound as missing:
             log.info("POST %s: 404: %s", endpoint.path, missing.message)
-            return 404, encode_error(404)
+            stated = missing.message if isinstance(missing, SlotNotFinal) else ""
+            return 404, encode_error(404, message=stated)
         except RequestRefused as refusal:
             # The service does not state the reason.
             log.info("POST %s: 400: %s", endpoint.path, refusal.message)

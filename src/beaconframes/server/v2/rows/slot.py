@@ -13,6 +13,8 @@ from beaconframes.server.v2.rows.queue_events import add_queue_events
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
 
+BLOBS = "blob_commitments"
+
 
 def derive_rows(view: View) -> pl.LazyFrame:
     """Return slots, one row per block; the canonical block of a slot comes first."""
@@ -22,13 +24,15 @@ def derive_rows(view: View) -> pl.LazyFrame:
     slots = (
         view.scan("blocks")
         # The header of genesis has the proposer 0.
-        .with_columns(pl.col("proposer_index").fill_null(0))
+        .with_columns(
+            pl.when(pl.col("slot") == 0).then(0).otherwise("proposer_index").alias("proposer_index")
+        )
         .join(keys, left_on="proposer_index", right_on="validator_index", how="left")
         .join(count_bls_changes(view), on="slot", how="left")
         .join(count_attestations(view), on="slot", how="left")
     )
     return (
-        add_queue_events(view, slots)
+        add_blob_commitments(view, add_queue_events(view, slots))
         .sort("slot", pl.col("status") != "proposed", "block_root", nulls_last=True)
         .with_columns(
             pl.col("status").replace("proposed", "success"),
@@ -37,8 +41,6 @@ def derive_rows(view: View) -> pl.LazyFrame:
             sync_assigned=seats,
             sync_missed=seats - signed,
             bls_changes_count=pl.col("bls_changes_count").fill_null(0),
-            # A simulated chain has no blobs; the tables of a real one do not count them.
-            blob_commitments_count=pl.lit(0 if view.is_simulated else None, pl.Int64),
             finality=derive_finality(view),
         )
     )
@@ -48,3 +50,18 @@ def count_bls_changes(view: View) -> pl.LazyFrame:
     """Return the count of BLS changes, one row per slot."""
     bls_changes = view.scan("bls_changes").group_by("slot")
     return bls_changes.agg(bls_changes_count=pl.len().cast(pl.Int64))
+
+
+def add_blob_commitments(view: View, slots: pl.LazyFrame) -> pl.LazyFrame:
+    """Return *slots* with the count of blob commitments; null if the table does not have it."""
+    if not view.has_table(BLOBS):
+        # A simulated chain has no blobs.
+        count = pl.lit(0 if view.is_simulated else None, pl.Int64)
+        return slots.with_columns(blob_commitments_count=count)
+    counts = view.scan(BLOBS).select("block_root", blob_commitments_count="commitments_count")
+    return slots.join(counts, on="block_root", how="left").with_columns(
+        pl.when(pl.col("status") == "missed")
+        .then(0)
+        .otherwise("blob_commitments_count")
+        .alias("blob_commitments_count")
+    )
