@@ -142,6 +142,7 @@ REASONS_V2: dict[str, dict[str, str]] = {
     "performance_aggregate": {"sync_committee_scheduled": PAST_DUTIES},
     "network_performance": {"sync_committee_scheduled": PAST_DUTIES},
     "proposal_slots": {"finality": FINAL_ONLY},
+    "yield_index": {"finality": FINAL_ONLY},
     "attestation_slots": {"finality": FINAL_ONLY},
     "deposit_slots": {"count": ONE_OPERATION, "finality": FINAL_ONLY},
     "withdrawal_slots": {"count": ONE_OPERATION, "finality": FINAL_ONLY},

@@ -16,7 +16,7 @@ import polars as pl
 
 from beaconframes.endpoint.identifiers import LONGEST_IN_A_PATH
 from beaconframes.endpoint.parameter import Role
-from beaconframes.endpoint.request import Envelope, Request
+from beaconframes.endpoint.request import EMPTY_LIST, Envelope, Request
 from beaconframes.errors import IntegrityError, NotFound, ResponseError
 from beaconframes.schema import EnvelopeContext, RequestField
 
@@ -261,7 +261,7 @@ class Endpoint:
         for (first, before), (call, page) in pairwise(ordered):
             # A proxy may mix up responses. The rows of one request are then missing.
             is_repeated = before.data == page.data and first.batches is not call.batches
-            is_repeated = is_repeated and not page.is_empty
+            is_repeated = is_repeated and not EMPTY_LIST.fullmatch(page.data)
             if is_repeated and not self.may_answer(first, call, page, chain):
                 raise IntegrityError(
                     "the service returned the same rows for two requests, of which one is "
@@ -272,7 +272,9 @@ class Endpoint:
         always_has_row = self.shape is Shape.OBJECT or self.is_contiguous
         if rows.height < len(fetched) and always_has_row and not self.parameters_of(Role.PAGE):
             for call, page in fetched:
-                if page.is_empty and not any(expected.required for expected in call.expected):
+                if EMPTY_LIST.fullmatch(page.data) and not any(
+                    expected.required for expected in call.expected
+                ):
                     raise NotFound(
                         "the response has no record, where there is always one",
                         endpoint=self.route,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 EMPTY_LIST = re.compile(rb"\s*\[\s*\]\s*")
+"""The data of a page without a record."""
 
 
 class Envelope(StrEnum):
@@ -61,8 +62,3 @@ class Page:
     data: bytes = field(repr=False)
     paging: bytes | None = field(default=None, repr=False)
     envelope_fields: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether the page has no record."""
-        return EMPTY_LIST.fullmatch(self.data) is not None

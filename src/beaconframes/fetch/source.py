@@ -14,6 +14,7 @@ from beaconframes.endpoint.chain_metadata import (
     WINDOWS_HEADER,
     parse_head,
 )
+from beaconframes.endpoint.request import EMPTY_LIST
 from beaconframes.errors import NotServed, ResponseError, TableNotInDataset
 from beaconframes.fetch.paginator import IdentifierLimit, Paginator, RequestLimit
 from beaconframes.fetch.response_warnings import ResponseWarnings
@@ -278,7 +279,7 @@ def decode_pages(
     count_rows(rows.height)
     # The pages of a call share its batches.
     calls = {id(call.batches): call for call, _ in pages}
-    empty = {id(call.batches) for call, page in pages if page.is_empty}
+    empty = {id(call.batches) for call, page in pages if EMPTY_LIST.fullmatch(page.data)}
     return FetchedRows(
         list(calls.values()),
         rows,
