@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 from urllib.parse import unquote
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET, Chain
-from beaconframes.endpoint import ChainHead, Head
+from beaconframes.endpoint import ChainHead, Head, SlotTimeRange
 from beaconframes.errors import UsageError
 from beaconframes.v1 import ENDPOINTS
 
@@ -559,3 +560,17 @@ def test_a_bound_may_be_an_integer_of_another_library(bound):
     lines = plan("income_history", validators=1, since=bound, until=bound)
 
     assert [("1", 400_000)] == parse_cells(lines)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "slots"),
+    [((24, 47), (2, 3)), ((13, 35), (2, 2)), ((23, 24), (2, 2)), ((25, 35), (3, 2))],
+)
+def test_a_range_of_time_selects_the_slots_that_start_in_it(seconds, slots):
+    """Slot 2 starts after 24 seconds; a range without the start of a slot selects none."""
+    head = Head(epoch=9, finalized_epoch=8, slot=300)
+    view = SimpleNamespace(chain=MAINNET, head=head)
+    start, end = (int(MAINNET.genesis.timestamp()) + n for n in seconds)
+
+    fields = {"range": {"timestamp": {"start": start, "end": end}}}
+    assert slots == SlotTimeRange().slot_range(fields, view)
