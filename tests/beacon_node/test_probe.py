@@ -96,7 +96,7 @@ def test_node_without_states_and_rewards():
 
 
 def test_a_replay_needs_the_whole_chain_before_electra():
-    """Since Electra, blocks do not show which requests move a balance; states may be missing."""
+    """Since Electra, blocks do not show which requests move a balance; states may be pruned."""
     without_rewards = ["debug-forbidden", "no-rewards-routes"]
     found, _ = probe_stub("electra", faults=without_rewards)
     assert None is found.find_table("income_history").oldest_epoch
