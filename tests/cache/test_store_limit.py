@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import warnings
@@ -68,6 +69,19 @@ def test_least_recently_used_entries_are_removed(store):
     assert [1, *range(9 - len(stored), 8)] == stored
     assert 4 <= len(stored) <= 6
     assert [] == Dataset.open(store.path).verify()
+
+
+def test_entries_used_in_the_future_are_removed_first(store):
+    """The clock was set back: a year ahead is no time at which a load can have used them."""
+    for validator in range(4):
+        put(store, validator)
+    files = sorted(store.path.glob("noise/*.parquet"))
+    later = time.time() + 365 * 86_400
+    os.utime(files[2], (later, later))
+    for validator in range(4, 7):
+        put(store, validator)
+
+    assert 2 not in list_stored(store)
 
 
 def test_rows_of_the_current_load_stay(store):

@@ -273,6 +273,15 @@ class TestCompacting:
         assert [200] * 10 == [segment.rows for segment in scattered.segments("t")]
         assert [] == scattered.verify()
 
+    def test_small_segments_that_do_not_overlap_become_one(self, dataset):
+        """A follower writes one small segment after the other."""
+        for validator in range(5):
+            add(dataset, [validator], 0, 9)
+        dataset.compact()
+
+        assert [50] == [segment.rows for segment in dataset.segments("t")]
+        assert rows(range(5), range(10)).equals(read(dataset, range(5), (0, 9)))
+
     def test_again_changes_nothing(self, scattered):
         """Compacted segments stay unchanged, and later rows are compacted into the rest."""
         scattered.compact()

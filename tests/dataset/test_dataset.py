@@ -312,6 +312,15 @@ class TestRefusals:
             with pytest.raises(DatasetError, match=reason):
                 Dataset.open(tmp_path / name)
 
+    def test_ledger_with_the_number_of_another_program_is_refused(self, dataset):
+        """SQLite files have the number of their program."""
+        ledger = sqlite3.connect(dataset.path / "ledger.sqlite")
+        ledger.execute("PRAGMA application_id = 7")
+        ledger.close()
+
+        with pytest.raises(DatasetError, match="belongs to another program"):
+            Dataset.open(dataset.path)
+
     def test_a_newer_format_is_refused(self, dataset):
         """F14: a dataset of a newer format is refused."""
         ledger = sqlite3.connect(dataset.path / "ledger.sqlite")
