@@ -205,6 +205,13 @@ def test_frames_with_different_columns_are_refused(tmp_path):
     assert not (tmp_path / "out/manifest.json").exists()
 
 
+def test_rows_of_one_key_are_sorted_by_their_other_columns():
+    """The bytes of a file do not depend on the order in which its rows arrive."""
+    rows = pl.DataFrame({"epoch": [2, 1, 2, 1], "value": [7, 9, 5, 3]})
+    for frames in ([rows], [rows.reverse()], [rows[:1], rows[1:]]):
+        assert [3, 9, 5, 7] == sort_rows(frames, ["epoch"])["value"].to_list()
+
+
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_sort_rows_sorts_as_polars(data):

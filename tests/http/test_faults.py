@@ -33,6 +33,7 @@ from beaconframes.errors import (
     Unauthorized,
 )
 from beaconframes.http import transport
+from beaconframes.http.response import decode_body
 from beaconframes.http.retry import AttemptFailed, RetryQuota, parse_retry_after, retry_call
 from beaconframes.http.session import Session
 from beaconframes.http.status_errors import error_for_status
@@ -319,6 +320,27 @@ def test_lasting_server_error():
         "GET /api/v1/validator/{validators}/x: the service failed with status 503: Sorry "
         "(after 4 attempts). The problem is on the service's side: try again later"
     )
+
+
+@pytest.mark.parametrize(("seconds", "requests"), [(4, 2), (6, 1)])
+def test_wait_that_does_not_fit_into_the_timeout_is_not_begun(seconds, requests):
+    """With 5 s in all, a requested wait of 6 s is an error immediately."""
+    fault = f"429_seconds?retry_after={seconds}&times=1"
+    outcome = Outcome(fault, timeouts=Timeouts(total=5))
+
+    assert requests == outcome.requests
+    assert (outcome.waited == 0) == (requests == 1)
+
+
+@pytest.mark.parametrize("size", [10, 11])
+def test_body_of_the_largest_size_is_accepted(size):
+    """One byte more is an error; the sizes of the parts add up."""
+    chunks = [b"x" * 6, b"x" * (size - 6)]
+    if size == 10:
+        assert chunks == list(decode_body(chunks, {}, 10))
+    else:
+        with pytest.raises(AttemptFailed, match="longer than"):
+            list(decode_body(chunks, {}, 10))
 
 
 def test_retry_after_of_a_server_error_is_respected():

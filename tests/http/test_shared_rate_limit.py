@@ -11,7 +11,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -714,6 +714,30 @@ def test_quota_of_another_month_or_not_yet_spent(tmp_path, headers):
         Explorer(server.url, **settings).fetch(EPOCHS)
 
     assert 1 == len(server.seen)
+
+
+def test_quota_of_a_new_month_is_unused(tmp_path):
+    """What the service reported last month does not count, nor do the requests counted then."""
+    last_month = datetime.now(UTC).replace(day=1) - timedelta(days=1)
+    date = {"date": f"{last_month:%a, %d %b %Y %H:%M:%S} GMT"}
+    with FaultServer() as server:
+        for folder, headers in ("limits", month_headers(5, date=last_month)), ("none", date):
+            settings = {"api_key": "a-key", "state": tmp_path / folder, "store": False}
+            explorer = Explorer(server.url, **settings)
+            explorer.rate_limiter.update(headers)
+            quota = bf.quota(explorer)
+            left = 1000 if folder == "limits" else None
+            assert (0, left) == (quota.used, quota.left), folder
+
+
+def test_quota_with_more_requests_left_than_its_limit_is_unused(tmp_path):
+    """A service may grant more for a while; no number of used requests is negative."""
+    with FaultServer() as server:
+        explorer = Explorer(server.url, api_key="a-key", state=tmp_path, store=False)
+        explorer.rate_limiter.update(month_headers(1200))
+        quota = bf.quota(explorer)
+
+    assert (0, 1200) == (quota.used, quota.left)
 
 
 def test_quota_counts_requests_without_limits(tmp_path):
