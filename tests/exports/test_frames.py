@@ -18,7 +18,9 @@ import pytest
 import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.exports.partitions import UNPARTITIONED
 from beaconframes.exports.row_order import sort_rows
+from beaconframes.exports.sorter import Sorter
 from beaconframes.exports.sources import create_frame_source, create_stream_source
 
 from .test_export import files, income
@@ -190,6 +192,18 @@ def test_rows_with_equal_keys_have_one_order(tmp_path, monkeypatch, most):
         bf.export(given, tmp_path / f"{number}")
     assert 1 == len(made)
     assert files(tmp_path / "0") == files(tmp_path / "1") == files(tmp_path / "2")
+
+
+def test_rows_with_a_null_key_are_in_the_last_file(tmp_path, monkeypatch):
+    """A partition of several files has all its rows, those with a null key last."""
+    monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 8)
+    monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 8)
+    rows = pl.DataFrame({"epoch": [*range(20), None, None], "value": range(22)})
+    sorter = Sorter(UNPARTITIONED, ["epoch"], tmp_path, recall=lambda _: rows)
+    assert [] == list(sorter.add(rows.reverse()))
+
+    assert [8, 8, 4, 2] == [len(file := part.take_rows()) for part in sorter.finish()]
+    assert [20, 21] == file["value"].to_list()
 
 
 def test_rows_with_equal_text_keys_have_one_order(tmp_path):

@@ -186,21 +186,6 @@ def test_other_objects_are_not_replaced(store):
     assert b"mine" == objects(store)["README.md"]
 
 
-def test_staged_file_that_was_changed_is_downloaded_again(store, cache, monkeypatch):
-    """An interrupted upload leaves files on this machine, on which a retry does not rely."""
-    bf.export(rows(10), store)
-    with monkeypatch.context() as patch:
-        fail_after_data(patch)
-        with pytest.raises(DatasetError, match="cannot be used"):
-            bf.export(rows(12), store)
-    (staged,) = cache.rglob("rows/00000.parquet")
-    content = staged.read_bytes()
-    staged.write_bytes(content[:100] + b"?" + content[101:])
-
-    assert 12 == bf.export(rows(12), store).rows
-    assert content == objects(store)["rows/00000.parquet"]
-
-
 def test_published_object_that_was_changed_is_not_extended(store):
     """The manifest has the checksum of each file: the same size is not enough."""
     bf.export(rows(10), store)
