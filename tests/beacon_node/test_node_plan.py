@@ -65,6 +65,19 @@ def test_planned_requests_are_sent(faults):
             assert again.requests_saved == planned.requests, name
 
 
+def test_rows_of_a_partly_stored_load_are_unknown():
+    """What the node is still asked for is not all that the load returns."""
+    with (
+        BeaconNodeStub("capella", head=95) as stub,
+        bf.node(stub.url, store=False) as node,
+    ):
+        bf.load_epochs(since=0, until=0, explorer=node)
+        planned = bf.plan(bf.load_epochs, since=0, until=1, explorer=node)
+
+    assert planned.requests > 0
+    assert (None, None) == (planned.rows, planned.stored_rows)
+
+
 def test_bytes_and_time_are_measured():
     """A state has the size that the node states, a block that of the blocks received so far."""
     with BeaconNodeStub("capella", head=95) as stub, bf.node(stub.url, store=False) as node:
