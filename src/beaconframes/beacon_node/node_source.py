@@ -243,7 +243,7 @@ class GrowingIndex:
         return self.node.find_starts(add_companions(tables))
 
     def find_unknown_proposers(self, calls: Sequence[Call], needs: Needs) -> list[Warning]:
-        """Return a warning if *calls* for validators lack missed proposals; else nothing."""
+        """Return a warning if missed proposals are missing from *calls* for validators."""
         is_of_proposer = any("proposer_index" in e.values for call in calls for e in call.expected)
         is_of_validators = is_of_proposer or needs.validators is not None or needs.pubkeys
         if not is_of_validators or "blocks" not in self._find_starts(needs):
