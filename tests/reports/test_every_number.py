@@ -179,7 +179,8 @@ def test_the_summary_of_the_page(made, no_charts):
 def test_json_has_every_number(made):
     """Whole numbers and floats are numbers, wei and currency are texts with all digits."""
     written = json.loads(made.report.to_json())
-    assert {"frames", "left_out"} == set(written)
+    assert {"frames", "left_out", "verdict"} == set(written)
+    assert made.report.summarize()[: len(written["verdict"])] == written["verdict"]
     frames = made.report.frames
     assert set(frames) == set(written["frames"])
     for name, frame in frames.items():

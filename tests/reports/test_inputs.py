@@ -373,7 +373,9 @@ def test_daily_statistics_begin_with_their_first_day(made, no_charts):
     assert f"requested from {begin:%Y-%m-%d %H:%M}" in render_page(
         frames, left_out, interactive=False
     )
-    assert f"requested from {begin:%Y-%m-%d %H:%M}" in Report(frames, left_out).summarize()[1]
+    assert f"requested from {begin:%Y-%m-%d %H:%M}" in "\n".join(
+        Report(frames, left_out).summarize()
+    )
 
 
 def test_execution_income_of_days_that_are_not_counted_is_stated(made, tables, no_charts):

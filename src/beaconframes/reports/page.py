@@ -32,6 +32,7 @@ from beaconframes.reports.formats import (
 from beaconframes.reports.pictures import build_pictures
 from beaconframes.reports.renderers import render_plotly, render_svg
 from beaconframes.reports.tables import list_tables, select_problems
+from beaconframes.reports.verdict import list_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,6 +51,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
     facts = dict(frames["facts"].iter_rows())
     context: dict[str, Any] = {
         "title": f"Report on {show_quantity(answer['validators'], 'validator')}",
+        "verdict": list_verdict(frames),
         "answer": answer,
         "mark": lambda name: marks.get(name, ""),
         "doubts": partial(describe_marks, frames),

@@ -18,6 +18,7 @@ from beaconframes.reports.notebook import build_notebook
 from beaconframes.reports.page import list_answer, render_page
 from beaconframes.reports.parts import build_frames
 from beaconframes.reports.prices import find_year, read_prices
+from beaconframes.reports.verdict import list_verdict
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,6 +56,10 @@ class Report:
         note = ", incomplete" if list_failures(self.frames) else ""
         return f"Report({show_quantity(row['validators'], 'validator')}, {since} to {until}{note})"
 
+    def __str__(self) -> str:
+        """Return the result of `summarize`."""
+        return "\n".join(self.summarize())
+
     def _repr_html_(self) -> str:
         """Return the page in a frame of its own, for a notebook."""
         page = html.escape(self.to_html(), quote=True)
@@ -86,8 +91,8 @@ class Report:
         return write_text(path, self.to_json())
 
     def summarize(self) -> list[str]:
-        """Return the answer as lines of text, for a terminal."""
-        return list_answer(self.frames)
+        """Return the verdict, and the answer below it, as lines of text for a terminal."""
+        return [*list_verdict(self.frames), *list_answer(self.frames)]
 
     def to_notebook(self, path: str | os.PathLike[str]) -> Path:
         """Write a notebook with the calls that make each part; return its path.
@@ -97,9 +102,10 @@ class Report:
         return write_text(path, self._notebook)
 
     def to_json(self) -> str:
-        """Return all frames as JSON: rows with exact amounts; times in UTC, ISO 8601."""
+        """Return verdict and frames as JSON: rows with exact amounts; times in UTC, ISO 8601."""
         frames = {name: _list_rows(frame) for name, frame in self.frames.items()}
-        return json.dumps({"frames": frames, "left_out": self.left_out}, allow_nan=False)
+        content = {"verdict": list_verdict(self.frames), "frames": frames}
+        return json.dumps(content | {"left_out": self.left_out}, allow_nan=False)
 
 
 def report(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from . import (
     attestations,
+    comparison,
     facts,
     income,
     luck,
@@ -24,7 +25,7 @@ from .source import Source
 
 MODULES = [
     income, rates, attestations, proposals, luck, sync_committees, problems, validators,
-    reconciliation, facts,
+    reconciliation, facts, comparison,
 ]  # fmt: skip
 QUERIES = {
     name.removeprefix("query_"): query

@@ -31,6 +31,7 @@ _PARTS: dict[str, Callable[[Inputs, Frames], Frames]] = {
     "problems": problems.build_problems,
     "validators": groups.build_validators,
     "groups": groups.build_groups,
+    "comparison": answer.build_comparison,
     "upcoming": upcoming.build_upcoming,
     "missed rewards": problems.build_missed_rewards,
     "reconciliation": trust.build_reconciliation,

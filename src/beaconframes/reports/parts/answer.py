@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes import analysis
+from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
     from beaconframes.reports.input_frames import Inputs
@@ -32,6 +33,27 @@ def build_summary(inputs: Inputs, frames: Frames) -> Frames:
     # Without income, such as that of a pending validator, there is no row: its figures are null.
     rows = [part.head(1) if part.height else part.clear(1) for part in parts]
     return {"summary": pl.concat(rows, how="horizontal")}
+
+
+def build_comparison(inputs: Inputs, frames: Frames) -> Frames:
+    """Return the income beside that of average validators, and the parts of the difference."""
+    validators, index = inputs.require("validators", "index")
+    names = ("income", "balances") if inputs.has_epochs else ("stats",)
+    rows = dict(zip(names, inputs.require(*names), strict=True))
+    if "problems" not in frames or "proposals" not in frames:
+        raise PartMissing("problems or proposals are missing")
+    if inputs.has_epochs:
+        rows["balances"] = rows["balances"].filter(pl.col("epoch") <= inputs.last)
+    found = analysis.compare_with_average(
+        validators,
+        index,
+        frames["problems"],
+        frames["proposals"],
+        **rows,
+        blocks=inputs.get("blocks"),
+        chain=inputs.chain,
+    )
+    return {"comparison": found}
 
 
 def _describe_range(inputs: Inputs) -> pl.DataFrame:

@@ -1,0 +1,130 @@
+"""The verdict of a report: its sentences, and the marks of what is not complete."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import polars as pl
+
+from beaconframes.analysis.average_comparison import PARTS
+from beaconframes.reports.verdict import list_verdict
+
+ETH = 10**18
+COMPARED = {
+    "earned_wei": 2 * ETH,
+    "average_wei": 4 * ETH,
+    "difference_wei": -2 * ETH,
+    **dict.fromkeys(PARTS, 0),
+    "missed_avoidable_wei": -3 * ETH,
+    "sync_luck_wei": ETH,
+    "builder_payments_wei": ETH,
+    "days_estimated": 0,
+    "consensus_only": False,
+}
+
+
+def frames(marks=(), statuses=("active_online", "active_online"), groups=None, **compared):
+    summary = {
+        "validators": len(statuses),
+        "active": len(statuses),
+        "since": datetime(2026, 10, 1, tzinfo=UTC),
+        "until": datetime(2026, 10, 8, 12, tzinfo=UTC),
+        "net_income_wei": Decimal(3 * ETH),
+        "consensus_income_gwei": 2 * 10**9,
+    }
+    row = {
+        name: Decimal(value) if name.endswith("_wei") and value is not None else value
+        for name, value in (COMPARED | compared).items()
+    }
+    found = {
+        "summary": pl.DataFrame([summary]),
+        "comparison": pl.DataFrame([row]),
+        "validators": pl.DataFrame(
+            {
+                "validator_index": range(10, 10 + len(statuses)),
+                "status": statuses,
+                "lost_gwei": range(len(statuses)),
+            }
+        ),
+        "incomplete": pl.DataFrame(
+            marks, dict.fromkeys(("frame", "column", "mark", "without"), pl.String), orient="row"
+        ),
+    }
+    return found | ({} if groups is None else {"groups": groups})
+
+
+def test_earned_average_and_parts():
+    """What was earned, beside average validators; parts of 0 are not listed."""
+    assert [
+        "Earned in this time: 3.00000 ETH, by 2 validators in 7.5 days.",
+        "Average validators with the same balances: 4.00000 ETH.",
+        (
+            "Difference to average: 2.00000 ETH (50.00 %) less, without payments of builders "
+            "(2.00000 ETH)."
+        ),
+        (
+            "Parts of the difference: missed, avoidable \u22123.00000; "
+            "luck of sync seats +1.00000 ETH."
+        ),
+        "Active: 2 of 2 validators.",
+        "Act first: nothing, no validator is offline now.",
+    ] == list_verdict(frames())
+
+
+def test_estimated_days_and_consensus_income():
+    """The nearest day stands for one that the index does not have; fees may be unknown."""
+    lines = list_verdict(frames(days_estimated=2, consensus_only=True, difference_wei=ETH))
+
+    assert "the yield index does not have 2 days yet, for which the nearest day counts" in lines[1]
+    assert "1.00000 ETH (25.00 %) more, on the consensus layer" in lines[2]
+
+
+def test_numbers_that_are_not_complete_are_marked():
+    """The mark of a number is in its sentence, and no unknown number is 0."""
+    marks = [
+        ("summary", "net_income_wei", "incomplete", "load_produced_blocks"),
+        ("comparison", None, "incomplete", "load_proposals"),
+    ]
+    lines = list_verdict(frames(marks))
+    assert all("(incomplete)" in line for line in lines[:4])
+
+    unknown = frames([("summary", "net_income_wei", "unknown", "load_produced_blocks")])
+    unknown["summary"] = unknown["summary"].with_columns(net_income_wei=None)
+    assert "2.00000 ETH on the consensus layer, unknown on" in list_verdict(unknown)[0]
+
+    nothing = {**unknown, "summary": unknown["summary"].drop("consensus_income_gwei")}
+    del nothing["comparison"]
+    lines = list_verdict(nothing)
+    assert "Earned in this time: unknown, by 2 validators in 7.5 days." == lines[0]
+    assert all(line.endswith(": unknown.") for line in lines[1:4])
+    assert "unknown" in list_verdict(frames(average_wei=0))[1]
+
+
+def test_offline_validators_are_named_by_their_losses():
+    """Those that lost most come first; a status of another service says nothing."""
+    offline = list_verdict(frames(statuses=("active_offline",) * 7))
+    assert "Act first: 7 validators offline now: 16, 15, 14, 13, 12 and 2 more." == offline[-1]
+    assert "Active: 2 of 2 validators." == list_verdict(frames(statuses=("active",) * 2))[-1]
+
+
+def test_worse_groups_come_first():
+    """A group that differs by more than chance is named before everything else."""
+    columns = ["measure", "group", "value", "others", "difference", "differs"]
+    groups = pl.DataFrame(
+        [
+            ("lost_gwei", "bad pair", 5e5, 1.7e5, 3.3e5, True),
+            ("lost_gwei", "good pair", 1e5, 4e5, -3e5, True),
+            ("votes_missed", "bad pair", 22.0, 2.0, 20.0, True),
+            ("votes_missed", "chance", 3.0, 2.0, 1.0, False),
+            ("votes_missed", "single", 3.0, 2.0, 1.0, None),
+        ],
+        columns,
+        orient="row",
+    )
+
+    lines = list_verdict(frames(groups=groups))
+
+    assert (
+        "Group bad pair: 11 times the missed votes, 0.00033 ETH per validator lost more than the "
+        "others, which is more than chance." == lines[0]
+    )
+    assert lines[1].startswith("Earned in this time: ")
