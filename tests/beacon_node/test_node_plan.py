@@ -66,7 +66,7 @@ def test_planned_requests_are_sent(faults):
 
 
 def test_rows_of_a_partly_stored_load_are_unknown():
-    """What the node is still asked for is not all that the load returns."""
+    """What the node must still answer is not all that the load returns."""
     with (
         BeaconNodeStub("capella", head=95) as stub,
         bf.node(stub.url, store=False) as node,

@@ -290,7 +290,7 @@ def test_an_exit_after_an_earlier_load_is_found(server, store, moving, has_store
 def test_an_exit_that_is_not_final_is_not_stored(server, store, moving, before, after):
     """F01: a reorganization may move an exit, or undo it, until its epoch is final.
 
-    The service lacks the last two balances of a validator that has not exited, so that its exit
+    The service does not have the last two balances of a validator that has not exited, so its exit
     is requested.
     """
     moving.fault("rows_lack?fields=epoch&cells=449,450&path=/balancehistory")

@@ -447,7 +447,7 @@ def test_epochs_after_a_known_head_are_not_requested(service, load):
 
 
 class Catching(Replicas):
-    """The first answer lacks a block and calls a missed slot scheduled; later ones are whole."""
+    """The first answer omits a block and calls a missed slot scheduled; later ones are whole."""
 
     def answer(self, request, path):
         answer = super().answer(request, path)

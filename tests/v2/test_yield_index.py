@@ -366,9 +366,9 @@ def test_unknown_names_stay_and_such_rows_are_not_stored(tmp_path, caplog):
     assert [None] == rows["finality"].to_list()
     assert [None] == rows["apr"].to_list()
     assert {"combined": {"yearly": 0.0365}, "parts": [1]} == json.loads(rows["more"][0])
-    told = [text for text in caplog.messages if "yield_index" in text]
-    assert 1 == len(told)
-    assert "no value for apr, start_balances_sum_wei, end_balances_sum_wei, total_" in told[0]
+    logged = [text for text in caplog.messages if "yield_index" in text]
+    assert 1 == len(logged)
+    assert "no value for apr, start_balances_sum_wei, end_balances_sum_wei, total_" in logged[0]
 
 
 def test_a_day_that_is_not_final_is_not_called_final():
