@@ -250,6 +250,8 @@ def advance(
 class FolderApi:
     """The requests of a reader, answered from files."""
 
+    optimistic_slot = None
+
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
 

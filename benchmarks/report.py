@@ -30,7 +30,7 @@ def measure(folder: str, count: int, *, http: bool) -> None:
     start = time.process_time()
     source = bf.local(folder) if http else bf.open(folder)
     with source, tempfile.TemporaryDirectory() as temporary:
-        report = bf.report(range(count), since="30d")
+        report = bf.report(range(count))  # the last 30 days, or all days of the chain
         path = report.save(Path(temporary) / "report.html")
         size = path.stat().st_size
     used = resource.getrusage(resource.RUSAGE_SELF)

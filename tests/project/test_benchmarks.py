@@ -10,6 +10,7 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 NOT_RUN = {
     "installation": "it installs packages from an index",
+    "report_index": "it indexes two days of a chain, which takes minutes",
     "releases": "it needs an earlier revision of the repository",
     "sizes": "it is no benchmark",
 }
