@@ -230,8 +230,8 @@ def query_incomplete(source: Source) -> pl.DataFrame:
     """What is unknown without a table that the dataset does not have, and sums without a cost."""
     rows = []
     if source.index is None:
-        lucks = ("luck", "group_luck", "sync_luck", "group_sync_luck")
-        rows += [(name, None, "unknown", "load_yield_index") for name in lucks]
+        tables = ("luck", "group_luck", "sync_luck", "group_sync_luck", "comparison")
+        rows += [(name, None, "unknown", "load_yield_index") for name in tables]
     if source.received is None:
         columns = ("relay_payments_wei", "blocks")
         rows += [("summary", name, "unknown", "load_produced_blocks") for name in columns]
