@@ -124,8 +124,8 @@ def compare_with_average(
 
         - ``missed_avoidable_wei``, ``missed_unavoidable_wei`` and ``missed_unknown_wei``: the costs
           of *problems*, negative.
-        - ``average_missed_wei``: what average validators missed, too. It is the income of full
-          votes less the votes of the network, 54 of 64 parts of its consensus rewards.
+        - ``average_missed_wei``: what average validators missed, too. The network would earn more
+          in the ratio of full votes to its own votes, 54 of 64 parts of its consensus rewards.
         - ``proposal_luck_wei``, ``sync_luck_wei``: the worth of the proposals, and of the seats in
           sync committees, beyond the expected number.
         - ``execution_wei``: priority fees of the blocks, beyond those of the network's mean block.
