@@ -179,6 +179,17 @@ class TestWithoutKey:
             (p.requests, p.bound, p.rows) for p in (plain, stored)
         ]
 
+    @pytest.mark.parametrize(
+        ("loader", "epochs"), [(bf.v2.load_rewards, 7), (bf.v2.load_balances, 10)]
+    )
+    def test_assumed_heads_are_final_where_the_rows_are(self, loader, epochs):
+        """Rewards end with the last final epoch, three before the head; balances with the head."""
+        first = bf.calendar.MAINNET.at("epoch", datetime.now(UTC)) - 9
+        with settings(store=False):
+            plan = bf.plan(loader, [1], since=first)
+
+        assert plan.rows in {epochs, epochs + 1}
+
     def test_relative_epochs_name_the_assumed_head(self):
         """30 days have 6,750 epochs, so 68 windows; the plan names the head that it assumes."""
         with settings(store=False):
