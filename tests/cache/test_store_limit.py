@@ -27,6 +27,12 @@ ENTRY = 2_500
 """Rows of an entry: about 20 kB, since the noise cannot be compressed."""
 
 
+@pytest.fixture(autouse=True)
+def one_file_per_load(monkeypatch):
+    """Write one file per load: the bytes of several would depend on the speed of the machine."""
+    monkeypatch.setattr(source, "FLUSH_SECONDS", 60.0)
+
+
 @pytest.fixture
 def store(tmp_path):
     """A store of at most 150 kB, which is about six entries beside the ledger."""
@@ -172,10 +178,8 @@ def test_loads_have_all_rows(server, tmp_path):
     assert [] == failures
 
 
-def test_eviction_takes_no_request(server, tmp_path, monkeypatch):
+def test_eviction_takes_no_request(server, tmp_path):
     """C11: a load that removes rows of others requests nothing twice, not even young rows."""
-    # Each load has one file: the size of several files would depend on the speed of the machine.
-    monkeypatch.setattr(source, "FLUSH_SECONDS", 60.0)
     known = {"chain": server.service.chain, "rate": 10_000}
     young = {"validators": range(40), "since": 400, "until": 469}
     with (

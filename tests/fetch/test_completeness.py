@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.endpoint import Head
-from beaconframes.fetch import head
+from beaconframes.fetch import head, source
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
 from beaconframes.fetch.missing_report import describe_gaps
 from beaconframes.fetch.refetch import cover_gaps
@@ -677,15 +677,18 @@ def list_withdrawals(*epochs):
     ]
 
 
+@pytest.mark.parametrize("flush_seconds", [0.0, 60.0])
 @pytest.mark.parametrize(
     ("epochs", "is_mixed_up"),
     [((250, 255), True), ((300,), False), ((), False)],
 )
-def test_a_response_to_another_request_is_an_error(epochs, is_mixed_up):
+def test_a_response_to_another_request_is_an_error(monkeypatch, epochs, is_mixed_up, flush_seconds):
     """P12: a window with the rows of another one would have no rows of its own.
 
-    Windows of the service may share one epoch, so they may both have its rows only.
+    Windows of the service may share one epoch, so they may both have its rows only. The rows of a
+    slow service are used page by page.
     """
+    monkeypatch.setattr(source, "FLUSH_SECONDS", flush_seconds)
     body = json.dumps({"status": "OK", "data": list_withdrawals(*epochs)}).encode()
     lasts = (300, 400)
     pages = {f"GET /api/v1/validator/7/withdrawals?epoch={last}": body for last in lasts}
@@ -695,9 +698,12 @@ def test_a_response_to_another_request_is_an_error(epochs, is_mixed_up):
         bf.Explorer(server.url, chain="mainnet", rate=10_000, head=head) as explorer,
         pytest.raises(errors.IntegrityError, match="same rows for two requests")
         if is_mixed_up
-        else nullcontext(),
+        else nullcontext() as caught,
     ):
         bf.load_validator_withdrawals(7, since=201, until=400, explorer=explorer)
+    if is_mixed_up:
+        is_stored = "store().prune('validator_withdrawals')" in str(caught.value)
+        assert is_stored == (flush_seconds == 0)
 
 
 @pytest.mark.parametrize(("epochs", "is_mixed_up"), [((171, 261), False), ((165, 261), True)])

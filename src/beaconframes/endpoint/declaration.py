@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -243,9 +243,16 @@ class Endpoint:
         )
 
     def check_rows(
-        self, fetched: Sequence[tuple[Call, Page]], rows: pl.DataFrame, chain: Chain
+        self,
+        fetched: Sequence[tuple[Call, Page]],
+        rows: pl.DataFrame,
+        chain: Chain,
+        answered: dict[int, Call],
     ) -> None:
         """Check the *rows* of *fetched* pages before they are used or stored.
+
+        *answered* has the call of each earlier page of the load, by the hash of the page; the
+        *fetched* pages are added.
 
         Raises
         ------
@@ -255,19 +262,22 @@ class Endpoint:
         IntegrityError
             A row contradicts an invariant of the table, or one response answers two requests.
         """
-        # A sort compares the first bytes of most pages; a dictionary would hash all bytes.
-        several = fetched if len(fetched) > 1 else ()
-        ordered = sorted(several, key=lambda item: item[1].data)
-        for (first, before), (call, page) in pairwise(ordered):
+        for call, page in fetched:
+            if EMPTY_LIST.fullmatch(page.data):
+                continue
             # A proxy may mix up responses. The rows of one request are then missing.
-            is_repeated = before.data == page.data and first.batches is not call.batches
-            is_repeated = is_repeated and not EMPTY_LIST.fullmatch(page.data)
+            first = answered.setdefault(hash(page.data), call)
+            is_repeated = first.batches is not call.batches
             if is_repeated and not self.may_answer(first, call, page, chain):
+                are_stored = all(first is not other for other, _ in fetched)
                 raise IntegrityError(
-                    "the service returned the same rows for two requests, of which one is "
-                    f"{call.request.path}",
+                    f"the service returned the same rows for two requests: {first.request.path} "
+                    f"and {call.request.path}",
                     endpoint=self.route,
-                    hint="Try again later. The responses were discarded, nothing was stored",
+                    hint="Try again later. The rows of the first request may be in the store: "
+                    f"delete them with bf.store().prune({self.table.table_name!r})"
+                    if are_stored
+                    else "Try again later. The responses were discarded, nothing was stored",
                 )
         always_has_row = self.shape is Shape.OBJECT or self.is_contiguous
         if rows.height < len(fetched) and always_has_row and not self.parameters_of(Role.PAGE):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from beaconframes.endpoint import Envelope
@@ -226,6 +227,7 @@ class ApiSource:
             session = self.session_of(endpoint.envelope)
             paginator = Paginator(endpoint, session, limit, served, public=public)
             warnings = ResponseWarnings(endpoint, chain_head.chain)
+            decode = partial(decode_pages, endpoint, session, chain_head, warnings, {})
             pages: Pages = []
             has_rows, size, last_flush = False, 0, time.monotonic()
             try:
@@ -235,7 +237,7 @@ class ApiSource:
                         size += len(page.data)
                     is_due = size >= FLUSH_BYTES or time.monotonic() - last_flush >= FLUSH_SECONDS
                     if may_flush and is_due:
-                        fetched = decode_pages(endpoint, session, pages, chain_head, warnings)
+                        fetched = decode(pages)
                         # The responses are released before the rows are used; the paginator has
                         # the list that it returned last.
                         received.clear()
@@ -244,13 +246,13 @@ class ApiSource:
                         last_flush = time.monotonic()
             except (Exception, KeyboardInterrupt) as error:
                 if pages:
-                    yield decode_pages(endpoint, session, pages, chain_head, warnings)
+                    yield decode(pages)
                 is_unknown = isinstance(error, NotServed) and not (pages or has_rows)
                 is_unknown &= not isinstance(error, TableNotInDataset)
                 if not is_unknown or endpoint.alias is None or public is not first:
                     raise
             else:
-                fetched = decode_pages(endpoint, session, pages, chain_head, warnings)
+                fetched = decode(pages)
                 yield fetched._replace(warnings=warnings.all(self._reported_sunsets))
                 self._public = public
                 return
@@ -259,15 +261,19 @@ class ApiSource:
 def decode_pages(
     endpoint: Endpoint,
     session: Session,
-    pages: Pages,
     chain_head: ChainHead,
     warnings: ResponseWarnings,
+    answered: dict[int, Call],
+    pages: Pages,
 ) -> FetchedRows:
-    """Return the rows of *pages*, which *session* has received."""
+    """Return the rows of *pages*, which *session* has received.
+
+    *answered* has the calls of the earlier pages of the load, as for `Endpoint.check_rows`.
+    """
     not_found = warnings.observe(pages)
     try:
         rows = endpoint.decode(pages, chain_head.chain)
-        endpoint.check_rows(pages, rows, chain_head.chain)
+        endpoint.check_rows(pages, rows, chain_head.chain, answered)
     except ResponseError as error:
         # It may quote text in which the service repeats a key.
         error.message = session.redact(error.message)
