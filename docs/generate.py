@@ -1,6 +1,7 @@
 """Generate the pages, and parts of pages, whose facts the code states.
 
-These are the data dictionary, the OpenAPI document, and the tables about clients of a beacon node.
+These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node, and
+the file with the columns of each loader that errors read.
 `make docs` writes them; `make check` runs this with --check, which fails if one is out of date.
 """
 
@@ -19,6 +20,7 @@ from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.column_errors import COLUMNS_FILE
 from beaconframes.server.openapi import build_openapi
 
 if TYPE_CHECKING:
@@ -133,6 +135,7 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "dictionary.md": dictionary.build_page(),
         DOCS / "own-node.md": fill_parts((DOCS / "own-node.md").read_text(encoding="utf-8")),
+        COLUMNS_FILE: dictionary.build_loader_columns(),
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
     }
 

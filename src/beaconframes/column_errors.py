@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beaconframes.dictionary import (
-    ENDPOINTS_BY_NAME,
-    find_loaders,
-    format_loader_name,
-    list_column_names,
-)
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from beaconframes.schema import Table
-
+COLUMNS_FILE = Path(__file__).with_name("loader_columns.json")
+"""The names of the columns of each loader; `make docs` generates it from the tables."""
 MAX_NAMED = 5
 """Largest number of missing columns that a message names."""
 MAX_LOADERS = 2
@@ -24,6 +20,18 @@ MAX_LOADERS = 2
 MIN_COLUMNS = 3
 """Fewest columns by which the frame of a loader is recognized."""
 _UNITS = ("_gwei", "_wei", "_eth")
+
+
+@cache
+def read_loader_columns() -> Mapping[str, list[str]]:
+    """Return the names of the columns of each loader; none if they are not documented."""
+    columns: dict[str, list[str]] = json.loads(COLUMNS_FILE.read_text(encoding="utf-8"))
+    return columns
+
+
+def find_loaders(column: str) -> list[str]:
+    """Return the loaders whose frames have a *column*."""
+    return [loader for loader, names in read_loader_columns().items() if column in names]
 
 
 def explain_missing_columns(
@@ -34,8 +42,7 @@ def explain_missing_columns(
     *loader* returns the frames that the function takes, such as ``load_epochs``.
     """
     problem = f"the frame has no column {format_names(missing)}"
-    own = ENDPOINTS_BY_NAME.get(loader.replace("load_", ""))
-    required = list_column_names(own) if own is not None else ["time"]
+    required = read_loader_columns().get(loader, ["time"])
     chosen = next((name for name in missing if name not in required), None)
     if chosen is not None:
         return explain_unknown_column(problem, chosen, names)
@@ -71,9 +78,7 @@ def explain_unknown_column(
         return f"{problem}; did you mean {similar!r}?", f"Columns: {', '.join(columns)}."
     meant = name
     if not find_loaders(name):
-        known = {
-            column for each in ENDPOINTS_BY_NAME.values() for column in list_column_names(each)
-        }
+        known = {column for columns in read_loader_columns().values() for column in columns}
         meant = find_similar(name, sorted(known)) or ""
         problem += f"; did you mean {meant!r}?" if meant else ""
     loaders = find_loaders(meant)[:MAX_LOADERS]
@@ -95,14 +100,12 @@ def format_command(loader: str) -> str:
 
 def recognize_frame(names: Collection[str]) -> list[str]:
     """Return the loaders whose columns are all in *names*, and at least half of them."""
-    found: dict[type[Table], list[str]] = {}
-    for endpoint_name, endpoint in ENDPOINTS_BY_NAME.items():
-        columns = list_column_names(endpoint)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for loader, columns in read_loader_columns().items():
         is_most = len(columns) >= max(MIN_COLUMNS, len(names) / 2)
         if is_most and set(columns) <= set(names):
-            found.setdefault(endpoint.table, []).append(format_loader_name(endpoint_name))
-    largest = max(found, key=lambda table: len(table.columns), default=None)
-    return [] if largest is None else found[largest]
+            found.setdefault(tuple(columns), []).append(loader)
+    return found[max(found, key=len)] if found else []
 
 
 def find_similar(name: str, names: Sequence[str]) -> str | None:

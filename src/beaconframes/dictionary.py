@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import shutil
 import textwrap
 from difflib import SequenceMatcher, get_close_matches
@@ -13,6 +14,7 @@ import polars as pl
 from beaconframes import v1, v2
 from beaconframes.calendar import MAINNET
 from beaconframes.client import load
+from beaconframes.column_errors import find_loaders
 from beaconframes.config import current
 from beaconframes.endpoint import ChainHead, Finality, Head, Role
 from beaconframes.errors import UsageError
@@ -221,15 +223,6 @@ def list_column_names(endpoint: Endpoint) -> list[str]:
     return [] if endpoint.table.keeps_every_field else [c.name for c in endpoint.table.columns]
 
 
-def find_loaders(column: str) -> list[str]:
-    """Return the loaders whose frames have a *column*."""
-    return [
-        format_loader_name(name)
-        for name, endpoint in ENDPOINTS_BY_NAME.items()
-        if column in list_column_names(endpoint)
-    ]
-
-
 def build_name_error(name: str) -> UsageError:
     """Return the error for a *name* of no loader, table or column, with similar names."""
     loader_names = [format_loader_name(each) for each in ENDPOINTS_BY_NAME]
@@ -311,6 +304,15 @@ def build_page() -> str:
             *map(build_index_section, find_index_tables()),
         ]
     )
+
+
+def build_loader_columns() -> str:
+    """Return the names of the columns of each loader as JSON, one line per loader."""
+    lines = [
+        f"{json.dumps(format_loader_name(name))}: {json.dumps(list_column_names(endpoint))}"
+        for name, endpoint in ENDPOINTS_BY_NAME.items()
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def build_section(name: str, endpoint: Endpoint) -> str:

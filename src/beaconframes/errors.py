@@ -46,10 +46,10 @@ from __future__ import annotations
 
 import sys
 from copy import copy
-from importlib import import_module
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from beaconframes.column_errors import explain_missing_columns
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -360,9 +360,7 @@ def build_column_error(
     missing: Sequence[str], names: Collection[str], *, loader: str
 ) -> UsageError:
     """Return the error for the columns *missing* in a frame with the columns *names*."""
-    # Imported by name: the explanation needs the columns of all loaders, and errors need no loader.
-    explanations = import_module("beaconframes.column_errors")
-    message, hint = explanations.explain_missing_columns(missing, names, loader)
+    message, hint = explain_missing_columns(missing, names, loader)
     return UsageError(message, hint=hint)
 
 

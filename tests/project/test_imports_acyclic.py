@@ -26,7 +26,8 @@ def imports(name: str, file: Path, known: dict[str, Path]) -> set[str]:
     """Return the known modules that one module imports, wherever in the file it does.
 
     Imports inside functions and under ``TYPE_CHECKING`` count. ``from package import name`` is the
-    submodule of that name where one exists, otherwise the package's ``__init__``.
+    submodule of that name where one exists, otherwise the package's ``__init__``. A constant that
+    is passed to ``import_module`` counts as well.
     """
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     found = set()
@@ -39,6 +40,10 @@ def imports(name: str, file: Path, known: dict[str, Path]) -> set[str]:
             for alias in node.names:
                 submodule = f"{base}.{alias.name}"
                 found.add(submodule if submodule in known else base)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            function = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if function in ("import_module", "__import__"):
+                found.add(node.args[0].value)
     return found & known.keys() - {name}
 
 
@@ -112,6 +117,11 @@ def test_modules_form_no_cycle():
             [["p.b", "p.q", "p.q.a"]],
         ),
         ({"a": "from .b import x", "b": "from . import a"}, [["p.a", "p.b"]]),
+        (
+            {"a": "from p.b import x", "b": "def f():\n    importlib.import_module('p.a')"},
+            [["p.a", "p.b"]],
+        ),
+        ({"a": "import p.b", "b": "def f():\n    import_module('p.a')"}, [["p.a", "p.b"]]),
         ({"__init__": "from p.a import x", "a": "from p import x"}, []),
     ],
 )

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from beaconframes.answers.charts import draw_chart
 from beaconframes.dataset import Dataset
 from beaconframes.server import Server
-from beaconframes.server.charts import draw_chart
 
 ADDRESS = f"0x{'ab' * 20}"
 

@@ -15,12 +15,13 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.answers.table_cache import CACHE_BYTES
+from beaconframes.answers.view import MAX_VIEWS
 from beaconframes.calendar import HOODI
-from beaconframes.server import Server, head_clock, local
-from beaconframes.server.dataset_view import MAX_VIEWS
-from beaconframes.server.head_clock import HeadClock
+from beaconframes.server import Server, local
 from beaconframes.server.service import Service
-from beaconframes.server.table_cache import CACHE_BYTES
+from beaconframes.simulator import head_clock
+from beaconframes.simulator.head_clock import HeadClock
 from beaconframes.v1.epochs import EPOCHS
 from beaconframes.v1.latest_state import LATEST_STATE
 from beaconframes.v2.validator_list import VALIDATORS
@@ -130,7 +131,7 @@ def test_a_recording_loses_and_repeats_no_duty(hoodi, clock, first, tmp_path):
     clock.seconds = HOODI.time_of("epoch", first + 99).timestamp()
     service = Service(hoodi, clock=HeadClock(hoodi))
     explorer = connect_to(ServiceTransport(service), store=tmp_path / "store")
-    explorer.clock = service.views.clock
+    explorer.clock = service.clock
     last = first + 99 + 40
     report = bf.record("attestations", [0, 1], until=last, explorer=explorer)
 
@@ -321,7 +322,7 @@ def test_two_hours_at_high_speed(hoodi, first, tmp_path, monkeypatch):
 
         def record():
             with bf.Explorer(server.url, store=tmp_path / "store", rate=10_000) as explorer:
-                explorer.clock = server.service.views.clock
+                explorer.clock = server.service.clock
                 return bf.record(
                     "attestations", [0, 1], until=first + 97 + epochs, explorer=explorer
                 )

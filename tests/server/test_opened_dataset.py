@@ -8,9 +8,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import beaconframes as bf
+from beaconframes.answers import table_cache
+from beaconframes.answers import view as views
 from beaconframes.dataset import Grid, ledger
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.server import dataset_view, table_cache
 from beaconframes.v1 import ENDPOINTS
 
 from ..support import small_dataset as small
@@ -205,7 +206,7 @@ def test_a_load_reads_only_the_files_of_its_epochs(tmp_path):
 def test_the_first_answers_do_not_read_whole_tables(chain, monkeypatch):
     """Blocks have fifty columns, of which rewards need five: to read all takes seconds."""
     monkeypatch.setattr(table_cache, "MAX_RARE_CELLS", 0)
-    monkeypatch.setattr(dataset_view, "FEW_ANSWERS", 1)
+    monkeypatch.setattr(views, "FEW_ANSWERS", 1)
     answers, cached = [], []
     with bf.open(chain) as opened:
         for validators in ([1, 2], [2, 1]):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import polars as pl
 
-from beaconframes.server.v2.rows.queue_events import mark_requests
+from beaconframes.answers.v2.queue_events import mark_requests
 
 KEYS = "0x" + "aa" * 48, "0x" + "bb" * 48
 

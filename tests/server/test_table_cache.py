@@ -9,14 +9,14 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from beaconframes import v1
+from beaconframes.answers.row_index import NumberIndex, Window
+from beaconframes.answers.table_cache import find_windowed_subject
 from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import RequestRefused
 from beaconframes.schema.encode import compact
 from beaconframes.server.access import V2_PREFIX, Access
 from beaconframes.server.app import build_app
-from beaconframes.server.row_index import NumberIndex, Window
 from beaconframes.server.service import Service
-from beaconframes.server.table_cache import find_windowed_subject
 from beaconframes.v1.income_history import IncomeHistory
 
 BY_NUMBER = [

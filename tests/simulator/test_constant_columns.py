@@ -9,8 +9,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from beaconframes.answers.v2 import RECORDS, ROWS, SUMMARIES
 from beaconframes.server.service import Service
-from beaconframes.server.v2.rows import RECORDS, ROWS, SUMMARIES
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1._execution_requests import REQUEST_LISTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2

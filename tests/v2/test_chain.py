@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.server.v2.rows.duties import count_attestations
+from beaconframes.answers.v2.duties import count_attestations
 
 from ..support.replay import replaying
 

@@ -11,8 +11,8 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.answers.v2 import duties, rewards
 from beaconframes.server import Server
-from beaconframes.server.v2.rows import duties, rewards
 
 from ..support.faults import FAULTS, FaultServer, error_body
 

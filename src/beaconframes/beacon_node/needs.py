@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.v2 import ROWS
 from beaconframes.beacon_node.execution_tables import DEPOSITS, READINGS
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
 from beaconframes.derive.attestation_efficiency import find_rated_epochs
@@ -17,7 +18,6 @@ from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.endpoint.set_members import resolve_members
-from beaconframes.server.v2.rows import ROWS
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 

@@ -192,7 +192,7 @@ def describe_head(service: Service, *, live: bool, speed: float) -> str:
         return f"The latest epoch is {moment}; it moves as epochs are added to the dataset"
     if not live:
         return f"The latest epoch stays {moment}; use --live for a head that follows the clock"
-    clock = service.views.clock
+    clock = service.clock
     assert clock is not None
     end = f"{chain.time_of('slot', clock.end.slot):%Y-%m-%d %H:%M} UTC"
     times = "" if speed == 1 else f", {speed:g} times as fast"

@@ -10,6 +10,7 @@ import msgspec
 import polars as pl
 from starlette.routing import compile_path
 
+from beaconframes.answers.uncovered import find_uncovered
 from beaconframes.endpoint import Shape
 from beaconframes.endpoint.chain_metadata import STATED_HEADERS
 from beaconframes.endpoint.uncovered import DATASET_HEADER
@@ -19,7 +20,6 @@ from beaconframes.fetch.source import ApiSource, FetchedRows, RequestEstimate
 from beaconframes.http.response import HttpResponse
 from beaconframes.http.session import Session
 from beaconframes.progress import count_rows
-from beaconframes.server.coverage import find_uncovered
 from beaconframes.server.service import build_error
 from beaconframes.server.v2 import find_endpoints
 from beaconframes.v1 import ENDPOINTS
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
+    from beaconframes.answers.view import DatasetView
     from beaconframes.endpoint import Call, ChainHead, Endpoint, ExpectedRows, Request
     from beaconframes.fetch.served_range import ServedRange
     from beaconframes.http.response import ResponsePage
     from beaconframes.http.session import Deadline
     from beaconframes.http.transport import Timeouts
-    from beaconframes.server.dataset_view import DatasetView
     from beaconframes.server.service import Service
 
 ADDRESS = "http://127.0.0.1"
@@ -179,7 +179,7 @@ class DatasetSource(ApiSource):
             return False
         units = served.served_units()
         first = 0 if units is None else units.start
-        if endpoint is ATTESTATIONS:
+        if endpoint is ATTESTATIONS and view.old_attestations is not None:
             first = max(first, view.old_attestations.duty_epochs.stop)
         oldest, newest = min(n.start for n in requested), max(n.stop for n in requested)
         return units is None or (first <= oldest and newest <= units.stop)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
+from beaconframes.answers.table_cache import CACHE_BYTES
 from beaconframes.config import parse_size
 from beaconframes.errors import UsageError
 from beaconframes.server.access import (
@@ -24,10 +25,9 @@ from beaconframes.server.access import (
 )
 from beaconframes.server.app import build_app
 from beaconframes.server.faults import parse_faults
-from beaconframes.server.head_clock import HeadClock
 from beaconframes.server.service import Service
 from beaconframes.server.slow_clients import RequestDeadlineProtocol
-from beaconframes.server.table_cache import CACHE_BYTES
+from beaconframes.simulator.head_clock import HeadClock
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 import polars as pl
 
+from beaconframes.answers.table_cache import CACHE_BYTES
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.defaults import create_local_store
 from beaconframes.config import current as current_settings
@@ -14,7 +15,6 @@ from beaconframes.dataset import Dataset
 from beaconframes.dataset.dataset import describe_origin
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.server.http_server import Server
-from beaconframes.server.table_cache import CACHE_BYTES
 from beaconframes.summary import render_html
 from beaconframes.v1 import ENDPOINTS
 
@@ -66,7 +66,7 @@ class Local(Explorer):
         frame: Literal["polars", "pandas"] | None,
     ) -> None:
         """Let loaders send requests to the server, with this *key*."""
-        chain, clock = self.service.chain, self.service.views.clock
+        chain, clock = self.service.chain, self.service.clock
         head: Head | Callable[[], Head] | None = None
         if clock is None:
             may_change = self.service.views.may_change

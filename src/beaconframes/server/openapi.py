@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from beaconframes.answers.v2 import HOURLY, RECORDS, SUNSETS, UNSENT, WITHOUT_RANGE
 from beaconframes.endpoint import NATURAL, Envelope, Shape
 from beaconframes.endpoint.set_members import describe_sets
 from beaconframes.schema.encode import choose_paths
 from beaconframes.server import wire as wires
-from beaconframes.server.v2.rows import HOURLY, RECORDS, SUNSETS, UNSENT, WITHOUT_RANGE
 from beaconframes.server.v2.service import find_endpoints, is_paged
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1._execution_requests import REQUEST_LISTS

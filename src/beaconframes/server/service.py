@@ -10,6 +10,11 @@ import msgspec
 import polars as pl
 from starlette.responses import Response
 
+from beaconframes.answers import charts
+from beaconframes.answers.table_cache import CACHE_BYTES
+from beaconframes.answers.uncovered import find_uncovered, is_uncovered
+from beaconframes.answers.v2 import STORED, SUNSETS
+from beaconframes.answers.view import DatasetViews
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Endpoint, RequestRefused
 from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, TableAbsent
@@ -23,12 +28,9 @@ from beaconframes.endpoint.chain_metadata import (
 )
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER
-from beaconframes.server import charts, wire
-from beaconframes.server.coverage import find_uncovered, is_uncovered
-from beaconframes.server.dataset_view import DatasetViews
-from beaconframes.server.table_cache import CACHE_BYTES
+from beaconframes.server import wire
 from beaconframes.server.v2 import ServiceV2, encode_error
-from beaconframes.server.v2.rows import STORED, SUNSETS
+from beaconframes.simulator.simulated_chain import SimulatedChain
 from beaconframes.v1.attestations import ATTESTATIONS, RECENT_EPOCHS, Attestations
 from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
 from beaconframes.v1.validators import VALIDATORS
@@ -36,12 +38,12 @@ from beaconframes.v1.validators import VALIDATORS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from beaconframes.answers.view import DatasetView
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Fields, Head
     from beaconframes.server.access import Tier
-    from beaconframes.server.dataset_view import DatasetView
-    from beaconframes.server.head_clock import HeadClock
     from beaconframes.server.wire import Wire
+    from beaconframes.simulator.head_clock import HeadClock
 
 JSON = "application/json"
 MAX_REPEATS = 4
@@ -77,10 +79,11 @@ class Service:
         """
         self.wire = wire
         self.old_queues = old_queues
+        self.clock = clock
         self.dataset = dataset
         self.views = DatasetViews(
             dataset,
-            clock,
+            SimulatedChain(clock),
             public=wire == "public",
             cache_bytes=cache_bytes,
             drops_old_units=drops_old_units,
@@ -152,12 +155,15 @@ class Service:
         if endpoint is not SLOT_ATTESTATIONS:
             return None
         slot = parse_number(fields["slot"])
-        epoch = -1 if slot is None else slot // self.chain.slots_per_epoch
-        if epoch not in view.old_attestations.epochs:
+        epoch, old = (
+            -1 if slot is None else slot // self.chain.slots_per_epoch,
+            view.old_attestations,
+        )
+        if old is None or epoch not in old.epochs:
             return None
 
         def draw() -> tuple[int, pl.DataFrame]:
-            drawn = view.old_attestations.draw(epoch)
+            drawn = old.draw(epoch)
             return int(drawn.estimated_size()), drawn
 
         rows: pl.DataFrame = view.table_cache.get_or_compute(("old attestations", epoch), draw)
@@ -173,12 +179,15 @@ class Service:
         except RequestRefused:
             # Invalid validators are refused before invalid epochs.
             return None
-        epochs = view.old_attestations.duty_epochs
+        old = view.old_attestations
+        if old is None:
+            return None
+        epochs = old.duty_epochs
         drawn = []
         for epoch in range(max(first, epochs.start), min(last + 1, epochs.stop)):
 
             def draw(epoch: int = epoch) -> tuple[int, pl.DataFrame]:
-                duties = view.old_attestations.draw_duties(epoch)
+                duties = old.draw_duties(epoch)
                 return int(duties.estimated_size()), duties
 
             rows: pl.DataFrame = view.table_cache.get_or_compute(("old duties", epoch), draw)

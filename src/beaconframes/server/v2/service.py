@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape, SlotNotFinal
-from beaconframes.endpoint.absent_table import TableAbsent
-from beaconframes.endpoint.pagination import PAGE_SIZE
-from beaconframes.schema.envelope_context import DATASET_MEMBER
-from beaconframes.server.coverage import require_covered
-from beaconframes.server.dataset_view import SCANNED_TABLES
-from beaconframes.server.v2.cursors import CursorCodec, hash_request
-from beaconframes.server.v2.response_range import find_range
-from beaconframes.server.v2.rows import (
+from beaconframes.answers.uncovered import require_covered
+from beaconframes.answers.v2 import (
     HOURLY,
     RECORDS,
     ROWS,
@@ -28,7 +21,14 @@ from beaconframes.server.v2.rows import (
     UNSENT,
     WITHOUT_RANGE,
 )
-from beaconframes.server.v2.rows.queues import OldQueuesRecord
+from beaconframes.answers.v2.queues import OldQueuesRecord
+from beaconframes.answers.v2.response_range import find_range
+from beaconframes.answers.view import SCANNED_TABLES
+from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape, SlotNotFinal
+from beaconframes.endpoint.absent_table import TableAbsent
+from beaconframes.endpoint.pagination import PAGE_SIZE
+from beaconframes.schema.envelope_context import DATASET_MEMBER
+from beaconframes.server.v2.cursors import CursorCodec, hash_request
 from beaconframes.server.v2.tiers import find_denial
 from beaconframes.v2 import ENDPOINTS
 from beaconframes.v2._reward_columns import RewardColumns
@@ -38,10 +38,10 @@ from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
 if TYPE_CHECKING:
     import polars as pl
 
+    from beaconframes.answers.view import DatasetView, DatasetViews
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint
     from beaconframes.server.access import Tier
-    from beaconframes.server.dataset_view import DatasetView, DatasetViews
 
 log = logging.getLogger("beaconframes.server")
 

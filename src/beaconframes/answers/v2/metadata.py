@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.v2.amounts import build_credential_columns
 from beaconframes.endpoint.set_members import scan_entities
-from beaconframes.server.v2.rows.amounts import build_credential_columns
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

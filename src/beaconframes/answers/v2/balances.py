@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import derive_finality, gwei_to_wei
+from beaconframes.answers.v2.amounts import derive_finality, gwei_to_wei
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.v2.amounts import derive_finality
 from beaconframes.schema import Count, Epoch, Hex, Period, Table, Text
-from beaconframes.server.v2.rows.amounts import derive_finality
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.v2.amounts import ZERO, build_base_status, gwei_to_wei
+from beaconframes.answers.v2.queue_events import EVENT, MANUAL
 from beaconframes.schema import Count, Epoch, Hex, Table, Text, UnixTime, Wei
-from beaconframes.server.v2.rows.amounts import ZERO, build_base_status, gwei_to_wei
-from beaconframes.server.v2.rows.queue_events import EVENT, MANUAL
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from beaconframes.answers.row_index import NumberIndex, Window
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Role
 from beaconframes.endpoint.absent_table import (
@@ -18,7 +19,6 @@ from beaconframes.endpoint.absent_table import (
     TableAbsent,
 )
 from beaconframes.schema.encode import compact
-from beaconframes.server.row_index import NumberIndex, Window
 from beaconframes.v1.validator_stats import ValidatorStats
 
 if TYPE_CHECKING:

@@ -7,21 +7,21 @@ from collections import Counter, OrderedDict
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from beaconframes.answers.table_cache import TableCache
 from beaconframes.dataset import ledger
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.chain_metadata import ChainMetadata
-from beaconframes.server.table_cache import TableCache
-from beaconframes.simulator.old_attestations import OldAttestations
 from beaconframes.v1.attestations import Attestations
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
     from beaconframes.dataset import Dataset, Grid
     from beaconframes.endpoint import Head
-    from beaconframes.server.head_clock import HeadClock
 
 SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", default=None)
 """The tables from which the answer in this context is computed so far."""
@@ -35,17 +35,62 @@ MAX_VIEWS = 4
 """Heads of a live chain whose rows are cached; pages of a list need the head of its first page."""
 
 
+class Clock(Protocol):
+    """The head of a live chain."""
+
+    def head(self) -> Head:
+        """Return the present head."""
+
+
+class DrawnAttestations(Protocol):
+    """The attestations of epochs that a simulated dataset does not store."""
+
+    @property
+    def epochs(self) -> range:
+        """Return the epochs whose attestations in blocks are not stored."""
+
+    @property
+    def duty_epochs(self) -> range:
+        """Return the epochs whose attestation duties are not stored."""
+
+    def draw(self, epoch: int) -> pl.DataFrame:
+        """Return the attestations in the blocks of an epoch, one row per aggregate."""
+
+    def draw_duties(self, epoch: int) -> pl.DataFrame:
+        """Return the attestation duties of an epoch, one row per validator."""
+
+
+class Simulation(Protocol):
+    """What a simulated chain adds to the rows of its dataset."""
+
+    @property
+    def clock(self) -> Clock | None:
+        """Return the clock of a live chain."""
+
+    def draw_attestations(self, dataset: Dataset) -> DrawnAttestations:
+        """Return the attestations of epochs that *dataset* does not store."""
+
+    def show_at(self, dataset: Dataset, slot: int, scan: Callable[[str], pl.LazyFrame]) -> Dataset:
+        """Return *dataset* as of the live head at *slot*; *scan* reads its tables."""
+
+
 class DatasetView:
     """A dataset whose head does not move; all handlers share it."""
 
     def __init__(
-        self, dataset: Dataset, *, public: bool, cache_bytes: int, drops_old_units: bool = False
+        self,
+        dataset: Dataset,
+        simulation: Simulation | None = None,
+        *,
+        public: bool,
+        cache_bytes: int,
+        drops_old_units: bool = False,
     ) -> None:
-        """Answer from *dataset*, and cache up to *cache_bytes* of its rows.
+        """Answer from *dataset* and its *simulation*, and cache up to *cache_bytes* of its rows.
 
         With *drops_old_units*, units that the public service does not have any more are refused.
         """
-        self.dataset = dataset
+        self.dataset, self.simulation = dataset, simulation
         self.drops_old_units = drops_old_units
         is_export = isinstance(dataset, PublishedDataset)
         # To read the metadata takes a millisecond: once for all requests.
@@ -87,14 +132,17 @@ class DatasetView:
         return self.pubkeys.get(index)
 
     @cached_property
-    def old_attestations(self) -> OldAttestations:
-        """Return the attestations of epochs that a simulated dataset does not store."""
-        return OldAttestations(self.dataset)
+    def old_attestations(self) -> DrawnAttestations | None:
+        """Return the attestations of epochs that a simulated dataset does not store, if any."""
+        if self.simulation is None:
+            return None
+        drawn = self.simulation.draw_attestations(self.dataset)
+        return drawn if drawn.epochs else None
 
     def with_old_duties(self, slot: int) -> DatasetView:
         """Return this view, with the attestation duties of *slot* also if they are not stored."""
         epoch = slot // self.chain.slots_per_epoch
-        if epoch not in self.old_attestations.epochs:
+        if self.old_attestations is None or epoch not in self.old_attestations.epochs:
             return self
         view = copy(self)
         duties = self.old_attestations.draw_duties(epoch)
@@ -127,14 +175,15 @@ class DatasetViews:
     def __init__(
         self,
         dataset: Dataset,
-        clock: HeadClock | None,
+        simulation: Simulation | None = None,
         *,
         public: bool,
         cache_bytes: int,
         drops_old_units: bool = False,
     ) -> None:
-        """Show *dataset* as of its own head, or as of the head of *clock*."""
-        self.dataset, self.clock = dataset, clock
+        """Show *dataset* as of its own head, or as of the live head of its *simulation*."""
+        self.dataset, self.simulation = dataset, simulation
+        self.clock = clock = None if simulation is None else simulation.clock
         self.drops_old_units = drops_old_units
         self.version = 0
         """Changes of the dataset that were read so far."""
@@ -159,6 +208,7 @@ class DatasetViews:
         self._checksum = ledger.read_checksum(self.dataset.path) if state else None
         view = DatasetView(
             self.dataset,
+            self.simulation,
             public=self._public,
             cache_bytes=self._cache_bytes,
             drops_old_units=self.drops_old_units,
@@ -204,16 +254,14 @@ class DatasetViews:
 
     def at(self, slot: int) -> DatasetView:
         """Return the view of the head at *slot*."""
-        if self.clock is None:
+        if self.simulation is None or self.clock is None:
             return self._at_earlier_head(slot)
-        from beaconframes.simulator.dataset_at import DatasetAt
-
         with self._lock:
             view = self._views.get(slot)
             if view is None:
-                shown = DatasetAt(self.dataset, self.clock.head_at(slot), self._whole.scan)
                 view = DatasetView(
-                    shown,
+                    self.simulation.show_at(self.dataset, slot, self._whole.scan),
+                    self.simulation,
                     public=self._public,
                     cache_bytes=self._view_bytes,
                     drops_old_units=self.drops_old_units,

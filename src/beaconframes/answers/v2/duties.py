@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import ZERO, derive_finality, gwei_to_wei
-from beaconframes.server.v2.rows.rewards import add_missed_rewards
+from beaconframes.answers.v2.amounts import ZERO, derive_finality, gwei_to_wei
+from beaconframes.answers.v2.rewards import add_missed_rewards
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

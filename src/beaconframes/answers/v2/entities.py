@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.v2.performance import SUMS, add_scores, derive_rows_to_sum
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.set_members import list_parties, scan_entities
 from beaconframes.schema import Count, Fraction, Json, Table, Text
-from beaconframes.server.v2.rows.performance import SUMS, add_scores, derive_rows_to_sum
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

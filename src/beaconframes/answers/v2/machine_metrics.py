@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.machine_names import NAMES, require_simulated
+from beaconframes.answers.v2.machine_names import NAMES, require_simulated
 from beaconframes.v2.machine_metrics import PROCESSES, MachineMetrics
 
 if TYPE_CHECKING:

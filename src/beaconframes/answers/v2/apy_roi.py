@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import WEI_PER_GWEI, sum_known
-from beaconframes.server.v2.rows.rewards import (
+from beaconframes.answers.v2.amounts import WEI_PER_GWEI, sum_known
+from beaconframes.answers.v2.rewards import (
     EXECUTION,
     MISSED_CONSENSUS,
     MISSED_EXECUTION,

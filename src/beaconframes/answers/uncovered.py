@@ -18,10 +18,10 @@ from beaconframes.v1.graffiti_wall import GRAFFITI_WALL
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from beaconframes.answers.view import DatasetView
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint, Fields
     from beaconframes.endpoint.intervals import Interval, Intervals
-    from beaconframes.server.dataset_view import DatasetView
 
 
 def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import polars.selectors as cs
 
-from beaconframes.server.v2.rows.duties import LATE, MISSED, count_blocks, has_late_events
-from beaconframes.server.v2.rows.rewards import scan_income
+from beaconframes.answers.v2.duties import LATE, MISSED, count_blocks, has_late_events
+from beaconframes.answers.v2.rewards import scan_income
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

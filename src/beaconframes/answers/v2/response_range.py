@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.server.v2.rows import RANGES
+from beaconframes.answers.v2 import RANGES
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import Endpoint, Fields, View

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.v2.amounts import build_credential_columns, gwei_to_wei
 from beaconframes.schema import Count, Hex, Table, Text, Wei
-from beaconframes.server.v2.rows.amounts import build_credential_columns, gwei_to_wei
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import derive_finality
-from beaconframes.server.v2.rows.duties import count_attestations
-from beaconframes.server.v2.rows.queue_events import add_queue_events
+from beaconframes.answers.v2.amounts import derive_finality
+from beaconframes.answers.v2.duties import count_attestations
+from beaconframes.answers.v2.queue_events import add_queue_events
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import ZERO, gwei_to_wei, sum_known
+from beaconframes.answers.v2.amounts import ZERO, gwei_to_wei, sum_known
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import (
+from beaconframes.answers.v2.amounts import (
     build_base_status,
     build_credential_columns,
     gwei_to_wei,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import derive_finality, null_columns
+from beaconframes.answers.v2.amounts import derive_finality, null_columns
 from beaconframes.v2.block import Block
 from beaconframes.v2.block_rewards import BlockRewards
 

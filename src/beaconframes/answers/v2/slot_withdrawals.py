@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.server.v2.rows.amounts import build_credential_columns, gwei_to_wei
-from beaconframes.server.v2.rows.queue_events import EVENT, MANUAL, mark_requests
+from beaconframes.answers.v2.amounts import build_credential_columns, gwei_to_wei
+from beaconframes.answers.v2.queue_events import EVENT, MANUAL, mark_requests
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from beaconframes.server.v2.rows import (
+from beaconframes.answers.v2 import (
     apy_roi,
     balances,
     blocks,
