@@ -50,16 +50,17 @@ class Card:
     good: float
     look: float
     """The largest measures of the words "good" and "look"."""
-    bound: str
-    """What a largest measure means, with a place for it."""
+    limit: str
+    below: str
+    """How a largest measure is written, and what it is."""
     part: str
     """The part of the report without which there is no card."""
 
     @property
     def rule(self) -> str:
         """Return the rule of the word."""
-        good, look = (self.bound.format(limit) for limit in (self.good, self.look))
-        return f"good: {good}; look: {look}; act: more"
+        good, look = (self.limit.format(largest) for largest in (self.good, self.look))
+        return f"good: at most {good} {self.below}; look: at most {look}; act: more"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _measure_income(values: Values) -> float | None:
     if not average or None in parts:
         return None
     luck = sum(part for part in parts if part is not None)
-    return -float((values["difference_wei"] - luck) / average)
+    return -100 * float((values["difference_wei"] - luck) / average)
 
 
 def _compare_rates(values: Values) -> str:
@@ -96,12 +97,12 @@ def _compare_rates(values: Values) -> str:
     if own is None or index is None:
         return text
     # The difference of the numbers as they are printed.
-    return f"{text}, difference {show_points(round(own, 4) - round(index, 4))}"
+    return f"{text}, difference {show_points((round(100 * own, 2) - round(100 * index, 2)) / 100)}"
 
 
 def _measure_rates(values: Values) -> float | None:
     own, index = values.get("apr_on_effective"), values.get("index_apr")
-    return None if own is None or not index else 1 - own / index
+    return None if own is None or not index else 100 - 100 * own / index
 
 
 def _compare_votes(values: Values) -> str:
@@ -134,7 +135,8 @@ def _compare_states(values: Values) -> str:
 def _measure_states(values: Values) -> float | None:
     if not values["online"] and not values["offline"]:
         return None
-    return float(values["offline"] / (values["online"] + values["offline"]))
+    share: float = values["offline"] / (values["online"] + values["offline"])
+    return 100 * share
 
 
 CARDS = (
@@ -142,31 +144,30 @@ CARDS = (
         "income", "Net income", "net_income_wei", show_eth_wei, "ETH",
         ("consensus_income_gwei", "consensus layer only"),
         _compare_income, ("difference_wei",),
-        _measure_income, 0.01, 0.05,
-        "without luck, at most {:.0%} less than average validators", "income",
+        _measure_income, 1, 5, "{} %", "less than average validators, without luck", "income",
     ),
     Card(
         "rate", "Yearly rate", "apr_on_effective", show_percent, "on effective balance",
         ("cl_apr_on_effective", "consensus layer only, on effective balance"),
         _compare_rates, ("index_apr",),
         # Votes alone, without the luck of a block or a sync seat, earn some 80 % of the index.
-        _measure_rates, 0.25, 0.5, "at most {:.0%} below the yield index", "rates",
+        _measure_rates, 25, 50, "{} %", "below the yield index", "rates",
     ),
     Card(
         "effectiveness", "Effectiveness", "effectiveness", show_percent, "of vote rewards",
         ("included_rate", "of votes included (uptime)"),
         _compare_votes, ("network_effectiveness",),
-        _measure_votes, 1, 5, "at most {:g} points below the network", "effectiveness",
+        _measure_votes, 1, 5, "{:.1f} points", "below the network", "effectiveness",
     ),
     Card(
         "lost", "Lost", "lost_gwei", show_eth, "ETH", ("", ""),
         _compare_losses, ("average_missed_wei",),
-        _measure_losses, 1.5, 3, "at most {:g} times what average validators missed", "problems",
+        _measure_losses, 1.5, 3, "{} times", "what average validators missed", "problems",
     ),
     Card(
         "online", "Online now", "online", show_count, "", ("", ""),
         _compare_states, ("offline",),
-        _measure_states, 0, 0.01, "at most {:.0%} of the active validators offline", "validators",
+        _measure_states, 0, 1, "{} %", "of the active validators offline", "validators",
     ),
 )  # fmt: skip
 """The cards of a report. Page, text, JSON and guide follow from them."""
@@ -340,11 +341,11 @@ def list_figures(frames: Frames) -> list[ShownFigure]:
 
 def _describe_note(name: str, answer: Values) -> str:
     """Return what else is known of a number."""
-    if name == "execution_income_wei" and answer[name] is not None:
+    if name == "execution_income_wei" and answer.get(name) is not None:
         basis = answer.get("execution_income_basis")
         return "" if basis in (None, RECEIVED) else basis
     if name == "income_value" and answer.get("days_without_price"):
         return f"{show_quantity(answer['days_without_price'], 'day')} without a price"
-    if name == "lost_gwei" and answer[name] is not None and answer.get("cost_unknown"):
+    if name == "lost_gwei" and answer.get(name) is not None and answer.get("cost_unknown"):
         return f"the cost of {show_quantity(answer['cost_unknown'], 'problem')} is unknown"
     return ""

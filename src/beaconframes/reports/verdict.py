@@ -67,8 +67,8 @@ def _describe_worse_groups(frames: Frames) -> Iterator[str]:
 
 def _describe_other_groups(frames: Frames) -> Iterator[str]:
     """Yield that no group is worse, or that they cannot be compared."""
-    if "group_verdict" in frames:
-        is_known = frames["group_verdict"]["verdict"].count() > 0
+    if "group" in frames["validators"].columns:
+        is_known = "group_verdict" in frames and frames["group_verdict"]["verdict"].count() > 0
         text = "none is worse than the others by more than chance" if is_known else "unknown"
         mark = read_marks(frames, "group_verdict").get(None)
         yield f"Groups compared: {show_marked(text, mark)}."

@@ -131,10 +131,10 @@ def build_groups(inputs: Inputs, frames: Frames) -> Frames:
         table = table.with_columns(drawn=pl.sum_horizontal(_OUTCOMES))
         shares = {"proposed": ("proposed", "drawn")}
     found = analysis.compare_groups(table, by="group", values=values, shares=shares)
-    return {"groups": found, "group_verdict": _judge_groups(table, found)}
+    return {"groups": found, "group_verdict": judge_groups(table, found)}
 
 
-def _judge_groups(table: pl.DataFrame, measures: pl.DataFrame) -> pl.DataFrame:
+def judge_groups(table: pl.DataFrame, measures: pl.DataFrame) -> pl.DataFrame:
     """Return whether each group is worse or better than the others by more than chance.
 
     The verdict of a group that cannot be compared, such as a single validator, is null.
