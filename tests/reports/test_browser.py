@@ -74,6 +74,79 @@ def test_the_page_in_a_browser(browser, file, width, scheme, paper):
     page.close()
 
 
+def measure(browser, path, width):
+    """Return the height above the first chart, that of the page, and what is too wide."""
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(path.as_uri())
+    found = page.evaluate(
+        """() => ({
+          chart: document.querySelector("figure").getBoundingClientRect().top,
+          page: document.documentElement.scrollHeight,
+          wide: [...document.querySelectorAll("html, .scroll")]
+            .filter((e) => e.scrollWidth > e.clientWidth).length,
+        })"""
+    )
+    page.close()
+    return found
+
+
+@pytest.mark.parametrize(("count", "groups"), [(3, 1), (200, 8), (2000, 20)])
+def test_the_first_chart_is_within_two_screens(browser, made, tmp_path, count, groups):
+    """However many validators, problems, groups and addresses there are; no table is cut off."""
+    frames = dict(made.report.frames)
+    row = pl.int_range(count)
+    for name in ("validators", "problems", "upcoming"):
+        rows = pl.concat([frames[name].drop_nulls("validator_index")] * count).head(count)
+        frames[name] = rows.with_columns(validator_index=500_000 + row)
+    group = pl.format("Operator number {} of all", pl.col("validator_index") % groups)
+    frames["validators"] = frames["validators"].with_columns(group=group, name=group)
+    address = pl.format("fits into 1, withdrawal address 0x{}", pl.lit("ab" * 20))
+    advice = frames["problems"].with_columns(
+        kind=pl.lit("consolidation possible"), avoidable=pl.lit(None, pl.Boolean), detail=address
+    )
+    frames["problems"] = pl.concat([frames["problems"], advice])
+    verdict = frames["group_verdict"].head(1)
+    frames["group_verdict"] = pl.concat(
+        verdict.with_columns(group=pl.lit(f"Operator number {number} of all"))
+        for number in range(groups)
+    )
+    path = Report(frames, {}).save(tmp_path / "report.html")
+
+    desktop, phone = (measure(browser, path, width) for width in (1280, 360))
+
+    assert desktop["chart"] <= 2 * 800
+    assert desktop["page"] < 6000
+    assert (0, 0) == (desktop["wide"], phone["wide"])
+
+
+def test_the_file_of_a_table_is_saved(browser, file):
+    """A click saves the rows of the frame, unpacked, without a request."""
+    page = browser.new_page()
+    page.goto(file.as_uri())
+
+    with page.expect_download() as download:
+        page.locator("#validators a[download]").click()
+
+    assert "validators.csv" == download.value.suggested_filename
+    rows = pl.read_csv(download.value.path())
+    assert [n * 7919 % 1000 * 10**6 for n in range(75)] == rows["lost_gwei"].to_list()
+    page.close()
+
+
+def test_the_rule_of_a_word_unfolds(browser, file):
+    """It is on hover, and below the word after a click, for phones."""
+    page = browser.new_page()
+    page.goto(file.as_uri())
+    word = page.locator("#answer summary").first
+    rule = page.locator("#answer details p").first
+
+    assert not rule.is_visible()
+    word.click()
+    assert rule.is_visible()
+    assert rule.inner_text() == word.get_attribute("title")
+    page.close()
+
+
 def test_tables_of_events_are_lists_on_a_phone(browser, file):
     """Each row is a block with the headings beside its values: nothing scrolls sideways."""
     page = browser.new_page(viewport={"width": 360, "height": 800})

@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.reports.completeness import build_marks
 from beaconframes.reports.formats import (
     show_eth,
@@ -25,7 +25,7 @@ from beaconframes.reports.formats import (
     show_signed,
 )
 from beaconframes.reports.page import render_page
-from beaconframes.reports.report import Report
+from beaconframes.reports.report import Report, make_report
 
 from ..support.untrusted_texts import GRAFFITI, NAMES
 
@@ -512,7 +512,7 @@ def test_a_report_is_saved_and_shows_itself(made, no_charts, tmp_path):
     assert page == path.read_text(encoding="utf-8")
     shown = Elements(made.report._repr_html_()).found
     assert ["iframe"] == [tag for tag, _ in shown]
-    assert "allow-scripts" == dict(shown[0][1])["sandbox"]
+    assert "allow-scripts allow-downloads" == dict(shown[0][1])["sandbox"]
     assert page == dict(shown[0][1])["srcdoc"]
     since = made.report.frames["summary"]["since"][0]
     assert repr(made.report).startswith(f"Report(6 validators, {since:%Y-%m-%d} to ")
@@ -525,6 +525,25 @@ def test_a_file_that_cannot_be_a_report_is_refused(made, tmp_path):
     with pytest.raises(UsageError, match=r"folder '.*missing' does not exist. Create it first"):
         made.report.save(tmp_path / "missing" / "v.html")
     assert [] == [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("write", ["save", "save_json", "to_notebook"])
+def test_only_a_report_is_replaced(made, no_charts, tmp_path, write):
+    """A file of other contents is replaced on request alone; an earlier report always."""
+    path = tmp_path / "report"
+    save = getattr(make_report(made.inputs), write)
+    save(path)
+    first = path.read_text(encoding="utf-8")
+    assert path == save(path)
+    assert first == path.read_text(encoding="utf-8")
+
+    for other in (b"my notes", b"", b"\xff\xfe"):
+        path.write_bytes(other)
+        with pytest.raises(DatasetError, match=r"already exists, and is no report.*overwrite=True"):
+            save(path)
+        assert other == path.read_bytes()
+    save(path, overwrite=True)
+    assert first == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.more

@@ -143,7 +143,7 @@ def test_worse_groups_come_first():
         "others, which is more than chance." == lines[0]
     )
     assert lines[1].startswith("Earned in this time: ")
-    assert not any("Groups compared" in line for line in lines)
+    assert not any("Comparison of groups" in line for line in lines)
     marks = [("group_verdict", None, "incomplete", "load_proposals")]
     assert list_verdict(frames(marks, groups=groups))[0].endswith("more than chance (incomplete).")
 
@@ -176,11 +176,11 @@ def test_groups_that_do_not_differ_are_one_sentence_at_the_end():
     """Of groups whose figures are unknown, nothing is said but that."""
     row = ("lost_gwei", "A", 5e5, 4e5, 1e5, False)
     lines = list_verdict(frames(groups=judge([row])))
-    assert "Groups compared: none is worse than the others by more than chance." == lines[-1]
+    assert "Comparison of groups: none is worse than the others by more than chance." == lines[-1]
     assert lines[0].startswith("Earned in this time: ")
 
     single = list_verdict(frames(groups=judge([(*row[:-1], None)])))
-    assert "Groups compared: unknown." == single[-1]
+    assert "Comparison of groups: unknown." == single[-1]
     missing = frames(groups=judge([row]))
     del missing["group_verdict"]
-    assert "Groups compared: unknown." == list_verdict(missing)[-1]
+    assert "Comparison of groups: unknown." == list_verdict(missing)[-1]

@@ -71,7 +71,7 @@ def _describe_other_groups(frames: Frames) -> Iterator[str]:
         is_known = "group_verdict" in frames and frames["group_verdict"]["verdict"].count() > 0
         text = "none is worse than the others by more than chance" if is_known else "unknown"
         mark = read_marks(frames, "group_verdict").get(None)
-        yield f"Groups compared: {show_marked(text, mark)}."
+        yield f"Comparison of groups: {show_marked(text, mark)}."
 
 
 def _show_times(value: float, others: float) -> str:
