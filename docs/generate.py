@@ -114,6 +114,12 @@ def build_never() -> str:
     )
 
 
+def build_cards() -> str:
+    """Return the table of the cards of a report."""
+    rows = ((card.title, f"`{card.number}`", card.rule) for card in CARDS)
+    return build_rows(("card", "number", "word"), rows)
+
+
 PARTS = {
     "clients": build_clients,
     "quirks": build_quirks,
@@ -123,12 +129,6 @@ PARTS = {
     "cards": build_cards,
 }
 """The generated parts of pages, by the name in their mark."""
-
-
-def build_cards() -> str:
-    """Return the table of the cards of a report."""
-    rows = ((card.title, f"`{card.number}`", card.rule) for card in CARDS)
-    return build_rows(("card", "number", "word"), rows)
 
 
 def fill_parts(text: str) -> str:

@@ -83,7 +83,7 @@ def measure(browser, path, width):
           chart: document.querySelector("figure").getBoundingClientRect().top,
           page: document.documentElement.scrollHeight,
           wide: [...document.querySelectorAll("html, .scroll")]
-            .filter((e) => e.scrollWidth > e.clientWidth).length,
+            .filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.closest("section")?.id + e.scrollWidth),
         })"""
     )
     page.close()
@@ -116,7 +116,7 @@ def test_the_first_chart_is_within_two_screens(browser, made, tmp_path, count, g
 
     assert desktop["chart"] <= 2 * 800
     assert desktop["page"] < 6000
-    assert (0, 0) == (desktop["wide"], phone["wide"])
+    assert ([], []) == (desktop["wide"], phone["wide"])
 
 
 def test_the_file_of_a_table_is_saved(browser, file):
@@ -158,13 +158,13 @@ def test_tables_of_events_are_lists_on_a_phone(browser, file):
     assert len(sizes) >= 2
     assert [width for width, _ in sizes] == [needed for _, needed in sizes]
     label = "(e) => getComputedStyle(e, '::before').content"
-    cells = page.locator("#problems tbody tr").first.locator("td").all()
-    headings = page.locator("#problems thead").first.locator("th").all_inner_texts()
+    cells = page.locator("#problems .list tbody tr").first.locator("td").all()
+    headings = page.locator("#problems .list thead").first.locator("th").all_inner_texts()
     assert [f'"{heading}"' for heading in headings[1:]] == [
         cell.evaluate(label) for cell in cells[1:]
     ]
-    page.locator("#problems th", has_text="Validator").first.click()
-    assert "ascending" == page.locator("#problems th").nth(1).get_attribute("aria-sort")
+    page.locator("#problems .list th", has_text="Validator").first.click()
+    assert "ascending" == page.locator("#problems .list th").nth(1).get_attribute("aria-sort")
     page.close()
 
 
@@ -183,7 +183,7 @@ def test_tables_sort(browser, file):
     assert (sorted(ascending), "ascending") == (ascending, head.get_attribute("aria-sort"))
     head.click()
     assert (ascending[::-1], "descending") == (read(), head.get_attribute("aria-sort"))
-    assert 75 == len(ascending)
+    assert 20 == len(ascending)
     page.close()
 
 
