@@ -83,7 +83,8 @@ def measure(browser, path, width):
           chart: document.querySelector("figure").getBoundingClientRect().top,
           page: document.documentElement.scrollHeight,
           wide: [...document.querySelectorAll("html, .scroll")]
-            .filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.closest("section")?.id + e.scrollWidth),
+            .filter((e) => e.scrollWidth > e.clientWidth)
+            .map((e) => e.closest("section")?.id),
         })"""
     )
     page.close()

@@ -223,6 +223,29 @@ def test_groups_have_names_and_units(page):
     assert "e+0" not in text
 
 
+def test_worse_groups_are_listed_first(made, no_charts):
+    """On the page and as text; of many groups, the others are counted, and in the file."""
+    names = [f"group {number:02}" for number in range(12)]
+    verdicts = ["better", *["like the others"] * 9, "worse", None]
+    table = pl.concat([made.report.frames["group_verdict"].head(1)] * 12).with_columns(
+        group=pl.Series(names), verdict=pl.Series(verdicts)
+    )
+    report = Report(made.report.frames | {"group_verdict": table}, {})
+
+    page, lines = report.to_html(), report.summarize()
+
+    section = page[page.index('<section id="groups">') : page.index("All measures")]
+    listed = re.findall(r'data-label="Group">([^<]*)<', section)
+    assert ["group 10", *names[:7]] == listed
+    assert "8 of 12 rows." in section
+    known = [line for line in lines if line.startswith("  group ")]
+    assert 10 == len(known)
+    assert known[0].startswith("  group group 10 ")
+    assert known[0].endswith(" ETH per validator lost: worse")
+    assert known[1].endswith(" ETH per validator lost: better")
+    assert "  and 2 other groups" == lines[-1]
+
+
 def test_a_range_with_missing_epochs_says_so(made, no_charts):
     """A week of income in a range of a month is not the income of a month."""
     assert "Income covers" not in made.report.to_html()

@@ -131,6 +131,8 @@ def test_worse_groups_come_first():
             ("lost_gwei", "good pair", 1e5, 4e5, -3e5, True),
             ("votes_missed", "bad pair", 22.0, 2.0, 20.0, True),
             ("votes_missed", "chance", 3.0, 2.0, 1.0, False),
+            ("lost_gwei", "mixed", 3e5, 2e5, 1e5, True),
+            ("votes_missed", "mixed", 3.0, 2.0, 1.0, False),
             ("votes_missed", "single", 3.0, 2.0, 1.0, None),
             ("effectiveness", "chance", 0.98, 0.99, -0.01, True),
         ]
@@ -142,7 +144,9 @@ def test_worse_groups_come_first():
         "Group bad pair: 11 times the missed votes, 0.00033 ETH per validator lost more than the "
         "others, which is more than chance." == lines[0]
     )
-    assert lines[1].startswith("Earned in this time: ")
+    # Of a measure that may be chance, nothing is said.
+    assert lines[1].startswith("Group mixed: 0.00010 ETH per validator lost more than the others")
+    assert lines[2].startswith("Earned in this time: ")
     assert not any("Comparison of groups" in line for line in lines)
     marks = [("group_verdict", None, "incomplete", "load_proposals")]
     assert list_verdict(frames(marks, groups=groups))[0].endswith("more than chance (incomplete).")

@@ -75,8 +75,8 @@ class Report:
         """Return the page in a frame of its own, for a notebook."""
         page = html.escape(self.to_html(), quote=True)
         return (
-            '<iframe sandbox="allow-scripts allow-downloads" style="width:100%;height:85vh;border:1px solid '
-            f'#8888;border-radius:6px" title="Validator report" srcdoc="{page}"></iframe>'
+            '<iframe sandbox="allow-scripts allow-downloads" style="width:100%;height:85vh;'
+            f'border:1px solid #8888;border-radius:6px" title="Validator report" srcdoc="{page}"></iframe>'
         )
 
     def to_html(self) -> str:
