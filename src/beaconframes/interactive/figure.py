@@ -166,8 +166,8 @@ def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
 def _describe_y_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     """Return the layout of the vertical axis."""
     layout = _describe_axis(axis, theme)
-    limits = {"maxallowed": axis.maximum, "minallowed": axis.minimum}
-    limits |= {"include": axis.include or None}
+    limits: dict[str, Any] = {"maxallowed": axis.maximum, "minallowed": axis.minimum}
+    limits["include"] = axis.include or None
     if known := {name: limit for name, limit in limits.items() if limit is not None}:
         layout["autorangeoptions"] = known
     if axis.logarithmic:

@@ -76,7 +76,8 @@ class Report:
         page = html.escape(self.to_html(), quote=True)
         return (
             '<iframe sandbox="allow-scripts allow-downloads" style="width:100%;height:85vh;'
-            f'border:1px solid #8888;border-radius:6px" title="Validator report" srcdoc="{page}"></iframe>'
+            'border:1px solid #8888;border-radius:6px" '
+            f'title="Validator report" srcdoc="{page}"></iframe>'
         )
 
     def to_html(self) -> str:
