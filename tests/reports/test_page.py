@@ -241,8 +241,8 @@ def test_worse_groups_are_listed_first(made, no_charts):
     known = [line for line in lines if line.startswith("  group ")]
     assert 10 == len(known)
     assert known[0].startswith("  group group 10 ")
-    assert known[0].endswith(" ETH per validator lost: worse")
-    assert known[1].endswith(" ETH per validator lost: better")
+    assert known[0].endswith(": worse")
+    assert known[1].endswith(": better")
     assert "  and 2 other groups" == lines[-1]
 
 

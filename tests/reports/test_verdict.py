@@ -141,11 +141,11 @@ def test_worse_groups_come_first():
     lines = list_verdict(frames(groups=groups))
 
     assert (
-        "Group bad pair: 11 times the missed votes, 0.00033 ETH per validator lost more than the "
-        "others, which is more than chance." == lines[0]
+        "Group bad pair: 11 times the missed votes, 0.00033 ETH more lost per validator, compared "
+        "with the others; this is more than chance." == lines[0]
     )
     # Of a measure that may be chance, nothing is said.
-    assert lines[1].startswith("Group mixed: 0.00010 ETH per validator lost more than the others")
+    assert lines[1].startswith("Group mixed: 0.00010 ETH more lost per validator, compared")
     assert lines[2].startswith("Earned in this time: ")
     assert not any("Comparison of groups" in line for line in lines)
     marks = [("group_verdict", None, "incomplete", "load_proposals")]

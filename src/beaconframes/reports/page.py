@@ -184,7 +184,7 @@ def _list_groups(frames: Frames) -> list[str]:
     lines = []
     for row in rows[:_MOST_GROUPS]:
         text = f"{show_percent(row['effectiveness'])} effectiveness, "
-        text += f"{show_eth(row['lost_per_validator_gwei'])} ETH per validator lost"
+        text += f"lost per validator (ETH) {show_eth(row['lost_per_validator_gwei'])}"
         text = show_marked(f"{text}: {show_verdict(row['verdict'])}", mark)
         name = f"group {show_label(row['group'])}"
         lines.append(f"  {name:17} {text}")

@@ -58,10 +58,10 @@ def _describe_worse_groups(frames: Frames) -> Iterator[str]:
         facts = {row["measure"]: row for row in own.iter_rows(named=True)}
         texts = []
         if votes := facts.get("votes_missed"):
-            texts.append(f"{_show_times(votes['value'], votes['others'])} the missed votes")
+            texts.append(f"{_show_times(votes['value'], votes['others'])} missed votes")
         if lost := facts.get("lost_gwei"):
-            texts.append(f"{show_eth(round(lost['difference']))} ETH per validator lost more")
-        text = f"{', '.join(texts)} than the others, which is more than chance"
+            texts.append(f"{show_eth(round(lost['difference']))} ETH more lost per validator")
+        text = f"{', '.join(texts)}, compared with the others; this is more than chance"
         yield f"Group {show_label(group)}: {show_marked(text, mark)}."
 
 
@@ -76,8 +76,8 @@ def _describe_other_groups(frames: Frames) -> Iterator[str]:
 
 def _show_times(value: float, others: float) -> str:
     if others > 0 and value / others >= _SHOWN_TIMES:
-        return f"{value / others:.0f} times"
-    return "more of"
+        return f"{value / others:.0f} times the"
+    return "more"
 
 
 def _describe_income(frames: Frames) -> Iterator[str]:
