@@ -21,6 +21,7 @@ from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.beacon_node.quirks import QUIRKS
 from beaconframes.column_errors import COLUMNS_FILE
+from beaconframes.reports.figures import CARDS
 from beaconframes.server.openapi import build_openapi
 
 if TYPE_CHECKING:
@@ -115,12 +116,19 @@ def build_never() -> str:
     )
 
 
+def build_cards() -> str:
+    """Return the table of the cards of a report."""
+    rows = ((card.title, f"`{card.number}`", card.rule) for card in CARDS)
+    return build_rows(("card", "number", "word"), rows)
+
+
 PARTS = {
     "clients": build_clients,
     "quirks": build_quirks,
     "loaders": build_loaders,
     "whole_registry": build_whole_registry,
     "never": build_never,
+    "cards": build_cards,
 }
 """The generated parts of pages, by the name in their mark."""
 
@@ -134,8 +142,11 @@ def pages() -> dict[Path, str]:
     """Return the text of every generated page."""
     return {
         DOCS / "dictionary.md": dictionary.build_page(),
-        DOCS / "own-node.md": fill_parts((DOCS / "own-node.md").read_text(encoding="utf-8")),
         COLUMNS_FILE: dictionary.build_loader_columns(),
+        **{
+            path: fill_parts(path.read_text(encoding="utf-8"))
+            for path in (DOCS / "own-node.md", DOCS / "guide" / "report.md")
+        },
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
     }
 

@@ -230,7 +230,7 @@ def build_name_error(name: str) -> UsageError:
     columns = [c for each in ENDPOINTS_BY_NAME.values() for c in list_column_names(each)]
     version, _, own_name = name.rpartition(".")
     with_prefix = f"{version}.load_{own_name}" if version else f"load_{own_name}"
-    meant: Sequence[str] = SYNONYMS.get(name) or SYNONYMS.get(with_prefix, ())
+    meant: Sequence[str] = SYNONYMS.get(name) or SYNONYMS.get(with_prefix.lower(), ())
     if not meant:
         near = {
             each: SequenceMatcher(None, written, each).ratio()

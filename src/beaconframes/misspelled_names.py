@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_WORDS = {
+    "apy": ("analysis.apr",),
+    "effectiveness": ("analysis.attestation_rates",),
+    "mev": ("analysis.relay_payments", "load_produced_blocks"),
+    "raver": ("analysis.attestation_rates",),
+    "tips": ("analysis.income", "load_produced_blocks"),
+    "uptime": ("analysis.attestation_rates", "load_validator_stats"),
+}
+"""Words that other tools use: in any module, and in any case."""
 SYNONYMS = {
     "Client": ("Explorer", "connect"),
-    "analysis.apy": ("analysis.apr",),
-    "analysis.effectiveness": ("analysis.attestation_rates",),
-    "analysis.mev": ("analysis.relay_payments",),
     "analysis.net_income": ("analysis.income",),
-    "analysis.raver": ("analysis.attestation_rates",),
-    "analysis.tips": ("analysis.income",),
-    "analysis.uptime": ("analysis.attestation_rates",),
     "chart": ("plot", "interactive"),
     "load_apr": ("load_yield_index",),
     "load_apy": ("load_yield_index", "v2.load_apy_roi"),
@@ -62,6 +65,7 @@ def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError
         for other, own in SYNONYMS.items()
         if other.rpartition(".")[0] == path
     }
+    known |= {name: _WORDS[name.lower()]} if name.lower() in _WORDS else {}
     # Tools look for names such as `_repr_html_`.
     near = [] if name.startswith("_") else get_close_matches(name, known, n=1, cutoff=0.7)
     meant = [f"bf.{each}" for match in near for each in known[match]]

@@ -179,6 +179,11 @@ def test_the_command_line_of_httpx_is_not_imported():
         ("analysis.reconcil", ["bf.analysis.reconcile"]),
         ("wall.territories", ["bf.wall.territory"]),
         ("analysis.net_income", ["bf.analysis.income"]),
+        ("MEV", ["bf.analysis.relay_payments", "bf.load_produced_blocks"]),
+        ("v2.tips", ["bf.analysis.income", "bf.load_produced_blocks"]),
+        ("analysis.Uptime", ["bf.analysis.attestation_rates", "bf.load_validator_stats"]),
+        ("RAVER", ["bf.analysis.attestation_rates"]),
+        ("APY", ["bf.analysis.apr"]),
         ("v2.load_income_history", ["bf.v2.load_rewards"]),
     ],
 )

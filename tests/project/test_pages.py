@@ -40,10 +40,11 @@ def test_every_link_leads_somewhere(page):
     assert [] == broken
 
 
-def test_tables_about_nodes_are_up_to_date():
-    """Clients, quirks and loaders are those of the code; run `make docs`."""
+def test_generated_tables_are_up_to_date():
+    """Clients, quirks, loaders and cards are those of the code; run `make docs`."""
     generator = load_generator()
-    text = (ROOT / "docs" / "own-node.md").read_text(encoding="utf-8")
+    pages = [ROOT / "docs" / name for name in ("own-node.md", "guide/report.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
     parts = [part[2] for part in generator.PART.finditer(text)]
 
     assert sorted(generator.PARTS) == sorted(parts)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 import warnings
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
@@ -106,30 +107,35 @@ def test_a_validator_without_a_problem_lost_nothing(made):
 
 
 class Cards(HTMLParser):
-    """Collects the figures of the cards of a page by their heading or term."""
+    """Collects the words, numbers and comparisons of the cards by their title."""
 
     def __init__(self, page):
         super().__init__()
-        self.found, self.place, self.title, self.is_card = {}, None, "", False
-        self.feed(page)
+        self.found, self.place = {}, None
+        self.feed(page.partition('<section id="answer"')[2].partition("</section>")[0])
 
     def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        if tag == "section":
-            self.is_card = attributes.get("id") == "answer"
-        kind = attributes.get("class", "")
-        self.place = "big" if kind == "big" else "value" if kind == "value" else tag
+        kind = dict(attrs).get("class")
+        if tag in ("h2", "summary"):
+            self.place = tag
+        elif tag == "p":
+            self.place = kind or "rule"
 
     def handle_endtag(self, tag):
-        self.place = None
+        self.place = self.place if tag == "small" else None
 
     def handle_data(self, data):
-        if not self.is_card or self.place is None or not data.strip():
-            return
-        if self.place in ("h2", "dt"):
-            self.title = data.strip()
-        elif self.place in ("big", "value", "dd"):
-            self.found[self.title if self.place != "value" else "Value"] = data.strip()
+        if self.place == "h2":
+            self.card = self.found.setdefault(data, {})
+        elif self.place is not None:
+            self.card[self.place] = self.card.get(self.place, "") + data
+
+
+def read_cells(page, section):
+    """Return the texts of the cells of each row of the first table of a section."""
+    body = page.partition(f'<section id="{section}"')[2].partition("<tbody>")[2]
+    rows = body.partition("</tbody>")[0].split("<tr>")[1:]
+    return [re.findall("<td[^>]*>([^<]*)</td>", row) for row in rows]
 
 
 def show(amount, unit, places="1e-5"):
@@ -138,13 +144,59 @@ def show(amount, unit, places="1e-5"):
     return f"{rounded:,}".replace("-", "\u2212")
 
 
-def test_the_summary_of_the_page(made, no_charts):
-    """The cards show the row of the frame, and nothing else."""
+def test_the_cards_of_the_page(made, no_charts):
+    """Each shows one number of the frames, and one comparison, computed here by hand."""
+    frames = made.report.frames
+    row = frames["summary"].row(0, named=True)
+    compared = frames["comparison"].row(0, named=True)
+    difference = compared["difference_wei"]
+    share = f"{100 * abs(difference / compared['average_wei']):.2f} %"
+    word = "more" if difference > 0 else "less"
+    others = "average validators, without payments of builders"
+    network = [f"{row[name]:%Y-%m-%d}" for name in ("network_since", "network_until")]
+    online = frames["validators"]["status"].to_list().count("active_online")
+    expected = {
+        "Net income": (
+            f"{show(row['net_income_wei'], 10**18)} ETH",
+            f"{show(abs(difference), 10**18)} ETH ({share}) {word} than {others}",
+        ),
+        # No day is whole, so there is no rate to compare with the index.
+        "Yearly rate": (
+            f"{100 * row['apr_on_effective']:.2f} % on effective balance",
+            "yield index unknown",
+        ),
+        "Effectiveness": (
+            f"{100 * row['effectiveness']:.2f} % of vote rewards",
+            f"network {100 * row['network_effectiveness']:.2f} %, {' to '.join(network)}",
+        ),
+        "Lost": (
+            f"{show(row['lost_gwei'], 10**9)} ETH",
+            f"average validators {show(compared['average_missed_wei'], 10**18)} ETH",
+        ),
+        "Online now": (str(online), f"{6 - online} offline"),
+    }
+
+    page = made.report.to_html()
+
+    found = Cards(page).found
+    assert expected == {title: (card["big"], card["note"]) for title, card in found.items()}
+    assert "unknown" == found["Yearly rate"]["summary"]
+    written = json.loads(made.report.to_json())["cards"]
+    assert [card["rule"] for card in found.values()] == [card["rule"] for card in written]
+    lines = "\n".join(made.report.summarize())
+    for title, (number, comparison) in expected.items():
+        word = found[title]["summary"]
+        assert f"  {title.lower():17} {number}; {comparison}: {word}\n" in lines
+
+
+def test_all_numbers_of_the_page(made, no_charts):
+    """The table of all numbers shows the row of the frame, each with its method."""
     row = made.report.frames["summary"].row(0, named=True)
+    assert 1 == row["days_without_price"]
+    assert (None, None, None) == (row["apr_as_index"], row["index_apr"], row["difference_bp"])
     shares = {
         "Yearly rate": "apr_on_effective",
-        "On 32 ETH": "apr_on_32_eth",
-        "Index method": "apr_as_index",
+        "Rate on 32 ETH": "apr_on_32_eth",
         "Effectiveness": "effectiveness",
         "Network": "network_effectiveness",
         "Votes included": "included_rate",
@@ -159,27 +211,28 @@ def test_the_summary_of_the_page(made, no_charts):
     wei = {
         "Net income": "net_income_wei",
         "Execution layer": "execution_income_wei",
-        "of which from builders": "relay_payments_wei",
+        "From builders": "relay_payments_wei",
     }
-    assert 1 == row["days_without_price"]
-    # No day is whole, so there is no rate to compare with the index.
-    assert (None, None, None) == (row["apr_as_index"], row["index_apr"], row["difference_bp"])
-    known = {title: row[name] for title, name in shares.items() if name != "apr_as_index"}
     expected = {
-        **{title: f"{100 * share:.2f} %" for title, share in known.items()},
-        "Index method": "unknown",
-        **{title: show(row[name], 10**9) for title, name in gwei.items()},
-        **{title: show(row[name], 10**18) for title, name in wei.items()},
-        "Value": f"{show(row['income_value'], 1, '0.01')} EUR at receipt; 1 day without a price",
-        "Validators": f"{row['active']} of {row['validators']} active",
+        **dict.fromkeys(("Index method", "Yield index", "Index difference"), "unknown"),
+        **{title: f"{100 * row[name]:.2f} %" for title, name in shares.items()},
+        **{title: f"{show(row[name], 10**9)} ETH" for title, name in gwei.items()},
+        **{title: f"{show(row[name], 10**18)} ETH" for title, name in wei.items()},
+        "Value at receipt": f"{show(row['income_value'], 1, '0.01')} EUR",
     }
-    assert expected == Cards(made.report.to_html()).found
+
+    cells = read_cells(made.report.to_html(), "figures")
+
+    assert expected == {title: value for title, value, _ in cells}
+    methods = {title: method for title, _, method in cells}
+    assert len(methods) == len({*methods.values()})
+    assert methods["Value at receipt"].endswith(". 1 day without a price.")
 
 
 def test_json_has_every_number(made):
     """Whole numbers and floats are numbers, wei and currency are texts with all digits."""
     written = json.loads(made.report.to_json())
-    assert {"frames", "left_out", "verdict"} == set(written)
+    assert {"cards", "frames", "left_out", "verdict"} == set(written)
     assert made.report.summarize()[: len(written["verdict"])] == written["verdict"]
     frames = made.report.frames
     assert set(frames) == set(written["frames"])

@@ -1,14 +1,19 @@
 """The page of a report: one file, without requests, in which text of the chain cannot run."""
 
+import base64
+import csv
+import gzip
+import io
 import json
 import re
+from datetime import UTC, datetime
 from decimal import Decimal
 from html.parser import HTMLParser
 
 import polars as pl
 import pytest
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.reports.completeness import build_marks
 from beaconframes.reports.formats import (
     show_eth,
@@ -20,9 +25,11 @@ from beaconframes.reports.formats import (
     show_signed,
 )
 from beaconframes.reports.page import render_page
-from beaconframes.reports.report import Report
+from beaconframes.reports.report import Report, make_report
 
 from ..support.untrusted_texts import GRAFFITI, NAMES
+
+ADDRESS = "0xcda3124ef516ecab24b11127c338bb63920bd5bb"
 
 
 class Elements(HTMLParser):
@@ -57,7 +64,8 @@ def test_the_page_is_one_file_without_requests(page):
     links = [
         value for _, attributes in elements.found for name, value in attributes if "href" in name
     ]
-    assert all(link.startswith(("#", "data:image/png")) for link in links)
+    known = ("#", "data:image/png", "data:application/gzip;base64,")
+    assert all(link.startswith(known) for link in links)
     assert "http://" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", page).replace(
         "http://127.0.0.1", ""
     )
@@ -139,10 +147,10 @@ def test_one_is_singular(made, no_charts):
     text, lines = Elements(report.to_html()).text, report.summarize()
 
     assert not re.findall(r"\b1 (?:validators|days|problems|gaps|rows)\b", text)
-    assert "; 1 day without a price" in text
+    assert "1 day without a price" in text
     assert "The cost of 1 problem is unknown." in text
     assert any("1 of 1 validator active, " in line for line in lines)
-    assert any(line.endswith(", the cost of 1 problem is unknown") for line in lines)
+    assert any(" ETH, the cost of 1 problem is unknown; " in line for line in lines)
     assert any(line.endswith(", 1 day without a price") for line in lines)
     assert "Report(1 validator," in repr(report)
 
@@ -185,7 +193,7 @@ def _get_validators(report):
 
 
 def test_validators_that_lost_most_are_listed_first(made, no_charts):
-    """Of 150 validators the page has 100; those of unknown loss are below all others."""
+    """Of 150 validators the page has 20; those of unknown loss are below all others."""
     row = made.report.frames["validators"].head(1)
     losses = [None if number % 5 == 0 else number for number in range(150)]
     table = pl.concat(row.with_columns(validator_index=pl.lit(n)) for n in range(150))
@@ -195,12 +203,13 @@ def test_validators_that_lost_most_are_listed_first(made, no_charts):
 
     listed = re.findall(r"<tr><td[^>]*>(\d+)</td>", section)
     known = sorted((n for n in range(150) if n % 5), reverse=True)
-    assert list(map(str, known[:100])) == listed
-    few = table.head(110)
+    assert list(map(str, known[:20])) == listed
+    assert "20 of 150 rows." in section
+    few = table.head(22)
     section = _get_validators(Report(made.report.frames | {"validators": few}, {}))
     listed = re.findall(r"<tr><td[^>]*>(\d+)</td>", section)
-    known = [n for n in range(109, -1, -1) if n % 5]
-    assert [*known, *range(0, 60, 5)] == list(map(int, listed))
+    known = [n for n in range(21, -1, -1) if n % 5]
+    assert [*known, 0, 5, 10] == list(map(int, listed))
 
 
 def test_groups_have_names_and_units(page):
@@ -212,6 +221,29 @@ def test_groups_have_names_and_units(page):
     assert "points" in text
     assert "_gwei" not in text
     assert "e+0" not in text
+
+
+def test_worse_groups_are_listed_first(made, no_charts):
+    """On the page and as text; of many groups, the others are counted, and in the file."""
+    names = [f"group {number:02}" for number in range(12)]
+    verdicts = ["better", *["like the others"] * 9, "worse", None]
+    table = pl.concat([made.report.frames["group_verdict"].head(1)] * 12).with_columns(
+        group=pl.Series(names), verdict=pl.Series(verdicts)
+    )
+    report = Report(made.report.frames | {"group_verdict": table}, {})
+
+    page, lines = report.to_html(), report.summarize()
+
+    section = page[page.index('<section id="groups">') : page.index("All measures")]
+    listed = re.findall(r'data-label="Group">([^<]*)<', section)
+    assert ["group 10", *names[:7]] == listed
+    assert "8 of 12 rows." in section
+    known = [line for line in lines if line.startswith("  group ")]
+    assert 10 == len(known)
+    assert known[0].startswith("  group group 10 ")
+    assert known[0].endswith(": worse")
+    assert known[1].endswith(": better")
+    assert "  and 2 other groups" == lines[-1]
 
 
 def test_a_range_with_missing_epochs_says_so(made, no_charts):
@@ -242,6 +274,9 @@ def test_many_problems_are_summed_by_kind(made, no_charts):
     section = page[page.index("By kind") : page.index("Most costly")]
     cells = re.findall("<td[^>]*>([^<]*)</td>", section)
     assert ["slashed", "1", "1", "unknown", "1", "missed votes", "30", "1"] == cells[:8]
+    listed = page.partition("Most costly")[2].partition("</tbody>")[0]
+    assert 3 == listed.count(">missed votes</td>")
+    assert "3 of 31 rows." in page
 
 
 def test_unknown_costs_are_not_a_sum_of_zero(made, no_charts):
@@ -252,17 +287,17 @@ def test_unknown_costs_are_not_a_sum_of_zero(made, no_charts):
     frames["problems"] = usual.with_columns(cost_gwei=pl.lit(None, pl.Int64))
     text = Elements(Report(frames, {}).to_html()).text
     assert "no more than other validators have. Their cost is unknown." in text
-    assert "ETH at least" not in text
+    assert "at least" not in text
     frames["problems"] = pl.concat([usual, frames["problems"]])
     assert "Cost: at least 0." in Elements(Report(frames, {}).to_html()).text
 
     frames["summary"] = frames["summary"].with_columns(cost_unknown=2)
     frames |= build_marks(made.inputs, frames)
     report = Report(frames, {})
-    assert "ETH at least" in Elements(report.to_html()).text
-    lost, avoidable = report.summarize()[-2:]
-    assert "at least" in lost
-    assert "at least" in avoidable
+    assert "Lost" in Elements(report.to_html()).text.partition("at least 0.")[0]
+    lines = {line[2:19].strip(): line for line in report.summarize()}
+    assert "at least" in lines["lost"]
+    assert "at least" in lines["avoidable"]
 
 
 def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):
@@ -279,7 +314,7 @@ def test_much_to_come_is_counted_by_kind_and_day(made, no_charts):
     totals, first = section.split("The first few")
     assert ["sync committee", "200", "200"] == re.findall("<td[^>]*>([^<]*)</td>", totals)[:3]
     assert 5 == first.count(">sync committee</td>")
-    assert '5 of 200 rows; all are in <code>report.frames["upcoming"]' in first
+    assert "5 of 200 rows." in first
     section = few[few.index('<section id="upcoming">') : few.index('<section id="validators">')]
     assert 3 == section.count(">sync committee</td>")
 
@@ -295,11 +330,11 @@ def test_long_names_of_groups_are_short_and_whole_in_the_title(made, no_charts):
 
     assert name not in found.text
     assert name[:20] in found.text
-    assert {name} == set(found.titles)
+    assert name in found.titles
 
 
 def test_advice_has_a_table_of_its_own(made, no_charts):
-    """It has no cost, so it would be below the costs that are listed. Each kind is in it."""
+    """It has no cost, so it would be below the costs that are listed. A kind is one row."""
     problems = made.report.frames["problems"]
     votes = problems.filter(pl.col("kind") == "missed votes").head(1)
     advice = votes.with_columns(
@@ -307,35 +342,104 @@ def test_advice_has_a_table_of_its_own(made, no_charts):
         cost_gwei=pl.lit(None, pl.Int64),
         avoidable=pl.lit(None, pl.Boolean),
         validators=pl.lit(7, pl.Int64),
-        detail=pl.lit("7 validators fit into 1"),
+        detail=pl.lit(f"7 validators fit into 1, withdrawal address {ADDRESS}"),
     )
     few = advice.with_columns(
         kind=pl.lit("BLS credentials"),
         validators=pl.lit(2, pl.Int64),
         detail=pl.lit("no withdrawals"),
     )
-    problems = pl.concat([*[votes] * 30, *[advice] * 12, few])
+    most = advice.with_columns(
+        validators=pl.lit(9, pl.Int64), detail=pl.lit("9 validators fit into 2")
+    )
+    problems = pl.concat([*[votes] * 30, *[advice] * 12, most, few])
     frames = made.report.frames | {"problems": problems}
 
     page = Report(frames, {}).to_html()
 
     section = page[page.index("Possible improvements") : page.index('<section id="time">')]
-    assert "The value of these improvements is not estimated." in section
-    assert 9 == section.count("7 validators fit into 1")
-    assert "no withdrawals" in section
-    assert "10 of 13 rows" in section
+    assert "without an estimate of their value" in section
+    rows = re.findall("<td[^>]*>([^<]*)</td>", section.partition("</tbody>")[0])
+    assert ["consolidation possible", "93", "13 times, such as: 9 validators fit into 2"] == rows[
+        :3
+    ]
+    assert ["BLS credentials", "2", "no withdrawals"] == rows[3:]
     kinds = page[page.index("By kind") : page.index("Most costly")]
     assert "consolidation possible" not in kinds
+
+
+def test_addresses_are_short_and_whole_in_the_title(made, no_charts):
+    """They have no place in a narrow column; the whole one can be copied."""
+    problems = made.report.frames["problems"].filter(pl.col("kind") == "missed votes").head(1)
+    problems = problems.with_columns(detail=pl.lit(f"to {ADDRESS}, of 0x{'ab' * 48}"))
+
+    found = Elements(Report(made.report.frames | {"problems": problems}, {}).to_html())
+
+    assert "to 0xcda3…d5bb, of 0xabab…abab" in found.text
+    assert ADDRESS not in found.text
+    assert f"to {ADDRESS}, of 0x{'ab' * 48}" in found.titles
+
+
+def test_the_page_has_nothing_for_programmers_alone(made, no_charts):
+    """Who reads the page does not have the frames: what is not on it is in its files."""
+    page = made.report.to_html()
+
+    assert "report.frames" not in page
+    assert "validator_index ==" not in Elements(page).text
+    assert not re.search(r"<button[^>]*>Rows</button>", page.partition('id="trust"')[0])
+
+
+def test_the_file_of_each_table_has_all_rows(made, no_charts):
+    """Those of the frame, with all digits; text that a spreadsheet would run has an apostrophe."""
+    frames = dict(made.report.frames)
+    name = made.report.frames["validators"].with_columns(name=pl.lit('=1+"2"'))
+    frames["validators"] = name
+    frames["missing"] = pl.DataFrame({"input": ["validators"], "reason": ["unknown, twice"]})
+    frames["income_gaps"] = pl.DataFrame({"validator_index": [3], "reason": ["unknown"]})
+    frames["summary"] = frames["summary"].with_columns(
+        left_out_days=1, left_out_execution_wei=pl.lit(None, pl.Decimal(38, 0))
+    )
+    frames["reconciliation"] = frames["reconciliation"].with_columns(unexplained=1)
+
+    links = [dict(a) for tag, a in Elements(Report(frames, {}).to_html()).found if tag == "a"]
+
+    files = {each["download"]: each["href"] for each in links if "download" in each}
+    assert {
+        f"{name}.csv.gz"
+        for name in (
+            *("problems", "group_verdict", "groups", "summary", "upcoming", "validators"),
+            *("years", "value", "inputs", "missing", "income_gaps", "unexplained"),
+        )
+    } == set(files)
+    for name, link in files.items():
+        data = gzip.decompress(base64.b64decode(link.partition(",")[2])).decode()
+        frame = frames[name.removesuffix(".csv.gz")]
+        assert [frame.columns, *map(show_cells, frame.rows())] == [*csv.reader(io.StringIO(data))]
+
+
+def show_cells(row):
+    """Return the cells of a row as a CSV file has them."""
+    return [show_cell(cell) for cell in row]
+
+
+def show_cell(cell):
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, datetime):
+        return f"{cell.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith("=") else str(cell)
 
 
 def test_the_window_of_the_network_is_named(made, page):
     """Issue 19: V2 has windows that end now, so the network is not that of the report's range."""
     since, until = made.report.frames["network"].select("since", "until").row(0)
-    window = f"Network: all validators, {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} UTC."
+    window = f" %, {since:%Y-%m-%d} to {until:%Y-%m-%d}"
 
     assert window in Elements(page).text
-    (line,) = (each for each in made.report.summarize() if "network" in each)
-    assert line.endswith(f" %, {since:%Y-%m-%d} to {until:%Y-%m-%d}")
+    (line,) = (each for each in made.report.summarize() if "; network" in each)
+    assert line.rpartition(":")[0].endswith(window)
     assert f"Network, {since:%b} {since.day} to {until:%b} {until.day}, {until.year}" in page
 
 
@@ -399,7 +503,9 @@ def test_text_of_the_chain_cannot_run(made, no_charts):
             [frames["facts"], pl.DataFrame({"fact": values, "value": values})]
         )
         left_out = dict.fromkeys(("proposals", "sync"), values[0])
-        return Elements(render_page(frames, left_out, interactive=False))
+        page = render_page(frames, left_out, interactive=False)
+        # The files have the texts themselves, compressed.
+        return Elements(re.sub(r"(?<=base64,)[\w+/=]+", "", page))
 
     plain, found = render([f"text {number}" for number in range(75)]), render(texts)
 
@@ -429,7 +535,7 @@ def test_a_report_is_saved_and_shows_itself(made, no_charts, tmp_path):
     assert page == path.read_text(encoding="utf-8")
     shown = Elements(made.report._repr_html_()).found
     assert ["iframe"] == [tag for tag, _ in shown]
-    assert "allow-scripts" == dict(shown[0][1])["sandbox"]
+    assert "allow-scripts allow-downloads" == dict(shown[0][1])["sandbox"]
     assert page == dict(shown[0][1])["srcdoc"]
     since = made.report.frames["summary"]["since"][0]
     assert repr(made.report).startswith(f"Report(6 validators, {since:%Y-%m-%d} to ")
@@ -442,6 +548,25 @@ def test_a_file_that_cannot_be_a_report_is_refused(made, tmp_path):
     with pytest.raises(UsageError, match=r"folder '.*missing' does not exist. Create it first"):
         made.report.save(tmp_path / "missing" / "v.html")
     assert [] == [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("write", ["save", "save_json", "to_notebook"])
+def test_only_a_report_is_replaced(made, no_charts, tmp_path, write):
+    """A file of other contents is replaced on request alone; an earlier report always."""
+    path = tmp_path / "report"
+    save = getattr(make_report(made.inputs), write)
+    save(path)
+    first = path.read_text(encoding="utf-8")
+    assert path == save(path)
+    assert first == path.read_text(encoding="utf-8")
+
+    for other in (b"my notes", b"", b"\xff\xfe"):
+        path.write_bytes(other)
+        with pytest.raises(DatasetError, match=r"already exists, and is no report.*overwrite=True"):
+            save(path)
+        assert other == path.read_bytes()
+    save(path, overwrite=True)
+    assert first == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.more

@@ -7,9 +7,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.figure import Figure
 
 from beaconframes.client import Explorer
 from beaconframes.colours import CYCLE, TEAL, compute_luminance
+from beaconframes.interactive.figure import build_figure
+from beaconframes.plot import canvas
 from beaconframes.reports.page import _read
 from beaconframes.reports.parts.over_time import _read_window
 from beaconframes.reports.pictures import FEW_VALIDATORS, build_pictures
@@ -20,6 +23,23 @@ from beaconframes.reports.report import report
 def list_names(picture):
     (chart,) = picture.charts
     return [layer.name for layer in chart.layers]
+
+
+def test_balances_that_hardly_differ_have_no_axis_of_millionths(made):
+    """Balances between withdrawals: the axis has at least a hundredth of an ETH."""
+    balances = made.report.frames["balances"].with_columns(
+        pl.lit(32_000_010_000 + share).alias(f"balance_p{share}_gwei") for share in (10, 50, 90)
+    )
+    (chart,) = build_pictures(made.report.frames | {"balances": balances})["balances"].charts
+    assert pytest.approx((31.99501005, 32.00501005)) == chart.y.include
+
+    axes = Figure().subplots()
+    canvas.draw_chart(chart, {}, caption="", ax=axes)
+    low, high = axes.get_ylim()
+    assert low <= min(chart.y.include)
+    assert max(chart.y.include) <= high
+    layout = build_figure(chart, {}, caption="").layout
+    assert chart.y.include == layout.yaxis.autorangeoptions.include
 
 
 def test_components_of_income_or_the_two_layers(made):

@@ -32,7 +32,7 @@ def test_value_of_each_day_and_year(made, no_charts):
         year["days_without_price"],
         year["income_value"],
     )
-    assert f"{show_value(year['income_value'])} EUR at receipt" in made.report.to_html()
+    assert f">{show_value(year['income_value'])} EUR</td>" in made.report.to_html()
 
 
 def test_prices_of_a_file(tmp_path):

@@ -6,6 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from beaconframes.analysis.average_comparison import PARTS
+from beaconframes.reports.parts.groups import judge_groups
 from beaconframes.reports.verdict import list_verdict
 
 ETH = 10**18
@@ -49,7 +50,9 @@ def frames(marks=(), statuses=("active_online", "active_online"), groups=None, *
             marks, dict.fromkeys(("frame", "column", "mark", "without"), pl.String), orient="row"
         ),
     }
-    return found | ({} if groups is None else {"groups": groups})
+    if groups is not None:
+        found["validators"] = found["validators"].with_columns(group=pl.lit("A"))
+    return found | (groups or {})
 
 
 def test_earned_average_and_parts():
@@ -106,25 +109,82 @@ def test_offline_validators_are_named_by_their_losses():
     assert "Active: 2 of 2 validators." == list_verdict(frames(statuses=("active",) * 2))[-1]
 
 
+def judge(rows):
+    """Return the frames of groups, whose verdict is that of the part that builds them."""
+    columns = ["measure", "group", "value", "others", "difference", "differs"]
+    measures = pl.DataFrame(rows, columns, orient="row")
+    table = pl.DataFrame(
+        {
+            "group": [row[1] for row in rows for _ in range(2)],
+            "effectiveness": 0.98,
+            "lost_gwei": [number for row in rows for number in (10, 15)],
+        }
+    )
+    return {"groups": measures, "group_verdict": judge_groups(table, measures)}
+
+
 def test_worse_groups_come_first():
     """A group that differs by more than chance is named before everything else."""
-    columns = ["measure", "group", "value", "others", "difference", "differs"]
-    groups = pl.DataFrame(
+    groups = judge(
         [
             ("lost_gwei", "bad pair", 5e5, 1.7e5, 3.3e5, True),
             ("lost_gwei", "good pair", 1e5, 4e5, -3e5, True),
             ("votes_missed", "bad pair", 22.0, 2.0, 20.0, True),
             ("votes_missed", "chance", 3.0, 2.0, 1.0, False),
+            ("lost_gwei", "mixed", 3e5, 2e5, 1e5, True),
+            ("votes_missed", "mixed", 3.0, 2.0, 1.0, False),
             ("votes_missed", "single", 3.0, 2.0, 1.0, None),
-        ],
-        columns,
-        orient="row",
+            ("effectiveness", "chance", 0.98, 0.99, -0.01, True),
+        ]
     )
 
     lines = list_verdict(frames(groups=groups))
 
     assert (
-        "Group bad pair: 11 times the missed votes, 0.00033 ETH per validator lost more than the "
-        "others, which is more than chance." == lines[0]
+        "Group bad pair: 11 times the missed votes, 0.00033 ETH more lost per validator, compared "
+        "with the others; this is more than chance." == lines[0]
     )
-    assert lines[1].startswith("Earned in this time: ")
+    # Of a measure that may be chance, nothing is said.
+    assert lines[1].startswith("Group mixed: 0.00010 ETH more lost per validator, compared")
+    assert lines[2].startswith("Earned in this time: ")
+    assert not any("Comparison of groups" in line for line in lines)
+    marks = [("group_verdict", None, "incomplete", "load_proposals")]
+    assert list_verdict(frames(marks, groups=groups))[0].endswith("more than chance (incomplete).")
+
+
+def test_the_verdict_on_each_group():
+    """Effectiveness and rates do not judge; a single validator cannot be compared."""
+    found = judge(
+        [
+            ("lost_gwei", "bad", 5e5, 1.7e5, 3.3e5, True),
+            ("votes_missed", "bad", 2.0, 3.0, -1.0, True),
+            ("lost_gwei", "good", 1e5, 4e5, -3e5, True),
+            ("votes_missed", "good", 2.0, 3.0, -1.0, False),
+            ("lost_gwei", "like", 1e5, 2e5, -1e5, False),
+            ("votes_missed", "like", 2.0, 2.0, 0.0, None),
+            ("apr_on_effective", "like", 0.02, 0.03, -0.01, True),
+            ("lost_gwei", "single", 5e5, 1e5, 4e5, None),
+        ]
+    )["group_verdict"]
+
+    assert {
+        "bad": "worse", "good": "better", "like": "like the others", "single": None,
+    } == dict(found.select("group", "verdict").iter_rows())  # fmt: skip
+    assert ["bad", "good", "like", "single"] == found["group"].to_list()
+    # Half of a gwei is rounded to an even one.
+    assert [12] * 4 == found["lost_per_validator_gwei"].to_list()
+    assert [4, 4, 6, 2] == found["validators"].to_list()
+
+
+def test_groups_that_do_not_differ_are_one_sentence_at_the_end():
+    """Of groups whose figures are unknown, nothing is said but that."""
+    row = ("lost_gwei", "A", 5e5, 4e5, 1e5, False)
+    lines = list_verdict(frames(groups=judge([row])))
+    assert "Comparison of groups: none is worse than the others by more than chance." == lines[-1]
+    assert lines[0].startswith("Earned in this time: ")
+
+    single = list_verdict(frames(groups=judge([(*row[:-1], None)])))
+    assert "Comparison of groups: unknown." == single[-1]
+    missing = frames(groups=judge([row]))
+    del missing["group_verdict"]
+    assert "Comparison of groups: unknown." == list_verdict(missing)[-1]

@@ -12,6 +12,7 @@ from beaconframes.charts import series
 from beaconframes.charts.model import Area, Axis, Bars, Chart, Layer, Line
 
 _WORST = 10
+_LEAST_SPREAD = 0.005
 _BAND, _MEDIAN, _WORST_NAME = "10 % to 90 %", "Median", "Worst ten"
 
 
@@ -21,11 +22,14 @@ def build_spread_chart(balances: pl.DataFrame) -> Chart:
     low, middle, high = (
         series.convert_amounts(balances[f"balance_p{share}_gwei"], "eth") for share in (10, 50, 90)
     )
+    # Balances between withdrawals differ by millionths of an ETH: their axis would be all noise.
+    center = float(np.nanmedian(middle))
+    y = Axis("Balance (ETH)", include=(center - _LEAST_SPREAD, center + _LEAST_SPREAD))
     layers = (
         Area(times, low, high, _BAND, colours.BLUE, opacity=0.25),
         Line(times, middle, _MEDIAN, colours.BLUE),
     )
-    return Chart(Axis("Day", "day", times), Axis("Balance (ETH)"), layers, legend=(_MEDIAN, _BAND))
+    return Chart(Axis("Day", "day", times), y, layers, legend=(_MEDIAN, _BAND))
 
 
 def read_income(ledger: pl.DataFrame) -> pl.DataFrame:

@@ -149,6 +149,8 @@ class Axis:
     """Upper limit of the axis."""
     minimum: float | None = None
     """Lower limit of the axis."""
+    include: tuple[float, ...] = ()
+    """Values that the range of the axis has, also if nothing is drawn there."""
     logarithmic: bool = False
     zero_line: bool = False
     """Whether a line marks zero."""

@@ -233,7 +233,7 @@ def _write(made: Report, chosen: dict[str, Any], requests: int) -> None:
 
     out: Path | None = chosen["out"]
     if out is not None:
-        getattr(made, FORMATS[out.suffix.lower()])(out)
+        getattr(made, FORMATS[out.suffix.lower()])(out, overwrite=chosen["overwrite"])
         _report_file(out, made, requests, as_json=chosen["as_json"])
     elif chosen["as_json"]:
         click.echo(made.to_json())

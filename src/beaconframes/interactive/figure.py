@@ -166,11 +166,10 @@ def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
 def _describe_y_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     """Return the layout of the vertical axis."""
     layout = _describe_axis(axis, theme)
-    limits = {"maxallowed": axis.maximum, "minallowed": axis.minimum}
-    if any(limit is not None for limit in limits.values()):
-        layout["autorangeoptions"] = {
-            name: limit for name, limit in limits.items() if limit is not None
-        }
+    limits: dict[str, Any] = {"maxallowed": axis.maximum, "minallowed": axis.minimum}
+    limits["include"] = axis.include or None
+    if known := {name: limit for name, limit in limits.items() if limit is not None}:
+        layout["autorangeoptions"] = known
     if axis.logarithmic:
         ticks = [digit * 10.0**power for power in range(-9, 20) for digit in (1, 2, 5)]
         texts = [format_plainly(tick) for tick in ticks]

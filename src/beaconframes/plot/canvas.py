@@ -313,12 +313,20 @@ def _set_y_axis(ax: Axes, axis: Axis, height: float) -> None:
         ax.yaxis.set_major_formatter(NumberFormatter(useOffset=False))
     if axis.integers:
         ax.yaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True))
+    _set_range(ax, axis)
+    if axis.reverse and not ax.yaxis_inverted():
+        ax.invert_yaxis()
+
+
+def _set_range(ax: Axes, axis: Axis) -> None:
+    """Set the range of the vertical axis, as far as it does not follow from what is drawn."""
     if axis.maximum is not None:
         ax.set_ylim(top=min(ax.get_ylim()[1], axis.maximum))
     if axis.minimum is not None:
         ax.set_ylim(bottom=max(ax.get_ylim()[0], axis.minimum))
-    if axis.reverse and not ax.yaxis_inverted():
-        ax.invert_yaxis()
+    if axis.include:
+        ends = (*ax.get_ylim(), *axis.include)
+        ax.set_ylim(min(ends), max(ends))
 
 
 def _set_log_ticks(ax: Axes, *, thousands: bool) -> None:

@@ -17,7 +17,7 @@ from beaconframes.frames import check_choice
 from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import find_range
 from beaconframes.reports.page import render_index
-from beaconframes.reports.report import write_text
+from beaconframes.reports.report import HEAD, write_text
 
 if TYPE_CHECKING:
     import os
@@ -39,8 +39,6 @@ _NAME = re.compile(r"report-(\d{4}-\d\d-\d\d)(?:_(\d{4}-\d\d-\d\d))?\.html")
 _STATED = re.compile(r'<meta name="beaconframes-report" content="([^"]*)">')
 _GENERATOR = re.compile(r'<meta name="generator" content="beaconframes report">')
 _OVERVIEW = ("income", "rate", "effectiveness", "lost", "result", "is_simulated")
-_HEAD = 4096
-"""Characters of a page that contain what it states for the list."""
 
 
 def list_periods(
@@ -177,7 +175,7 @@ def _list_reports(folder: Path) -> list[dict[str, Any]]:
 def _read_head(path: Path) -> str:
     """Return the beginning of a page, before its style sheet."""
     with translate_errors(path), path.open(encoding="utf-8", errors="replace") as file:
-        return file.read(_HEAD)
+        return file.read(HEAD)
 
 
 def find_final_range(

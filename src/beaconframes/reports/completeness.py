@@ -100,6 +100,7 @@ TABLES: dict[str, Needs] = {
     "problems": {**_FIGURES, "attestations": "incomplete", "slots": "incomplete"},
     "validators": {"validators": "incomplete"},
     "groups": _FIGURES,
+    "group_verdict": _FIGURES,
     "comparison": {**_FIGURES, "index": "unknown", "proposals": "unknown"},
     "upcoming": dict.fromkeys(("committees", "next_committees", "duties"), "incomplete"),
     "queue": {"queue": "unknown"},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 from beaconframes.text import visible
 
+_HEX = re.compile(r"(0x[0-9a-f]{4})[0-9a-f]{32,}([0-9a-f]{4})")
 _LONGEST_TEXT, _LONGEST_NAME, _LONGEST_HINT = 160, 24, 300
 
 
@@ -34,6 +36,11 @@ def show_eth(gwei: Any) -> str:
 def show_cost(gwei: Any) -> str:
     """Return a cost in ETH; nothing for what needs attention but cost nothing."""
     return "" if gwei == 0 else show_eth(gwei)
+
+
+def show_cost_unknown(count: Any) -> str:
+    """Return how many costs are unknown; nothing if all are known."""
+    return show_count(count) if count else ""
 
 
 def show_eth_wei(wei: Any) -> str:
@@ -110,6 +117,11 @@ def show_text(value: Any) -> str:
     return "" if value is None else visible(value, _LONGEST_TEXT)
 
 
+def show_short(value: Any) -> str:
+    """Return text with short addresses and public keys: their first and last four digits."""
+    return _HEX.sub(r"\1…\2", show_text(value))
+
+
 def show_label(value: Any) -> str:
     """Return the name of a validator or group, short enough for a narrow column."""
     return "" if value is None else visible(value, _LONGEST_NAME)
@@ -129,6 +141,11 @@ def show_name(value: Any) -> str:
 def show_yes(value: Any) -> str:
     """Return yes, no, or nothing."""
     return {True: "yes", False: "no"}.get(value, "")
+
+
+def show_verdict(value: Any) -> str:
+    """Return the verdict of a group; one that cannot be compared has none."""
+    return "unknown" if value is None else show_text(value)
 
 
 FILTERS = {

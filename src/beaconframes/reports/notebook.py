@@ -23,9 +23,14 @@ def build_notebook(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> str:
         cells += [_build_cell("markdown", text), _build_cell("code", code)]
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
-    metadata = {"kernelspec": _KERNEL, "language_info": {"name": "python"}}
+    metadata = {
+        "beaconframes": "report",
+        "kernelspec": _KERNEL,
+        "language_info": {"name": "python"},
+    }
+    # `Report.to_notebook` finds the metadata at the beginning of a notebook that is unchanged.
     return json.dumps(
-        {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}, indent=1
+        {"metadata": metadata, "nbformat": 4, "nbformat_minor": 5, "cells": cells}, indent=1
     )
 
 

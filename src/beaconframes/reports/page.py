@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 from functools import cache, partial
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.analysis.execution_income import RECEIVED
+from beaconframes.exports.formats.cells import CellOptions, to_cells
 from beaconframes.reports.completeness import (
     describe_marks,
     list_failures,
@@ -18,42 +19,53 @@ from beaconframes.reports.completeness import (
     read_marks,
     show_marked,
 )
+from beaconframes.reports.figures import list_cards, list_figures
 from beaconframes.reports.formats import (
     FILTERS,
     show_count,
     show_eth,
     show_eth_wei,
+    show_label,
     show_moment,
     show_percent,
     show_quantity,
     show_text,
-    show_value,
+    show_verdict,
 )
 from beaconframes.reports.pictures import build_pictures
 from beaconframes.reports.renderers import render_plotly, render_svg
-from beaconframes.reports.tables import list_tables, select_problems
+from beaconframes.reports.tables import list_tables, select_problems, sort_groups
 from beaconframes.reports.verdict import list_verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from jinja2 import Environment
 
 Frames = dict[str, pl.DataFrame]
+
+_SCRIPTS = ("table_sort.js", "table_files.js")
+_MOST_GROUPS = 10
 
 
 def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) -> str:
     """Return the page: all text is escaped, and a policy forbids other scripts and requests."""
     pictures = build_pictures(frames, interactive=interactive)
     draw = render_plotly if interactive else render_svg
-    script = _read("table_sort.js")
+    scripts = [_read(name) for name in _SCRIPTS]
     answer, marks = read_answer(frames), read_marks(frames, "summary")
     facts = dict(frames["facts"].iter_rows())
     context: dict[str, Any] = {
         "title": f"Report on {show_quantity(answer['validators'], 'validator')}",
         "verdict": list_verdict(frames),
+        "cards": list_cards(frames),
+        "figures": [
+            {"title": each.title, "text": each.text, "method": each.method}
+            for each in list_figures(frames)
+        ],
         "answer": answer,
         "mark": lambda name: marks.get(name, ""),
+        "link": lambda name: _write_link(frames[name]),
         "doubts": partial(describe_marks, frames),
         "failures": list_failures(frames),
         "facts": facts,
@@ -66,9 +78,9 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "drawn": {name: draw(picture) for name, picture in pictures.items()},
         "library": _read_plotly() if interactive else "",
         "css": _read("report.css"),
-        "script": script,
+        "scripts": scripts,
         "resize": _read("resize_charts.js") if interactive else "",
-        "policy": _build_policy(script, interactive=interactive),
+        "policy": _build_policy(scripts, interactive=interactive),
         "left_out": {name: show_text(reason) for name, reason in left_out.items()},
         "is_daily": facts.get("detail") == "daily statistics",
         "luck": _get_row(frames, "luck"),
@@ -86,7 +98,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
 def render_index(rows: list[dict[str, Any]]) -> str:
     """Return the page that links the reports of a folder."""
     css, script = _read("report.css"), _read("table_sort.js")
-    policy = _build_policy(script, interactive=False)
+    policy = _build_policy([script], interactive=False)
     context = {"rows": rows, "css": css, "script": script, "policy": policy}
     return _load_environment().get_template("index.html.j2").render(context)
 
@@ -137,7 +149,7 @@ def describe_left_out(answer: Mapping[str, Any]) -> str:
 
 def list_answer(frames: Frames) -> list[str]:
     """Return the answer as lines of text; a number that is not complete has a mark."""
-    answer, marks = read_answer(frames), read_marks(frames, "summary")
+    answer = read_answer(frames)
     since, until = (show_moment(answer[name]) for name in ("since", "until"))
     count = show_quantity(answer["validators"], "validator")
     lines = [f"{show_count(answer['active'])} of {count} active, {since} to {until} UTC"]
@@ -155,40 +167,37 @@ def list_answer(frames: Frames) -> list[str]:
     if "left_out_days" in answer:
         lines.append(f"  {describe_left_out(answer)}")
     lines += [f"  incomplete: {failure}" for failure in list_failures(frames)]
-    for name, title, form, unit in (
-        ("net_income_wei", "net income", show_eth_wei, " ETH"),
-        ("consensus_income_gwei", "consensus layer", show_eth, " ETH"),
-        ("execution_income_wei", "execution layer", show_eth_wei, " ETH"),
-        ("income_value", "value at receipt", show_value, f" {answer.get('currency', '')}".upper()),
-        ("apr_on_effective", "yearly rate", show_percent, ""),
-        ("index_apr", "yield index", show_percent, ""),
-        ("effectiveness", "effectiveness", show_percent, ""),
-        ("network_effectiveness", "network", show_percent, ""),
-        ("lost_gwei", "lost", show_eth, " ETH"),
-        ("avoidable_gwei", "avoidable", show_eth, " ETH"),
-    ):
-        if name in answer:
-            text = form(answer[name])
-            note = _describe_basis(answer) if name == "execution_income_wei" else ""
-            if name == "income_value" and answer.get("days_without_price"):
-                note = f", {show_quantity(answer['days_without_price'], 'day')} without a price"
-            if name == "network_effectiveness" and answer.get("network_since") is not None:
-                ends = (f"{answer[name]:%Y-%m-%d}" for name in ("network_since", "network_until"))
-                note = f", {' to '.join(dict.fromkeys(ends))}"
-            if name == "lost_gwei" and answer.get("cost_unknown"):
-                note = (
-                    f", the cost of {show_quantity(answer['cost_unknown'], 'problem')} is unknown"
-                )
-            text += "" if text == "unknown" else unit
-            lines.append(f"  {title:17} {show_marked(text, marks.get(name))}{note}")
+    for card in list_cards(frames):
+        number = " ".join(filter(None, (card.number, card.unit)))
+        lines.append(f"  {card.title.lower():17} {number}; {card.comparison}: {card.word}")
+    for figure in list_figures(frames):
+        if figure.is_in_text:
+            note = f", {figure.note}" if figure.note else ""
+            lines.append(f"  {figure.title.lower():17} {figure.text}{note}")
+    return lines + _list_groups(frames)
+
+
+def _list_groups(frames: Frames) -> list[str]:
+    """Return a line for each group, those that are worse first."""
+    rows = sort_groups(frames).rows(named=True)
+    mark = read_marks(frames, "group_verdict").get(None)
+    lines = []
+    for row in rows[:_MOST_GROUPS]:
+        text = f"{show_percent(row['effectiveness'])} effectiveness, "
+        text += f"lost per validator (ETH) {show_eth(row['lost_per_validator_gwei'])}"
+        text = show_marked(f"{text}: {show_verdict(row['verdict'])}", mark)
+        name = f"group {show_label(row['group'])}"
+        lines.append(f"  {name:17} {text}")
+    if len(rows) > _MOST_GROUPS:
+        lines.append(f"  and {show_quantity(len(rows) - _MOST_GROUPS, 'other group')}")
     return lines
 
 
-def _describe_basis(answer: Mapping[str, Any]) -> str:
-    """Return what execution income is, unless it is what the proposers received."""
-    basis = answer.get("execution_income_basis")
-    is_usual = basis in (None, RECEIVED) or answer["execution_income_wei"] is None
-    return "" if is_usual else f", {basis}"
+def _write_link(frame: pl.DataFrame) -> str:
+    """Return the address of a CSV file with all rows of a frame, which needs no request."""
+    cells = to_cells(frame, CellOptions())
+    data = gzip.compress(cells.write_csv(quote_style="non_numeric").encode(), mtime=0)
+    return f"data:application/gzip;base64,{base64.b64encode(data).decode()}"
 
 
 def _is_stated_above(name: str, value: str, facts: dict[str, str]) -> bool:
@@ -207,11 +216,13 @@ def _get_row(frames: Frames, name: str) -> dict[str, Any] | None:
     return frame.row(0, named=True) if frame is not None and frame.height else None
 
 
-def _build_policy(script: str, *, interactive: bool) -> str:
+def _build_policy(scripts: Sequence[str], *, interactive: bool) -> str:
     """Return the content security policy: no request, and no script but our own."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    scripts = "'unsafe-inline'" if interactive else f"'sha256-{digest}'"
-    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {scripts}"
+    digests = [
+        base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts
+    ]
+    allowed = "'unsafe-inline'" if interactive else " ".join(f"'sha256-{each}'" for each in digests)
+    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {allowed}"
 
 
 def _read_plotly() -> str:

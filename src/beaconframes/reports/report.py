@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client.connection import get_explorer
-from beaconframes.errors import UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.reports.completeness import list_failures, warn_if_incomplete
+from beaconframes.reports.figures import list_cards
 from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import load_inputs
 from beaconframes.reports.notebook import build_notebook
@@ -19,6 +21,7 @@ from beaconframes.reports.page import list_answer, render_page
 from beaconframes.reports.parts import build_frames
 from beaconframes.reports.prices import find_year, read_prices
 from beaconframes.reports.verdict import list_verdict
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +29,14 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
     from beaconframes.reports.input_frames import Detail, Inputs
+
+
+HEAD = 4096
+"""Characters of a file that show whether it is a report."""
+_PAGE = '<meta name="beaconframes-report" '
+_JSON = '{"verdict": ["'
+_NOTEBOOK = '"beaconframes": "report"'
+"""What the beginning of a report has. Jupyter moves that of a notebook which a user has saved."""
 
 
 class Report:
@@ -64,19 +75,21 @@ class Report:
         """Return the page in a frame of its own, for a notebook."""
         page = html.escape(self.to_html(), quote=True)
         return (
-            '<iframe sandbox="allow-scripts" style="width:100%;height:85vh;border:1px solid '
-            f'#8888;border-radius:6px" title="Validator report" srcdoc="{page}"></iframe>'
+            '<iframe sandbox="allow-scripts allow-downloads" style="width:100%;height:85vh;'
+            'border:1px solid #8888;border-radius:6px" '
+            f'title="Validator report" srcdoc="{page}"></iframe>'
         )
 
     def to_html(self) -> str:
         """Return the report as one page that needs no network."""
         return render_page(self.frames, self.left_out, interactive=self.interactive)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report to a file, which replaces an existing one; return its path.
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the report to a file; return its path.
 
         One HTML file with everything in it: it can be mailed, printed and read without a network.
-        A file name with another ending is a `UsageError`.
+        It replaces an earlier report, and another file only with *overwrite*. A file name with
+        another ending is a `UsageError`.
         """
         if (ending := Path(path).suffix.lower()) not in {"", ".html", ".htm"}:
             raise UsageError(
@@ -84,28 +97,35 @@ class Report:
                 hint="Name it report.html, and print it in a browser for a PDF. "
                 "save_json and to_notebook write the other forms.",
             )
-        return write_text(path, self.to_html())
+        return _replace_report(path, self.to_html(), _PAGE, overwrite=overwrite)
 
-    def save_json(self, path: str | os.PathLike[str]) -> Path:
-        """Write the result of `to_json` to a file; return its path."""
-        return write_text(path, self.to_json())
+    def save_json(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write the result of `to_json` to a file, as `save` does; return its path."""
+        return _replace_report(path, self.to_json(), _JSON, overwrite=overwrite)
 
     def summarize(self) -> list[str]:
         """Return the verdict, and the answer below it, as lines of text for a terminal."""
         return [*list_verdict(self.frames), *list_answer(self.frames)]
 
-    def to_notebook(self, path: str | os.PathLike[str]) -> Path:
-        """Write a notebook with the calls that make each part; return its path.
+    def to_notebook(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a notebook with the calls that make each part, as `save` does; return its path.
 
         It is a starting point for your own analysis.
         """
-        return write_text(path, self._notebook)
+        return _replace_report(path, self._notebook, _NOTEBOOK, overwrite=overwrite)
 
     def to_json(self) -> str:
-        """Return verdict and frames as JSON: rows with exact amounts; times in UTC, ISO 8601."""
-        frames = {name: _list_rows(frame) for name, frame in self.frames.items()}
-        content = {"verdict": list_verdict(self.frames), "frames": frames}
-        return json.dumps(content | {"left_out": self.left_out}, allow_nan=False)
+        """Return verdict, cards and frames as JSON.
+
+        Rows have exact amounts; times are in UTC, ISO 8601.
+        """
+        content = {
+            "verdict": list_verdict(self.frames),
+            "cards": [asdict(card) for card in list_cards(self.frames)],
+            "frames": {name: _list_rows(frame) for name, frame in self.frames.items()},
+            "left_out": self.left_out,
+        }
+        return json.dumps(content, allow_nan=False)
 
 
 def report(
@@ -207,6 +227,20 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
         draft.write_text(text, encoding="utf-8")
         draft.replace(target)
     return target
+
+
+def _replace_report(path: str | os.PathLike[str], text: str, mark: str, *, overwrite: bool) -> Path:
+    """Write a file; one whose beginning does not have *mark* is replaced only with *overwrite*."""
+    target = Path(path)
+    if not overwrite and target.exists():
+        with translate_errors(target), target.open(encoding="utf-8", errors="replace") as file:
+            head = file.read(HEAD)
+        if mark not in head:
+            raise DatasetError(
+                f"{visible(os.fspath(path))} already exists, and is no report",
+                hint="Give overwrite=True to replace it",
+            )
+    return write_text(path, text)
 
 
 def _list_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:

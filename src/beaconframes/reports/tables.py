@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -12,6 +12,7 @@ from beaconframes.analysis.state_problems import ADVICE
 from beaconframes.analysis.upcoming_duties import upcoming_totals
 from beaconframes.reports.formats import (
     show_cost,
+    show_cost_unknown,
     show_count,
     show_decimal,
     show_eth,
@@ -24,9 +25,11 @@ from beaconframes.reports.formats import (
     show_name,
     show_percent,
     show_points,
+    show_short,
     show_signed,
     show_text,
     show_value,
+    show_verdict,
     show_yes,
 )
 
@@ -35,13 +38,23 @@ if TYPE_CHECKING:
 
 Frames = dict[str, pl.DataFrame]
 
-_MOST_PROBLEMS, _MOST_ADVICE = 25, 10
-_MOST_UPCOMING, _FIRST_UPCOMING = 25, 5
-"""Up to this many rows are listed; of more, the first few, below their number by kind and day."""
-_MOST_VALIDATORS = 100
+_MOST_PROBLEMS, _FIRST_PROBLEMS = 8, 3
+_MOST_GROUPS = 8
+_MOST_UPCOMING, _FIRST_UPCOMING = 8, 5
+"""Up to this many rows are listed; of more, the first few, below their number by kind."""
+_MOST_VALIDATORS = 20
 _IS_USUAL = pl.col("avoidable").eq_missing(other=False)
 _IS_ADVICE = pl.col("kind").is_in(ADVICE)
-_WIDE = ("detail", "rows", "reason")
+_WIDE = ("detail", "reason", "method")
+_SINGULAR = {
+    "votes": "vote",
+    "duties": "duty",
+    "slots": "slot",
+    "penalties": "penalty",
+    "validators": "validator",
+}
+_ON_PHONES = ("validator_index", "group", "effectiveness", "lost_gwei")
+"""The columns of the validators on a phone, which is too narrow for all."""
 
 
 @dataclass(frozen=True)
@@ -54,25 +67,43 @@ class Column:
     is_number: bool = True
     needs: str = ""
     """A column without whose value there is nothing to show: a duty that a validator had."""
+    unit: str = ""
+    """The column with the unit of a value."""
+    is_minor: bool = False
+    """Whether a phone leaves it out."""
 
     @property
     def style(self) -> str:
         """Return the class of its cells."""
         if self.is_number:
-            return "n"
-        if self.form is show_label:
-            return "l"
-        return "t" if self.form is show_moment else "w" if self.name in _WIDE else ""
+            style = "n"
+        elif self.form is show_label:
+            style = "l"
+        else:
+            style = "t" if self.form is show_moment else "w" if self.name in _WIDE else ""
+        return f"{style} minor".strip() if self.is_minor else style
+
+    @property
+    def head_style(self) -> str:
+        """Return the class of its heading."""
+        return " ".join(name for name in self.style.split() if name in ("n", "minor"))
 
     def hint(self, row: dict[str, Any]) -> str:
         """Return the whole text of a cell that is shortened."""
-        return show_hint(row[self.name]) if self.form is show_label else ""
+        if self.form is show_label:
+            return show_hint(row[self.name])
+        whole = show_text(row[self.name])
+        return whole if self.form is show_short and whole != show_short(whole) else ""
 
     def show(self, row: dict[str, Any]) -> str:
         """Return the text of a cell."""
         if self.needs and row.get(self.needs, 0) is None:
             return ""
-        return self.form(row[self.name])
+        text = self.form(row[self.name])
+        if not text or row.get(self.unit) is None:
+            return text
+        unit = show_text(row[self.unit])
+        return f"{text} {_SINGULAR.get(unit, unit) if row[self.name] == 1 else unit}"
 
 
 _PROBLEMS = (
@@ -82,15 +113,13 @@ _PROBLEMS = (
     Column("avoidable", "Avoidable", show_yes, is_number=False),
     Column("since", "From (UTC)", show_moment, is_number=False),
     Column("until", "To (UTC)", show_moment, is_number=False),
-    Column("count", "Count", show_count),
-    Column("detail", "Detail", show_text, is_number=False),
-    Column("rows", "Rows", show_text, is_number=False),
+    Column("count", "Count", show_count, unit="count_unit"),
+    Column("detail", "Detail", show_short, is_number=False),
 )
 _ADVICE = (
     Column("kind", "What", show_text, is_number=False),
     Column("validators", "Validators", show_count),
-    Column("detail", "Detail", show_text, is_number=False),
-    Column("rows", "Rows", show_text, is_number=False),
+    Column("detail", "Detail", show_short, is_number=False),
 )
 _UPCOMING = (
     Column("kind", "What", show_text, is_number=False),
@@ -101,26 +130,33 @@ _UPCOMING = (
 )
 _UPCOMING_TOTALS = (
     Column("kind", "What", show_text, is_number=False),
-    Column("count", "Rows", show_count),
+    Column("count", "Number", show_count),
     Column("validators", "Validators", show_count),
     Column("since", "From (UTC)", show_moment, is_number=False),
     Column("until", "To (UTC)", show_moment, is_number=False),
 )
-_VALIDATORS = (
-    Column("validator_index", "Validator", show_index),
-    Column("name", "Name", show_label, is_number=False),
+_VALIDATORS = tuple(
+    replace(column, is_minor=column.name not in _ON_PHONES)
+    for column in (
+        Column("validator_index", "Validator", show_index),
+        Column("name", "Name", show_label, is_number=False),
+        Column("group", "Group", show_label, is_number=False),
+        Column("status", "Status", show_name, is_number=False),
+        Column("net_income_wei", "Income (ETH)", show_eth_wei, needs="votes_missed"),
+        Column("apr_on_effective", "Yearly rate", show_percent, needs="votes_missed"),
+        Column("effectiveness", "Effectiveness", show_percent, needs="votes_missed"),
+        Column("votes_missed", "Votes missed", show_count),
+        Column("missed", "Blocks missed", show_count),
+        Column("sync_rate", "Sync signed", show_percent, needs="sync_rate"),
+        Column("lost_gwei", "Lost (ETH)", show_eth),
+    )
+)
+_GROUP_VERDICT = (
     Column("group", "Group", show_label, is_number=False),
-    Column("status", "Status", show_text, is_number=False),
-    Column("balance_gwei", "Balance (ETH)", show_eth),
-    Column("credentials", "Credentials", show_text, is_number=False),
-    Column("net_income_wei", "Income (ETH)", show_eth_wei, needs="votes_missed"),
-    Column("apr_on_effective", "Yearly rate", show_percent, needs="votes_missed"),
-    Column("effectiveness", "Effectiveness", show_percent, needs="votes_missed"),
-    Column("votes_missed", "Votes missed", show_count),
-    Column("proposed", "Proposed", show_count),
-    Column("missed", "Missed", show_count),
-    Column("sync_rate", "Sync signed", show_percent, needs="sync_rate"),
-    Column("lost_gwei", "Lost (ETH)", show_eth),
+    Column("validators", "Validators", show_count),
+    Column("effectiveness", "Effectiveness", show_percent),
+    Column("lost_per_validator_gwei", "Lost per validator (ETH)", show_eth),
+    Column("verdict", "Verdict", show_verdict, is_number=False),
 )
 _GROUPS = (
     Column("measure", "Measure", show_name, is_number=False),
@@ -146,10 +182,10 @@ _MEASURES: dict[str, tuple[str, Callable[[Any], str], Callable[[Any], str]]] = {
 """Measures of groups: their names on the page, and how values and differences are shown."""
 _KINDS = (
     Column("kind", "Problem", show_text, is_number=False),
-    Column("problems", "Rows", show_count),
+    Column("problems", "Number", show_count),
     Column("validators", "Validators", show_count),
     Column("lost_gwei", "Cost (ETH)", show_cost),
-    Column("cost_unknown", "Rows of unknown cost", show_count),
+    Column("cost_unknown", "Of unknown cost", show_cost_unknown, is_minor=True),
 )
 _YEARS = (
     Column("year", "Year", show_index),
@@ -172,12 +208,23 @@ _INPUTS = (
 )
 
 
+_FIGURES = (
+    Column("title", "Number", show_text, is_number=False),
+    Column("text", "Value", show_text),
+    Column("method", "What it is", show_text, is_number=False),
+)
+
+
 def list_tables(frames: Frames) -> dict[str, Any]:
     """Return the rows and columns of all tables, for the template."""
     return {
         **_list_problems(frames.get("problems", pl.DataFrame())),
         **_list_upcoming(frames),
         **_list_groups(frames),
+        "group_verdict": sort_groups(frames).head(_MOST_GROUPS).rows(named=True),
+        "group_count": sort_groups(frames).height,
+        "group_verdict_columns": _GROUP_VERDICT,
+        "figure_columns": _FIGURES,
         **_list_rows(frames, "inputs", _INPUTS, "input"),
         **_list_validators(frames),
         **_list_rows(frames, "years", _YEARS, "year"),
@@ -212,6 +259,12 @@ def _list_upcoming(frames: Frames) -> dict[str, Any]:
     }
 
 
+def sort_groups(frames: Frames) -> pl.DataFrame:
+    """Return the verdict on each group, those that are worse first."""
+    groups = frames.get("group_verdict", pl.DataFrame({"verdict": []}))
+    return groups.sort(pl.col("verdict") != "worse", maintain_order=True, nulls_last=True)
+
+
 def _list_groups(frames: Frames) -> dict[str, Any]:
     """Return the rows of groups, each with the unit of its measure."""
     rows = []
@@ -234,31 +287,42 @@ def select_problems(problems: pl.DataFrame) -> pl.DataFrame:
 def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
     """Return the problems to look at; late votes that are usual are only counted."""
     if problems.is_empty():
-        return {"problems": [], "kinds": [], "usual": {"count": 0}, "advice": []}
+        empty: dict[str, Any] = {name: [] for name in ("problems", "kinds", "advice")}
+        return {**empty, "usual": {"count": 0}, "has_problems": False}
     # Without a known cost, their sum is unknown, not 0.
     total = pl.when(pl.col("cost_gwei").count() > 0).then(pl.col("cost_gwei").sum())
     usual, advice = problems.filter(_IS_USUAL), problems.filter(_IS_ADVICE)
     shown = select_problems(problems)
-    rows = shown.head(_MOST_PROBLEMS).rows(named=True)
-    # The advice that is about most validators, not the one with the first name; each kind once
-    # before others of the same kind, of which each withdrawal address may have one.
-    advice = advice.sort("validators", "kind", descending=[True, False], maintain_order=True)
-    advice = advice.sort(pl.int_range(pl.len()).over("kind") > 0, maintain_order=True)
+    is_long = shown.height > _MOST_PROBLEMS
+    rows = shown.head(_FIRST_PROBLEMS if is_long else shown.height).rows(named=True)
+    kinds = _sum_kinds(shown) if is_long else []
     return {
+        "has_problems": True,
         "problems": rows,
         "problem_count": shown.height,
         "problem_columns": [c for c in _PROBLEMS if any(c.show(row) for row in rows)],
-        "kinds": _sum_kinds(shown) if shown.height > _MOST_PROBLEMS else [],
-        "kind_columns": _KINDS,
+        "kinds": kinds,
+        "kind_columns": [c for c in _KINDS if any(c.show(row) for row in kinds)],
         "usual": {
             "count": usual.height,
             "cost_gwei": usual.select(total).item(),
             "cost_unknown": usual["cost_gwei"].null_count(),
         },
-        "advice": advice.head(_MOST_ADVICE).rows(named=True),
-        "advice_count": advice.height,
+        "advice": _sum_advice(advice),
         "advice_columns": _ADVICE,
     }
+
+
+def _sum_advice(advice: pl.DataFrame) -> list[dict[str, Any]]:
+    """Return one row for each kind of advice, that about most validators first."""
+    first, count = pl.first("detail"), pl.len()
+    detail = pl.when(count > 1).then(pl.format("{} times, such as: {}", count, first))
+    sums = (
+        advice.sort("validators", descending=True, maintain_order=True)
+        .group_by("kind")
+        .agg(pl.sum("validators"), detail=detail.otherwise(first))
+    )
+    return sums.sort("validators", "kind", descending=[True, False]).rows(named=True)
 
 
 def _sum_kinds(problems: pl.DataFrame) -> list[dict[str, Any]]:

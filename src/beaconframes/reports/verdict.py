@@ -14,6 +14,7 @@ from beaconframes.reports.formats import (
     show_percent,
     show_quantity,
 )
+from beaconframes.reports.parts.groups import LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +31,6 @@ _PARTS = {
     "execution_wei": "priority fees above the mean block",
     "unexplained_wei": "unexplained",
 }
-_WORSE = {"votes_missed": "missed votes", "lost_gwei": "losses"}
-"""Measures of groups in which more is worse."""
 _MOST_NAMED = 5
 _SHOWN_TIMES = 2
 """A ratio below this is no multiple."""
@@ -40,39 +39,45 @@ _OFFLINE = "active_offline"
 
 def list_verdict(frames: Frames) -> list[str]:
     """Return the verdict as sentences, the most important first."""
-    return [
-        *_describe_groups(frames),
-        *_describe_income(frames),
-        *_describe_states(frames),
-    ]
+    worse = [*_describe_worse_groups(frames)]
+    others = [] if worse else [*_describe_other_groups(frames)]
+    return [*worse, *_describe_income(frames), *_describe_states(frames), *others]
 
 
-def _describe_groups(frames: Frames) -> Iterator[str]:
+def _describe_worse_groups(frames: Frames) -> Iterator[str]:
     """Yield a sentence for each group that is worse than the others by more than chance."""
-    if "groups" not in frames:
+    if "group_verdict" not in frames:
         return
-    rows = frames["groups"].filter(
-        pl.col("differs").fill_null(value=False),
-        pl.col("difference") > 0,
-        pl.col("measure").is_in([*_WORSE]),
+    verdicts, mark = frames["group_verdict"], read_marks(frames, "group_verdict").get(None)
+    worse = verdicts.filter(pl.col("verdict") == "worse")["group"].to_list()
+    losses = frames["groups"].filter(
+        pl.col("differs"), pl.col("difference") > 0, pl.col("measure").is_in(LOSSES)
     )
-    for (group,), part in rows.group_by("group", maintain_order=True):
-        facts = {row["measure"]: row for row in part.iter_rows(named=True)}
+    for group in worse:
+        own = losses.filter(pl.col("group") == group)
+        facts = {row["measure"]: row for row in own.iter_rows(named=True)}
         texts = []
         if votes := facts.get("votes_missed"):
-            texts.append(f"{_show_times(votes['value'], votes['others'])} the missed votes")
+            texts.append(f"{_show_times(votes['value'], votes['others'])} missed votes")
         if lost := facts.get("lost_gwei"):
-            texts.append(f"{show_eth(round(lost['difference']))} ETH per validator lost more")
-        yield (
-            f"Group {show_label(group)}: {', '.join(texts)} than the others, which is more than "
-            "chance."
-        )
+            texts.append(f"{show_eth(round(lost['difference']))} ETH more lost per validator")
+        text = f"{', '.join(texts)}, compared with the others; this is more than chance"
+        yield f"Group {show_label(group)}: {show_marked(text, mark)}."
+
+
+def _describe_other_groups(frames: Frames) -> Iterator[str]:
+    """Yield that no group is worse, or that they cannot be compared."""
+    if "group" in frames["validators"].columns:
+        is_known = "group_verdict" in frames and frames["group_verdict"]["verdict"].count() > 0
+        text = "none is worse than the others by more than chance" if is_known else "unknown"
+        mark = read_marks(frames, "group_verdict").get(None)
+        yield f"Comparison of groups: {show_marked(text, mark)}."
 
 
 def _show_times(value: float, others: float) -> str:
     if others > 0 and value / others >= _SHOWN_TIMES:
-        return f"{value / others:.0f} times"
-    return "more of"
+        return f"{value / others:.0f} times the"
+    return "more"
 
 
 def _describe_income(frames: Frames) -> Iterator[str]:
@@ -106,15 +111,23 @@ def _compare(row: dict[str, Any], mark: str | None) -> Iterator[str]:
         days = show_quantity(row["days_estimated"], "day")
         note = f"; the yield index does not have {days} yet, for which the nearest day counts"
     yield f"Average validators with the same balances: {average}{note}."
-    share = show_percent(abs(float(row["difference_wei"] / row["average_wei"])))
-    word = "more" if row["difference_wei"] >= 0 else "less"
-    difference = f"{show_eth_wei(abs(row['difference_wei']))} ETH ({share}) {word}"
-    basis = "on the consensus layer" if row["consensus_only"] else "without payments of builders"
-    own = show_eth_wei(row["earned_wei"])
-    yield f"Difference to average: {show_marked(difference, mark)}, {basis} ({own} ETH)."
+    difference, own = show_marked(describe_difference(row), mark), show_eth_wei(row["earned_wei"])
+    yield f"Difference to average: {difference}, {describe_basis(row)} ({own} ETH)."
     parts = [(text, row[part]) for part, text in _PARTS.items() if row[part]]
     listed = "; ".join(f"{text} {_show_sign(wei)}" for text, wei in parts)
     yield f"Parts of the difference: {show_marked(listed, mark)} ETH."
+
+
+def describe_difference(row: dict[str, Any]) -> str:
+    """Return how much more or less was earned than by average validators."""
+    share = show_percent(abs(float(row["difference_wei"] / row["average_wei"])))
+    word = "more" if row["difference_wei"] >= 0 else "less"
+    return f"{show_eth_wei(abs(row['difference_wei']))} ETH ({share}) {word}"
+
+
+def describe_basis(row: dict[str, Any]) -> str:
+    """Return what is compared with average validators."""
+    return "on the consensus layer" if row["consensus_only"] else "without payments of builders"
 
 
 def _show_sign(wei: Any) -> str:

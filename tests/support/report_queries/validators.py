@@ -96,6 +96,33 @@ def query_groups(source: Source) -> pl.DataFrame | None:
     return pl.DataFrame(found, columns, orient="row").sort("measure", "group")
 
 
+def query_group_verdict(source: Source) -> pl.DataFrame | None:
+    """Means of each group; it is worse if its missed votes or losses differ by more than chance."""
+    measures = query_groups(source)
+    if measures is None:
+        return None
+    rows = []
+    for name, members in sorted(source.groups.items()):
+        own = query_validators(source).filter(pl.col("validator_index").is_in(members))
+        lost = own["lost_gwei"].drop_nulls().to_list()
+        signs = {
+            row["difference"] > 0
+            for row in measures.filter(pl.col("group") == name).to_dicts()
+            if row["measure"] in ("votes_missed", "lost_gwei") and row["differs"]
+        }
+        verdict = "worse" if True in signs else "better" if signs else "like the others"
+        rows.append(
+            {
+                "group": name,
+                "validators": own.height,
+                "effectiveness": own["effectiveness"].mean(),
+                "lost_per_validator_gwei": round(sum(lost) / len(lost)),
+                "verdict": verdict,
+            }
+        )
+    return pl.DataFrame(rows)
+
+
 def query_queue(source: Source) -> pl.DataFrame:
     """The queues of the network."""
     return source.scan("validator_queue").collect()

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _VALIDATOR = "validator_index"
 _CREDENTIALS = {"0x00": "BLS", "0x01": "address", "0x02": "compounding"}
 _OUTCOMES = ["proposed", "missed", "orphaned"]
-_MEASURES = ("apr_on_effective", "effectiveness", "sync_rate", "votes_missed", "lost_gwei")
+LOSSES = ("votes_missed", "lost_gwei")
+"""The measures that judge a group: more is worse."""
+_MEASURES = ("apr_on_effective", "effectiveness", "sync_rate", *LOSSES)
 
 
 def build_validators(inputs: Inputs, frames: Frames) -> Frames:
@@ -128,4 +130,35 @@ def build_groups(inputs: Inputs, frames: Frames) -> Frames:
     if set(_OUTCOMES) <= set(table.columns):
         table = table.with_columns(drawn=pl.sum_horizontal(_OUTCOMES))
         shares = {"proposed": ("proposed", "drawn")}
-    return {"groups": analysis.compare_groups(table, by="group", values=values, shares=shares)}
+    found = analysis.compare_groups(table, by="group", values=values, shares=shares)
+    return {"groups": found, "group_verdict": judge_groups(table, found)}
+
+
+def judge_groups(table: pl.DataFrame, measures: pl.DataFrame) -> pl.DataFrame:
+    """Return whether each group is worse or better than the others by more than chance.
+
+    The verdict of a group that cannot be compared, such as a single validator, is null.
+    """
+    means = {"effectiveness": "effectiveness", "lost_gwei": "lost_per_validator_gwei"}
+    figures = [
+        pl.col(name).mean().alias(title) if name in table.columns else pl.lit(None).alias(title)
+        for name, title in means.items()
+    ]
+    totals = table.drop_nulls("group").group_by("group").agg(pl.len().cast(pl.Int64), *figures)
+    differs, difference = pl.col("differs"), pl.col("difference")
+    losses = measures.filter(pl.col("measure").is_in(LOSSES)).group_by("group")
+    judged = losses.agg(
+        verdict=pl.when((differs & (difference > 0)).any())
+        .then(pl.lit("worse"))
+        .when((differs & (difference < 0)).any())
+        .then(pl.lit("better"))
+        .when(differs.is_not_null().any())
+        .then(pl.lit("like the others"))
+    )
+    lost = pl.col("lost_per_validator_gwei").cast(pl.Float64).round().cast(pl.Int64)
+    return (
+        totals.rename({"len": "validators"})
+        .join(judged, on="group", how="left")
+        .with_columns(pl.col("effectiveness").cast(pl.Float64), lost)
+        .sort("group")
+    )
