@@ -86,9 +86,7 @@ def _compute_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
     if source.index is None:
         return None
     rows = _list_shares(source, keys)
-    proposals = source.blocks.unique("slot").select(
-        "status", "epoch", validator_index="proposer_index"
-    )
+    proposals = source.blocks.select("status", "epoch", validator_index="proposer_index")
     outcomes = ("proposed", "missed", "orphaned")
     found = []
     for name, part in rows.group_by(keys or pl.lit(0)):
