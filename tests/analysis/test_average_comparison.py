@@ -165,17 +165,34 @@ def test_days_without_a_rate_of_votes_have_that_of_the_others():
 
 
 def test_daily_balances_count_while_their_validator_is_active():
-    """The second validator has 65 of 225 epochs; one whose activation is unknown has none."""
+    """The second validator has 65 of 225 epochs.
+
+    It has none after its exit, or if its activation is unknown.
+    """
     half = validators({}, {"activation_epoch": FIRST + 100, "exit_epoch": FIRST + 165})
 
     (whole,) = compare(BY_DAY).rows(named=True)
     (row,) = compare(BY_DAY, active=half).rows(named=True)
     (none,) = compare(BY_DAY, active=validators({}, {"activation_epoch": None})).rows(named=True)
+    (left,) = compare(BY_DAY, active=validators({}, {"exit_epoch": FIRST - 9})).rows(named=True)
 
     share = (225 + 65) / 450
     assert float(whole["average_wei"]) * share == pytest.approx(float(row["average_wei"]), rel=1e-9)
     assert float(whole["average_wei"]) / 2 == pytest.approx(float(none["average_wei"]), rel=1e-9)
+    assert none["average_wei"] == left["average_wei"]
     assert whole["earned_wei"] == row["earned_wei"] == none["earned_wei"]
+
+
+def test_validators_of_unknown_income_are_not_compared():
+    """A consolidation raises a balance: neither its income nor what its votes are worth counts."""
+    moved = stats((2, {"start_balance_gwei": 32 * ETH, "end_balance_gwei": 64 * ETH}))
+
+    (row,) = compare(BY_DAY).rows(named=True)
+    three = {"stats": pl.concat([STATS, moved])}
+    (more,) = compare(three, active=validators({}, {}, {})).rows(named=True)
+
+    names = ["earned_wei", "average_wei", "average_missed_wei", "sync_luck_wei"]
+    assert [row[name] for name in names] == [more[name] for name in names]
 
 
 def test_unknown_execution_income_is_not_compared():

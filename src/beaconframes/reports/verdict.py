@@ -118,7 +118,7 @@ def _compare(row: dict[str, Any], mark: str | None) -> Iterator[str]:
     yield f"Difference to average: {show_marked(difference, mark)}, {basis} ({own} ETH)."
     parts = [(text, row[part]) for part, text in _PARTS.items() if row[part]]
     listed = "; ".join(f"{text} {_show_sign(wei)}" for text, wei in parts)
-    compared = [part for part in _PARTS if part != "execution_wei" or not row["consensus_only"]]
+    compared = [part for part in _PARTS if part != "execution_wei"]
     unknown = [_PARTS[part] for part in compared if row[part] is None]
     rest = f"; unknown, and in the rest: {', '.join(unknown)}" if unknown else ""
     yield f"Parts of the difference: {show_marked(listed, mark)} ETH{rest}."
