@@ -138,6 +138,63 @@ def test_balances_count_while_their_validator_is_active():
     assert pytest.approx(float(whole) * (225 + 45) / 450, rel=1e-12) == float(row["average_wei"])
 
 
+def test_days_without_a_rate_of_votes_have_that_of_the_others():
+    """On day 4, both validators sign for a sync committee: its votes alone are unknown.
+
+    What average validators missed is then in the ratio of day 3.
+    """
+    time = MAINNET.time_of("day", DAY + 1)
+    signing = {
+        "day": DAY + 1,
+        "time": time,
+        "participated_sync": 9,
+        "end_balance_gwei": 32 * ETH + 225 * VOTE,
+    }
+    later = pl.col("time") + pl.duration(days=1)
+    stats_ = pl.concat([STATS, stats((0, signing), (1, signing)).with_columns(time=later)])
+    index = pl.concat([INDEX, days_of_the_network(DAY + 1)])
+
+    (row,) = compare({"stats": stats_}, index=index).rows(named=True)
+    (alone,) = compare({"stats": stats_.filter(pl.col("day") > DAY)}, index=index).rows(named=True)
+
+    assert 2 == row["days"]
+    assert in_wei(2 * 6_400_000 * (FULL - 1)) == pytest.approx(row["average_missed_wei"], abs=5)
+    assert alone["average_missed_wei"] is None
+    for found in (row, alone):
+        assert found["difference_wei"] == sum(found[part] or 0 for part in PARTS)
+
+
+def test_daily_balances_count_while_their_validator_is_active():
+    """The second validator has 65 of 225 epochs.
+
+    It has none after its exit, or if its activation is unknown.
+    """
+    half = validators({}, {"activation_epoch": FIRST + 100, "exit_epoch": FIRST + 165})
+
+    (whole,) = compare(BY_DAY).rows(named=True)
+    (row,) = compare(BY_DAY, active=half).rows(named=True)
+    (none,) = compare(BY_DAY, active=validators({}, {"activation_epoch": None})).rows(named=True)
+    (left,) = compare(BY_DAY, active=validators({}, {"exit_epoch": FIRST - 9})).rows(named=True)
+
+    share = (225 + 65) / 450
+    assert float(whole["average_wei"]) * share == pytest.approx(float(row["average_wei"]), rel=1e-9)
+    assert float(whole["average_wei"]) / 2 == pytest.approx(float(none["average_wei"]), rel=1e-9)
+    assert none["average_wei"] == left["average_wei"]
+    assert whole["earned_wei"] == row["earned_wei"] == none["earned_wei"]
+
+
+def test_validators_of_unknown_income_are_not_compared():
+    """A consolidation raises a balance: neither its income nor what its votes are worth counts."""
+    moved = stats((2, {"start_balance_gwei": 32 * ETH, "end_balance_gwei": 64 * ETH}))
+
+    (row,) = compare(BY_DAY).rows(named=True)
+    three = {"stats": pl.concat([STATS, moved])}
+    (more,) = compare(three, active=validators({}, {}, {})).rows(named=True)
+
+    names = ["earned_wei", "average_wei", "average_missed_wei", "sync_luck_wei"]
+    assert [row[name] for name in names] == [more[name] for name in names]
+
+
 def test_unknown_execution_income_is_not_compared():
     """Daily statistics without blocks: consensus income alone, and no fees in any part."""
     (row,) = compare(BY_DAY, blocks=None).rows(named=True)

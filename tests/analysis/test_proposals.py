@@ -4,6 +4,7 @@ import math
 from datetime import timedelta
 from decimal import Decimal
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -200,6 +201,47 @@ def test_all_seats_are_expected_of_all_validators(chain):
     assert [(3, 3 * 512)] == total.select("periods", "seats").rows()
     assert pytest.approx(3 * 512) == total["expected"].item()
     assert 0.98 * 3 * 512 < total["drawn"].item() <= 3 * 512
+
+
+@pytest.mark.parametrize(
+    ("balances", "own", "cap", "least"),
+    [
+        ([32] * 2000, 500, 2048, 0.98),
+        ([32] * 2000, 2000, 2048, None),
+        ([32] * 3000 + [2048] * 1600, 300, 2048, 0.95),
+        ([32] * 1000, 300, 32, 0.5),
+    ],
+    ids=["since Electra", "all validators", "some large ones", "a small chain before Electra"],
+)
+def test_committees_of_the_specification_vary_less_than_independent_draws(
+    balances, own, cap, least
+):
+    """`get_next_sync_committee_indices`: a shuffled pass over all validators, then another one.
+
+    Each candidate is accepted in the ratio of its balance to the largest possible one. The variance
+    is at most that of independent draws, so no number is stated to be rarer than it is.
+    """
+    rng = np.random.default_rng(33)
+    balances = np.array(balances)
+
+    def draw():
+        seats = []
+        while len(seats) < 512:
+            order = rng.permutation(len(balances))
+            bytes_ = rng.integers(0, 2**16, len(balances))
+            seats += [*order[balances[order] * (2**16 - 1) >= cap * bytes_]]
+        return sum(seat < own for seat in seats[:512])
+
+    seats = np.array([draw() for _ in range(1500)])
+
+    share = balances[:own].sum() / balances.sum()
+    assert seats.mean() == pytest.approx(512 * share, rel=0.03)
+    if least is None:
+        assert {512} == {*seats.tolist()}
+        return
+    ratio = seats.var() / (512 * share * (1 - share))
+    # Three standard errors of a variance of 1,500 draws.
+    assert least * (1 - 3 * math.sqrt(2 / 1500)) < ratio < 1 + 3 * math.sqrt(2 / 1500)
 
 
 def test_luck_intervals_cover_at_the_level(chain):

@@ -195,6 +195,34 @@ def test_daily_luck_by_day():
     assert [72, 36] == pytest.approx(rows["expected"].to_list())
 
 
+def test_daily_luck_counts_the_active_epochs_of_a_day():
+    """Of days 3 to 5, validator 1 is active from epoch 675 + 25 until epoch 1125 + 45.
+
+    Its proposals on the days of activation and exit count, and so do their expected numbers.
+    """
+    index = pl.DataFrame(
+        {"day": [3, 4, 5], "effective_balances_sum_wei": [Decimal(64 * 10**20)] * 3},
+        schema_overrides={"effective_balances_sum_wei": WEI},
+    )
+    epochs = [700, 1000, 1169]
+    blocks = pl.DataFrame({"epoch": epochs, "status": "proposed", "proposer_index": 1})
+    blocks = blocks.with_columns(slot=pl.col("epoch") * 32)
+    periods = pl.DataFrame(
+        {
+            "validator_index": [1, 2, 3, 4],
+            "activation_epoch": [700, None, 1350, 600],
+            "exit_epoch": [1170, None, None, 675],
+        }
+    )
+    days = [(n, {"day": day}) for n in (1, 2, 3, 4) for day in (3, 4, 5)]
+
+    (row,) = analysis.daily_luck(blocks, stats(*days), index, validators=periods).rows(named=True)
+
+    # The others are not active on any of these days.
+    assert (1, 3, 3 * 7200) == (row["validator_index"], row["drawn"], row["slots"])
+    assert (200 + 225 + 45) * 32 * 32 / 6400 == pytest.approx(row["expected"])
+
+
 def test_days_of_the_index_count_once():
     """Two loads that overlap repeat days; two indices that differ are refused."""
     index = pl.DataFrame(

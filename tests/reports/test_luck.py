@@ -3,7 +3,9 @@
 import polars as pl
 import pytest
 
+import beaconframes as bf
 from beaconframes.charts.series import format_day
+from beaconframes.reports.luck import list_luck
 from beaconframes.reports.page import render_page
 from beaconframes.reports.pictures import build_pictures
 
@@ -28,8 +30,10 @@ def test_sync_seats_are_compared_with_chance(made, chain, no_charts):
     assert 512 * own / total == pytest.approx(row["expected"])
     assert ["A", "B"] == made.report.frames["group_sync_luck"]["group"].to_list()
     page = render_page(made.report.frames, {}, interactive=False)
-    assert "Counted: 1 committee, selected in this range." in page
-    assert f"Sync committee seats: {drawn} assigned, {row['expected']:.1f} expected. " in page
+    seats = (
+        f"{drawn} assigned, {row['expected']:.1f} expected, in 1 committee selected in this time"
+    )
+    assert f"<p>Sync committee seats: {seats}. This is within chance.</p>" in page
 
 
 def test_luck_of_one_day_is_not_that_of_one_epoch(made):
@@ -42,16 +46,105 @@ def test_luck_of_one_day_is_not_that_of_one_epoch(made):
     assert format_day(frames["income"]["date"][0]) == chart.note
 
 
-def test_a_report_does_not_judge_luck(made):
-    """Numbers alone: of all validators of a chain, nothing is chance, and of few, most is."""
+def tables(**rows):
+    """Return frames of luck, each row by drawn, expected and corrected p-value."""
+    columns = ["drawn", "expected", "p_corrected", "slots", "periods", "group"]
+    return {
+        name: pl.DataFrame(
+            [(*row, *(43_200, 2, "bad pair")[: 6 - len(row)]) for row in found],
+            dict(zip(columns, (pl.Int64, pl.Float64, pl.Float64), strict=False))
+            | {"slots": pl.Int64, "periods": pl.Int64, "group": pl.String},
+            orient="row",
+        )
+        for name, found in rows.items()
+    }
+
+
+def test_a_rare_number_is_stated_as_how_many_sets_have_it():
+    """The rarity is that of the corrected p-value, rounded down; the correction is stated once."""
+    rows = {"luck": [(94, 119.1, 0.0325)], "sync_luck": [(30, 20.04, 0.05)]}
+
+    assert [
+        (
+            "Proposals: 94 assigned, 119.1 expected, in 43,200 slots. 1 set of this size in 30 has "
+            "so few."
+        ),
+        (
+            "Sync committee seats: 30 assigned, 20.0 expected, in 2 committees selected in this "
+            "time. This is within chance."
+        ),
+        (
+            "Rarity counts too few and too many alike, and is corrected for the 2 comparisons with "
+            "chance in this report (Holm). What 1 set in 20 has is within chance."
+        ),
+    ] == list_luck(tables(**rows))
+    (first, _) = list_luck(tables(luck=[(200, 119.1, 0.9e-6)]))
+    assert first.endswith("Fewer than 1 set of this size in 1,000,000 has so many.")
+
+
+def test_no_luck_of_nearly_all_validators():
+    """The numbers stand; without an expected proposal, there is nothing to say about them."""
+    assert [
+        (
+            "Proposals: 43,200 assigned, 43,178.8 expected, in 43,200 slots. These are nearly all "
+            "validators of the chain, so this is not luck."
+        )
+    ] == list_luck(tables(luck=[(43_200, 43_178.8, None)]))
+    assert ["Proposals: 0 assigned, 0.0 expected, in 43,200 slots."] == list_luck(
+        tables(luck=[(0, 0.0, None)])
+    )
+    assert [] == list_luck({})
+    assert [] == list_luck(tables(luck=[], group_luck=[(9, 9.0, None)]))
+
+
+def test_rare_groups_are_named():
+    """One sentence each; if there is none, one sentence for all of them."""
+    usual, rare = (9, 10.0, 0.5), (2, 20.0, 0.01)
+
+    both = list_luck(tables(group_luck=[usual, rare], group_sync_luck=[usual]))
+    none = list_luck(tables(group_luck=[usual], group_sync_luck=[usual]))
+
+    assert (
+        "Group bad pair: Proposals: 2 assigned, 20.0 expected. 1 set of this size in 100 has so "
+        "few."
+    ) == both[0]
+    assert "for the 3 comparisons" in both[1]
+    assert "Groups: their proposals and sync committee seats are within chance." == none[0]
+    assert [2, 2] == [len(both), len(none)]
+
+
+def test_a_report_of_few_validators_claims_no_luck(made, no_charts):
+    """Six validators of a chain that draws by chance: no number of the report is called rare."""
     frames = made.report.frames
-    names = [name for name in frames if "luck" in name]
-    assert ["luck", "sync_luck", "group_luck", "group_sync_luck"] == names
+    names = ["luck", "sync_luck", "group_luck", "group_sync_luck"]
+    assert names == [name for name in frames if "luck" in name]
     for name in names:
-        assert {"drawn", "expected", "luck"} <= set(frames[name].columns)
-        assert not [c for c in frames[name].columns if c.endswith(("_low", "_high", "p_value"))]
-    page = made.report.to_html()
-    assert "Luck: proposals and sync seats" in page
-    assert "chance explains" not in page
-    assert "of chance" not in page
-    assert "by chance" not in page
+        assert {"drawn", "expected", "luck", "p_value", "p_corrected"} <= set(frames[name].columns)
+        assert (frames[name]["p_corrected"] >= frames[name]["p_value"]).all()
+    page = render_page(frames, {}, interactive=False)
+    assert 2 == page.count("This is within chance.")
+    assert "Groups: their proposals and sync committee seats are within chance." in page
+    assert "for the 6 comparisons with chance in this report (Holm)" in page
+    assert "set of this size" not in page
+
+
+@pytest.mark.parametrize(
+    ("detail", "count"),
+    [("epochs", 20), ("days", 1000), pytest.param("epochs", 1000, marks=pytest.mark.more)],
+)
+def test_luck_counts_the_slots_of_the_table(detail, count):
+    """All proposals of all slots of the range count: days without an index, and those of exits."""
+    with bf.open("data/sample") as explorer:
+        report = bf.report(range(1000 - count, 1000), since="2d", detail=detail, explorer=explorer)
+
+    answer, frames = report.frames["summary"].row(0, named=True), report.frames
+    (row,) = frames["luck"].rows(named=True)
+    slots = 32 * (answer["last_epoch"] - answer["first_epoch"] + 1)
+    assert slots == row["slots"]
+    table = frames["validators"].select(pl.sum("proposed", "missed", "orphaned"))
+    assert sum(table.row(0)) == row["drawn"] == frames["proposals"].height
+    assert (row["p_value"] is None) is (count == 1000)
+    if count == 1000:
+        assert slots == row["drawn"]
+        assert pytest.approx(slots, rel=0.01) == row["expected"]
+        assert "so this is not luck." in list_luck(frames)[0]

@@ -81,6 +81,19 @@ def test_estimated_days_and_consensus_income():
     assert "1.00000 ETH (25.00 %) more, on the consensus layer" in lines[2]
 
 
+def test_unknown_parts_are_named():
+    """They are in the rest; without execution income, fees are in no amount."""
+    parts = {"average_missed_wei": None, "unexplained_wei": ETH}
+    known = "missed, avoidable \u22123.00000; luck of sync seats +1.00000; unexplained +1.00000 ETH"
+
+    assert (
+        f"Parts of the difference: {known}; unknown, and in the rest: average validators missed, "
+        "too." == list_verdict(frames(**parts))[3]
+    )
+    without = {"execution_wei": None, "consensus_only": True, "unexplained_wei": ETH}
+    assert f"Parts of the difference: {known}." == list_verdict(frames(**without))[3]
+
+
 def test_numbers_that_are_not_complete_are_marked():
     """The mark of a number is in its sentence, and no unknown number is 0."""
     marks = [

@@ -12,10 +12,12 @@ from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.apr import STAKES
 from beaconframes.analysis.daily_income import daily_income
 from beaconframes.analysis.daily_rewards import (
+    ACTIVE_PERIOD,
     ALL_SHARES,
     COLUMNS,
     OWN_MEDIAN,
     SHARES,
+    add_active_epochs,
     add_vote_rates,
     average_network,
 )
@@ -56,7 +58,6 @@ _COSTS = {
     "missed_unknown_wei": "unknown_gwei",
 }
 _TOTALS = ("earned_wei", "average_wei", "difference_wei")
-_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
 _INDEX = ["day", "consensus_rewards_sum_wei", "tx_fees_sum_wei", "effective_balances_sum_wei"]
 _BLOCK = ["slot", "epoch", "status", "proposer_index"]
 _VOTES = ("offline", "missed votes", "late votes")
@@ -71,6 +72,7 @@ class _Own:
     The columns of ``days`` are ``stake`` (effective balances in gwei, summed over epochs),
     ``consensus``, ``sync`` (what all duties in sync committees were worth), ``fees`` (priority
     fees) and ``received`` (with payments of builders), in wei; unknown fees are null.
+    ``full_votes`` is the sum of the days that are ``rated``; None if no day is.
     """
 
     days: pl.DataFrame
@@ -126,6 +128,8 @@ def compare_with_average(
           of *problems*, negative.
         - ``average_missed_wei``: what average validators missed, too. The network would earn more
           in the ratio of full votes to its own votes, 54 of 64 parts of its consensus rewards.
+          With *stats*, the ratio is that of days on which a validator had no other duty; null if
+          there is no such day, as on small chains.
         - ``proposal_luck_wei``, ``sync_luck_wei``: the worth of the proposals, and of the seats in
           sync committees, beyond the expected number.
         - ``execution_wei``: priority fees of the blocks, beyond those of the network's mean block.
@@ -136,7 +140,7 @@ def compare_with_average(
         index. ``consensus_only`` is whether execution income is left out. No row without a day of
         income, or of the index. This computes eagerly.
     """
-    source = open_frame(validators, _PERIOD, loader="load_validators")
+    source = open_frame(validators, ACTIVE_PERIOD, loader="load_validators")
     clock = resolve_chain(
         chain, (income, "epoch"), (stats, "day"), (index, "day"), (proposals, "slot")
     )
@@ -144,7 +148,7 @@ def compare_with_average(
     if income is not None and balances is not None:
         own = _sum_epochs(income, balances, blocks, collect(source), costs, clock)
     elif stats is not None:
-        own = _sum_days(stats, index, blocks, clock)
+        own = _sum_days(stats, index, blocks, collect(source), clock)
     else:
         raise UsageError("income and stats are missing", hint="Pass income and balances, or stats.")
     days = own.days.join(_count_proposals(proposals, clock), on="day", how="left")
@@ -178,6 +182,7 @@ def _sum_epochs(
         stake=pl.col("stake").sum(),
         consensus=_to_wei(pl.col("consensus_income_gwei").sum()),
         sync=_to_wei(sync.sum()),
+        rated=pl.lit(value=True),
         fees=_sum_if_known(pl.col("fees")),
         received=_sum_if_known(pl.col("execution_income_wei")),
     )
@@ -187,7 +192,7 @@ def _sum_epochs(
 def _sum_stakes(balances: IntoFrame, validators: pl.DataFrame) -> pl.DataFrame:
     """Return the sum of the effective balances of active validators, one row per epoch."""
     lazy = open_frame(balances, STAKES, loader="load_balance_history")
-    periods = open_frame_like(validators.lazy(), _PERIOD, loader="load_validators", like=lazy)
+    periods = open_frame_like(validators.lazy(), ACTIVE_PERIOD, loader="load_validators", like=lazy)
     rows = drop_missing(lazy, STAKES).join(periods, on="validator_index", how="inner")
 
     def select_active(part: Lazy) -> Lazy:
@@ -199,29 +204,48 @@ def _sum_stakes(balances: IntoFrame, validators: pl.DataFrame) -> pl.DataFrame:
     return collect_sums(aggregate(map_rows(rows, select_active), ["epoch"], ["stake"]))
 
 
-def _sum_days(stats: IntoFrame, index: IntoFrame, blocks: IntoFrame | None, clock: Chain) -> _Own:
+def _sum_days(
+    stats: IntoFrame,
+    index: IntoFrame,
+    blocks: IntoFrame | None,
+    validators: pl.DataFrame,
+    clock: Chain,
+) -> _Own:
     """Return income and effective balances by day, from daily statistics."""
+    length = clock.epochs_per_day
     table = collect(open_frame(stats, COLUMNS, loader="load_validator_stats"))
-    rates = add_vote_rates(table, average_network(index, clock), clock)
-    full = _to_wei((pl.col("rate") * pl.col("start_effective_balance_gwei")).sum().round())
-    is_known = pl.col("rate_basis").eq_missing(pl.lit(OWN_MEDIAN)).all()
+    rates = add_vote_rates(table, average_network(index, clock), clock).drop_nulls("income")
     # The means of the network are lower than what a signature earns: some votes are missed.
     worth = pl.col("network_sync_gwei") * pl.col("rate") / pl.col("network_rate")
     seats = pl.col("participated_sync") + pl.col("missed_sync")
-    sync = _sum_if_known(_to_wei((seats * worth).round()))
-    duties = rates.group_by("day").agg(sync=sync)
-    days = (
-        to_polars(daily_income(stats, blocks, chain=clock))
+    full = (
+        pl.col("rate") * pl.col("start_effective_balance_gwei") * pl.col("active_epochs") / length
+    )
+    duties = (
+        add_active_epochs(rates, validators, length)
         .group_by("day")
         .agg(
-            stake=pl.col("effective_balance_gwei").sum() * clock.epochs_per_day,
+            sync=_sum_if_known(_to_wei((seats * worth).round())),
+            rated=pl.col("rate_basis").eq_missing(pl.lit(OWN_MEDIAN)).all(),
+            full=_to_wei(full.sum().round()),
+        )
+    )
+    income = to_polars(daily_income(stats, blocks, chain=clock))
+    days = (
+        add_active_epochs(income, validators, length)
+        .group_by("day")
+        .agg(
+            stake=(pl.col("effective_balance_gwei") * pl.col("active_epochs")).sum(),
             consensus=_to_wei(pl.col("consensus_income_gwei").sum()),
             fees=_sum_if_known(pl.col("priority_fees_wei")),
             received=_sum_if_known(pl.col("execution_income_wei")),
         )
+        .join(duties.drop("full"), on="day", how="left")
+        .with_columns(pl.col("rated").fill_null(value=False))
     )
-    days = days.join(duties, on="day", how="left")
-    return _Own(days, rates.select(pl.when(is_known).then(full)).item())
+    # What full votes earn is known on days on which a validator shows it: the network misses some.
+    full_votes = pl.col("full").filter("rated")
+    return _Own(days, duties.select(pl.when(full_votes.len() > 0).then(full_votes.sum())).item())
 
 
 def _to_wei(gwei: pl.Expr) -> pl.Expr:
@@ -259,12 +283,15 @@ def _compare(
     has_seats = all(day["sync"] is not None for day in days)
     amounts = [_compare_day(day, clock, has_fees=has_fees) for day in days]
     sums = {name: sum(day[name] for day in amounts) for name in amounts[0]}
+    rated_votes = sum(
+        amount["votes"] for amount, day in zip(amounts, days, strict=True) if day["rated"]
+    )
     difference = sums["earned"] - sums["average"]
-    has_votes = full_votes is not None and sums["votes"] > 0
+    has_votes = full_votes is not None and rated_votes > 0
 
     def complete(amount: int) -> int:
         """Return what an amount of the index would be if no validator missed a vote."""
-        return amount * full_votes // sums["votes"] if has_votes else amount  # type: ignore[operator]
+        return amount * full_votes // rated_votes if has_votes else amount  # type: ignore[operator]
 
     parts: dict[str, int | None] = {
         part: None if costs[cost] is None else -costs[cost] * _WEI_PER_GWEI

@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680)
 _EXACT_BELOW = 16  # below this the logarithm is more accurate than the series
@@ -61,6 +61,21 @@ def compute_upper_tail(k: int, n: int, p: float) -> float:
 def compute_p_value(k: int, n: int, p: float) -> float:
     """Return the two-sided p-value of *k*: twice the smaller tail, at most 1."""
     return min(1.0, 2 * min(compute_lower_tail(k, n, p), compute_upper_tail(k, n, p)))
+
+
+def adjust_p_values(values: Sequence[float | None]) -> list[float | None]:
+    """Return the p-values of several statements, corrected for their number (Holm).
+
+    Where all is chance, the probability that any of them is below a level is at most that level.
+    None is no statement.
+    """
+    known = sorted((value, place) for place, value in enumerate(values) if value is not None)
+    found: list[float | None] = [None] * len(values)
+    largest = 0.0
+    for step, (value, place) in enumerate(known):
+        largest = min(1.0, max(largest, value * (len(known) - step)))
+        found[place] = largest
+    return found
 
 
 @functools.lru_cache(maxsize=4096)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import polars as pl
 
+from beaconframes.analysis.daily_rewards import ACTIVE_PERIOD, add_active_epochs
 from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
 from beaconframes.analysis.luck import proposal_luck
 from beaconframes.errors import UsageError
@@ -25,7 +26,6 @@ Every = Literal["epoch", "day"]
 _WEI_PER_GWEI = 10**9
 _TOTAL = "effective_balances_sum_wei"
 _BLOCK = ["slot", "epoch", "status", "proposer_index"]
-_ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
 _STAKE = "start_effective_balance_gwei"
 
 
@@ -97,7 +97,10 @@ def daily_luck(
         the ones examined.
     index
         Frame of `load_yield_index`, of the same days: the balance of all validators.
-    validators, level
+    validators
+        Frame of `load_validators`. With it, balances count in the ratio of the epochs of a day in
+        which their validator is active.
+    level
         As in `proposal_luck`.
     by
         Group columns of *stats*, such as ``"day"``; ``()`` is all validators together.
@@ -119,13 +122,14 @@ def daily_luck(
     rows = drop_missing(source, ["validator_index", "day", _STAKE])
     # A copy: the day may be a group.
     balances = collect(rows).with_columns(epoch="day").rename({_STAKE: "effective_balance_gwei"})
+    if validators is not None:
+        periods = collect(select_columns(validators, ACTIVE_PERIOD, loader="load_validators"))
+        balances = add_active_epochs(balances, periods, length).filter(pl.col("active_epochs") > 0)
+        epochs = pl.col("active_epochs")
+        balances = balances.with_columns(pl.col("effective_balance_gwei") * epochs // length)
     totals = to_polars(total_balances(index, every="day", chain=clock)).rename({"day": "epoch"})
     blocks = collect(select_columns(proposals, _BLOCK, loader="load_proposals"))
     blocks = blocks.with_columns(pl.col("epoch") // length)
-    periods = None
-    if validators is not None:
-        periods = collect(select_columns(validators, _ACTIVE_PERIOD, loader="load_validators"))
-        periods = periods.with_columns(pl.col(_ACTIVE_PERIOD[1:]) // length)
-    options: dict[str, Any] = {"validators": periods, "by": groups, "level": level, "chain": days}
+    options: dict[str, Any] = {"by": groups, "level": level, "chain": days}
     table = proposal_luck(blocks, balances, totals, **options)
     return return_table(table, source, stats)

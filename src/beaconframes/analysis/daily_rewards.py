@@ -36,6 +36,7 @@ _NETWORK: dict[str, Any] = {
     "network_sync_gwei": pl.Int64,
     "network_fees_wei": pl.Decimal(28, 0),
 }
+ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
 COLUMNS = [
     *(*_KEYS, "time", _STAKE, "start_balance_gwei", "end_balance_gwei"),
     *("deposits_amount_gwei", "withdrawals_amount_gwei", "missed_attestations", *_DUTIES),
@@ -71,6 +72,16 @@ def average_network(index: IntoFrame | None, clock: Chain) -> pl.DataFrame:
         network_fees_wei=fees // slots,
     )
     return means.unique("day", keep="last").cast(schema)
+
+
+def add_active_epochs(rows: pl.DataFrame, periods: pl.DataFrame, length: int) -> pl.DataFrame:
+    """Add ``active_epochs``: the number of active epochs of a day, of at most *length*."""
+    begin = pl.col("day") * length
+    end = pl.min_horizontal("exit_epoch", begin + length)
+    # Before its activation is known, a validator is not active.
+    start = pl.max_horizontal(pl.col("activation_epoch").fill_null(end), begin)
+    joined = rows.join(periods.select(ACTIVE_PERIOD), on="validator_index")
+    return joined.with_columns(active_epochs=(end - start).clip(0)).drop(ACTIVE_PERIOD[1:])
 
 
 def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> pl.DataFrame:

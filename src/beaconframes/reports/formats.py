@@ -155,7 +155,6 @@ FILTERS = {
     "eth": show_eth,
     "eth_wei": show_eth_wei,
     "percent": show_percent,
-    "decimal": show_decimal,
     "signed": show_signed,
     "points": show_points,
     "moment": show_moment,

@@ -32,6 +32,7 @@ from beaconframes.reports.formats import (
     show_text,
     show_verdict,
 )
+from beaconframes.reports.luck import list_luck
 from beaconframes.reports.pictures import build_pictures
 from beaconframes.reports.renderers import render_plotly, render_svg
 from beaconframes.reports.tables import list_tables, select_problems, sort_groups
@@ -83,8 +84,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "policy": _build_policy(scripts, interactive=interactive),
         "left_out": {name: show_text(reason) for name, reason in left_out.items()},
         "is_daily": facts.get("detail") == "daily statistics",
-        "luck": _get_row(frames, "luck"),
-        "sync_luck": _get_row(frames, "sync_luck"),
+        "luck": list_luck(frames),
         "queue": _get_row(frames, "queue"),
         "reconciliation": _get_row(frames, "reconciliation"),
         "gap_count": frames["missing"].height,

@@ -104,7 +104,11 @@ def _describe_income(frames: Frames) -> Iterator[str]:
 
 
 def _compare(row: dict[str, Any], mark: str | None) -> Iterator[str]:
-    """Yield what average validators earned, the difference, and its parts."""
+    """Yield what average validators earned, the difference, and its parts.
+
+    A part that is unknown is in the rest, which is unexplained; without execution income, fees are
+    in no amount.
+    """
     average = show_marked(f"{show_eth_wei(row['average_wei'])} ETH", mark)
     note = ""
     if row["days_estimated"]:
@@ -115,7 +119,10 @@ def _compare(row: dict[str, Any], mark: str | None) -> Iterator[str]:
     yield f"Difference to average: {difference}, {describe_basis(row)} ({own} ETH)."
     parts = [(text, row[part]) for part, text in _PARTS.items() if row[part]]
     listed = "; ".join(f"{text} {_show_sign(wei)}" for text, wei in parts)
-    yield f"Parts of the difference: {show_marked(listed, mark)} ETH."
+    compared = [part for part in _PARTS if part != "execution_wei"]
+    unknown = [_PARTS[part] for part in compared if row[part] is None]
+    rest = f"; unknown, and in the rest: {', '.join(unknown)}" if unknown else ""
+    yield f"Parts of the difference: {show_marked(listed, mark)} ETH{rest}."
 
 
 def describe_difference(row: dict[str, Any]) -> str:

@@ -44,7 +44,7 @@ def query_comparison(source: Source) -> pl.DataFrame | None:
             el=pl.col("el").sum(),
         )
     )
-    drawn = source.blocks.unique("slot").group_by(day=pl.col("epoch") // source.day).len()
+    drawn = source.blocks.group_by(day=pl.col("epoch") // source.day).len()
     counts = dict(drawn.iter_rows())
     slots = source.day * source.slots
     sums = dict.fromkeys(

@@ -53,7 +53,7 @@ def query_inputs(source: Source) -> pl.DataFrame:
             ("income", "load_income_history", source.income.height),
             ("balances", "load_balance_history", source.balances.height),
             ("withdrawals", "load_validator_withdrawals", source.withdrawals.height),
-            ("proposals", "load_proposals", source.blocks.height),
+            ("proposals", "load_proposals", source.all_blocks.height),
             (
                 "blocks",
                 "load_produced_blocks",

@@ -149,10 +149,19 @@ class Source:
         return rows.with_columns(date=pl.col("time").dt.date())
 
     @functools.cached_property
-    def blocks(self) -> pl.DataFrame:
-        """Return the slots in which one of the validators had to propose."""
+    def all_blocks(self) -> pl.DataFrame:
+        """Return the blocks of the validators in these epochs, also two for one slot."""
         own = pl.col("proposer_index").is_in(self.mine), self.in_range
         return self.scan("blocks").filter(*own).sort("slot").collect()
+
+    @functools.cached_property
+    def blocks(self) -> pl.DataFrame:
+        """Return the slots in which one of the validators had to propose, each once.
+
+        Of two blocks for one slot, the canonical one counts.
+        """
+        rows = self.all_blocks.sort("slot", pl.col("status") != "proposed")
+        return rows.unique("slot", keep="first", maintain_order=True)
 
     @functools.cached_property
     def index(self) -> pl.DataFrame | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes import analysis
+from beaconframes.analysis.binomial import adjust_p_values
 from beaconframes.analysis.valuation import add_values, find_daily_prices
 from beaconframes.errors import UsageError
 from beaconframes.reports.input_frames import PartMissing
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     Frames = dict[str, pl.DataFrame]
 
 _VALUES = ["income_value", "withdrawals_value"]
-_OF_CHANCE = ["drawn_low", "drawn_high", "luck_low", "luck_high", "p_value"]
+_RANGES = ["drawn_low", "drawn_high", "luck_low", "luck_high"]
 
 
 def build_income(inputs: Inputs, frames: Frames) -> Frames:
@@ -188,20 +190,48 @@ def build_luck(inputs: Inputs, frames: Frames) -> Frames:
     rows = inputs.get("balances" if inputs.has_epochs else "stats")
     if index is None or index.is_empty() or validators is None or rows is None:
         return {}
-    found = _compare_with_chance(inputs, frames, rows, ())
+    index = _add_missing_days(inputs, index)
+    found = _compare_with_chance(inputs, frames, rows, index, ())
     if inputs.groups is not None:
         labeled = rows.join(inputs.groups, on="validator_index")
-        tables = _compare_with_chance(inputs, frames, labeled, "group")
+        tables = _compare_with_chance(inputs, frames, labeled, index, "group")
         found |= {f"group_{name}": table for name, table in tables.items()}
-    # They hold for few validators of a chain: of all validators, each number is certain.
-    return {name: table.drop(_OF_CHANCE) for name, table in found.items()}
+    return _correct_p_values({name: table.drop(_RANGES) for name, table in found.items()})
+
+
+def _add_missing_days(inputs: Inputs, index: pl.DataFrame) -> pl.DataFrame:
+    """Return the index for all days of the range, as all proposals count.
+
+    A day that is not in it has the balances of the nearest one, as in the comparison with average
+    validators.
+    """
+    length = inputs.chain.epochs_per_day
+    days = pl.DataFrame({"day": range(inputs.first // length, inputs.last // length + 1)})
+    known = index.drop_nulls(["day", "effective_balances_sum_wei"]).unique("day").sort("day")
+    return days.join_asof(known, on="day", strategy="nearest").drop("time")
+
+
+def _correct_p_values(tables: Frames) -> Frames:
+    """Add p-values that are corrected for the number of comparisons in all *tables* together."""
+    values = [value for table in tables.values() for value in table["p_value"]]
+    corrected = iter(adjust_p_values(values))
+    return {
+        name: table.with_columns(
+            p_corrected=pl.Series([*islice(corrected, table.height)], dtype=pl.Float64)
+        )
+        for name, table in tables.items()
+    }
 
 
 def _compare_with_chance(
-    inputs: Inputs, frames: Frames, rows: pl.DataFrame, by: str | tuple[()]
+    inputs: Inputs,
+    frames: Frames,
+    rows: pl.DataFrame,
+    index: pl.DataFrame,
+    by: str | tuple[()],
 ) -> Frames:
     """Return the luck of all validators together, or of each group, from the yield index."""
-    index, validators = inputs.require("index", "validators")
+    (validators,) = inputs.require("validators")
     proposals = frames.get("proposals")
     options: dict[str, Any] = {"validators": validators, "by": by, "chain": inputs.chain}
     if not inputs.has_epochs:
