@@ -83,7 +83,7 @@ def test_a_group_of_the_worst_validators_is_named_first():
     (_, less, missed), (_, more, many) = lost.sort("group").rows()
     assert (
         f"Group south: {many / missed:.0f} times the missed votes, "
-        f"{(more - less) / 1e9:.5f} ETH per validator lost more than the others, which is more "
-        "than chance." == first
+        f"{(more - less) / 1e9:.5f} ETH more lost per validator, compared with the others; this "
+        "is more than chance." == first
     )
     assert second.startswith("Earned in this time: ")
