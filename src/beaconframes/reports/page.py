@@ -201,9 +201,9 @@ def _write_link(frame: pl.DataFrame) -> str:
 
 
 def _is_stated_above(name: str, value: str, facts: dict[str, str]) -> bool:
-    """Return whether a fact repeats the mark of simulated data beside the title."""
+    """Return whether a fact repeats the note, or the mark of simulated data beside the title."""
     is_simulated = facts.get("simulated") == "yes"
-    return is_simulated and (name == "simulated" or value == "simulated")
+    return name == "note" or (is_simulated and (name == "simulated" or value == "simulated"))
 
 
 def _count_unknown(frames: Frames) -> int:

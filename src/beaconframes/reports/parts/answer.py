@@ -60,6 +60,7 @@ def _describe_range(inputs: Inputs) -> pl.DataFrame:
     """Return the number of validators, and the range of the report."""
     (validators,) = inputs.require("validators")
     chain = inputs.chain
+    first, last = inputs.period or (inputs.first, inputs.last)
     active = validators.filter(
         pl.col("activation_epoch") <= inputs.last,
         pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > inputs.last),
@@ -68,10 +69,10 @@ def _describe_range(inputs: Inputs) -> pl.DataFrame:
         {
             "validators": [validators.height],
             "active": [active.height],
-            "since": [chain.time_of("epoch", inputs.first)],
-            "until": [chain.time_of("epoch", inputs.last + 1)],
-            "first_epoch": [inputs.first],
-            "last_epoch": [inputs.last],
+            "since": [chain.time_of("epoch", first)],
+            "until": [chain.time_of("epoch", last + 1)],
+            "first_epoch": [first],
+            "last_epoch": [last],
         }
     )
     if inputs.requested is None:
