@@ -100,7 +100,8 @@ def count_left(inputs: Inputs) -> int | None:
 def count_requests(inputs: Inputs, load: Load, detail: Detail | None = None) -> int:
     """Return how many requests *load* sends, with another *detail*; sends none."""
     explorer = PlanningExplorer(inputs.explorer)
-    items = dict(inputs.items)
+    # The planned loads write their requests into copies.
+    items = {name: replace(item) for name, item in inputs.items.items()}
     load(replace(inputs, explorer=explorer, detail=detail or inputs.detail, items=items))
     return explorer.requests
 

@@ -86,7 +86,9 @@ def _count_income_epochs(inputs: Inputs) -> list[pl.DataFrame]:
     if income is not None:
         return [income.select(income_epochs=pl.col("epoch").n_unique().cast(pl.Int64))]
     if stats is None:
-        return []
+        # Daily statistics that leave out a part of a day never cover all epochs.
+        unknown = pl.DataFrame({"income_epochs": [None]}, {"income_epochs": pl.Int64})
+        return [] if inputs.period is None else [unknown]
     length = inputs.chain.epochs_per_day
     days = stats.filter(pl.col("day").is_between(inputs.first // length, inputs.last // length))
     return [days.select(income_epochs=pl.col("day").n_unique().cast(pl.Int64) * length)]
