@@ -5,7 +5,7 @@
     BeaconframesError
     ├── UsageError                invalid argument; no request was sent         (also ValueError)
     │   ├── ConfigError               invalid setting, address or key
-    │   └── RequestLimitExceeded      more requests are needed than max_requests
+    │   └── RequestLimitExceeded      more requests are needed than the limit allows
     ├── ServiceError              the request failed
     │   ├── ConnectionFailed          no connection, or it was closed           retryable
     │   ├── RequestTimeout            no complete response before the deadline  retryable
@@ -31,6 +31,7 @@
     │   └── UnreconciledRows          balances do not confirm rows of a node    (also UserWarning)
     │       └── UnverifiedRows        its execution node has not verified them  (also UserWarning)
     ├── EndpointDeprecated        the service will remove an endpoint           (also UserWarning)
+    ├── DetailReduced             daily statistics instead of every epoch       (also UserWarning)
     └── DatasetError              a file cannot be read or written
         ├── DatasetBusy               locked, or a temporary disk error         retryable
         └── StoreUnavailable          the store cannot be used; loads continue  (also UserWarning)
@@ -157,7 +158,7 @@ class ConfigError(UsageError):
 
 
 class RequestLimitExceeded(UsageError):
-    """The call needs more requests than ``max_requests`` allows."""
+    """The call needs more requests than ``max_requests`` allows, or than the quota has left."""
 
     category = "request limit"
 
@@ -190,10 +191,14 @@ class RateLimited(ServiceError):
 
 
 class QuotaSpent(RateLimited):
-    """The hourly or monthly quota is used up; the call does not wait for a new one."""
+    """The hourly or monthly quota is used up; the call does not wait for a new one.
+
+    If `beaconframes.report` raises it, ``report`` is the incomplete report.
+    """
 
     category = "quota"
     retryable = False
+    report: Any = None
 
 
 class Unauthorized(ServiceError):
@@ -335,6 +340,12 @@ class EndpointDeprecated(BeaconframesError, UserWarning):
     """The service will remove an endpoint: one warning for each endpoint, with the date."""
 
     category = "deprecation"
+
+
+class DetailReduced(BeaconframesError, UserWarning):
+    """A report has daily statistics, because every epoch costs too many requests or too long."""
+
+    category = "detail"
 
 
 class DatasetError(BeaconframesError):

@@ -6,9 +6,9 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from beaconframes import cli
+from beaconframes import cli, v1
+from beaconframes.errors import NotFound
 from beaconframes.reports import page
-from beaconframes.server import Server
 
 
 @pytest.fixture
@@ -40,12 +40,16 @@ def test_the_answer_is_printed(run):
     assert "compounding" not in result.output
 
 
-def test_a_report_without_an_input_has_an_exit_code(chain, tmp_path):
+def test_a_report_without_an_input_has_an_exit_code(running, tmp_path, monkeypatch):
     """A scheduled report that is not complete ends like a load: exit code 3, and a warning."""
+
+    def load_deposits(*_, **__):
+        raise NotFound("the service does not have it")
+
+    monkeypatch.setattr(v1, "load_deposits", load_deposits)
     options = (*RANGE, "--out", str(tmp_path / "report.html"), "--no-progress")
-    with Server(chain, limits="month=11") as server:
-        arguments = ["report", "3", *options, "--url", server.url]
-        result = CliRunner().invoke(cli.commands, arguments, catch_exceptions=False)
+    arguments = ["report", "3", *options, "--url", running.url]
+    result = CliRunner().invoke(cli.commands, arguments, catch_exceptions=False)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
 
     assert 3 == result.exit_code

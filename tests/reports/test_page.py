@@ -257,7 +257,7 @@ def test_a_range_with_missing_epochs_says_so(made, no_charts):
 
     assert "Income covers 211 of these 6,750 epochs" in Elements(report.to_html()).text
     lines = "\n".join(report.summarize())
-    assert "income covers 211 of 6,750 epochs" in lines
+    assert "epochs with income: 211 of 6,750" in lines
     assert " EUR, 2 days without a price" in lines
 
 

@@ -13,7 +13,7 @@ from beaconframes.cli.list_argument import parse_list
 from beaconframes.cli.loader_options import check_validator, parse_time
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.rendering import print_json, print_table
-from beaconframes.errors import UsageError
+from beaconframes.errors import QuotaSpent, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,12 @@ def report(**values: Any) -> None:
             paths = _save_every(arguments, chosen, explorer)
             _report_folder(chosen["out"], paths, as_json=chosen["as_json"])
             return
-        made = _make(arguments, explorer)
+        try:
+            made = _make(arguments, explorer)
+        except QuotaSpent as error:
+            if error.report is not None:
+                _write(error.report, chosen, explorer.requests)
+            raise
         requests = explorer.requests
     _write(made, chosen, requests)
 
@@ -153,9 +158,11 @@ def _read_groups(path: Path) -> pl.DataFrame:
 
 
 def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:
+    from beaconframes.config import settings
     from beaconframes.reports import report as make_report
 
-    return make_report(**arguments, explorer=explorer)
+    with settings(frame="polars"):
+        return make_report(**arguments, explorer=explorer)
 
 
 def _save_every(

@@ -33,6 +33,7 @@ ALWAYS_SHOWN = (
     errors.UnreconciledRows,
     errors.WindowMoved,
     errors.EndpointDeprecated,
+    errors.DetailReduced,
     errors.StoreUnavailable,
 )
 """Categories of warnings that Python would otherwise show once only."""

@@ -222,7 +222,7 @@ class Explorer:
         rate = self.rate
         lines = [
             ("chain", self.chain.name if is_known else "unknown until the first request"),
-            ("frames", current_settings(**self._given).frame),
+            ("frames", self.settings.frame),
             ("store", self._describe_store()),
             ("rate limit", "unknown" if rate is None else f"{rate:g} requests per second"),
             ("requests sent", f"{self.requests:,}"),
@@ -317,6 +317,11 @@ class Explorer:
     def requests(self) -> int:
         """Return the number of requests sent so far, including retries."""
         return sum(session.request_count for session in self.source.sessions)
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings in force for its loads."""
+        return current_settings(**self._given)
 
     def read_quota(self) -> Quota:
         """Return the permitted and the remaining requests, from earlier responses."""
@@ -429,9 +434,6 @@ class Explorer:
         self, endpoint: Endpoint, values: Mapping[str, Any], settings: Settings
     ) -> Iterator[None]:
         """Limit the requests and the time of one load, pin the chain head, and show progress."""
-        if self._read_head is not None and PINNED_HEADS.get(None) is None:
-            # The dataset may have grown since the last load.
-            self._head.fixed = self._read_head()
         timeouts = None
         if isinstance(settings.timeout, tuple):
             timeouts = CallTimeouts.start(settings.timeout, self.rate_limiter.clock)
@@ -442,15 +444,25 @@ class Explorer:
             show=settings.progress,
             requests_left=lambda: count_requests_left(self.rate_limiter),
         )
-        heads_token = PINNED_HEADS.set(PINNED_HEADS.get({}))
         timeouts_token = CALL_TIMEOUTS.set(timeouts)
         try:
-            with limit, progress:
+            with self.pin_head(), limit, progress:
                 LAST_LOAD.missing = None
                 yield
         finally:
-            PINNED_HEADS.reset(heads_token)
             CALL_TIMEOUTS.reset(timeouts_token)
+
+    @contextmanager
+    def pin_head(self) -> Iterator[None]:
+        """Use one chain head for all loads in the block."""
+        if self._read_head is not None and PINNED_HEADS.get(None) is None:
+            # The dataset may have grown since the last load.
+            self._head.fixed = self._read_head()
+        token = PINNED_HEADS.set(PINNED_HEADS.get({}))
+        try:
+            yield
+        finally:
+            PINNED_HEADS.reset(token)
 
     def _report_gaps(
         self, endpoint: Endpoint, result: LoadResult, rows: Any, *, is_strict: bool

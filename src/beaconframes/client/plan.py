@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
@@ -53,6 +52,8 @@ class Plan:
     head. ``bytes`` and ``seconds`` follow from earlier requests of the connection, each None where
     unknown; ``remarks`` has what they assume. ``unavailable`` lists what the node cannot answer,
     with the reason and the flag of its client that would help.
+
+    ``parts`` has the requests of each loader of a `report`.
     """
 
     loader: str
@@ -70,6 +71,7 @@ class Plan:
     node_seconds: float | None = None
     remarks: tuple[str, ...] = ()
     unavailable: tuple[str, ...] = ()
+    parts: tuple[tuple[str, int], ...] = ()
 
     @property
     def seconds(self) -> float | None:
@@ -93,6 +95,9 @@ class Plan:
         """Return the figures, each with its name."""
         bound = "" if self.bound == "exactly" else f"{self.bound} "
         lines = [("requests", f"{bound}{self.requests:,}")]
+        known = sum(requests for _, requests in self.parts)
+        parts = [("chain head", self.requests - known), *self.parts] if self.parts else []
+        lines += [(f"  {name}", f"{requests:,}") for name, requests in parts if requests]
         lines.append(("new rows", "unknown" if self.rows is None else f"{self.rows:,}"))
         if self.stored_rows or self.requests_saved:
             stored = "rows" if self.stored_rows is None else f"{self.stored_rows:,} rows"
@@ -160,9 +165,11 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
         )
     explorer = options.pop("explorer", None)
     planned = PlanningExplorer(get_explorer_without_key(explorer))
+    ended = PlanningEnded()
     try:
-        with suppress(PlanningEnded):
-            loader(*arguments, explorer=planned, **options)
+        loader(*arguments, explorer=planned, **options)
+    except PlanningEnded as error:
+        ended = error
     except UsageError as error:
         if planned.assumptions and not planned.chain_head.is_live:
             raise UsageError(
@@ -170,7 +177,9 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
                 hint="Give since and until as absolute numbers, or load something first",
             ) from None
         raise
-    return make_plan(name, planned.estimates, planned)
+    made = make_plan(name, planned.estimates, planned)
+    remarks = (*made.remarks, ended.note) if ended.note else made.remarks
+    return replace(made, parts=ended.parts, remarks=remarks)
 
 
 def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplorer) -> Plan:
@@ -217,6 +226,11 @@ def add_known(values: Iterable[Number | None]) -> Number | None:
 class PlanningEnded(Exception):
     """The rest of the call cannot be estimated, or sends no request. Only `plan` catches it."""
 
+    def __init__(self, parts: tuple[tuple[str, int], ...] = (), note: str = "") -> None:
+        """State the loaders of the call with their requests, and a *note* on them."""
+        super().__init__()
+        self.parts, self.note = parts, note
+
 
 class PlanningExplorer(Explorer):
     """An explorer that estimates loads instead of making them."""
@@ -232,6 +246,11 @@ class PlanningExplorer(Explorer):
         self.assumptions: dict[str, None] = {}
         """What the plan assumes about the chain head, if the range depends on it."""
         self._head_v2 = self._head_v2.copy(self._assume_head)
+
+    @property
+    def requests(self) -> int:
+        """Return the number of requests that the call will send."""
+        return sum(estimate.requests for estimate in self.estimates) + self.head_requests
 
     def assume_more(self, reason: str) -> None:
         """Add requests that cannot be counted, for a *reason*."""

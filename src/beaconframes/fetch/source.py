@@ -16,7 +16,7 @@ from beaconframes.endpoint.chain_metadata import (
     parse_head,
 )
 from beaconframes.endpoint.request import EMPTY_LIST
-from beaconframes.errors import NotServed, ResponseError, TableNotInDataset
+from beaconframes.errors import NotServed, ResponseError, TableNotInDataset, UsageError
 from beaconframes.fetch.paginator import IdentifierLimit, Paginator, RequestLimit
 from beaconframes.fetch.response_warnings import ResponseWarnings
 from beaconframes.progress import PROGRESS, count_rows
@@ -179,7 +179,7 @@ class ApiSource:
         parts = [part for call in calls for part in endpoint.split(call, limit.current)]
         counts = [endpoint.count_pages(part) for part in parts]
         may_be_more = [] if all(is_certain for _, is_certain in counts) else [UNKNOWN_PAGES]
-        if not limit.is_known and any(len(endpoint.split(p, limit.smallest)) > 1 for p in parts):
+        if not limit.is_known and any(_is_above(endpoint, p, limit.smallest) for p in parts):
             may_be_more.append(
                 "the maximum number of validators per request is unknown; "
                 f"{limit.current} are assumed"
@@ -256,6 +256,14 @@ class ApiSource:
                 yield fetched._replace(warnings=warnings.all(self._reported_sunsets))
                 self._public = public
                 return
+
+
+def _is_above(endpoint: Endpoint, call: Call, at_most: int) -> bool:
+    """Return whether *call* has more than *at_most* validators, also if it cannot be divided."""
+    try:
+        return len(endpoint.split(call, at_most)) > 1
+    except UsageError:
+        return True
 
 
 def decode_pages(

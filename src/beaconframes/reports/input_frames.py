@@ -16,6 +16,7 @@ from beaconframes.errors import (
     MissingRows,
     NotFound,
     NotServed,
+    QuotaSpent,
     RequestLimitExceeded,
     TableNotInDataset,
     UnreconciledRows,
@@ -80,6 +81,14 @@ class Inputs:
     items: dict[str, Input] = field(default_factory=dict)
     requested: int | None = None
     """The first requested epoch, if the source has nothing of the first ones."""
+    is_range_given: bool = True
+    """Whether the user chose the first epoch; otherwise it may be that of a whole day."""
+    period: tuple[int, int] | None = None
+    """The first and the last epoch, if daily statistics leave out a part of a day at an end."""
+    note: str = ""
+    """Why there are daily statistics without a choice of the user, and what they do not have."""
+    spent: QuotaSpent | None = None
+    """The error that ended the loads: the quota is used up."""
 
     @property
     def chain(self) -> Chain:
@@ -135,6 +144,26 @@ class Inputs:
             return ""
         return "failed" if item.rows.is_empty() else "gaps"
 
+    def find_whole_days(self) -> range:
+        """Return the days of the chain that have ended and are wholly in the range."""
+        length = self.chain.epochs_per_day
+        latest = self.explorer.chain_head.latest("day")
+        return range(-(-self.first // length), min((self.last + 1) // length, latest + 1))
+
+    def use_days(self) -> None:
+        """Count whole days; a requested period stays as it is, with parts of days at its ends."""
+        days, length = self.find_whole_days(), self.chain.epochs_per_day
+        if not days:
+            raise UsageError(
+                f"epochs {self.first} to {self.last} have no whole day of the chain, and daily "
+                "statistics have whole days",
+                hint='Give an earlier since, or detail="epochs"',
+            )
+        whole = days.start * length, days.stop * length - 1
+        if self.is_range_given and whole != (self.first, self.last):
+            self.period = self.first, self.last
+        self.first, self.last = whole
+
     def drop(self, name: str, reason: str) -> None:
         """Leave out a frame that cannot be used, for a *reason*."""
         self.items[name].rows, self.items[name].reason = None, reason
@@ -169,6 +198,9 @@ class Inputs:
         **options: Any,
     ) -> pl.DataFrame | None:
         """Return the rows of one load; add its requests, missing rows and reason to the *item*."""
+        if self.spent is not None:
+            item.reason, item.error = self.spent.message, self.spent
+            return None
         before = self.explorer.requests
         rows: pl.DataFrame | None
         try:
@@ -189,6 +221,8 @@ class Inputs:
                 "absent" if is_refused or _is_absent(error, has_sent=has_sent) else "failed"
             )
             item.error = error
+            if isinstance(error, QuotaSpent):
+                self.spent = error
         item.requests += self.explorer.requests - before
         return rows
 
@@ -247,6 +281,8 @@ class Inputs:
             later = later.with_columns(pl.col(first).clip(begin))
             item.missing = pl.concat([gap, later], how="diagonal_relaxed")
         self.requested, self.first = self.first, begin * length
+        if self.period is not None:
+            self.requested, self.period = self.period[0], (self.first, self.period[1])
 
     def skip(self, name: str, load: Callable[..., Any], reason: str) -> None:
         """State why a frame is not needed, or cannot be loaded without another one."""

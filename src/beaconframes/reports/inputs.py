@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, get_args
-from urllib.parse import urlsplit
 
 import polars as pl
 
 from beaconframes import v1, v2
-from beaconframes.beacon_node import Node
 from beaconframes.calendar import local_range
-from beaconframes.client.plan import PlanningEnded, PlanningExplorer
-from beaconframes.config import is_loopback
+from beaconframes.client.plan import PlanningEnded, PlanningExplorer, format_requests
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
+from beaconframes.reports.detail import (
+    choose_detail,
+    count_left,
+    count_requests,
+    has_quota,
+    is_local,
+    is_node,
+)
 from beaconframes.reports.input_frames import EPOCHS_PER_LOAD, Detail, Input, Inputs
 from beaconframes.v1.attestations import SERVED_EPOCHS
 from beaconframes.v1.proposals import PROPOSALS
@@ -29,8 +34,6 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import ChainHead
 
 _DEFAULT_RANGE = timedelta(days=30)
-_MOST_ROWS = 2_000_000
-"""Validators times epochs up to which every epoch is loaded: above it, the daily statistics."""
 _MOST_VOTES = 5_000_000
 _LARGEST_SET = 100
 """Validators in a set of V2."""
@@ -83,20 +86,27 @@ def load_inputs(
             raise UsageError("no validators are given", hint="Pass indices or groups")
         validators = labels["validator_index"].to_list()
     inputs = Inputs(explorer, [], labels, first, last, detail, tz, prices, price)
+    inputs.is_range_given = since is not None
     inputs.load("validators", v1.load_validators, validators)
     inputs.indices = _list_indices(inputs, validators)
-    if detail == "auto":
-        rows = len(inputs.indices) * (last - first + 1)
-        inputs.detail = "epochs" if rows <= _MOST_ROWS else "days"
+    choose_detail(inputs, _load_rest)
+    _load_rest(inputs)
+    if isinstance(explorer, PlanningExplorer):
+        parts: dict[str, int] = {}
+        for item in inputs.items.values():
+            parts[item.loader] = parts.get(item.loader, 0) + item.requests
+        raise PlanningEnded(tuple(parts.items()), inputs.note)
+    return inputs
+
+
+def _load_rest(inputs: Inputs) -> None:
+    """Load the rows of the validators, and what they are compared with."""
     if inputs.has_epochs:
         _load_epochs(inputs)
     else:
         _load_days(inputs)
     _load_network(inputs)
     _load_future(inputs)
-    if isinstance(explorer, PlanningExplorer):
-        raise PlanningEnded
-    return inputs
 
 
 def _list_indices(inputs: Inputs, validators: Any) -> list[int]:
@@ -161,7 +171,7 @@ def _load_epochs(inputs: Inputs) -> None:
     inputs.load_epochs("income", v1.load_income_history)
     inputs.begin_with("income", "epoch")
     has_windows = inputs.last - inputs.first >= EPOCHS_PER_LOAD
-    if isinstance(inputs.explorer, PlanningExplorer) and has_windows and _is_local(inputs.explorer):
+    if isinstance(inputs.explorer, PlanningExplorer) and has_windows and is_local(inputs.explorer):
         inputs.explorer.assume_fewer("a dataset may not have the first epochs")
     inputs.load_epochs("balances", v1.load_balance_history, until=min(inputs.last + 1, head))
     inputs.load_epochs("withdrawals", v1.load_validator_withdrawals)
@@ -180,7 +190,7 @@ def _load_duties(inputs: Inputs, head: int) -> None:
             f"services have the duties of the last {SERVED_EPOCHS} epochs, and the report ends "
             "earlier"
         )
-    elif _is_node(inputs.explorer):
+    elif is_node(inputs.explorer):
         reason = "a node would have to read the blocks of these epochs"
     if reason:
         inputs.skip("attestations", v1.load_attestations, reason)
@@ -188,7 +198,7 @@ def _load_duties(inputs: Inputs, head: int) -> None:
         return
     span: dict[str, Any] = {"since": since, "until": inputs.last}
     inputs.load("attestations", v1.load_attestations, inputs.indices, **span)
-    if _is_local(inputs.explorer):
+    if not has_quota(inputs.explorer):
         inputs.load("slots", v1.load_epoch_slots, **span)
     else:
         reason = f"{_DUTY_EPOCHS} requests: a service answers one epoch per request"
@@ -197,10 +207,10 @@ def _load_duties(inputs: Inputs, head: int) -> None:
 
 def _load_days(inputs: Inputs) -> None:
     """Load a row per validator and day, and the missed proposals of these days."""
+    inputs.use_days()
     first, last = _find_days(inputs)
     length = inputs.chain.epochs_per_day
-    inputs.first, inputs.last = first * length, (last + 1) * length - 1
-    reason = f"{len(inputs.indices):,} validators: daily statistics are loaded instead"
+    reason = "daily statistics are loaded instead"
     inputs.skip("income", v1.load_income_history, reason)
     inputs.skip("balances", v1.load_balance_history, reason)
     inputs.skip("withdrawals", v1.load_validator_withdrawals, reason)
@@ -246,11 +256,11 @@ def _load_network(inputs: Inputs) -> None:
     first, last = _find_days(inputs)
     inputs.load("queue", v1.load_validator_queue)
     days = (inputs.last - inputs.first + 1) / inputs.chain.epochs_per_day
-    if _is_node(inputs.explorer) and _is_too_large(inputs, days):
+    if is_node(inputs.explorer) and _is_too_large(inputs, days):
         reason = "a node would have to read the income of all validators"
         inputs.skip("index", v1.load_yield_index, reason)
     else:
-        inputs.load("index", v1.load_yield_index, since=first, until=last)
+        _load_index(inputs, since=first, until=last)
     latest = inputs.explorer.chain_head.latest("epoch", finalized=True)
     window = min(_WINDOWS, key=lambda name: abs(_WINDOWS[name] - days))
     if inputs.last < latest - inputs.chain.epochs_per_day:
@@ -275,22 +285,39 @@ def _load_network(inputs: Inputs) -> None:
         )
 
 
-def _is_local(explorer: Explorer) -> bool:
-    """Return whether the source is on this machine."""
-    return is_loopback(urlsplit(explorer.url).hostname or "")
+def _load_index(inputs: Inputs, **days: Any) -> None:
+    """Load the yield index: ten days per request of V2, if the key has V2, or one of V1."""
+    if not has_quota(inputs.explorer):
+        inputs.load("index", v1.load_yield_index, **days)
+        return
+    rows = inputs.load("index", v2.load_yield_index, **days)
+    if isinstance(inputs.explorer, PlanningExplorer):
+        inputs.explorer.assume_more("a key without V2 needs a request per day of the yield index")
+        return
+    found = inputs.items["index"]
+    may_be_repeated = found.error is not None and found.error.retryable
+    if inputs.spent is not None or may_be_repeated or (rows is not None and _is_index(rows)):
+        return
+    item = inputs.items["index"] = Input("index", "load_yield_index", requests=found.requests)
+    needed = count_requests(inputs, lambda each: each.load("index", v1.load_yield_index, **days))
+    left = count_left(inputs)
+    if left is not None and needed > left:
+        item.reason = f"without V2, it needs {format_requests(needed)}, and {left:,} are left"
+    else:
+        inputs.load("index", v1.load_yield_index, **days)
 
 
-def _is_node(explorer: Explorer) -> bool:
-    """Return whether a node answers, also where its requests are only planned."""
-    return isinstance(explorer, Node) or explorer.source.is_node
+def _is_index(rows: pl.DataFrame) -> bool:
+    """Return whether V2 sent what is compared: the names of its fields are not published."""
+    return not any(rows.select("apr", "finality").null_count().row(0))
 
 
 def _is_too_large(inputs: Inputs, days: float) -> bool:
     """Return whether the source is a dataset on this machine with too many votes to add up."""
-    if not _is_local(inputs.explorer):
+    if not is_local(inputs.explorer):
         return False
     queue = inputs.get("queue")
-    if isinstance(inputs.explorer, PlanningExplorer) and _is_node(inputs.explorer):
+    if isinstance(inputs.explorer, PlanningExplorer) and is_node(inputs.explorer):
         return True
     count = 0 if queue is None or queue.is_empty() else queue["validators_count"][0] or 0
     return bool(count * days * inputs.chain.epochs_per_day > _MOST_VOTES)

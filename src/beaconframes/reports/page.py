@@ -161,9 +161,10 @@ def list_answer(frames: Frames) -> list[str]:
         requested = show_moment(answer["requested_since"])
         lines.append(f"  requested from {requested}; there is no income before {since}")
     epochs = answer["last_epoch"] - answer["first_epoch"] + 1
-    if answer.get("income_epochs", epochs) < epochs:
-        known = show_count(answer["income_epochs"])
-        lines.append(f"  income covers {known} of {show_count(epochs)} epochs")
+    covered = answer.get("income_epochs", epochs)
+    if covered is None or covered < epochs:
+        known = "unknown" if covered is None else show_count(covered)
+        lines.append(f"  epochs with income: {known} of {show_count(epochs)}")
     if "left_out_days" in answer:
         lines.append(f"  {describe_left_out(answer)}")
     lines += [f"  incomplete: {failure}" for failure in list_failures(frames)]
@@ -201,9 +202,9 @@ def _write_link(frame: pl.DataFrame) -> str:
 
 
 def _is_stated_above(name: str, value: str, facts: dict[str, str]) -> bool:
-    """Return whether a fact repeats the mark of simulated data beside the title."""
+    """Return whether a fact repeats the note, or the mark of simulated data beside the title."""
     is_simulated = facts.get("simulated") == "yes"
-    return is_simulated and (name == "simulated" or value == "simulated")
+    return name == "note" or (is_simulated and (name == "simulated" or value == "simulated"))
 
 
 def _count_unknown(frames: Frames) -> int:

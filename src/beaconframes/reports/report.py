@@ -5,12 +5,22 @@ from __future__ import annotations
 import html
 import json
 import os
+import warnings
+from copy import copy
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
 
 from beaconframes.client.connection import get_explorer
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import (
+    DatasetError,
+    DetailReduced,
+    QuotaSpent,
+    UsageError,
+    find_caller_level,
+)
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.reports.completeness import list_failures, warn_if_incomplete
 from beaconframes.reports.figures import list_cards
@@ -22,10 +32,9 @@ from beaconframes.reports.parts import build_frames
 from beaconframes.reports.prices import find_year, read_prices
 from beaconframes.reports.verdict import list_verdict
 from beaconframes.text import visible
+from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
     from beaconframes.reports.input_frames import Detail, Inputs
@@ -52,9 +61,13 @@ class Report:
         *,
         interactive: bool = False,
         notebook: str = "",
+        frame: Literal["polars", "pandas"] = "polars",
     ) -> None:
-        self.frames = frames
+        self._frames = frames
+        self.frames: dict[str, Any] = frames
         """The frames by name; ``summary`` has the answer in one row."""
+        if frame == "pandas":
+            self.frames = {name: to_pandas(rows) for name, rows in frames.items()}
         self.left_out = left_out
         """The parts that could not be made, each with the reason."""
         self.interactive = interactive
@@ -62,9 +75,9 @@ class Report:
 
     def __repr__(self) -> str:
         """Return what the report is about, and whether it is incomplete."""
-        row = self.frames["summary"].row(0, named=True)
+        row = self._frames["summary"].row(0, named=True)
         since, until = (f"{row[name]:%Y-%m-%d}" for name in ("since", "until"))
-        note = ", incomplete" if list_failures(self.frames) else ""
+        note = ", incomplete" if list_failures(self._frames) else ""
         return f"Report({show_quantity(row['validators'], 'validator')}, {since} to {until}{note})"
 
     def __str__(self) -> str:
@@ -82,7 +95,7 @@ class Report:
 
     def to_html(self) -> str:
         """Return the report as one page that needs no network."""
-        return render_page(self.frames, self.left_out, interactive=self.interactive)
+        return render_page(self._frames, self.left_out, interactive=self.interactive)
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write the report to a file; return its path.
@@ -104,8 +117,12 @@ class Report:
         return _replace_report(path, self.to_json(), _JSON, overwrite=overwrite)
 
     def summarize(self) -> list[str]:
-        """Return the verdict, and the answer below it, as lines of text for a terminal."""
-        return [*list_verdict(self.frames), *list_answer(self.frames)]
+        """Return the verdict, and the answer below it, as lines of text for a terminal.
+
+        Before them, what daily statistics do not have, unless *detail* was ``"days"``.
+        """
+        facts = self._frames["facts"].filter(pl.col("fact") == "note")
+        return [*facts["value"], *list_verdict(self._frames), *list_answer(self._frames)]
 
     def to_notebook(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
         """Write a notebook with the calls that make each part, as `save` does; return its path.
@@ -120,9 +137,9 @@ class Report:
         Rows have exact amounts; times are in UTC, ISO 8601.
         """
         content = {
-            "verdict": list_verdict(self.frames),
-            "cards": [asdict(card) for card in list_cards(self.frames)],
-            "frames": {name: _list_rows(frame) for name, frame in self.frames.items()},
+            "verdict": list_verdict(self._frames),
+            "cards": [asdict(card) for card in list_cards(self._frames)],
+            "frames": {name: _list_rows(frame) for name, frame in self._frames.items()},
             "left_out": self.left_out,
         }
         return json.dumps(content, allow_nan=False)
@@ -177,7 +194,9 @@ def report(
     detail
         ``"epochs"`` loads every epoch: income by component, late votes, times offline, sync duties,
         and a check of the balances. ``"days"`` loads daily statistics, one request per validator.
-        Default: epochs, up to two million validator-epochs (300 validators in 30 days).
+        Default: by price. A service with a quota is requested for epochs if they cost at most 40
+        requests, or 1 % of those left of the month (at most 1,000), or no more than daily
+        statistics. Other sources: epochs, up to six million rows of a validator and an epoch.
     interactive
         Whether charts can be zoomed. They are then in plotly, and the file is 5 MB larger.
     explorer
@@ -187,32 +206,56 @@ def report(
     -------
     Report
         It shows itself in a notebook. ``frames`` has every number; ``save`` writes one HTML file.
+
+    Raises
+    ------
+    RequestLimitExceeded
+        The report needs more requests than the quota has left. It is raised before they are sent,
+        with arguments that need fewer.
+    QuotaSpent
+        The quota ended nevertheless. ``report`` of the error is the incomplete report.
     """
     source = get_explorer(explorer)
     if year is not None:
         chain = source.chain
         since, until = find_year(year, tz, since, until, genesis=chain.genesis, now=source.now())
-    inputs = load_inputs(
-        validators,
-        since=since,
-        until=until,
-        groups=groups,
-        detail=detail,
-        explorer=source,
-        tz=tz,
-        prices=read_prices(prices, price),
-        price=price,
-    )
-    made = make_report(inputs, interactive=interactive)
-    warn_if_incomplete(made.frames)
+    # One head: each load would request it again after 12 seconds.
+    with source.pin_head():
+        inputs = load_inputs(
+            validators,
+            since=since,
+            until=until,
+            groups=groups,
+            detail=detail,
+            explorer=source,
+            tz=tz,
+            prices=read_prices(prices, price),
+            price=price,
+        )
+        made = make_report(inputs, interactive=interactive)
+    if inputs.note:
+        warnings.warn(DetailReduced(inputs.note), stacklevel=find_caller_level())
+    if inputs.spent is not None:
+        raise _explain_spent_quota(inputs.spent, made)
+    warn_if_incomplete(made._frames)  # noqa: SLF001 - frames may be those of pandas
     return made
+
+
+def _explain_spent_quota(error: QuotaSpent, made: Report) -> QuotaSpent:
+    """Return the error of a quota that ended before all was loaded, with the incomplete report."""
+    explained = copy(error)
+    explained.message += "; the report is incomplete"
+    explained.hint = f"The attribute report of this error has it, with marks. {error.hint or ''}"
+    explained.report = made
+    return explained
 
 
 def make_report(inputs: Inputs, *, interactive: bool = False) -> Report:
     """Compute a report from its inputs."""
     frames, left_out = build_frames(inputs)
     notebook = build_notebook(inputs, frames)
-    return Report(frames, left_out, interactive=interactive, notebook=notebook)
+    frame = inputs.explorer.settings.frame
+    return Report(frames, left_out, interactive=interactive, notebook=notebook, frame=frame)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:

@@ -92,6 +92,8 @@ def _describe_income(frames: Frames) -> Iterator[str]:
     else:
         earned = "unknown"
     days = (answer["until"] - answer["since"]).total_seconds() / 86_400
+    if covered := answer.get("income_epochs"):
+        days *= covered / (answer["last_epoch"] - answer["first_epoch"] + 1)
     who = show_quantity(answer["validators"], "validator")
     yield f"Earned in this time: {earned}, by {who} in {days:.1f} days."
     found = frames.get("comparison", pl.DataFrame()).rows(named=True)

@@ -60,6 +60,7 @@ def _describe_range(inputs: Inputs) -> pl.DataFrame:
     """Return the number of validators, and the range of the report."""
     (validators,) = inputs.require("validators")
     chain = inputs.chain
+    first, last = inputs.period or (inputs.first, inputs.last)
     active = validators.filter(
         pl.col("activation_epoch") <= inputs.last,
         pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > inputs.last),
@@ -68,10 +69,10 @@ def _describe_range(inputs: Inputs) -> pl.DataFrame:
         {
             "validators": [validators.height],
             "active": [active.height],
-            "since": [chain.time_of("epoch", inputs.first)],
-            "until": [chain.time_of("epoch", inputs.last + 1)],
-            "first_epoch": [inputs.first],
-            "last_epoch": [inputs.last],
+            "since": [chain.time_of("epoch", first)],
+            "until": [chain.time_of("epoch", last + 1)],
+            "first_epoch": [first],
+            "last_epoch": [last],
         }
     )
     if inputs.requested is None:
@@ -85,7 +86,9 @@ def _count_income_epochs(inputs: Inputs) -> list[pl.DataFrame]:
     if income is not None:
         return [income.select(income_epochs=pl.col("epoch").n_unique().cast(pl.Int64))]
     if stats is None:
-        return []
+        # Daily statistics that leave out a part of a day never cover all epochs.
+        unknown = pl.DataFrame({"income_epochs": [None]}, {"income_epochs": pl.Int64})
+        return [] if inputs.period is None else [unknown]
     length = inputs.chain.epochs_per_day
     days = stats.filter(pl.col("day").is_between(inputs.first // length, inputs.last // length))
     return [days.select(income_epochs=pl.col("day").n_unique().cast(pl.Int64) * length)]

@@ -94,6 +94,7 @@ def build_facts(inputs: Inputs, frames: Frames) -> Frames:
         "chain": chain.name,
         "simulated": None if simulated is None else ("yes" if simulated else "no"),
         "detail": "every epoch" if inputs.has_epochs else "daily statistics",
+        "note": inputs.note or None,
         "days": inputs.tz if inputs.has_epochs else "of the chain, from the hour of genesis",
         "first epoch": inputs.first,
         "last epoch": inputs.last,
