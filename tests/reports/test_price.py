@@ -630,3 +630,17 @@ def test_no_report_within_a_month_limit_is_silent(
     }
 
     assert {} == {case: silent for case, silent in found.items() if silent}
+
+
+def test_a_report_requests_the_head_once(chain, monkeypatch):
+    """A head is fresh for 12 seconds, and a report may take longer: all loads use the first one."""
+    monkeypatch.setattr("beaconframes.fetch.head.HEAD_MAX_AGE", -1.0)
+    with Server(chain) as server, Explorer(server.url, chain=server.service.chain) as explorer:
+        report = bf.report(MINE[:1], since=440, until=445, explorer=explorer)
+        before = explorer.requests
+        bf.load_epochs(until=-1, since=-1, explorer=explorer)
+
+        of_inputs = report.frames["inputs"]["requests"].sum()
+        # The first input is loaded with the head that all others use.
+        assert before - of_inputs <= 1
+        assert explorer.requests == before + 2

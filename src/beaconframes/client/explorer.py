@@ -434,6 +434,9 @@ class Explorer:
         self, endpoint: Endpoint, values: Mapping[str, Any], settings: Settings
     ) -> Iterator[None]:
         """Limit the requests and the time of one load, pin the chain head, and show progress."""
+        if self._read_head is not None and PINNED_HEADS.get(None) is None:
+            # The dataset may have grown since the last load.
+            self._head.fixed = self._read_head()
         timeouts = None
         if isinstance(settings.timeout, tuple):
             timeouts = CallTimeouts.start(settings.timeout, self.rate_limiter.clock)
@@ -444,21 +447,22 @@ class Explorer:
             show=settings.progress,
             requests_left=lambda: count_requests_left(self.rate_limiter),
         )
+        heads_token = PINNED_HEADS.set(PINNED_HEADS.get({}))
         timeouts_token = CALL_TIMEOUTS.set(timeouts)
         try:
-            with self.pin_head(), limit, progress:
+            with limit, progress:
                 LAST_LOAD.missing = None
                 yield
         finally:
+            PINNED_HEADS.reset(heads_token)
             CALL_TIMEOUTS.reset(timeouts_token)
 
     @contextmanager
     def pin_head(self) -> Iterator[None]:
-        """Use one chain head for all loads in the block."""
-        if self._read_head is not None and PINNED_HEADS.get(None) is None:
-            # The dataset may have grown since the last load.
+        """Use one chain head for all loads of the block, as within one load."""
+        if self._read_head is not None:
             self._head.fixed = self._read_head()
-        token = PINNED_HEADS.set(PINNED_HEADS.get({}))
+        token = PINNED_HEADS.set({})
         try:
             yield
         finally:
