@@ -81,7 +81,9 @@ def add_active_epochs(rows: pl.DataFrame, periods: pl.DataFrame, length: int) ->
     # Before its activation is known, a validator is not active.
     start = pl.max_horizontal(pl.col("activation_epoch").fill_null(end), begin)
     joined = rows.join(periods.select(ACTIVE_PERIOD), on="validator_index")
-    return joined.with_columns(active_epochs=(end - start).clip(0)).drop(ACTIVE_PERIOD[1:])
+    # Epochs of pandas may be floats.
+    active = (end - start).clip(0).cast(pl.Int64)
+    return joined.with_columns(active_epochs=active).drop(ACTIVE_PERIOD[1:])
 
 
 def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> pl.DataFrame:
