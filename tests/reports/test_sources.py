@@ -38,7 +38,7 @@ def test_a_report_of_an_index(folder, no_charts):
     assert "the source does not have the next sync committee" == reasons["next_committees"]
     page = report.to_html()
     assert "ETH, consensus layer only" in page
-    assert "unknown, because priority fees are missing" in page
+    assert "Unknown, because priority fees are missing." in page
 
 
 @pytest.mark.more

@@ -334,7 +334,10 @@ def list_figures(frames: Frames) -> list[ShownFigure]:
         text += "" if value is None else figure.unit.format(currency=currency)
         text = show_marked(text, marks.get(figure.name))
         note = _describe_note(figure.name, answer)
-        method = f"{figure.method} {note[:1].upper()}{note[1:]}." if note else figure.method
+        detail = note
+        if figure.name == "execution_income_wei" and value is None:
+            detail = answer.get("execution_income_basis") or ""
+        method = f"{figure.method} {detail[:1].upper()}{detail[1:]}." if detail else figure.method
         found.append(ShownFigure(figure.title, text, method, note, figure.is_in_text))
     return found
 

@@ -22,13 +22,13 @@ from beaconframes.answers.v2 import (
     WITHOUT_RANGE,
 )
 from beaconframes.answers.v2.queues import OldQueuesRecord
-from beaconframes.answers.v2.response_range import find_range
 from beaconframes.answers.view import SCANNED_TABLES
 from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape, SlotNotFinal
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.schema.envelope_context import DATASET_MEMBER
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
+from beaconframes.server.v2.response_range import find_range
 from beaconframes.server.v2.tiers import find_denial
 from beaconframes.v2 import ENDPOINTS
 from beaconframes.v2._reward_columns import RewardColumns
