@@ -216,7 +216,8 @@ class Inputs:
         except BeaconframesError as error:
             is_refused = bool(refused) and isinstance(error, BadRequest | NotFound)
             rows, item.reason = None, refused if is_refused else error.message
-            has_sent = self.explorer.requests > before
+            # A node's head may be requested at any time: its requests prove nothing.
+            has_sent = self.explorer.requests > before and not self.explorer.source.is_node
             item.cause = (
                 "absent" if is_refused or _is_absent(error, has_sent=has_sent) else "failed"
             )
