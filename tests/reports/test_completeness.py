@@ -126,20 +126,25 @@ def test_the_strongest_mark_counts(made, whole, no_charts):
 
 
 @pytest.mark.parametrize(
-    ("error", "sent", "defect"),
+    ("error", "sent", "is_node", "defect"),
     [
-        (NotServed("the service has no such route"), 1, "failed"),
-        (NotServed("a node needs an execution node"), 0, "absent"),
-        (UsageError("the committee is after the head of a node"), 0, "absent"),
-        (TableNotInDataset("this dataset has no yield_index"), 1, "absent"),
-        (RequestLimitExceeded("more requests than max_requests"), 0, "failed"),
-        (QuotaSpent("the requests of this month are used up"), 0, "failed"),
-        (NotFound("status 404"), 1, "failed"),
+        (NotServed("the service has no such route"), 1, False, "failed"),
+        (NotServed("a node needs an execution node"), 0, True, "absent"),
+        (NotServed("a node has no chart"), 1, True, "absent"),
+        (UsageError("the committee is after the head of a node"), 0, True, "absent"),
+        (TableNotInDataset("this dataset has no yield_index"), 1, False, "absent"),
+        (RequestLimitExceeded("more requests than max_requests"), 0, False, "failed"),
+        (QuotaSpent("the requests of this month are used up"), 0, False, "failed"),
+        (NotFound("status 404"), 1, False, "failed"),
     ],
 )
-def test_a_load_fails_unless_the_source_never_has_the_rows(error, sent, defect):
-    """What a source does not have, it says before a request, or as a dataset."""
-    explorer = SimpleNamespace(chain=MAINNET, requests=0)
+def test_a_load_fails_unless_the_source_never_has_the_rows(error, sent, is_node, defect):
+    """What a source does not have, it says before a request, or as a dataset.
+
+    A node's head may be requested at any time, so its requests prove nothing.
+    """
+    source = SimpleNamespace(is_node=is_node)
+    explorer = SimpleNamespace(chain=MAINNET, requests=0, source=source)
 
     def load_yield_index(**_):
         explorer.requests += sent
