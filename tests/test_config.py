@@ -18,8 +18,11 @@ from types import SimpleNamespace
 import pytest
 
 from beaconframes import config
-from beaconframes.config import Secret, Settings, check_url, configure, current, reset, settings
+from beaconframes.addresses import check_url
+from beaconframes.config import configure, current, reset, settings
 from beaconframes.errors import ConfigError
+from beaconframes.secret import Secret
+from beaconframes.setting_table import Settings
 
 KEY = "marker-9f8e7d6c5b4a"
 

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from beaconframes.config import Secret
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import (
     BadRequest,
@@ -38,6 +37,7 @@ from beaconframes.http.retry import AttemptFailed, RetryQuota, parse_retry_after
 from beaconframes.http.session import Session
 from beaconframes.http.status_errors import error_for_status
 from beaconframes.http.transport import Timeouts
+from beaconframes.secret import Secret
 
 from ..support.faults import (
     ABSURD,

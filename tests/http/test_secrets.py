@@ -17,11 +17,11 @@ import httpx
 import pytest
 
 import beaconframes
-from beaconframes.config import Secret
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import BeaconframesError, ConfigError
 from beaconframes.http.redact import Redactor
 from beaconframes.http.session import Session
+from beaconframes.secret import Secret
 
 from ..support.faults import FastClock, FaultServer
 

@@ -18,7 +18,6 @@ import pytest
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.client import Explorer
-from beaconframes.config import Secret
 from beaconframes.endpoint import Request
 from beaconframes.http import rate_limiter as rate_limiter_module
 from beaconframes.http import shared_rate_limit
@@ -28,6 +27,7 @@ from beaconframes.http.rate_limiter import (
     parse_rate_limit_headers,
 )
 from beaconframes.http.shared_rate_limit import FILE, SharedRateLimit, move_damaged_file
+from beaconframes.secret import Secret
 
 from ..support.faults import (
     FaultServer,
@@ -64,7 +64,7 @@ import sys, time
 from pathlib import Path
 from beaconframes.http import shared_rate_limit
 from beaconframes.http.shared_rate_limit import SharedRateLimit
-from beaconframes.config import Secret
+from beaconframes.secret import Secret
 shared_rate_limit.LOCK_TIMEOUT = 60  # the machine may be busy
 print("ready", flush=True)
 start = float(sys.stdin.readline())
@@ -340,7 +340,7 @@ def test_explorers_of_one_process_keep_their_locks(tmp_path, monkeypatch):
 FORKED = """
 import multiprocessing, sys, time
 from pathlib import Path
-from beaconframes.config import Secret
+from beaconframes.secret import Secret
 from beaconframes.http import shared_rate_limit
 from beaconframes.http.shared_rate_limit import SharedRateLimit
 shared_rate_limit.LOCK_TIMEOUT = 60  # the machine may be busy

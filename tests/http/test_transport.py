@@ -19,7 +19,6 @@ import httpx
 import pytest
 
 import beaconframes
-from beaconframes.config import Secret
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import (
     ConfigError,
@@ -31,6 +30,7 @@ from beaconframes.http.rate_limiter import RateLimiter
 from beaconframes.http.response import ResponsePage
 from beaconframes.http.session import Session
 from beaconframes.http.transport import Timeouts
+from beaconframes.secret import Secret
 
 from ..support.faults import ROWS, FastClock, FaultServer, QuickClock, v1_body
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.capabilities import Capabilities, TableAbility
     from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.calendar import Chain
-    from beaconframes.config import Secret
     from beaconframes.consensus.spec import Spec
+    from beaconframes.secret import Secret
 
 STATES, ROUTES, REPLAY = "states", "routes", "replay"
 AMOUNTS: Final[Mapping[str, Callable[[ChainReader], AmountSource]]] = {

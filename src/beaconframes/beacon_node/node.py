@@ -17,11 +17,11 @@ from beaconframes.beacon_node.node_source import GrowingIndex, NodeSource
 from beaconframes.cache.local_store import store_folder
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.quota import Quota
-from beaconframes.config import Secret, hide_address
 from beaconframes.config import current as current_settings
 from beaconframes.config import settings as settings_block
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
+from beaconframes.secret import Secret, hide_address
 from beaconframes.server.dataset_source import ADDRESS
 from beaconframes.server.service import Service
 from beaconframes.summary import render_html, render_text

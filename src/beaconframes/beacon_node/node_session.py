@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from beaconframes.config import Secret
     from beaconframes.http.rate_limiter import Clock
     from beaconframes.http.response import HttpResponse
+    from beaconframes.secret import Secret
 
 SSZ: Final = "application/octet-stream"
 MAX_BODY: Final = 4 * 2**30

@@ -3,62 +3,35 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from beaconframes.client.explorer import Explorer, RequestlessExplorer, default_explorers
-from beaconframes.config import configure
+from beaconframes.config import configure, show_arguments
 from beaconframes.errors import UsageError
+from beaconframes.setting_table import SETTINGS_OF_LOADS
 
 if TYPE_CHECKING:
-    import os
+    from typing import Unpack
 
-    from beaconframes.calendar import Chain
     from beaconframes.client.quota import Quota
+    from beaconframes.setting_table import SettingArguments
 
 _connected: WeakSet[Explorer] = WeakSet()
 """The explorers that `connect` returned."""
 
 
-def connect(
-    url: str | None = None,
-    *,
-    api_key: str | None = None,
-    chain: str | Chain | None = None,
-    rate: float | None = None,
-    frame: Literal["polars", "pandas"] | None = None,
-    strict: bool | None = None,
-    store: bool | str | os.PathLike[str] | None = None,
-    store_limit: int | str | None = None,
-    offline: bool | None = None,
-    max_requests: int | None = None,
-    timeout: float | tuple[float | None, float | None] | None = None,
-    progress: bool | None = None,
-    state: bool | str | os.PathLike[str] | None = None,
-) -> Explorer:
+@show_arguments
+def connect(url: str | None = None, **given: Unpack[SettingArguments]) -> Explorer:
     """Create an explorer, make it the default of all loaders until it is closed, and return it.
 
     Takes the arguments of `Explorer`. Defaults come from the environment; but a key from the
     environment is not sent to an address given here.
     """
-    explorer = Explorer(
-        url,
-        api_key=api_key,
-        chain=chain,
-        rate=rate,
-        store=store,
-        store_limit=store_limit,
-        offline=offline,
-        state=state,
-    )
-    options = {
-        "frame": frame,
-        "strict": strict,
-        "max_requests": max_requests,
-        "timeout": timeout,
-        "progress": progress,
-    }
-    configure(**{name: value for name, value in options.items() if value is not None})
+    arguments: dict[str, Any] = {**given}
+    of_loads = {name: arguments.pop(name, None) for name in SETTINGS_OF_LOADS}
+    explorer = Explorer(url, **arguments)
+    configure(**{name: value for name, value in of_loads.items() if value is not None})
     # A later connect replaces the earlier one, so that repeated calls hold no connections.
     if default_explorers and default_explorers[-1] in _connected:
         default_explorers.pop()

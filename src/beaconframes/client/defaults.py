@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
+from beaconframes.addresses import is_loopback
 from beaconframes.cache.local_store import LocalStore, find_stored_chain, store_folder
-from beaconframes.config import is_loopback
 from beaconframes.endpoint import Head
 from beaconframes.errors import ConfigError
 from beaconframes.fetch.source import ApiSource
@@ -21,7 +21,8 @@ from beaconframes.http.shared_rate_limit import SharedRateLimit
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
-    from beaconframes.config import Secret, Settings
+    from beaconframes.secret import Secret
+    from beaconframes.setting_table import Settings
 
 KEY_VARIABLE = "BEACONFRAMES_API_KEY"
 PUBLIC_URLS = {"mainnet": "https://beaconcha.in", "hoodi": "https://hoodi.beaconcha.in"}

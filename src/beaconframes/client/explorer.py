@@ -24,7 +24,12 @@ from beaconframes.client.defaults import (
 from beaconframes.client.estimate import limit_requests
 from beaconframes.client.quota import count_requests_left, read_quota
 from beaconframes.config import current as current_settings
-from beaconframes.config import is_chain_given
+from beaconframes.config import (
+    document_arguments,
+    is_chain_given,
+    list_arguments,
+    show_arguments,
+)
 from beaconframes.endpoint import ChainHead, Envelope, Head
 from beaconframes.endpoint.chain_metadata import parse_chain_header
 from beaconframes.errors import (
@@ -49,21 +54,21 @@ from beaconframes.fetch.missing_report import LAST_LOAD, list_gaps, report_missi
 from beaconframes.fetch.pipeline import MemoryRows, Pipeline
 from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
 from beaconframes.progress import show_progress
+from beaconframes.setting_table import SETTINGS_OF_LOADS
 from beaconframes.summary import render_html
 from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from types import TracebackType
-    from typing import Self
+    from typing import Self, Unpack
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.client.quota import Quota
-    from beaconframes.config import Settings
     from beaconframes.endpoint import Endpoint, Request
     from beaconframes.fetch.pipeline import LoadResult
+    from beaconframes.setting_table import SettingArguments, Settings
 
 
 class ChainClock(Protocol):
@@ -80,6 +85,7 @@ default_explorers: list[Explorer] = []
 """The explorers that loaders use by default: the last one. `Explorer.close` removes it."""
 
 
+@document_arguments
 class Explorer:
     """A connection to one service: thread-safe, kept open, usable in a ``with`` block.
 
@@ -87,42 +93,7 @@ class Explorer:
 
     Parameters
     ----------
-    url
-        Address of the service; it may have a path prefix. Default: the public service.
-    api_key
-        Sent in a header, only to this address; no output contains it.
-    chain
-        ``"mainnet"``, ``"hoodi"`` or a `beaconframes.Chain`. Default: the chain that a local
-        explorer at *url* states, or mainnet. A service that states another chain is an error.
-    rate
-        Maximum number of requests per second. Default: the rate that the service permits.
-    frame
-        ``"polars"`` or ``"pandas"``: the kind of frame that loaders return.
-    strict
-        Whether missing rows are an error instead of a warning.
-    store
-        Whether final rows are stored and not requested again: True, False, or a folder. Default:
-        the platform's folder for data; rows of a service on this machine are not stored.
-    store_limit
-        Largest size of the store of this service, in bytes or as a text such as ``"2GB"``. The
-        least recently used rows are removed first. Rows of the current load are not removed: if
-        they do not fit, the others are not stored, and a warning says so. Default: no limit.
-    offline
-        Whether to read stored rows only, without requests, and to report missing ones.
-    max_requests
-        Maximum number of requests of one load. A load that needs more raises
-        `RequestLimitExceeded` before its first request.
-    timeout
-        Seconds for one request, until its response is complete; or two numbers, for one request
-        and for a whole call with its retries and waits, such as ``(10, 60)``. Default: a request
-        ends after 30 seconds without data, and its retries after 300.
-    progress
-        Whether to show requests, rows and remaining time of a load that takes over a second.
-        Default: if the output is a terminal or a notebook.
-    state
-        Whether processes with the same key share its rate limit: True, False, or the folder of the
-        shared state. Default: the platform's folder for state; for a service on this machine
-        without a key, nothing is shared.
+    {settings}
     head
         The chain head, if it is fixed: for a dataset that is served locally. A function, if the
         dataset may grow.
@@ -131,49 +102,20 @@ class Explorer:
     _sends_requests = True
     """False for an explorer that needs neither a key nor stored rows."""
 
+    @show_arguments
     def __init__(
         self,
         url: str | None = None,
         *,
-        api_key: str | None = None,
-        chain: str | Chain | None = None,
-        rate: float | None = None,
-        frame: Literal["polars", "pandas"] | None = None,
-        strict: bool | None = None,
-        store: bool | str | os.PathLike[str] | None = None,
-        store_limit: int | str | None = None,
-        offline: bool | None = None,
-        max_requests: int | None = None,
-        timeout: float | tuple[float | None, float | None] | None = None,
-        progress: bool | None = None,
-        state: bool | str | os.PathLike[str] | None = None,
         head: Head | Callable[[], Head] | None = None,
+        **given: Unpack[SettingArguments],
     ) -> None:
         """Check the settings; no request is sent."""
-        settings = current_settings(
-            url=url,
-            api_key=api_key,
-            chain=chain,
-            rate=rate,
-            frame=frame,
-            strict=strict,
-            store=store,
-            store_limit=store_limit,
-            offline=offline,
-            max_requests=max_requests,
-            timeout=timeout,
-            progress=progress,
-            state=state,
-        )
+        list_arguments(given)
+        settings = current_settings(url=url, **given)
         # A key is sent only to the address that it was given with.
-        key = settings.api_key if url is None or api_key is not None else None
-        self._given = {
-            "frame": frame,
-            "strict": strict,
-            "max_requests": max_requests,
-            "timeout": timeout,
-            "progress": progress,
-        }
+        key = settings.api_key if url is None or given.get("api_key") is not None else None
+        self._given = {name: given.get(name) for name in SETTINGS_OF_LOADS}
         """The settings of loads as given here; the others may change between loads."""
         self.clock: ChainClock | None = None
         """The clock of a live local explorer, which may be faster; None is the system's."""
@@ -192,7 +134,7 @@ class Explorer:
         self.source = create_source(self.url, key, self.rate_limiter, public=public)
         self.validator_epochs = ValidatorEpochsCache(self)
         self._store_setting, self._store_limit = settings.store, settings.store_limit
-        if is_chain_given(chain):
+        if is_chain_given(given.get("chain")):
             self.chain = self._default_chain
         elif not can_send:
             self.chain = find_chain_of_store(settings.store, self.url) or self._default_chain

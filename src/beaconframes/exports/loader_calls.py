@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from beaconframes.active_periods import NATURAL, REASON
-from beaconframes.config import is_loopback
+from beaconframes.addresses import is_loopback
 from beaconframes.errors import (
     IntegrityError,
     MissingRows,

@@ -11,8 +11,9 @@ from base64 import b64encode
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from beaconframes.config import Secret, check_url
+from beaconframes.addresses import check_url
 from beaconframes.errors import ConfigError
+from beaconframes.secret import Secret
 
 if TYPE_CHECKING:
     import httpx

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 if TYPE_CHECKING:
-    from beaconframes.config import Secret
+    from beaconframes.secret import Secret
 
 REPLACEMENT = "***"
 LOGGERS = (

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from beaconframes.config import check_url
+from beaconframes.addresses import check_url
 from beaconframes.endpoint.chain_metadata import STATED_HEADERS
 from beaconframes.errors import BeaconframesError, ConnectionFailed, RequestTimeout, UsageError
 from beaconframes.http.rate_limiter import TICK, Clock, RateLimiter
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from beaconframes.config import Secret
     from beaconframes.endpoint import Request
     from beaconframes.http.credentials import Credentials
+    from beaconframes.secret import Secret
 
 log = logging.getLogger("beaconframes.http")
 

@@ -30,7 +30,7 @@ from beaconframes.http.retry import MAX_RETRY_AFTER
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from beaconframes.config import Secret
+    from beaconframes.secret import Secret
 
 T = TypeVar("T")
 

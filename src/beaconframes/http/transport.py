@@ -39,9 +39,9 @@ if sys.modules.get("httpx._main") is None:
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from beaconframes.config import Secret
     from beaconframes.endpoint import Request
     from beaconframes.http.credentials import Credentials
+    from beaconframes.secret import Secret
 
 MAX_BODY = 64 * 2**20
 MAX_ERROR_BODY = 64 * 2**10

@@ -7,9 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
+from beaconframes.addresses import is_loopback
 from beaconframes.beacon_node import Node
 from beaconframes.client.plan import PlanningExplorer, format_requests
-from beaconframes.config import is_loopback
 from beaconframes.errors import RequestLimitExceeded
 from beaconframes.reports.formats import show_quantity
 

@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from beaconframes.answers.table_cache import CACHE_BYTES
-from beaconframes.config import parse_size
 from beaconframes.errors import UsageError
 from beaconframes.server.access import (
     NO_KEY,
@@ -27,6 +26,7 @@ from beaconframes.server.app import build_app
 from beaconframes.server.faults import parse_faults
 from beaconframes.server.service import Service
 from beaconframes.server.slow_clients import RequestDeadlineProtocol
+from beaconframes.setting_rules import parse_size
 from beaconframes.simulator.head_clock import HeadClock
 from beaconframes.text import shorten
 
