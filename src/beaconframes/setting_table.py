@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class SettingArguments(TypedDict, total=False):
-    """The settings as keyword arguments of `bf.connect` and `bf.Explorer`, in their order."""
+    """The settings as keyword arguments of `bf.connect` and `bf.Explorer`, in their order.
+
+    Their first argument, ``url``, is a text.
+    """
 
     api_key: str | None
     chain: str | Chain | None

@@ -15,8 +15,8 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import analysis
 from beaconframes.calendar import MAINNET
-from beaconframes.cli import analyse, analyse_filters, commands
-from beaconframes.cli.analyses import ANALYSES
+from beaconframes.cli import analyse, analysis_results, commands
+from beaconframes.cli.analyses import list_analyses
 from beaconframes.cli.analysis_frames import build_call, build_empty
 
 from ..analysis import test_ledger as ledger
@@ -57,8 +57,8 @@ def test_every_function_has_a_command_with_its_arguments():
     functions -= {"daily_rates", "ledger_totals", "problem_totals", "reconciliation_totals"}
     functions -= {"tax_rows", "upcoming_totals"}
     functions -= {"yearly_totals"}
-    assert functions == {name.replace("-", "_") for name in ANALYSES}
-    for name, described in ANALYSES.items():
+    assert functions == {name.replace("-", "_") for name in list_analyses()}
+    for name, described in list_analyses().items():
         command = analyse.build_command(name)
         options = {option.name for option in command.params}
         parameters = [*inspect.signature(analyse.get_source(name)).parameters.values()]
@@ -81,7 +81,7 @@ def test_every_function_has_a_command_with_its_arguments():
 
 def test_epochs_are_days_of_the_index_where_no_proposal_sets_the_range():
     """An option has epochs, and an index has days of 225."""
-    described = ANALYSES["missed-proposals"]
+    described = list_analyses()["missed-proposals"]
     given = {"since": 450, "until": "2026-10-01"}
     proposals = {"proposals": pl.DataFrame({"epoch": []}, schema={"epoch": pl.Int64})}
     explorer: Any = SimpleNamespace(chain=MAINNET)
@@ -321,10 +321,10 @@ def test_dates_of_a_range_are_days_of_the_time_zone(run, chain, tz, day, hours):
     assert ended.stdout == exact.stdout
 
 
-@pytest.mark.parametrize("name", ANALYSES)
+@pytest.mark.parametrize("name", list_analyses())
 def test_every_analysis_accepts_frames_without_rows(name):
     """So that the command finds wrong arguments before any request."""
-    described = ANALYSES[name]
+    described = list_analyses()[name]
     epoch = {"epoch": 1} if name == "upcoming-duties" else {}
     for wanted in (described.loaded, described.loaders):
         frames = build_empty(described, {}, list(wanted))
@@ -451,7 +451,7 @@ def test_an_incident_with_an_unknown_part_of_the_cost_may_be_large():
     each = found({"cost_gwei": 5}, {"cost_gwei": None}, {"cost_gwei": 5, "first_epoch": 200})
     filters = {"kinds": (), "min_cost": 6, "avoidable": False, "exit_code": False}
 
-    rows = analyse_filters.filter_rows(analysis.incidents(each), filters)
+    rows = analysis_results.filter_rows(analysis.incidents(each), filters)
 
     assert [("0-1", 5, 1)] == rows.select("validator_indices", "cost_gwei", "cost_unknown").rows()
 

@@ -67,9 +67,9 @@ def test_help_names_commands(texts):
 def test_ends_of_a_range_have_their_own_texts():
     """``--since`` has the forms of a time once; ``--until`` is the last epoch, not the first."""
     from beaconframes import load_income_history
-    from beaconframes.cli.help_texts import parse_argument_help
+    from beaconframes.cli.docstrings import describe_arguments
 
-    texts = parse_argument_help(load_income_history)
+    texts = describe_arguments(load_income_history)
 
     assert texts["since"].startswith("First epoch, inclusive: an epoch, a negative number")
     assert "Last epoch, inclusive, in the same forms as --since." == texts["until"]

@@ -27,6 +27,7 @@ from beaconframes.cli import (
 )
 from beaconframes.cli.output import completeness_facts
 from beaconframes.cli.runner import RunState
+from beaconframes.cli.validators_argument import parse_validators
 from beaconframes.endpoint import ValidatorSelector
 from beaconframes.endpoint.identifiers import normalize_validator
 from beaconframes.errors import ConfigError, UsageError
@@ -341,7 +342,7 @@ def test_loaders_of_v2_have_three_spellings(run):
 )
 def test_validators_of_v2(texts, expected):
     """Every set of validators that Python has."""
-    assert expected == loader_options.KINDS["SubjectsOrSet"].parse("--validators", texts)
+    assert expected == parse_validators("--validators", texts)
 
 
 def test_sets_reach_every_endpoint_that_takes_them():
@@ -398,7 +399,7 @@ def test_missing_files_and_sets_of_validators(run, text, code, message):
 def test_invalid_sets_are_refused_before_a_request(texts):
     """The error comes before the first request."""
     with pytest.raises(UsageError):
-        loader_options.KINDS["SubjectsOrSet"].parse("--validators", texts)
+        parse_validators("--validators", texts)
 
 
 def test_a_region_of_the_wall(run):

@@ -1,30 +1,66 @@
-"""The analyses of the command line: each function of `analysis`, with the loaders of its frames."""
+"""The analyses of the command line: functions of `analysis`, with the loaders of their frames.
+
+A function has a command if each frame that it requires has a loader: its arguments say so.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from beaconframes.cli import chart_input
+from beaconframes.cli.from_signature import list_frames
 from beaconframes.cli.loader_options import list_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-INCOME = {"income": "income-history"}
-BALANCES = {"balances": "balance-history"}
-PRODUCED = {"blocks": "produced-blocks"}
-SLOTS = {"blocks": "epoch-slots"}
-COMMITTEES = {"committees": "sync-committees"}
-PROPOSALS = {"proposals": "proposals"}
-VALIDATORS = {"validators": "validators"}
-WITHDRAWALS = {"withdrawals": "validator-withdrawals"}
-INDEX = {"index": "yield-index"}
-STATS = {"stats": "validator-stats"}
-CAUSES = PRODUCED | INDEX | {"attestations": "attestations", "slots": "epoch-slots"}
-NOT_LOADED = ("stats", "network")
 SUBJECTS = ("validators", "producers")
 """The arguments of loaders for which ``--validators`` is given."""
+LOADERS = {
+    "attestations": "attestations",
+    "balances": "balance-history",
+    "blocks": "produced-blocks",
+    "committees": "sync-committees",
+    "days": "yield-index",
+    "deposits": "deposits",
+    "duties": "v2.upcoming-duty-slots",
+    "epochs": "epochs",
+    "income": "income-history",
+    "index": "yield-index",
+    "proposals": "proposals",
+    "slots": "epoch-slots",
+    "stats": "validator-stats",
+    "validators": "validators",
+    "withdrawals": "validator-withdrawals",
+}
+"""The loader of the rows of a frame, by the name of the argument."""
+_INCOME = {"frame": "income-history"}
+_SLOTS = {"blocks": "epoch-slots"}
+OTHER_LOADERS = {
+    "income": _INCOME,
+    "completeness": _INCOME,
+    "attestation-effectiveness": _SLOTS,
+    "attestation-faults": _SLOTS,
+    "sync-participation": _SLOTS,
+    "sync-members": _SLOTS,
+    "sync-duties": _SLOTS,
+    "sync-against-committee": _SLOTS,
+    "reconcile": {"blocks": "proposals"},
+}
+"""The loaders of frames whose argument has another meaning in this analysis."""
+ALWAYS_LOADED = {
+    "ledger": ("income", "withdrawals"),
+    "reconcile": ("balances", "income", "withdrawals", "validators", "deposits", "blocks"),
+    "problems": ("income", "balances", "validators", "proposals"),
+    "missed-proposals": ("proposals", "income"),
+}
+"""Frames that are loaded although the function does not require them. The first one is first."""
+ONLY_REQUIRED = ("stats",)
+"""Frames that need a request per validator: if they are optional, they come from files only."""
+SOURCES = {"incidents": "problems"}
+"""Analyses of the result of another analysis."""
 
 
 @dataclass(frozen=True)
@@ -62,58 +98,40 @@ class Analysis:
         return [*self.loaders, *self.files]
 
 
-ANALYSES = {
-    "income": Analysis({"frame": "income-history"}, PRODUCED),
-    "ledger": Analysis(INCOME | WITHDRAWALS, PRODUCED, files=("prices",)),
-    "performance": Analysis(
-        INCOME | BALANCES | VALIDATORS,
-        PRODUCED
-        | PROPOSALS
-        | COMMITTEES
-        | INDEX
-        | {"attestations": "attestations", "slots": "epoch-slots", "epochs": "epochs"},
-    ),
-    "apr": Analysis(INCOME | BALANCES, PRODUCED | VALIDATORS | INDEX),
-    "own-yield": Analysis(INCOME | BALANCES | {"days": "yield-index"}, {}),
-    "reconcile": Analysis(
-        BALANCES
-        | INCOME
-        | WITHDRAWALS
-        | VALIDATORS
-        | {"deposits": "deposits", "blocks": "proposals"},
-        {},
-        files=("slot_income", "consolidations", "queue_events"),
-    ),
-    "problems": Analysis(INCOME | BALANCES | VALIDATORS | PROPOSALS, CAUSES, files=NOT_LOADED),
-    "incidents": Analysis(
-        INCOME | BALANCES | VALIDATORS | PROPOSALS,
-        CAUSES,
-        files=(*NOT_LOADED, "groups"),
-        source="problems",
-    ),
-    "daily-income": Analysis(STATS, PRODUCED),
-    "daily-income-gaps": Analysis(STATS, PRODUCED),
-    "daily-losses": Analysis(STATS, INDEX),
-    "daily-luck": Analysis(STATS | {"proposals": "proposals"} | INDEX, VALIDATORS),
-    "daily-sync": Analysis(STATS, {}),
-    "daily-votes": Analysis(STATS | VALIDATORS, {}),
-    "daily-balances": Analysis(BALANCES, {}),
-    "total-balances": Analysis(INDEX, {}),
-    "completeness": Analysis({"frame": "income-history"} | VALIDATORS, {}),
-    "attestation-effectiveness": Analysis({"attestations": "attestations"}, SLOTS),
-    "attestation-faults": Analysis({"attestations": "attestations"}, SLOTS),
-    "attestation-losses": Analysis(INCOME | BALANCES, VALIDATORS),
-    "attestation-rates": Analysis(INCOME, {}),
-    "proposal-luck": Analysis(BALANCES | PROPOSALS | {"epochs": "epochs"}, VALIDATORS),
-    "sync-luck": Analysis(BALANCES | COMMITTEES | {"epochs": "epochs"}, VALIDATORS),
-    "missed-proposals": Analysis(PROPOSALS | INCOME, PRODUCED | INDEX),
-    "proposal-outcomes": Analysis(PROPOSALS, INCOME | PRODUCED | INDEX, files=("stats",)),
-    "relay-payments": Analysis(PRODUCED, {}),
-    "upcoming-duties": Analysis(VALIDATORS, COMMITTEES | {"duties": "v2.upcoming-duty-slots"}),
-    "sync-income": Analysis(INCOME, {}),
-    "sync-participation": Analysis(SLOTS, COMMITTEES),
-    "sync-members": Analysis(SLOTS | COMMITTEES, {}),
-    "sync-duties": Analysis(SLOTS | COMMITTEES, {}),
-    "sync-against-committee": Analysis(SLOTS | COMMITTEES, {}),
-}
-"""Every function of `analysis` that takes rows of loaders, with its frames."""
+def get_function(name: str) -> Callable[..., Any]:
+    """Return the function of an analysis."""
+    from beaconframes import analysis
+
+    function: Callable[..., Any] = getattr(analysis, name.replace("-", "_"))
+    return function
+
+
+@cache
+def list_analyses() -> dict[str, Analysis]:
+    """Return every analysis that is a command, by its name."""
+    from beaconframes import analysis
+
+    names = [name.replace("_", "-") for name in analysis.__all__ if name.islower()]
+    found = ((name, find_analysis(name)) for name in names)
+    return {name: each for name, each in found if each is not None}
+
+
+def find_analysis(name: str) -> Analysis | None:
+    """Return the frames of an analysis; None if no loader has a required one."""
+    frames = list_frames(get_function(name))
+    if name in SOURCES:
+        source = find_analysis(SOURCES[name])
+        own = tuple(frame for frame, is_required in frames.items() if not is_required)
+        return source and replace(source, files=(*source.files, *own), source=SOURCES[name])
+    loaders = LOADERS | OTHER_LOADERS.get(name, {})
+    required = [frame for frame, is_required in frames.items() if is_required]
+    if not required or any(frame not in loaders for frame in required):
+        return None
+    loaded = ALWAYS_LOADED.get(name, required)
+    rest = [frame for frame in frames if frame not in loaded]
+    optional = [frame for frame in rest if frame in loaders and frame not in ONLY_REQUIRED]
+    return Analysis(
+        {frame: loaders[frame] for frame in loaded},
+        {frame: loaders[frame] for frame in optional},
+        tuple(frame for frame in rest if frame not in optional),
+    )

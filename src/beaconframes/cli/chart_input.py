@@ -73,7 +73,7 @@ def read_input(
                 hint="Leave one of them out: rows come from the file, or are loaded",
             )
         return read_file(file, name), {}
-    required = [n for n, a in list_arguments(loader).items() if a.default is a.empty]
+    required = [n for n, a in list_arguments(loader).items() if a.is_required]
     if absent := [argument for argument in required if argument not in arguments]:
         raise UsageError(
             f"a file or --{absent[0].replace('_', '-')} is required",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import click
 
 from beaconframes.cli.common_options import FILE, pop_options, typed_options
+from beaconframes.cli.from_signature import TYPE_NAMES, find_kind
 from beaconframes.cli.messages import print_message, print_warning
 from beaconframes.errors import ConfigError, UsageError
+from beaconframes.setting_table import DEFAULTS, SETTINGS, VARIABLES, SettingArguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,62 +28,74 @@ OTHERS_PERMISSIONS = 0o077
 MAX_KEY_BYTES = 4096
 NODE_OF_ENVIRONMENT = ""
 """The value of --node without an address."""
+OF_EXPLORER = ("url", "chain", "store", "offline")
+"""Settings that are arguments of an explorer; the others are those of all its loads."""
+
+
+class ConnectionOption(click.Option):
+    """An option that --help-connection describes, so that --help has one line for all of them."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return nothing for --help."""
+        return None
+
+    def describe(self, ctx: click.Context) -> tuple[str, str]:
+        """Return the names of the option, and its help."""
+        record = super().get_help_record(ctx)
+        assert record is not None
+        return record
 
 
 def connection_options() -> list[click.Parameter]:
     """Return the options; `open_explorer` takes their values."""
+    listed = ", ".join(option.opts[0] for option in list_options())
     return [
-        click.Option(["--url"], help="Address of the explorer. [BEACONFRAMES_URL]"),
+        *list_options(),
         click.Option(
-            ["--chain"],
-            help="mainnet or hoodi; the default is what the explorer at --url states, or "
-            "mainnet. [BEACONFRAMES_CHAIN]",
+            ["--help-connection"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=print_options,
+            help=f"Describe the options of the connection, which are {listed}.",
         ),
-        click.Option(
+    ]
+
+
+def print_options(context: click.Context, _option: click.Parameter, chosen: bool) -> None:
+    """Print the options of the connection, and end."""
+    if chosen and not context.resilient_parsing:
+        formatter = context.make_formatter()
+        with formatter.section("Options of the connection"):
+            formatter.write_dl([option.describe(context) for option in list_options()])
+        click.echo(formatter.getvalue().rstrip("\n"))
+        context.exit()
+
+
+@cache
+def list_options() -> list[ConnectionOption]:
+    """Return the options of the settings, and those that choose another source."""
+    return [
+        *(build_setting(name) for name, setting in SETTINGS.items() if setting.is_option),
+        ConnectionOption(
             ["--key-file"],
             type=FILE,
             help="File with the API key, readable by its owner only. The default is "
             "BEACONFRAMES_API_KEY, which is never sent to the address of --url.",
         ),
-        click.Option(["--ask-key"], is_flag=True, help="Prompt for the API key."),
-        click.Option(
-            ["--rate"], type=float, help="Maximum requests per second. [BEACONFRAMES_RATE]"
-        ),
-        click.Option(
-            ["--store"], type=FILE, help="Store final rows in this folder. [BEACONFRAMES_STORE]"
-        ),
-        click.Option(
-            ["--store-limit"],
-            metavar="SIZE",
-            help="Largest size of the store, such as 2GB. [BEACONFRAMES_STORE_LIMIT]",
-        ),
-        click.Option(["--no-store"], is_flag=True, help="Store no rows."),
-        click.Option(
-            ["--max-requests"],
-            type=click.IntRange(min=1),
-            help="Fail before the first request if more requests are needed.",
-        ),
-        click.Option(
-            ["--timeout"],
-            metavar="SECONDS[,SECONDS]",
-            help="Seconds for one request, and for a whole call. [BEACONFRAMES_TIMEOUT]",
-        ),
-        click.Option(
-            ["--offline"],
-            is_flag=True,
-            help="Read stored rows only, without requests. [BEACONFRAMES_OFFLINE]",
-        ),
-        click.Option(
+        ConnectionOption(["--ask-key"], is_flag=True, help="Prompt for the API key."),
+        ConnectionOption(["--no-store"], is_flag=True, help="Store no rows."),
+        ConnectionOption(
             ["--local"],
             is_flag=True,
             envvar="BEACONFRAMES_LOCAL",
             help="Load from a local explorer with a simulated chain: no key, no network. "
             "[BEACONFRAMES_LOCAL]",
         ),
-        click.Option(
+        ConnectionOption(
             ["--dataset"], type=FILE, help="Load from this dataset on disk, without a server."
         ),
-        click.Option(
+        ConnectionOption(
             ["--node"],
             metavar="[URL]",
             is_flag=False,
@@ -88,22 +104,33 @@ def connection_options() -> list[click.Parameter]:
             "BEACONFRAMES_NODE: the list of processes shows options, so an address with "
             "credentials belongs there.",
         ),
-        click.Option(
+        ConnectionOption(
             ["--execution"],
             metavar="URL",
             help="Address of the JSON-RPC of the execution node, with --node. For --node without "
             "an address: [BEACONFRAMES_EXECUTION]",
         ),
-        click.Option(
-            ["--progress/--no-progress"],
-            default=None,
-            help="Show progress on standard error; the default is to show it on a terminal. "
-            "[BEACONFRAMES_PROGRESS]",
-        ),
     ]
 
 
-NAMES = tuple(option.name for option in connection_options() if option.name)
+def build_setting(name: str) -> ConnectionOption:
+    """Return the option of a setting."""
+    setting = SETTINGS[name]
+    types = get_type_hints(SettingArguments, localns={**TYPE_NAMES, "os": os})
+    kind = find_kind(types.get(name, str))
+    option = f"--{name.replace('_', '-')}"
+    is_pair = kind.flag and DEFAULTS[name] is None
+    return ConnectionOption(
+        [f"{option}/--no-{option[2:]}" if is_pair else option],
+        type=kind.type,
+        is_flag=kind.flag,
+        default=None,
+        metavar=setting.metavar,
+        help=f"{setting.summary} [{VARIABLES[name]}]",
+    )
+
+
+NAMES = tuple(option.name for option in list_options() if option.name)
 SOURCES = ("url", "chain", "key_file", "ask_key", "dataset", "node")
 """Options that choose another source than --local: they override BEACONFRAMES_LOCAL."""
 EXPLORER_ONLY = ("url", "chain", "key_file", "ask_key", "offline")
@@ -114,7 +141,6 @@ EXCLUDED = {
     "dataset": (*EXPLORER_ONLY, "store", "execution"),
 }
 """Options that exclude the choice of a source."""
-SETTINGS = ("progress", "rate", "store_limit", "max_requests", "timeout")
 
 
 @contextlib.contextmanager
@@ -123,15 +149,19 @@ def open_explorer(values: dict[str, Any], *, sends_requests: bool = True) -> Ite
 
     Without *sends_requests*, the explorer needs no key.
     """
-    from beaconframes.config import parse_timeout, settings
+    from beaconframes.config import settings
 
     chosen = pop_options(values, NAMES)
     chosen["local"] = is_local(chosen)
-    given = {name: chosen[name] for name in SETTINGS if chosen[name] is not None}
-    if "timeout" in given:
-        # Other text is refused with the other settings.
-        with contextlib.suppress(ValueError):
-            given["timeout"] = parse_timeout(given["timeout"])
+    given = {}
+    for name in SETTINGS.keys() & chosen.keys() - {*OF_EXPLORER, "node", "execution"}:
+        value = chosen[name]
+        if isinstance(value, str):
+            # Other text is refused with the other settings.
+            with contextlib.suppress(ValueError):
+                value = SETTINGS[name].parse(value)
+        if value is not None:
+            given[name] = value
     with (
         settings(frame="polars", **given),
         _open_chosen(chosen, sends_requests=sends_requests) as explorer,

@@ -14,7 +14,7 @@ from beaconframes import errors
 from beaconframes.cli import output, signals
 from beaconframes.cli.common_options import FILE, json_option, overwrite_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.help_texts import parse_summary
+from beaconframes.cli.docstrings import describe
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import (
     list_arguments,
@@ -119,7 +119,7 @@ def build_command(name: str, loader: Loader) -> click.Command:
             *follow,
             *connection_options(),
         ],
-        help=f"Export: {parse_summary(loader)}",
+        help=f"Export: {describe(loader)}",
         callback=lambda **values: export_loader(loader, values),
     )
 

@@ -8,8 +8,8 @@ import click
 
 from beaconframes.cli import exit_codes, signals
 from beaconframes.cli.common_options import FILE, json_option, typed_options
+from beaconframes.cli.from_signature import check_validator, parse_time
 from beaconframes.cli.list_argument import parse_list
-from beaconframes.cli.loader_options import check_validator, parse_time
 from beaconframes.cli.messages import print_message, replace_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state

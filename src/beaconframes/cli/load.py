@@ -8,7 +8,7 @@ import click
 
 from beaconframes.cli import output
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.help_texts import parse_summary
+from beaconframes.cli.docstrings import describe
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import (
     loader_options,
@@ -36,7 +36,7 @@ def build_command(name: str, loader: Loader) -> click.Command:
             *(output.image_options() if image else [strict, *output.output_options()]),
             *connection_options(),
         ],
-        help=parse_summary(loader),
+        help=describe(loader),
         callback=lambda **values: (load_image if image else load_rows)(loader, values),
     )
 

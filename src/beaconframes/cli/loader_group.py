@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli.common_options import SuggestingGroup, add_common_options
-from beaconframes.cli.help_texts import parse_title
+from beaconframes.cli.docstrings import parse_title
 from beaconframes.cli.loader_options import find_loader, list_loaders, loads_image
 from beaconframes.misspelled_names import SYNONYMS
 

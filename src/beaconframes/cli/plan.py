@@ -9,7 +9,7 @@ import click
 
 from beaconframes.cli.common_options import json_option, pop_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.help_texts import parse_summary
+from beaconframes.cli.docstrings import describe
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import loader_options, pop_arguments
 from beaconframes.cli.rendering import print_json
@@ -26,7 +26,7 @@ def build_command(name: str, loader: Loader) -> click.Command:
     return click.Command(
         name,
         params=[*loader_options(loader), json_option(), *connection_options()],
-        help=f"Estimate the requests of this load: {parse_summary(loader)}",
+        help=f"Estimate the requests of this load: {describe(loader)}",
         callback=lambda **values: print_plan(loader, values),
     )
 

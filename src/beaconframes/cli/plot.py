@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from functools import reduce
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +17,8 @@ from beaconframes.cli.common_options import (
     overwrite_option,
     pop_options,
 )
-from beaconframes.cli.help_texts import translate_docstring
+from beaconframes.cli.docstrings import describe
+from beaconframes.cli.from_signature import list_choices
 from beaconframes.cli.wall import REGION_HELP, parse_image_region
 from beaconframes.errors import UsageError
 
@@ -112,14 +112,9 @@ def find_choices(chart: str, argument: str) -> tuple[str, ...]:
     from beaconframes import charts
     from beaconframes.wall.pixel_map import build_pixel_map
 
-    # This module can resolve its annotations: it validates the values.
-    function = inspect.unwrap(getattr(charts, chart.replace("-", "_"), build_pixel_map))
-    parameter = inspect.signature(function).parameters.get(argument)
-    if parameter is None:
-        return ()
-    first, *rest = str(parameter.annotation).split(".")
-    found = function.__globals__.get(first)
-    return get_args(reduce(lambda owner, name: getattr(owner, name, None), rest, found))
+    # The module of the chart declares the values that it takes.
+    function = getattr(charts, chart.replace("-", "_"), build_pixel_map)
+    return list_choices(function, argument)
 
 
 def build_option(chart: str, name: str, default: Any) -> click.Option:
@@ -187,7 +182,7 @@ def describe_chart(chart: str) -> str:
     """Return the help text of a chart: its docstring without the arguments of Python."""
     function = chart_function(chart)
     frame = next(iter(inspect.signature(function).parameters))
-    text = translate_docstring(inspect.getdoc(function) or "", function, file=frame)
+    text = describe(function, file=frame)
     # Arguments of Python only, and the dataset that FOLDER is.
     skipped = r"--kwargs go to|--title, --figsize|FILE is the result of index|--epochs, such as"
     text = re.sub(rf"\n\n({skipped})[^\n]*", "", text)

@@ -8,7 +8,7 @@ import click
 
 from beaconframes.cli.common_options import json_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.loader_options import NUMBERS, parse_time
+from beaconframes.cli.from_signature import parse_numbers, parse_time
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.output import completeness_facts
 from beaconframes.cli.rendering import print_json, print_table
@@ -60,7 +60,7 @@ def record(
     from beaconframes.cli import signals
     from beaconframes.v1.recorder import record as record_duties
 
-    subjects = NUMBERS.parse("--validators", validators)
+    subjects = parse_numbers("--validators", validators)
     end = None if until is None else parse_time("--until", until)
     with open_explorer(values) as explorer, signals.interrupt_on_first_signal() as received:
         rows = record_duties(what, subjects, until=end, for_=for_, slim=slim, explorer=explorer)

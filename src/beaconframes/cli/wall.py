@@ -15,7 +15,7 @@ from beaconframes.cli.common_options import (
     overwrite_option,
     pop_options,
 )
-from beaconframes.cli.loader_options import parse_region
+from beaconframes.cli.from_signature import parse_region
 
 if TYPE_CHECKING:
     from collections.abc import Callable

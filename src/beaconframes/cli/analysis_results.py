@@ -1,16 +1,17 @@
-"""Filters of ``analyse problems`` and ``analyse incidents``, and their exit code for scripts."""
+"""The result of an analysis: filters of problems, an exit code for scripts, taxes of a ledger."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from beaconframes.cli import exit_codes
 from beaconframes.cli.common_options import pop_options
+from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 NAMES = ("kinds", "min_cost", "avoidable", "exit_code")
 """The options of `build_filters`."""
+TAXES = ("tool", "yearly", "starts")
+"""The options of `build_tax_options`."""
 _GWEI = 10**9
 _MOST_ETH = 10**9
 """More than all ether; costs in gwei stay below 2^63."""
@@ -97,3 +100,43 @@ def end_with_code(rows: pl.DataFrame, filters: Mapping[str, Any]) -> None:
 
     if filters.get("exit_code") and not rows["kind"].is_in(ADVICE).all():
         click.get_current_context().exit(exit_codes.PROBLEMS_FOUND)
+
+
+def build_tax_options() -> list[click.Option]:
+    """Return the options that convert the days of a ledger."""
+    from beaconframes.analysis.valuation import TaxTool
+
+    return [
+        click.Option(
+            ["--tool"],
+            type=click.Choice(get_args(TaxTool)),
+            help="Return the rows that this tax tool imports, instead of days and validators.",
+        ),
+        click.Option(["--yearly"], is_flag=True, help="Return the totals of tax years."),
+        click.Option(
+            ["--starts"], help="First day of the tax year, such as 04-06; the default is 01-01."
+        ),
+    ]
+
+
+def pop_taxes(values: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of taxes from *values*; empty for an analysis without them."""
+    taxes = pop_options(values, TAXES) if TAXES[0] in values else {}
+    if taxes and taxes["tool"] is not None and taxes["yearly"]:
+        raise UsageError("--tool and --yearly exclude each other", hint="Use one of them")
+    if taxes and taxes["starts"] is not None and not taxes["yearly"]:
+        raise UsageError("--starts needs --yearly", hint="Add --yearly")
+    return taxes
+
+
+def convert_ledger(
+    rows: pl.DataFrame, taxes: Mapping[str, Any], *, price: str | None, tz: str
+) -> pl.DataFrame:
+    """Return the rows of a tax tool, the totals of tax years, or the ledger itself."""
+    from beaconframes import analysis
+
+    if taxes["tool"] is not None:
+        return analysis.tax_rows(rows, taxes["tool"], price=price, tz=tz)
+    if taxes["yearly"]:
+        return analysis.yearly_totals(rows, starts=taxes["starts"] or "01-01")
+    return rows

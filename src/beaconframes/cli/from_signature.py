@@ -1,0 +1,244 @@
+"""Options of commands, from the signatures of Python functions.
+
+The resolved type of an argument decides how its option is shown, and how its text is parsed.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import inspect
+import os
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from types import NoneType, SimpleNamespace, UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import click
+
+from beaconframes.calendar import Chain, Moment
+from beaconframes.cli.common_options import FILE
+from beaconframes.cli.docstrings import describe_arguments
+from beaconframes.cli.list_argument import FILE_OPTIONS, check_number, check_word, parse_list
+from beaconframes.cli.validators_argument import parse_id, parse_validators
+from beaconframes.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+_REGION = re.compile(r"-?[0-9]{1,9}(?:,-?[0-9]{1,9}){3}", re.ASCII)
+_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+
+
+class FrameArgument:
+    """The type of an argument that is a frame: no text of an option can be one."""
+
+
+class MainFrameArgument(FrameArgument):
+    """The type of the frame whose kind the result has."""
+
+
+TYPE_NAMES: Mapping[str, Any] = {
+    **vars(collections.abc),
+    "Chain": Chain,
+    "IntoFrame": FrameArgument,
+    "IntoFrameT": MainFrameArgument,
+    "Moment": Moment,
+    "Region": tuple[int, int, int, int],
+}
+"""Names in annotations that modules import for type checkers only."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How the help shows an argument, and how its texts are parsed."""
+
+    metavar: str | None = None
+    parse: Callable[[str, Any], Any] = lambda _option, value: value
+    type: Any = None
+    many: bool = False
+    flag: bool = False
+    is_frame: bool = False
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a function, as an option of its command."""
+
+    name: str
+    kind: Kind
+    default: Any
+    text: str
+
+    @property
+    def option(self) -> str:
+        """Return the name of the option."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def is_required(self) -> bool:
+        """Return whether the function has no default for it."""
+        return self.default is inspect.Parameter.empty
+
+    def build(self) -> click.Option:
+        """Return the option."""
+        kind, names = self.kind, [self.option, self.name]
+        if kind.flag:
+            return click.Option(names, is_flag=True, help=self.text)
+        text = self.text
+        if kind.many:
+            text += " Separate items by commas; 1-100 is a range, - reads standard input."
+        if self.option in FILE_OPTIONS:
+            text += " The name of a file reads its list."
+        default = None if kind.many or self.is_required else self.default or None
+        return click.Option(
+            names,
+            required=self.is_required,
+            multiple=kind.many,
+            type=kind.type,
+            default=default,
+            show_default=default is not None,
+            metavar=kind.metavar,
+            help=text,
+        )
+
+
+def resolve_types(function: Callable[..., Any], excluded: Collection[str] = ()) -> dict[str, Any]:
+    """Return the type of each argument of a function, except the *excluded* ones."""
+    parameters = inspect.signature(function).parameters
+    hints = {n: p.annotation for n, p in parameters.items() if n not in excluded}
+    names = inspect.unwrap(function).__globals__
+    return get_type_hints(SimpleNamespace(__annotations__=hints), names, dict(TYPE_NAMES))
+
+
+def list_arguments(
+    function: Callable[..., Any],
+    excluded: Collection[str] = (),
+    choices: Callable[[str], Collection[str]] = lambda _name: (),
+    texts: Mapping[str, str] | None = None,
+) -> dict[str, Argument]:
+    """Return the arguments of a function that can be options, except the *excluded* ones.
+
+    *choices* returns the values of an argument whose type does not list them; *texts* replace
+    descriptions of the docstring.
+    """
+    types = resolve_types(function, excluded)
+    parameters = inspect.signature(function).parameters
+    kinds = {name: find_kind(hint, choices(name)) for name, hint in types.items()}
+    names = [name for name in parameters if name in kinds and not kinds[name].is_frame]
+    described = describe_arguments(function, names) | dict(texts or {})
+    return {
+        name: Argument(name, kinds[name], parameters[name].default, described.get(name, ""))
+        for name in names
+    }
+
+
+def list_frames(function: Callable[..., Any]) -> dict[str, bool]:
+    """Return the arguments of a function that are frames, and whether each is required.
+
+    The frame whose kind the result has comes first.
+    """
+    types = resolve_types(function)
+    parameters = inspect.signature(function).parameters
+    frames = [name for name in parameters if find_kind(types[name]).is_frame]
+    frames.sort(key=lambda name: MainFrameArgument not in split_union(types[name]))
+    return {name: parameters[name].default is inspect.Parameter.empty for name in frames}
+
+
+def list_choices(function: Callable[..., Any], argument: str) -> tuple[str, ...]:
+    """Return the values that an argument can have; none if it can have any, or does not exist."""
+    members = split_union(resolve_types(function).get(argument))
+    return next((get_args(each) for each in members if get_origin(each) is Literal), ())
+
+
+def split_union(hint: Any) -> tuple[Any, ...]:
+    """Return the types of a union without None; a tuple of one for another type."""
+    members = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+    return tuple(each for each in members if each is not NoneType)
+
+
+def find_kind(hint: Any, choices: Collection[str] = ()) -> Kind:
+    """Return the kind of an argument of this type."""
+    members = split_union(hint)
+    origins = {get_origin(each): each for each in members}
+    if any(isinstance(each, type) and issubclass(each, FrameArgument) for each in members):
+        return Kind(is_frame=True)
+    if choices or Literal in origins:
+        return Kind(type=click.Choice(list(choices or get_args(origins[Literal]))))
+    if any(getattr(each, "__name__", "") == "ValidatorSet" for each in members):
+        return SETS_OF_VALIDATORS
+    if collections.abc.Iterable in origins:
+        items = split_union(get_args(origins[collections.abc.Iterable])[0])
+        return NUMBERS if int in items else WORDS
+    if collections.abc.Sequence in origins:
+        return NAMES
+    if datetime in members:
+        return TIME
+    if tuple in origins and float not in members:
+        return REGION
+    if any(get_origin(each) is os.PathLike for each in members):
+        return Kind(type=FILE)
+    return SCALARS.get(members, TEXT)
+
+
+def parse_time(_option: str, text: str) -> int | str:
+    """Return a number as an int; loaders parse dates and ``30d`` themselves."""
+    return int(text) if _INTEGER.fullmatch(text) else text
+
+
+def parse_region(option: str, text: str) -> tuple[int, ...]:
+    """Return the corners of a region of the graffiti wall."""
+    if not _REGION.fullmatch(text):
+        raise UsageError(f"{option} {text!r} is not a valid region", hint="Write it as X1,Y1,X2,Y2")
+    return tuple(int(part) for part in text.split(","))
+
+
+def parse_names(_option: str, text: str) -> list[str]:
+    """Return names that are separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def check_validator(item: Any) -> None:
+    """Refuse an item that is neither an index nor a public key."""
+    from beaconframes.endpoint.identifiers import normalize_validator
+
+    normalize_validator(item)
+
+
+def parse_numbers(option: str, texts: Any) -> list[int | str]:
+    """Return numbers, ranges and words; errors of standard input have the number of the line."""
+    if option == "--validators":
+        return parse_list(option, texts, check_validator)
+    check = check_number if option in ("--slots", "--periods") else check_word
+    return parse_list(option, texts, check)
+
+
+def parse_words(option: str, texts: Any) -> list[str]:
+    """Return the items of a list as words."""
+    return [str(item) for item in parse_numbers(option, texts)]
+
+
+TEXT = Kind("TEXT")
+TIME = Kind("TIME", parse_time)
+REGION = Kind("X1,Y1,X2,Y2", parse_region)
+NAMES = Kind(parse=parse_names)
+NUMBERS = Kind("LIST", parse_numbers, many=True)
+WORDS = Kind("LIST", parse_words, many=True)
+SETS_OF_VALIDATORS = Kind("LIST", parse_validators, many=True)
+SCALARS: Mapping[tuple[Any, ...], Kind] = {
+    (bool,): Kind(flag=True),
+    (int,): Kind(type=int),
+    (float,): Kind(type=float),
+    (int, str): Kind("ID", lambda _option, text: parse_id(text)),
+}
+"""The kind of an argument of one of these types alone."""
+
+
+def pop_arguments(arguments: Mapping[str, Argument], values: dict[str, Any]) -> dict[str, Any]:
+    """Remove the arguments of a function from *values*, and return the given ones parsed."""
+    given: dict[str, Any] = {}
+    for name, argument in arguments.items():
+        text = values.pop(name)
+        if text is not None and text != ():
+            given[name] = argument.kind.parse(argument.option, text)
+    return given
