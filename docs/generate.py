@@ -1,7 +1,8 @@
 """Generate the pages, and parts of pages, whose facts the code states.
 
-These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node, and
-the file with the columns of each loader that errors read.
+These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node,
+settings, options and exit codes, and the files with the columns and titles of the loaders that
+errors and help read.
 `make docs` writes them; `make check` runs this with --check, which fails if one is out of date.
 """
 
@@ -15,14 +16,20 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from beaconframes import dictionary
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.cli.connection_options import list_options
+from beaconframes.cli.exit_codes import list_exit_codes
+from beaconframes.cli.loader_titles import TITLES_FILE, build_titles
 from beaconframes.column_errors import COLUMNS_FILE
 from beaconframes.reports.figures import CARDS
 from beaconframes.server.openapi import build_openapi
+from beaconframes.setting_table import DEFAULTS, SETTINGS, VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +40,7 @@ PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def mark_options(text: str) -> str:
     """Return text with its options as code."""
-    return re.sub(r"(?<!`)--[\w.-]+(=\w+)?", r"`\g<0>`", text)
+    return re.sub(r"(?<!`)--[\w.-]*\w(=\w+)?", r"`\g<0>`", text)
 
 
 def build_rows(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -122,6 +129,40 @@ def build_cards() -> str:
     return build_rows(("card", "number", "word"), rows)
 
 
+def build_settings() -> str:
+    """Return the table of settings."""
+    rows = (
+        (
+            f"`{name}`",
+            f"`{VARIABLES[name]}`",
+            mark_options(setting.summary),
+            setting.rule,
+            "none" if DEFAULTS[name] is None else f"`{DEFAULTS[name]!r}`",
+        )
+        for name, setting in SETTINGS.items()
+    )
+    return build_rows(("setting", "variable", "meaning", "value", "default"), rows)
+
+
+def build_connection_options() -> str:
+    """Return the table of the options of the connection."""
+    context = click.Context(click.Command("load"))
+    records = (option.describe(context) for option in list_options())
+    return build_rows(
+        ("option", "meaning"),
+        ((f"`{names.replace('|', ' ')}`", mark_options(text)) for names, text in records),
+    )
+
+
+def build_exit_codes() -> str:
+    """Return the table of exit codes."""
+    rows = (
+        (str(code), meaning, ", ".join(f"`{name}`" for name in kinds.split(", ") if name))
+        for code, kinds, meaning in list_exit_codes()
+    )
+    return build_rows(("exit code", "meaning", "errors"), rows)
+
+
 PARTS = {
     "clients": build_clients,
     "quirks": build_quirks,
@@ -129,8 +170,12 @@ PARTS = {
     "whole_registry": build_whole_registry,
     "never": build_never,
     "cards": build_cards,
+    "settings": build_settings,
+    "connection_options": build_connection_options,
+    "exit_codes": build_exit_codes,
 }
 """The generated parts of pages, by the name in their mark."""
+PAGES_WITH_PARTS = ("command-line.md", "configuration.md", "guide/report.md", "own-node.md")
 
 
 def fill_parts(text: str) -> str:
@@ -143,9 +188,10 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "dictionary.md": dictionary.build_page(),
         COLUMNS_FILE: dictionary.build_loader_columns(),
+        TITLES_FILE: build_titles(),
         **{
             path: fill_parts(path.read_text(encoding="utf-8"))
-            for path in (DOCS / "own-node.md", DOCS / "guide" / "report.md")
+            for path in map(DOCS.joinpath, PAGES_WITH_PARTS)
         },
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
     }

@@ -82,19 +82,21 @@ class Settings:
         None,
         "Address of the explorer; the default is the public service.",
         "Address of the service; it may have a path prefix. Default: the public service.",
+        rule="an address with http:// or https://",
         convert=rules.convert_url,
     )
     api_key: Secret | None = _declare(
         None,
         "The API key, sent to the address of its own level only; never shown.",
         "Sent in a header, only to this address; no output contains it.",
+        rule="one word of printable ASCII",
         convert=rules.convert_key,
         is_option=False,
         is_secret=True,
     )
     chain: str | Any = _declare(
         "mainnet",
-        "mainnet or hoodi; the default is what the explorer at --url states, or mainnet.",
+        "mainnet or hoodi; the default is what the explorer states, or mainnet.",
         '``"mainnet"``, ``"hoodi"`` or a `beaconframes.Chain`. Default: the chain that a local '
         "explorer at *url* states, or mainnet. A service that states another chain is an error.",
         rule="the name of a chain, or a Chain",
@@ -119,7 +121,7 @@ class Settings:
     )
     strict: bool = _declare(
         False,
-        "Raise MissingRows instead of a warning.",
+        "Missing rows are an error instead of a warning.",
         "Whether missing rows are an error instead of a warning.",
         rule="true or false",
         convert=rules.convert_switch,
@@ -200,6 +202,7 @@ class Settings:
     node: Secret | None = _declare(
         None,
         "Address of the beacon node, for bf.node and --node; never shown.",
+        rule="an address",
         convert=hide_address,
         is_option=False,
         is_secret=True,
@@ -207,6 +210,7 @@ class Settings:
     execution: Secret | None = _declare(
         None,
         "Address of the JSON-RPC of its execution node; never shown.",
+        rule="an address",
         convert=hide_address,
         is_option=False,
         is_secret=True,

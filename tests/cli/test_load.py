@@ -20,7 +20,7 @@ import beaconframes as bf
 from beaconframes.cli import (
     commands,
     connection_options,
-    help_texts,
+    docstrings,
     list_argument,
     loader_options,
     rendering,
@@ -76,7 +76,7 @@ def test_every_loader_has_a_command_with_its_arguments():
             assert list(loader_options.list_arguments(loader)) == [
                 option.name for option in options
             ]
-            assert help_texts.parse_summary(loader)
+            assert docstrings.describe(loader)
 
 
 def test_a_table_fits_the_terminal(run, income):

@@ -17,25 +17,25 @@ from beaconframes.cli import exit_codes
 from beaconframes.cli.common_options import SuggestingGroup, add_common_options
 from beaconframes.cli.runner import RunState, run_command
 
-COMMANDS = (
-    "load",
-    "plan",
-    "quota",
-    "export",
-    "analyse",
-    "report",
-    "plot",
-    "wall",
-    "store",
-    "record",
-    "index",
-    "demo",
-    "serve",
-    "simulate",
-    "dictionary",
-    "completion",
-)
-"""All commands; each is an object of the module with its name."""
+COMMANDS = {
+    "load": "Load rows and print them, or write them to a file.",
+    "plan": "Estimate the number of requests and the duration of a load.",
+    "quota": "Print the limits of the key, and the remaining requests.",
+    "export": "Export rows as a dataset, or as one file.",
+    "analyse": "Analyse loaded rows, or rows in files.",
+    "report": "Report how validators did, as a page, as JSON or as a notebook.",
+    "plot": "Draw a chart of loaded rows, or of rows in a file.",
+    "wall": "Draw the graffiti wall, pixel by pixel.",
+    "store": "Show and maintain the store of final rows.",
+    "record": "Store attestation duties before the service deletes them.",
+    "index": "Write the chain of a beacon node into a dataset.",
+    "demo": "Serve a simulated chain, load it, draw it, save it.",
+    "serve": "Serve the API of the explorer from a dataset.",
+    "simulate": "Simulate a chain and write it as a dataset.",
+    "dictionary": "Print the columns of a loader, or the loaders with a column.",
+    "completion": "Print the script that completes commands and options in SHELL.",
+}
+"""All commands with the first sentence of their help; each is in the module with its name."""
 SPELLINGS = {"analyze": "analyse", "describe": "dictionary", "loaders": "dictionary"}
 """Other spellings of commands, and names of the same functions in Python."""
 GROUPS = ("load", "analyse", "plot")
@@ -70,6 +70,10 @@ class CommandGroup(SuggestingGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, the most important first."""
         return list(COMMANDS)
+
+    def list_titles(self, ctx: click.Context) -> dict[str, dict[str, str]]:
+        """Return the sentence of each command, without an import."""
+        return {"Commands": COMMANDS}
 
     def find_similar(self, ctx: click.Context, name: str) -> list[str]:
         """Return the commands of this name in groups; else the one with the most similar name."""

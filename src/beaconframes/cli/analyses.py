@@ -59,6 +59,8 @@ ALWAYS_LOADED = {
 """Frames that are loaded although the function does not require them. The first one is first."""
 ONLY_REQUIRED = ("stats",)
 """Frames that need a request per validator: if they are optional, they come from files only."""
+UNUSED = {"missed-proposals": ("stats",)}
+"""Frames that replace one that is always loaded, and would not be used beside it."""
 SOURCES = {"incidents": "problems"}
 """Analyses of the result of another analysis."""
 
@@ -128,7 +130,7 @@ def find_analysis(name: str) -> Analysis | None:
     if not required or any(frame not in loaders for frame in required):
         return None
     loaded = ALWAYS_LOADED.get(name, required)
-    rest = [frame for frame in frames if frame not in loaded]
+    rest = [frame for frame in frames if frame not in (*loaded, *UNUSED.get(name, ()))]
     optional = [frame for frame in rest if frame in loaders and frame not in ONLY_REQUIRED]
     return Analysis(
         {frame: loaders[frame] for frame in loaded},

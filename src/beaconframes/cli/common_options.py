@@ -30,6 +30,18 @@ class SuggestingGroup(click.Group):
             end = f"; did you mean {similar}?" if similar else ""
             raise click.UsageError(f"No such command {args[0]!r}{end}", ctx) from None
 
+    def list_titles(self, ctx: click.Context) -> dict[str, dict[str, str]]:
+        """Return the title of each command, by the heading of its section in the help."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        return {"Commands": {name: c.get_short_help_str(80) for name, c in commands if c}}
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections with the commands."""
+        for heading, titles in self.list_titles(ctx).items():
+            if titles:
+                with formatter.section(heading):
+                    formatter.write_dl(list(titles.items()))
+
     def find_similar(self, ctx: click.Context, name: str) -> list[str]:
         """Return the command with the most similar name, in a list; an empty list for none."""
         return get_close_matches(name.replace("_", "-"), self.list_commands(ctx), n=1)

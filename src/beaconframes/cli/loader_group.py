@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli.common_options import SuggestingGroup, add_common_options
-from beaconframes.cli.docstrings import parse_title
-from beaconframes.cli.loader_options import find_loader, list_loaders, loads_image
+from beaconframes.cli.loader_titles import read_titles
 from beaconframes.misspelled_names import SYNONYMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from beaconframes.cli.loader_options import Loader
+
+IMAGE_LOADER = "chart"
+"""The loader that returns an image."""
 
 
 class LoaderGroup(SuggestingGroup):
@@ -42,8 +44,17 @@ class LoaderGroup(SuggestingGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the loaders of the selected version."""
-        names = list_loaders(2 if ctx.params.get("v2") else 1)
-        return [*self.commands, *(name for name in names if self.images or name != "chart")]
+        return [name for titles in self.list_titles(ctx).values() for name in titles]
+
+    def list_titles(self, ctx: click.Context) -> dict[str, dict[str, str]]:
+        """Return the title of each loader of the selected version, by subject."""
+        own = {name: command.get_short_help_str() for name, command in self.commands.items()}
+        subjects = read_titles(2 if ctx.params.get("v2") else 1)
+        loaders = {
+            subject: {n: title for n, title in titles.items() if self.images or n != IMAGE_LOADER}
+            for subject, titles in subjects.items()
+        }
+        return {"Commands": own, **loaders}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,6 +74,8 @@ class LoaderGroup(SuggestingGroup):
         """Build the command of a loader."""
         if cmd_name in self.commands:
             return add_common_options(self.commands[cmd_name])
+        from beaconframes.cli.loader_options import find_loader, loads_image
+
         name = cmd_name.removeprefix("v2.")
         version = 2 if name != cmd_name or ctx.params.get("v2") else 1
         loader = find_loader(name, version)
@@ -73,7 +86,6 @@ class LoaderGroup(SuggestingGroup):
                 ctx.fail(f"{name} is a loader of V2: add --v2.")
             return None
         command = self.build(name.replace("_", "-"), loader)
-        command.short_help = parse_title(loader)
         # Also here, because --v2 may come after the name of the loader.
         command.params.append(
             click.Option(["--v2"], is_flag=True, expose_value=False, help="Use the loader of V2.")

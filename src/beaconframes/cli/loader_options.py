@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.cli import from_signature
+from beaconframes.cli.loader_titles import read_titles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +22,7 @@ NOT_OPTIONS = ("explorer", "strict", "lazy", "frame", "max_requests")
 
 def list_loaders(version: int = 1) -> list[str]:
     """Return the names of the loaders of V1 or V2, such as ``income-history``."""
-    import beaconframes
-
-    names = beaconframes.v2.__all__ if version == 2 else beaconframes.__all__
-    return [n.removeprefix("load_").replace("_", "-") for n in names if n.startswith("load_")]
+    return [name for titles in read_titles(version).values() for name in titles]
 
 
 def find_loader(name: str, version: int = 1) -> Loader | None:
