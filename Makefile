@@ -111,8 +111,9 @@ bench: setup ## run every benchmark, except those of the installation and of rel
 sample: setup ## simulate the dataset in data/sample again
 	$(BIN)/python data/make.py
 
-docs: setup ## write the generated pages
+docs: setup ## write the generated pages, and the snapshot of the public interface
 	$(BIN)/python docs/generate.py
+	UPDATE_SNAPSHOTS=1 $(BIN)/pytest -q -n 0 tests/snapshots/test_public_api.py
 	$(BIN)/python docs/recipes.py
 	$(BIN)/python docs/examples.py
 	$(BIN)/python docs/reports.py

@@ -9,6 +9,7 @@ errors and help read.
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import sys
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from beaconframes import dictionary
+from beaconframes import analysis, dictionary
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
@@ -154,6 +155,19 @@ def build_connection_options() -> str:
     )
 
 
+def build_analyses() -> str:
+    """Return the table of the functions of `analysis`, from the first lines of their docstrings."""
+    rows = []
+    for name in analysis.__all__:
+        if name.islower():
+            head = " ".join(
+                (inspect.getdoc(getattr(analysis, name)) or "").split("\n\n")[0].split()
+            )
+            answer, _, grain = head.partition(". One row")
+            rows.append((f"`{name}`", answer.rstrip("."), grain.removeprefix(" per ").strip(".")))
+    return build_rows(("function", "answer", "one row per"), rows)
+
+
 def build_exit_codes() -> str:
     """Return the table of exit codes."""
     rows = (
@@ -170,12 +184,19 @@ PARTS = {
     "whole_registry": build_whole_registry,
     "never": build_never,
     "cards": build_cards,
+    "analyses": build_analyses,
     "settings": build_settings,
     "connection_options": build_connection_options,
     "exit_codes": build_exit_codes,
 }
 """The generated parts of pages, by the name in their mark."""
-PAGES_WITH_PARTS = ("command-line.md", "configuration.md", "guide/report.md", "own-node.md")
+PAGES_WITH_PARTS = (
+    "command-line.md",
+    "configuration.md",
+    "guide/analysis.md",
+    "guide/report.md",
+    "own-node.md",
+)
 
 
 def fill_parts(text: str) -> str:

@@ -57,7 +57,7 @@ class TestOrder:
             "node": None,
             "execution": None,
         }
-        assert expected == dataclasses.asdict(current())
+        assert expected == {name: getattr(current(), name) for name in expected}
 
     def test_argument_block_connect_environment_default(self, monkeypatch):
         """Each level overrides the lower ones, for its own settings only."""

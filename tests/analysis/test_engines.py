@@ -1,6 +1,8 @@
 """Every public function of analysis returns the same on every engine."""
 
 from decimal import Decimal
+from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 
 import narwhals.stable.v2 as nw
@@ -285,6 +287,10 @@ CASES = {
     "sync_participation": ("blocks", SIGNED, {}),
     "sync_participation by epoch": ("blocks", SIGNED, {"every": "epoch"}),
 }
+# A function may have its case in the file of its tests.
+for path in sorted(Path(__file__).parent.glob("test_*.py")):
+    if "\nCASE = " in path.read_text(encoding="utf-8"):
+        CASES[path.stem.removeprefix("test_")] = import_module(f".{path.stem}", __package__).CASE
 
 
 def call(case, frames):
