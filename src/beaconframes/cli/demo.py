@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from beaconframes.cli.common_options import JSON_HELP
+from beaconframes.cli.from_signature import AsJson, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,17 +26,15 @@ FILES = (
 )
 
 
-@click.command()
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("out"),
-    show_default=True,
-    help="Folder for the pictures and the table.",
-)
-@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
-def demo(out: Path, as_json: bool) -> None:
-    """Serve a simulated chain, load it, draw it, save it."""
+@command()
+def demo(*, out: Path = Path("out"), as_json: AsJson = False) -> None:
+    """Serve a simulated chain, load it, draw it, save it.
+
+    Parameters
+    ----------
+    out
+        Folder for the pictures and the table.
+    """
     from beaconframes import plot, server, v1, wall
     from beaconframes.cli.rendering import print_json
     from beaconframes.cli.runner import current_state

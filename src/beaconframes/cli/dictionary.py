@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from beaconframes.cli.common_options import JSON_HELP
+from beaconframes.cli.from_signature import AsJson, command
 
 
 def endpoint_name_of(loader: str) -> str:
@@ -12,10 +12,8 @@ def endpoint_name_of(loader: str) -> str:
     return loader.replace("-", "_").replace("load_", "", 1)
 
 
-@click.command()
-@click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
-def dictionary(name: str | None, as_json: bool) -> None:
+@command()
+def dictionary(name: str | None = None, *, as_json: AsJson = False) -> None:
     """Print the columns of a loader, or the loaders with a column.
 
     NAME is a loader such as income-history, or v2.rewards for V2; a table of a dataset; or a

@@ -9,16 +9,26 @@ import collections.abc
 import inspect
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from types import NoneType, SimpleNamespace, UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import click
 
 from beaconframes.calendar import Chain, Moment
-from beaconframes.cli.common_options import FILE
-from beaconframes.cli.docstrings import describe_arguments
+from beaconframes.cli.common_options import FILE, JSON_HELP
+from beaconframes.cli.docstrings import describe, describe_arguments
 from beaconframes.cli.list_argument import FILE_OPTIONS, check_number, check_word, parse_list
 from beaconframes.cli.validators_argument import parse_id, parse_validators
 from beaconframes.errors import UsageError
@@ -34,7 +44,7 @@ class FrameArgument:
     """The type of an argument that is a frame: no text of an option can be one."""
 
 
-class MainFrameArgument(FrameArgument):
+class MainFrameArgument:
     """The type of the frame whose kind the result has."""
 
 
@@ -44,9 +54,12 @@ TYPE_NAMES: Mapping[str, Any] = {
     "IntoFrame": FrameArgument,
     "IntoFrameT": MainFrameArgument,
     "Moment": Moment,
+    "Path": Path,
     "Region": tuple[int, int, int, int],
 }
 """Names in annotations that modules import for type checkers only."""
+AsJson = Annotated[bool, "--json"]
+"""The type of the argument for output as JSON."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +70,13 @@ class Kind:
     parse: Callable[[str, Any], Any] = lambda _option, value: value
     type: Any = None
     many: bool = False
+    """Whether the option is a list, whose items are separated by commas."""
+    repeated: bool = False
+    """Whether each use of the option adds one text."""
     flag: bool = False
     is_frame: bool = False
+    option: str = ""
+    """The name of the option, if it is another one than that of the argument."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +91,7 @@ class Argument:
     @property
     def option(self) -> str:
         """Return the name of the option."""
-        return f"--{self.name.replace('_', '-')}"
+        return self.kind.option or f"--{self.name.replace('_', '-')}"
 
     @property
     def is_required(self) -> bool:
@@ -84,20 +102,21 @@ class Argument:
         """Return the option."""
         kind, names = self.kind, [self.option, self.name]
         if kind.flag:
-            return click.Option(names, is_flag=True, help=self.text)
+            return click.Option(names, is_flag=True, default=self.default, help=self.text)
         text = self.text
         if kind.many:
             text += " Separate items by commas; 1-100 is a range, - reads standard input."
-        if self.option in FILE_OPTIONS:
+        if self.option in FILE_OPTIONS and (kind.many or kind.repeated):
             text += " The name of a file reads its list."
-        default = None if kind.many or self.is_required else self.default or None
+        is_shown = not kind.many and not self.is_required and self.default not in (None, "", ())
+        default = self.default if is_shown else None
         return click.Option(
             names,
             required=self.is_required,
-            multiple=kind.many,
+            multiple=kind.many or kind.repeated,
             type=kind.type,
             default=default,
-            show_default=default is not None,
+            show_default=is_shown,
             metavar=kind.metavar,
             help=text,
         )
@@ -108,7 +127,8 @@ def resolve_types(function: Callable[..., Any], excluded: Collection[str] = ()) 
     parameters = inspect.signature(function).parameters
     hints = {n: p.annotation for n, p in parameters.items() if n not in excluded}
     names = inspect.unwrap(function).__globals__
-    return get_type_hints(SimpleNamespace(__annotations__=hints), names, dict(TYPE_NAMES))
+    holder = SimpleNamespace(__annotations__=hints)
+    return get_type_hints(holder, names, dict(TYPE_NAMES), include_extras=True)
 
 
 def list_arguments(
@@ -157,12 +177,27 @@ def split_union(hint: Any) -> tuple[Any, ...]:
     return tuple(each for each in members if each is not NoneType)
 
 
+def add_details(kind: Kind, details: Collection[Any]) -> Kind:
+    """Return a kind with its type of click, its metavar, or another name of its option."""
+    for detail in details:
+        if not isinstance(detail, str):
+            kind = replace(kind, type=detail)
+        elif detail.startswith("--"):
+            kind = replace(kind, option=detail)
+        else:
+            kind = replace(kind, metavar=detail)
+    return kind
+
+
 def find_kind(hint: Any, choices: Collection[str] = ()) -> Kind:
     """Return the kind of an argument of this type."""
+    if get_origin(hint) is Annotated:
+        plain, *details = get_args(hint)
+        return add_details(find_kind(plain, choices), details)
     members = split_union(hint)
     origins = {get_origin(each): each for each in members}
-    if any(isinstance(each, type) and issubclass(each, FrameArgument) for each in members):
-        return Kind(is_frame=True)
+    if {FrameArgument, MainFrameArgument} & {*members}:
+        return FRAME
     if choices or Literal in origins:
         return Kind(type=click.Choice(list(choices or get_args(origins[Literal]))))
     if any(getattr(each, "__name__", "") == "ValidatorSet" for each in members):
@@ -175,8 +210,8 @@ def find_kind(hint: Any, choices: Collection[str] = ()) -> Kind:
     if datetime in members:
         return TIME
     if tuple in origins and float not in members:
-        return REGION
-    if any(get_origin(each) is os.PathLike for each in members):
+        return Kind(repeated=True) if Ellipsis in get_args(origins[tuple]) else REGION
+    if Path in members or os.PathLike in origins:
         return Kind(type=FILE)
     return SCALARS.get(members, TEXT)
 
@@ -218,6 +253,7 @@ def parse_words(option: str, texts: Any) -> list[str]:
     return [str(item) for item in parse_numbers(option, texts)]
 
 
+FRAME = Kind(is_frame=True)
 TEXT = Kind("TEXT")
 TIME = Kind("TIME", parse_time)
 REGION = Kind("X1,Y1,X2,Y2", parse_region)
@@ -242,3 +278,30 @@ def pop_arguments(arguments: Mapping[str, Argument], values: dict[str, Any]) -> 
         if text is not None and text != ():
             given[name] = argument.kind.parse(argument.option, text)
     return given
+
+
+def command(*more: click.Parameter) -> Callable[[Callable[..., Any]], click.Command]:
+    """Return a decorator that makes a command of a function.
+
+    Keyword arguments are options, the others are words. *more* parameters come after them; their
+    values are further keywords.
+    """
+
+    def build(function: Callable[..., Any]) -> click.Command:
+        parameters = inspect.signature(function).parameters
+        rest = [name for name, p in parameters.items() if p.kind is p.VAR_KEYWORD]
+        arguments = list_arguments(function, rest, texts={"as_json": JSON_HELP})
+        own = [
+            argument.build()
+            if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+            else click.Argument([name], required=argument.is_required, type=argument.kind.type)
+            for name, argument in arguments.items()
+        ]
+        return click.Command(
+            function.__name__,
+            params=[*own, *more],
+            help=describe(function, arguments),
+            callback=function,
+        )
+
+    return build

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from beaconframes.cli import exit_codes, signals
-from beaconframes.cli.common_options import FILE, json_option, typed_options
-from beaconframes.cli.from_signature import check_validator, parse_time
-from beaconframes.cli.list_argument import parse_list
+from beaconframes.cli.from_signature import AsJson, command, parse_numbers, parse_time
 from beaconframes.cli.messages import print_message, replace_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state
@@ -28,102 +27,90 @@ WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop imme
 MAX_ROWS = 20
 """Unexplained epochs in the table on the terminal; --json lists all."""
 
-OPTIONS: list[click.Parameter] = [
-    click.Option(
-        ["--node"],
-        metavar="URL",
-        envvar="BEACONFRAMES_NODE",
-        help="Address of the beacon node. The list of processes shows the options, so put an "
-        "address with credentials into BEACONFRAMES_NODE. [BEACONFRAMES_NODE]",
-    ),
-    click.Option(
-        ["--execution"],
-        metavar="URL",
-        envvar="BEACONFRAMES_EXECUTION",
-        help="Address of the JSON-RPC of the execution node, for fees, execution blocks and "
-        "deposits. [BEACONFRAMES_EXECUTION]",
-    ),
-    click.Option(["--out"], type=FILE, required=True, help="Folder of the dataset."),
-    click.Option(
-        ["--validators"],
-        multiple=True,
-        metavar="FILE|LIST",
-        help="Indices or public keys, separated by commas; 1-100 is a range, - reads standard "
-        "input. The default is all validators.",
-    ),
-    click.Option(
-        ["--since"],
-        metavar="TIME",
-        help="First epoch; the default is the oldest one that the node can answer.",
-    ),
-    click.Option(
-        ["--until"], metavar="TIME", help="Last epoch; the default is the last final one."
-    ),
-    click.Option(
-        ["--tables"],
-        metavar="NAMES",
-        help="Tables, separated by commas, or all. The default is all, but slot_attestations "
-        "only on chains with up to 500,000 validators.",
-    ),
-    click.Option(
-        ["--workers"],
-        type=click.IntRange(min=1, max=4),
-        help="Epochs that are read at the same time; the default is 2. With more than 500,000 "
-        "validators it is 1.",
-    ),
-    click.Option(
-        ["--follow"],
-        is_flag=True,
-        help="Add each epoch as it becomes final, and record orphaned blocks, until Ctrl-C.",
-    ),
-    click.Option(
-        ["--check"],
-        is_flag=True,
-        help="Report the epochs of the dataset that are unexplained. Without --node, no request is "
-        "sent.",
-    ),
-    click.Option(
-        ["--progress/--no-progress"],
-        default=None,
-        help="Show progress on standard error; the default is to show it on a terminal. "
-        "[BEACONFRAMES_PROGRESS]",
-    ),
-    json_option(),
-]
 
-
-@click.command(params=OPTIONS)
+@command()
 def index(
-    node: str | None,
-    execution: str | None,
+    *,
+    node: Annotated[str | None, "URL"] = None,
+    execution: Annotated[str | None, "URL"] = None,
     out: Path,
-    validators: tuple[str, ...],
-    check: bool,
-    as_json: bool,
-    **values: Any,
+    validators: Annotated[tuple[str, ...], "FILE|LIST"] = (),
+    since: Annotated[str | None, "TIME"] = None,
+    until: Annotated[str | None, "TIME"] = None,
+    tables: Annotated[str | None, "NAMES"] = None,
+    workers: Annotated[int | None, click.IntRange(min=1, max=4)] = None,
+    follow: bool = False,
+    check: bool = False,
+    progress: Annotated[bool | None, "--progress/--no-progress"] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write the chain of a beacon node into a dataset.
 
     Load from it with --dataset, or serve it. Each epoch is compared with the balances, and stored
     in one commit. Run the same command again to continue, or to add newly final epochs. The command
     ends with status 1 if a change of balance is unexplained.
+
+    Parameters
+    ----------
+    node
+        Address of the beacon node. The list of processes shows the options, so put an address with
+        credentials into BEACONFRAMES_NODE. [BEACONFRAMES_NODE]
+    execution
+        Address of the JSON-RPC of the execution node, for fees, execution blocks and deposits.
+        [BEACONFRAMES_EXECUTION]
+    out
+        Folder of the dataset.
+    validators
+        Indices or public keys, separated by commas; 1-100 is a range, - reads standard input. The
+        default is all validators.
+    since
+        First epoch; the default is the oldest one that the node can answer.
+    until
+        Last epoch; the default is the last final one.
+    tables
+        Tables, separated by commas, or all. The default is all, but slot_attestations only on
+        chains with up to 500,000 validators.
+    workers
+        Epochs that are read at the same time; the default is 2. With more than 500,000 validators
+        it is 1.
+    follow
+        Add each epoch as it becomes final, and record orphaned blocks, until Ctrl-C.
+    check
+        Report the epochs of the dataset that are unexplained. Without --node, no request is sent.
+    progress
+        Show progress on standard error; the default is to show it on a terminal.
+        [BEACONFRAMES_PROGRESS]
     """
     from beaconframes.beacon_node.index_report import read_report
+    from beaconframes.config import settings
 
-    if check and "node" not in typed_options():
+    if check and node is None:
         report = read_report(out)
         print_report(report, {}, {}, as_json=as_json)
     else:
+        if node is None:
+            # The execution node of the environment belongs to the node of the environment.
+            node = os.environ.get("BEACONFRAMES_NODE")
+            execution = execution or os.environ.get("BEACONFRAMES_EXECUTION")
         if not node:
             raise UsageError(
                 "no node is given",
                 hint="Give its address with --node or BEACONFRAMES_NODE; --check reads a "
                 "dataset without a node",
             )
-        if "node" in typed_options() and "execution" not in typed_options():
-            # The execution node of the environment belongs to the node of the environment.
-            execution = None
-        write_index(node, execution, out, validators, as_json=as_json, **values)
+        chosen: dict[str, Any] = {
+            "validators": parse_numbers("--validators", validators) if validators else None,
+            "tables": None if tables is None else parse_tables(tables),
+            "since": None if since is None else parse_time("--since", since),
+        }
+        if until is not None:
+            if follow:
+                raise UsageError("--follow and --until exclude each other", hint="Use one of them")
+            chosen["until"] = parse_time("--until", until)
+        with settings(**({} if progress is None else {"progress": progress})):
+            write_index(
+                node, execution, out, chosen, workers=workers, follow=follow, as_json=as_json
+            )
         report = read_report(out)
     if not report.is_explained:
         click.get_current_context().exit(exit_codes.FAILURE)
@@ -133,36 +120,19 @@ def write_index(
     node: str,
     execution: str | None,
     out: Path,
-    validators: tuple[str, ...],
+    chosen: dict[str, Any],
     *,
-    since: str | None,
-    until: str | None,
-    tables: str | None,
     workers: int | None,
     follow: bool,
-    progress: bool | None,
     as_json: bool,
 ) -> None:
-    """Index the epochs of a node, and print the report."""
+    """Index the *chosen* epochs of a node, and print the report."""
     from beaconframes.beacon_node.connection import NodeConnection
     from beaconframes.beacon_node.follower import follow as follow_chain
     from beaconframes.beacon_node.index import open_threads
     from beaconframes.beacon_node.index_report import read_report
     from beaconframes.beacon_node.indexing import index as index_chain
-    from beaconframes.config import settings
 
-    chosen: dict[str, Any] = {
-        "validators": parse_list("--validators", validators, check_validator)
-        if validators
-        else None,
-        "tables": None if tables is None else parse_tables(tables),
-        "since": None if since is None else parse_time("--since", since),
-    }
-    if until is not None:
-        if follow:
-            raise UsageError("--follow and --until exclude each other", hint="Use one of them")
-        chosen["until"] = parse_time("--until", until)
-    shown: dict[str, Any] = {} if progress is None else {"progress": progress}
     connection = NodeConnection(node, execution)
     stored: list[int] = []
 
@@ -174,7 +144,6 @@ def write_index(
     signals.set_hint(RESUME_HINT)
     try:
         with (
-            settings(**shown),
             open_threads(workers) as executor,
             signals.finish_on_first_interrupt(WAIT_HINT) as stop,
         ):

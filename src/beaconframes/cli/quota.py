@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from beaconframes.cli.common_options import json_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
+from beaconframes.cli.from_signature import AsJson, command
 from beaconframes.cli.rendering import print_json
 from beaconframes.text import visible
 
 
-@click.command(params=[json_option(), *connection_options()])
-def quota(as_json: bool, **values: Any) -> None:
+@command(*connection_options())
+def quota(*, as_json: AsJson = False, **values: Any) -> None:
     """Print the limits of the key, and the remaining requests.
 
     No request is sent: the figures are the last ones that the service reported, and the requests

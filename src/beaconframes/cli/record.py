@@ -2,51 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
-import click
-
-from beaconframes.cli.common_options import json_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.from_signature import parse_numbers, parse_time
+from beaconframes.cli.from_signature import AsJson, command, parse_numbers, parse_time
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.output import completeness_facts
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state
 
-OPTIONS: list[click.Parameter] = [
-    click.Argument(["what"], type=click.Choice(["attestations"])),
-    click.Option(
-        ["--validators"],
-        required=True,
-        multiple=True,
-        metavar="LIST",
-        help="Indices or public keys, separated by commas; 1-100 is a range, - reads standard "
-        "input.",
-    ),
-    click.Option(
-        ["--until"],
-        metavar="TIME",
-        help="Last epoch, or a future time; the default is to record until Ctrl-C.",
-    ),
-    click.Option(
-        ["--for", "for_"],
-        metavar="DURATION",
-        help="Duration of the recording, such as 7d, instead of --until.",
-    ),
-    click.Option(["--slim"], is_flag=True, help="Omit committee_index, which halves the bytes."),
-    json_option(),
-]
 
-
-@click.command(params=[*OPTIONS, *connection_options()])
+@command(*connection_options())
 def record(
-    what: str,
-    validators: tuple[str, ...],
-    until: str | None,
-    for_: str | None,
-    slim: bool,
-    as_json: bool,
+    what: Literal["attestations"],
+    *,
+    validators: Annotated[tuple[str, ...], "LIST"],
+    until: Annotated[str | None, "TIME"] = None,
+    for_: Annotated[str | None, "--for", "DURATION"] = None,
+    slim: bool = False,
+    as_json: AsJson = False,
     **values: Any,
 ) -> None:
     """Store attestation duties before the service deletes them.
@@ -56,6 +30,17 @@ def record(
     any range of epochs. The report at the end lists by validator which epochs are stored, absent
     (unknown to the service), pending (still served, but not stored yet), or lost (no longer
     served).
+
+    Parameters
+    ----------
+    validators
+        Indices or public keys, separated by commas; 1-100 is a range, - reads standard input.
+    until
+        Last epoch, or a future time; the default is to record until Ctrl-C.
+    for_
+        Duration of the recording, such as 7d, instead of --until.
+    slim
+        Omit committee_index, which halves the bytes.
     """
     from beaconframes.cli import signals
     from beaconframes.v1.recorder import record as record_duties

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import click
 
-from beaconframes.cli.common_options import JSON_HELP
+from beaconframes.cli.from_signature import AsJson, command
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -21,106 +21,26 @@ if TYPE_CHECKING:
 ACCESS_LOG = "beaconframes.server.access"
 
 
-@click.command()
-@click.argument("dataset", required=False, type=click.Path(exists=True, file_okay=False))
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=8000,
-    show_default=True,
-    help="Port on loopback; 0 chooses a free port.",
-)
-@click.option(
-    "--wire",
-    type=click.Choice(["spec", "public"]),
-    default="spec",
-    show_default=True,
-    help="Names, shapes and errors of the specification, or of the public service.",
-)
-@click.option("--rate", type=click.IntRange(min=1), help="Requests per second of each key.")
-@click.option(
-    "--limits",
-    multiple=True,
-    metavar="LIMITS",
-    help="Limits of each key: second=5,hour=1000,month=30000, or only of a tier: "
-    "free:second=1,month=1000 (nokey, free, premium), or service: those of the public service, "
-    "which also drops attestation duties after 100 epochs.",
-)
-@click.option(
-    "--fault",
-    "faults",
-    multiple=True,
-    metavar="FAULT",
-    help="Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests.",
-)
-@click.option("--latency", metavar="TIME", help="Delay every answer: 80ms or 1.5s.")
-@click.option(
-    "--origin",
-    "origins",
-    multiple=True,
-    metavar="URL",
-    help="Permit web pages of this origin to read answers; repeat it for each origin.",
-)
-@click.option(
-    "--old-queues",
-    is_flag=True,
-    help="Answer queues of V2 in its shape before July 2026, which existing clients read.",
-)
-@click.option("--require-key", is_flag=True, help="Refuse requests without a key.")
-@click.option(
-    "--live",
-    is_flag=True,
-    help="Let the head follow the clock, slot by slot; an epoch is final two epochs later.",
-)
-@click.option(
-    "--start",
-    type=click.IntRange(min=0),
-    metavar="EPOCH",
-    help="Epoch at which a live chain starts; the default is that of the present time.",
-)
-@click.option(
-    "--speed",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="How many times faster than the clock a live chain moves.",
-)
-@click.option(
-    "--cache",
-    "cache_bytes",
-    metavar="SIZE",
-    default="128MB",
-    show_default=True,
-    help="Largest size of the rows in memory.",
-)
-@click.option("--access-log", is_flag=True, help="Log every request on standard error.")
-@click.option(
-    "--key",
-    "tiers",
-    multiple=True,
-    metavar="KEY:TIER",
-    callback=lambda _context, _option, texts: parse_tiers(texts),
-    help="A key to accept and its tier, free or premium; repeat it for each key.",
-)
-@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+@command()
 def serve(
-    dataset: str | None,
-    port: int,
-    wire: Literal["spec", "public"],
-    rate: int | None,
-    limits: tuple[str, ...],
-    faults: tuple[str, ...],
-    latency: str | None,
-    origins: tuple[str, ...],
-    old_queues: bool,
-    require_key: bool,
-    live: bool,
-    start: int | None,
-    speed: float,
-    cache_bytes: str,
-    access_log: bool,
-    tiers: dict[str, Tier],
-    as_json: bool,
+    dataset: Annotated[str | None, click.Path(exists=True, file_okay=False)] = None,
+    *,
+    port: Annotated[int, click.IntRange(0, 65535)] = 8000,
+    wire: Literal["spec", "public"] = "spec",
+    rate: Annotated[int | None, click.IntRange(min=1)] = None,
+    limits: Annotated[tuple[str, ...], "LIMITS"] = (),
+    faults: Annotated[tuple[str, ...], "--fault", "FAULT"] = (),
+    latency: Annotated[str | None, "TIME"] = None,
+    origins: Annotated[tuple[str, ...], "--origin", "URL"] = (),
+    old_queues: bool = False,
+    require_key: bool = False,
+    live: bool = False,
+    start: Annotated[int | None, click.IntRange(min=0), "EPOCH"] = None,
+    speed: Annotated[float, click.FloatRange(min=0, min_open=True)] = 1.0,
+    cache_bytes: Annotated[str, "--cache", "SIZE"] = "128MB",
+    access_log: bool = False,
+    keys: Annotated[tuple[str, ...], "--key", "KEY:TIER"] = (),
+    as_json: AsJson = False,
 ) -> None:
     """Serve the API of the explorer from a dataset.
 
@@ -130,13 +50,49 @@ def serve(
     With keys, requests need one of them. V1 of --wire public also answers other requests, within
     the limits of no key, unless --require-key is given. The list of processes shows the options,
     so put a secret key into the environment variable BEACONFRAMES_SERVE_KEY.
+
+    Parameters
+    ----------
+    port
+        Port on loopback; 0 chooses a free port.
+    wire
+        Names, shapes and errors of the specification, or of the public service.
+    rate
+        Requests per second of each key.
+    limits
+        Limits of each key: second=5,hour=1000,month=30000, or only of a tier:
+        free:second=1,month=1000 (nokey, free, premium), or service: those of the public service,
+        which also drops attestation duties after 100 epochs.
+    faults
+        Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests.
+    latency
+        Delay every answer: 80ms or 1.5s.
+    origins
+        Permit web pages of this origin to read answers; repeat it for each origin.
+    old_queues
+        Answer queues of V2 in its shape before July 2026, which existing clients read.
+    require_key
+        Refuse requests without a key.
+    live
+        Let the head follow the clock, slot by slot; an epoch is final two epochs later.
+    start
+        Epoch at which a live chain starts; the default is that of the present time.
+    speed
+        How many times faster than the clock a live chain moves.
+    cache_bytes
+        Largest size of the rows in memory.
+    access_log
+        Log every request on standard error.
+    keys
+        A key to accept and its tier, free or premium; repeat it for each key.
     """
     from beaconframes.cli.connection_options import open_stored_sample
     from beaconframes.cli.rendering import format_json
     from beaconframes.server import Server, open_dataset
 
+    tiers = parse_tiers(keys)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
-        tiers = {**tiers, key: "premium"}
+        tiers[key] = "premium"
     if latency is not None:
         faults = (*faults, f"latency={latency}")
     with contextlib.ExitStack() as stack:
@@ -227,6 +183,6 @@ def parse_tiers(texts: tuple[str, ...]) -> dict[str, Tier]:
     for text in texts:
         key, _, tier = text.rpartition(":")
         if not key or tier not in ("free", "premium"):
-            raise click.BadParameter("write a key as KEY:free or KEY:premium")
+            raise click.UsageError("--key: write a key as KEY:free or KEY:premium")
         tiers[key] = cast("Tier", tier)
     return tiers

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from beaconframes.cli.common_options import JSON_HELP
+from beaconframes.cli.from_signature import AsJson, command
 from beaconframes.simulation_limits import MAXIMUM, MINIMUM
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def _range(name: str) -> click.IntRange:
@@ -16,60 +19,39 @@ def _range(name: str) -> click.IntRange:
     return click.IntRange(MINIMUM[name], MAXIMUM.get(name))
 
 
-@click.command()
-@click.option(
-    "--validators",
-    default=2000,
-    show_default=True,
-    type=_range("validators"),
-    help="Number of validators.",
-)
-@click.option(
-    "--epochs",
-    default=1575,
-    show_default=True,
-    type=_range("epochs"),
-    help="Number of epochs; 1575 are a week.",
-)
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    type=_range("seed"),
-    help="Seed of the random numbers; the same seed simulates the same chain.",
-)
-@click.option(
-    "--history-days",
-    default=0,
-    show_default=True,
-    type=_range("history_days"),
-    help="Days of yield index before the simulated epochs.",
-)
-@click.option(
-    "--chain",
-    type=click.Choice(["mainnet", "hoodi"]),
-    help="Clock of a public chain; the default is a chain that starts on 30 September 2026, "
-    "or mainnet with --ends.",
-)
-@click.option(
-    "--ends",
-    metavar="TIME",
-    help="Time of the head: now, or a date or datetime, past or future. Epochs then have the "
-    "numbers of the real chain, and serve --live can show each of them as the latest.",
-)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="A new folder.")
-@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+@command()
 def simulate(
-    validators: int,
-    epochs: int,
-    seed: int,
-    history_days: int,
-    chain: str | None,
-    ends: str | None,
+    *,
+    validators: Annotated[int, _range("validators")] = 2000,
+    epochs: Annotated[int, _range("epochs")] = 1575,
+    seed: Annotated[int, _range("seed")] = 1,
+    history_days: Annotated[int, _range("history_days")] = 0,
+    chain: Literal["mainnet", "hoodi"] | None = None,
+    ends: Annotated[str | None, "TIME"] = None,
     out: Path,
-    as_json: bool,
+    as_json: AsJson = False,
 ) -> None:
-    """Simulate a chain and write it as a dataset."""
+    """Simulate a chain and write it as a dataset.
+
+    Parameters
+    ----------
+    validators
+        Number of validators.
+    epochs
+        Number of epochs; 1575 are a week.
+    seed
+        Seed of the random numbers; the same seed simulates the same chain.
+    history_days
+        Days of yield index before the simulated epochs.
+    chain
+        Clock of a public chain; the default is a chain that starts on 30 September 2026, or mainnet
+        with --ends.
+    ends
+        Time of the head: now, or a date or datetime, past or future. Epochs then have the numbers
+        of the real chain, and serve --live can show each of them as the latest.
+    out
+        A new folder.
+    """
     from beaconframes.cli.rendering import print_json
     from beaconframes.simulator import simulate as simulate_chain
 
