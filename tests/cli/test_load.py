@@ -18,10 +18,10 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes.cli import (
+    argument_texts,
     commands,
-    connection_options,
     docstrings,
-    list_argument,
+    key_file,
     loader_options,
     rendering,
 )
@@ -457,7 +457,7 @@ def test_a_list_that_is_longer_than_a_file_name(option):
     """A list of 300 validators is no name of a file, and no OSError."""
     texts = ",".join(map(str, range(300)))
 
-    assert [*range(300)] == list_argument.parse_list(option, [texts], normalize_validator)
+    assert [*range(300)] == argument_texts.parse_list(option, [texts], normalize_validator)
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_a_million_lines(monkeypatch):
     lines = io.TextIOWrapper(io.BytesIO(b"".join(b"%d\r\n" % n for n in range(1_000_000))))
     monkeypatch.setattr("sys.stdin", lines)
 
-    assert list(range(1_000_000)) == list_argument.parse_list(
+    assert list(range(1_000_000)) == argument_texts.parse_list(
         "--validators", ["-"], normalize_validator
     )
 
@@ -500,21 +500,21 @@ def test_the_last_of_a_million_lines_is_invalid(monkeypatch):
     monkeypatch.setattr("sys.stdin", lines)
 
     with pytest.raises(UsageError, match="line 1,000,000 of standard input"):
-        list_argument.parse_list("--validators", ["-"], normalize_validator)
+        argument_texts.parse_list("--validators", ["-"], normalize_validator)
 
 
 def test_a_huge_range_is_refused():
     """A mistyped range does not fill the memory."""
     with pytest.raises(UsageError):
-        list_argument.parse_list("--slots", ["1-99999999999"], list_argument.check_number)
+        argument_texts.parse_list("--slots", ["1-99999999999"], argument_texts.check_number)
 
 
 @pytest.mark.parametrize("text", ["1,,2", "1, ,2", ",1"])
 def test_an_empty_item_is_refused(text):
     """A comma too many may be a validator too few."""
     with pytest.raises(UsageError, match=f"--validators has an empty item: '{text}'"):
-        list_argument.parse_list("--validators", [text], normalize_validator)
-    assert [1, 2] == list_argument.parse_list("--validators", ["1, 2,"], normalize_validator)
+        argument_texts.parse_list("--validators", [text], normalize_validator)
+    assert [1, 2] == argument_texts.parse_list("--validators", ["1, 2,"], normalize_validator)
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
@@ -582,7 +582,7 @@ def test_a_key_file(chain, tmp_path, monkeypatch):
 def test_a_folder_as_key_file(tmp_path):
     """The message says so, before the check of permissions."""
     with pytest.raises(ConfigError, match="is a folder"):
-        connection_options.read_key_file(tmp_path)
+        key_file.read_key_file(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"two words", b"\xff", None])
@@ -594,7 +594,7 @@ def test_invalid_key_files(tmp_path, content):
         file.chmod(0o600)
 
     with pytest.raises(ConfigError):
-        bf.Explorer("https://explorer.example", api_key=connection_options.read_key_file(file))
+        bf.Explorer("https://explorer.example", api_key=key_file.read_key_file(file))
 
 
 def test_ask_key_needs_a_terminal(run):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -13,6 +12,7 @@ import click
 
 from beaconframes.cli.common_options import FILE, pop_options, typed_options
 from beaconframes.cli.from_signature import TYPE_NAMES, find_kind
+from beaconframes.cli.key_file import read_key
 from beaconframes.cli.messages import print_message, print_warning
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.setting_table import DEFAULTS, SETTINGS, VARIABLES, SettingArguments
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
     from beaconframes.dataset import Dataset
 
-OTHERS_PERMISSIONS = 0o077
-"""Permission bits that a key file must not have."""
-MAX_KEY_BYTES = 4096
 NODE_OF_ENVIRONMENT = ""
 """The value of --node without an address."""
 OF_EXPLORER = ("url", "chain", "store", "offline")
@@ -286,38 +283,3 @@ def _temporary_folder() -> Any:
     import tempfile
 
     return tempfile.TemporaryDirectory(prefix="beaconframes-")
-
-
-def read_key(file: Path | None, *, prompt: bool) -> str | None:
-    """Return the key from a file or a prompt; None means the key of the environment."""
-    if file is not None and prompt:
-        raise UsageError("--key-file and --ask-key exclude each other", hint="Use one of them")
-    if file is not None:
-        return read_key_file(file)
-    if not prompt:
-        return None
-    if sys.stdin is None or not sys.stdin.isatty():
-        raise ConfigError("--ask-key needs a terminal", hint="Use --key-file instead")
-    key: str = click.prompt("API key", hide_input=True, err=True)
-    return key
-
-
-def read_key_file(file: Path) -> str:
-    """Return the key in a file that only its owner can read."""
-    if file.is_dir():
-        raise ConfigError(f"{file} is a folder", hint="Give the file in it that contains the key")
-    try:
-        if file.stat().st_mode & OTHERS_PERMISSIONS:
-            raise ConfigError(
-                f"other users can read {file}",
-                hint=f"Run: chmod 600 {file.name}, and replace the key, which may be known",
-            )
-        with file.open("rb") as opened:
-            text = opened.read(MAX_KEY_BYTES).decode("ascii").strip()
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{file} does not contain a key: it is not ASCII text") from None
-    if not text:
-        raise ConfigError(f"{file} is empty", hint="Write the key into it, and nothing else")
-    return text

@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections.abc
 import inspect
 import os
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -27,17 +26,20 @@ from typing import (
 import click
 
 from beaconframes.calendar import Chain, Moment
+from beaconframes.cli.argument_texts import (
+    FILE_OPTIONS,
+    parse_names,
+    parse_numbers,
+    parse_region,
+    parse_time,
+    parse_words,
+)
 from beaconframes.cli.common_options import FILE, JSON_HELP
 from beaconframes.cli.docstrings import describe, describe_arguments
-from beaconframes.cli.list_argument import FILE_OPTIONS, check_number, check_word, parse_list
 from beaconframes.cli.validators_argument import parse_id, parse_validators
-from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-
-_REGION = re.compile(r"-?[0-9]{1,9}(?:,-?[0-9]{1,9}){3}", re.ASCII)
-_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
 class FrameArgument:
@@ -108,17 +110,18 @@ class Argument:
             text += " Separate items by commas; 1-100 is a range, - reads standard input."
         if self.option in FILE_OPTIONS and (kind.many or kind.repeated):
             text += " The name of a file reads its list."
-        is_shown = not kind.many and not self.is_required and self.default not in (None, "", ())
-        default = self.default if is_shown else None
+        # A default of None would be a value, and a required option would no longer be missing.
+        has_default = self.default not in (inspect.Parameter.empty, None, "", ())
+        default: dict[str, Any] = {"default": self.default} if has_default else {}
         return click.Option(
             names,
             required=self.is_required,
             multiple=kind.many or kind.repeated,
             type=kind.type,
-            default=default,
-            show_default=is_shown,
+            show_default=has_default,
             metavar=kind.metavar,
             help=text,
+            **default,
         )
 
 
@@ -214,43 +217,6 @@ def find_kind(hint: Any, choices: Collection[str] = ()) -> Kind:
     if Path in members or os.PathLike in origins:
         return Kind(type=FILE)
     return SCALARS.get(members, TEXT)
-
-
-def parse_time(_option: str, text: str) -> int | str:
-    """Return a number as an int; loaders parse dates and ``30d`` themselves."""
-    return int(text) if _INTEGER.fullmatch(text) else text
-
-
-def parse_region(option: str, text: str) -> tuple[int, ...]:
-    """Return the corners of a region of the graffiti wall."""
-    if not _REGION.fullmatch(text):
-        raise UsageError(f"{option} {text!r} is not a valid region", hint="Write it as X1,Y1,X2,Y2")
-    return tuple(int(part) for part in text.split(","))
-
-
-def parse_names(_option: str, text: str) -> list[str]:
-    """Return names that are separated by commas."""
-    return [name.strip() for name in text.split(",")]
-
-
-def check_validator(item: Any) -> None:
-    """Refuse an item that is neither an index nor a public key."""
-    from beaconframes.endpoint.identifiers import normalize_validator
-
-    normalize_validator(item)
-
-
-def parse_numbers(option: str, texts: Any) -> list[int | str]:
-    """Return numbers, ranges and words; errors of standard input have the number of the line."""
-    if option == "--validators":
-        return parse_list(option, texts, check_validator)
-    check = check_number if option in ("--slots", "--periods") else check_word
-    return parse_list(option, texts, check)
-
-
-def parse_words(option: str, texts: Any) -> list[str]:
-    """Return the items of a list as words."""
-    return [str(item) for item in parse_numbers(option, texts)]
 
 
 FRAME = Kind(is_frame=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from beaconframes.cli import exit_codes, signals
-from beaconframes.cli.from_signature import AsJson, command, parse_numbers, parse_time
+from beaconframes.cli.argument_texts import parse_numbers, parse_time
+from beaconframes.cli.from_signature import AsJson, command
 from beaconframes.cli.messages import print_message, replace_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+from beaconframes.cli.argument_texts import parse_numbers, parse_time
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.from_signature import AsJson, command, parse_numbers, parse_time
+from beaconframes.cli.from_signature import AsJson, command
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.output import completeness_facts
 from beaconframes.cli.rendering import print_json, print_table

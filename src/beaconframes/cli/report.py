@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli import output
+from beaconframes.cli.argument_texts import check_validator, parse_list, parse_time
 from beaconframes.cli.common_options import FILE, json_option, overwrite_option, pop_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.from_signature import check_validator, parse_time
-from beaconframes.cli.list_argument import parse_list
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.errors import QuotaSpent, UsageError

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli import exit_codes
+from beaconframes.cli.argument_texts import check_validator, parse_list
 from beaconframes.cli.common_options import json_option
 from beaconframes.cli.connection_options import connection_options
-from beaconframes.cli.from_signature import check_validator
-from beaconframes.cli.list_argument import parse_list
 from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message
 from beaconframes.cli.rendering import print_json, print_table

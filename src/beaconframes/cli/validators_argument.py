@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.cli.list_argument import SETS, parse_list
+from beaconframes.cli.argument_texts import SETS, parse_list
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli import chart_input, output
+from beaconframes.cli.argument_texts import parse_region
 from beaconframes.cli.common_options import (
     FILE,
     SuggestingGroup,
@@ -15,7 +16,6 @@ from beaconframes.cli.common_options import (
     overwrite_option,
     pop_options,
 )
-from beaconframes.cli.from_signature import parse_region
 
 if TYPE_CHECKING:
     from collections.abc import Callable

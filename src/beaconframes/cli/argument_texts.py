@@ -1,4 +1,4 @@
-"""Lists on the command line and on standard input: validators, slots, names."""
+"""Texts of arguments: times, regions, and lists of validators, slots or names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from beaconframes.text import visible
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+_REGION = re.compile(r"-?[0-9]{1,9}(?:,-?[0-9]{1,9}){3}", re.ASCII)
+_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 STANDARD_INPUT = "-"
 FILE_OPTIONS = ("validators", "--validators")
 """Arguments and options whose lists may be files."""
@@ -133,3 +135,40 @@ def check_number(item: Any) -> None:
         and not re.fullmatch(r"0x[0-9a-fA-F]{1,96}", item)
     ):
         raise UsageError(f"{visible(repr(item), _SHOWN)} is not a number")
+
+
+def parse_time(_option: str, text: str) -> int | str:
+    """Return a number as an int; loaders parse dates and ``30d`` themselves."""
+    return int(text) if _INTEGER.fullmatch(text) else text
+
+
+def parse_region(option: str, text: str) -> tuple[int, ...]:
+    """Return the corners of a region of the graffiti wall."""
+    if not _REGION.fullmatch(text):
+        raise UsageError(f"{option} {text!r} is not a valid region", hint="Write it as X1,Y1,X2,Y2")
+    return tuple(int(part) for part in text.split(","))
+
+
+def parse_names(_option: str, text: str) -> list[str]:
+    """Return names that are separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def check_validator(item: Any) -> None:
+    """Refuse an item that is neither an index nor a public key."""
+    from beaconframes.endpoint.identifiers import normalize_validator
+
+    normalize_validator(item)
+
+
+def parse_numbers(option: str, texts: Any) -> list[int | str]:
+    """Return numbers, ranges and words; errors of standard input have the number of the line."""
+    if option == "--validators":
+        return parse_list(option, texts, check_validator)
+    check = check_number if option in ("--slots", "--periods") else check_word
+    return parse_list(option, texts, check)
+
+
+def parse_words(option: str, texts: Any) -> list[str]:
+    """Return the items of a list as words."""
+    return [str(item) for item in parse_numbers(option, texts)]
