@@ -73,6 +73,17 @@ def test_settings_of_loads_apply_to_the_explorer():
         reset()
 
 
+def test_an_argument_that_is_false_overrides_the_environment(monkeypatch):
+    """Only None means that a setting is not given."""
+    monkeypatch.setenv("BEACONFRAMES_STRICT", "1")
+    try:
+        bf.connect("http://127.0.0.1:9", chain="mainnet", strict=False).close()
+        with bf.settings() as connected:
+            assert connected.strict is False
+    finally:
+        reset()
+
+
 def test_options_of_the_command_line_are_those_of_the_table():
     """Each has its sentence and its variable; the others choose a source, or a key."""
     options = {option.name: option for option in list_options()}

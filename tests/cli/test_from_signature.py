@@ -99,7 +99,9 @@ def example(
 
 def test_frames_are_no_options():
     """Their names need not exist at run time; the one whose kind the result has is first."""
-    assert {"income": True, "rows": True, "blocks": False} == list_frames(example)
+    frames = list_frames(example)
+
+    assert [("income", True), ("rows", True), ("blocks", False)] == list(frames.items())
     assert ["every", "min_count", "split", "names"] == list(list_arguments(example))
 
 
@@ -203,6 +205,15 @@ def test_an_analysis_without_a_loader_of_its_frames_has_no_command():
     assert find_analysis("yearly-totals") is None
     assert "yearly-totals" not in list_analyses()
     assert {"balances": "balance-history"} == list_analyses()["daily-balances"].loaded
+
+
+def test_frames_with_a_request_per_validator_are_optional_files():
+    """Daily statistics are loaded where they are required, and otherwise read from a file."""
+    problems = list_analyses()["problems"]
+
+    assert ("stats", "network") == problems.files
+    assert "stats" not in problems.optional
+    assert {"stats": "validator-stats"} == list_analyses()["daily-income"].loaded
 
 
 def test_connection_options_are_described_apart():

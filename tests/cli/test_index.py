@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from importlib import import_module
 
 import polars as pl
 import pytest
@@ -234,3 +235,25 @@ def test_validators_that_the_node_does_not_have(node, tmp_path, validators, word
 
     assert (2, True) == (result.exit_code, words in str(result.stderr or result.exception))
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], ("http://a", "http://b")),
+        (["--execution", "http://c"], ("http://a", "http://c")),
+        (["--node", "http://d"], ("http://d", None)),
+        (["--node", "http://d", "--execution", "http://c"], ("http://d", "http://c")),
+    ],
+)
+def test_the_execution_node_belongs_to_its_beacon_node(monkeypatch, tmp_path, options, expected):
+    """That of the environment is used with the node of the environment; an option overrides it."""
+    monkeypatch.setenv("BEACONFRAMES_NODE", "http://a")
+    monkeypatch.setenv("BEACONFRAMES_EXECUTION", "http://b")
+    seen = []
+    module = import_module("beaconframes.cli.index")
+    monkeypatch.setattr(module, "write_index", lambda *given, **_: seen.append(given[:2]))
+
+    CliRunner().invoke(commands, ["index", "--out", str(tmp_path / "new"), *options])
+
+    assert [expected] == seen
