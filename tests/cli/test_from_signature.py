@@ -166,6 +166,14 @@ def test_a_loader_of_v2_names_loaders_of_v2():
     assert "load v2.slot" == translate("`load_slot`", bf.v2.load_block)
 
 
+def test_a_list_leaves_its_default_to_the_function():
+    """A default that is a text would be a list of its characters."""
+    option = list_arguments(bf.load_sync_committees, ["explorer"])["periods"].build()
+
+    assert option.multiple
+    assert () == click.Command("x", params=[option]).make_context("x", []).params["periods"]
+
+
 def test_a_required_option_without_a_value_is_missing():
     """A default of None would count as a value."""
     result = CliRunner().invoke(cli.commands, ["load", "chart", "--out", "x.png"])

@@ -105,18 +105,19 @@ class Argument:
         kind, names = self.kind, [self.option, self.name]
         if kind.flag:
             return click.Option(names, is_flag=True, default=self.default, help=self.text)
+        is_list = kind.many or kind.repeated
         text = self.text
         if kind.many:
             text += " Separate items by commas; 1-100 is a range, - reads standard input."
-        if self.option in FILE_OPTIONS and (kind.many or kind.repeated):
+        if self.option in FILE_OPTIONS and is_list:
             text += " The name of a file reads its list."
         # A default of None would be a value, and a required option would no longer be missing.
-        has_default = self.default not in (inspect.Parameter.empty, None, "", ())
+        has_default = not is_list and self.default not in (inspect.Parameter.empty, None, "", ())
         default: dict[str, Any] = {"default": self.default} if has_default else {}
         return click.Option(
             names,
             required=self.is_required,
-            multiple=kind.many or kind.repeated,
+            multiple=is_list,
             type=kind.type,
             show_default=has_default,
             metavar=kind.metavar,
