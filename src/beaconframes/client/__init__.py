@@ -11,7 +11,9 @@ from beaconframes.client.loader import (
     Pandas,
     PandasRange,
     Subjects,
+    Values,
     load,
+    loader,
 )
 from beaconframes.client.plan import Plan, plan
 from beaconframes.client.quota import Quota
@@ -30,8 +32,10 @@ __all__ = [
     "Quota",
     "Store",
     "Subjects",
+    "Values",
     "connect",
     "load",
+    "loader",
     "plan",
     "quota",
     "set_explorer",
