@@ -1,7 +1,7 @@
 """Generate the pages, and parts of pages, whose facts the code states.
 
-These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node, and
-the file with the columns of each loader that errors read.
+These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node, the
+file with the columns of each loader that errors read, and the stubs of V1 and V2.
 `make docs` writes them; `make check` runs this with --check, which fails if one is out of date.
 """
 
@@ -15,7 +15,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beaconframes import dictionary
+from stubs import build_stub
+
+from beaconframes import dictionary, v1, v2
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
@@ -148,6 +150,10 @@ def pages() -> dict[Path, str]:
             for path in (DOCS / "own-node.md", DOCS / "guide" / "report.md")
         },
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
+        **{
+            Path(str(module.__file__)).with_suffix(".pyi"): build_stub(module)
+            for module in (v1, v2)
+        },
     }
 
 

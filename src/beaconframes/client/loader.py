@@ -10,7 +10,6 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Literal,
-    ParamSpec,
     Required,
     TypeAlias,
     TypedDict,
@@ -23,6 +22,7 @@ from beaconframes.calendar import Moment, to_integer
 from beaconframes.client.connection import get_explorer
 from beaconframes.client.explorer import Explorer
 from beaconframes.endpoint import Endpoint, Envelope
+from beaconframes.endpoint.validator_sets import ValidatorSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +40,11 @@ Subjects: TypeAlias = int | str | Iterable[int | str]
 A text may be a list with ranges, as on the command line: ``"1,2,100-199"``.
 """
 
+SubjectsOrSet: TypeAlias = Subjects | ValidatorSet
+"""Subjects of V2: also a set such as ``dashboard(7)``."""
+
 Values: TypeAlias = dict[str, Any]
 """The values of an endpoint's arguments, by name."""
-
-Arguments = ParamSpec("Arguments")
 
 
 class LoadOptions(TypedDict, total=False):
@@ -128,7 +129,7 @@ OPTION_TYPES = {name: hint for name, hint in get_type_hints(load).items() if nam
 
 def loader(
     endpoint: Endpoint, *, missing: str = ""
-) -> Callable[[Callable[Arguments, Values]], Callable[..., Frame]]:
+) -> Callable[[Callable[..., Values]], Callable[..., Frame]]:
     """Make a loader of a function that returns the values of the arguments of *endpoint*.
 
     The loader loads the rows that these values select. It has the arguments and the docstring of
@@ -137,34 +138,19 @@ def loader(
     ``strict=True``.
     """
 
-    def decorate(function: Callable[Arguments, Values]) -> Callable[..., Frame]:
-        def load_rows(
-            *args: Arguments.args,
-            explorer: Explorer | None = None,
-            strict: bool | None = None,
-            lazy: bool = False,
-            frame: Literal["polars", "pandas"] | None = None,
-            max_requests: int | None = None,
-            **kwargs: Arguments.kwargs,
-        ) -> Frame:
-            return load(
-                endpoint,
-                function(*args, **kwargs),
-                explorer=explorer,
-                strict=strict,
-                lazy=lazy,
-                frame=frame,
-                max_requests=max_requests,
-            )
+    def decorate(function: Callable[..., Values]) -> Callable[..., Frame]:
+        def load_rows(*args: Any, **kwargs: Any) -> Frame:
+            options = {name: kwargs.pop(name) for name in OPTIONS if name in kwargs}
+            return load(endpoint, function(*args, **kwargs), **options)
 
         own = inspect.signature(function)
         update_wrapper(load_rows, function)
         parameters = [*own.parameters.values(), *OPTIONS.values()]
-        signature = own.replace(parameters=parameters, return_annotation="Frame")
-        vars(load_rows)["__signature__"] = signature
+        vars(load_rows)["__signature__"] = own.replace(
+            parameters=parameters, return_annotation="Frame"
+        )
         # Types, not their names: the module of the function need not import them.
-        types = {**function.__annotations__, **OPTION_TYPES, "return": Frame}
-        load_rows.__annotations__ = types
+        load_rows.__annotations__ = {**function.__annotations__, **OPTION_TYPES, "return": Frame}
         load_rows.__doc__ = describe_options(inspect.getdoc(function) or "", endpoint, missing)
         return load_rows
 

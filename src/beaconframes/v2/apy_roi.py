@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from beaconframes.client import Values, loader
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Endpoint,
@@ -19,7 +19,6 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Epoch, Fraction, Table, Text, UnixTime
 from beaconframes.schema.decode_checked import parse_records
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beaconframes.client import Values, loader
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Endpoint,
@@ -12,7 +12,6 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Epoch, Text, UnixTime
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._score_columns import ScoreColumns
 
 

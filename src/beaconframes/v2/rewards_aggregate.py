@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import polars.selectors as cs
 
-from beaconframes.client import Values, loader
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Endpoint,
@@ -14,7 +14,6 @@ from beaconframes.endpoint import (
     Shape,
     ValidatorSelector,
 )
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import WindowColumns
 from beaconframes.v2._reward_columns import RewardColumns
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beaconframes.client import Subjects, Values, loader
+from beaconframes.client import Subjects, SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -13,7 +13,6 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Hex, Slot, Table
-from beaconframes.v2._arguments import SubjectsOrSet
 
 
 class SlotDeposits(Table):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from beaconframes.client import Subjects, Values, loader
+from beaconframes.client import Subjects, SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -18,7 +18,6 @@ from beaconframes.endpoint import (
     ValueFilter,
 )
 from beaconframes.schema import Count, Hex, Json, Slot, SlotTime, Table, Text, Wei
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import Ordinal, Undocumented
 
 TYPES = ("manual", "partial_sweep", "full_exit_sweep", "system")

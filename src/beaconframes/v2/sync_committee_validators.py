@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beaconframes.client import Subjects, Values, loader
+from beaconframes.client import Subjects, SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -12,7 +12,6 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Epoch, Period, Table, Text
-from beaconframes.v2._arguments import SubjectsOrSet
 
 
 class SyncCommitteeValidators(Table):

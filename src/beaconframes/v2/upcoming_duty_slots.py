@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from beaconframes.client import Values, loader
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Slot, Table
-from beaconframes.v2._arguments import SubjectsOrSet
 
 
 class UpcomingDutySlots(Table):

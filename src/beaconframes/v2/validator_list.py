@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from beaconframes.active_periods import Lifetime
-from beaconframes.client import Values, loader
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Count, Epoch, Flag, Hex, SamePubkey, Table, Text, Wei
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY, NO_VALIDATORS, NullableEpoch
 
 

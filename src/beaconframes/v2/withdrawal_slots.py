@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from beaconframes.calendar import Moment
-from beaconframes.client import Values, loader
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -14,7 +14,6 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Slot, Table
-from beaconframes.v2._arguments import SubjectsOrSet
 
 
 class WithdrawalSlots(Table):
