@@ -139,9 +139,24 @@ def loader(
     """
 
     def decorate(function: Callable[..., Values]) -> Callable[..., Frame]:
-        def load_rows(*args: Any, **kwargs: Any) -> Frame:
-            options = {name: kwargs.pop(name) for name in OPTIONS if name in kwargs}
-            return load(endpoint, function(*args, **kwargs), **options)
+        def load_rows(
+            *args: Any,
+            explorer: Explorer | None = None,
+            strict: bool | None = None,
+            lazy: bool = False,
+            frame: Literal["polars", "pandas"] | None = None,
+            max_requests: int | None = None,
+            **kwargs: Any,
+        ) -> Frame:
+            return load(
+                endpoint,
+                function(*args, **kwargs),
+                explorer=explorer,
+                strict=strict,
+                lazy=lazy,
+                frame=frame,
+                max_requests=max_requests,
+            )
 
         own = inspect.signature(function)
         update_wrapper(load_rows, function)

@@ -18,20 +18,20 @@ class ExecutionPerformance(Table):
         nullable=True,
     )
     performance_7d_wei = Wei(
-        "Income of the last 7 days; null if a dataset does not have all of it.",
+        "Rewards of the last 7 days; null if a dataset does not have all of it.",
         wire="performance7d",
         nullable=True,
     )
     performance_31d_wei = Wei(
-        "Income of the last 31 days; null if a dataset does not have all of it.",
+        "Rewards of the last 31 days; null if a dataset does not have all of it.",
         wire="performance31d",
         nullable=True,
     )
     performance_365d_wei = Wei(
-        "Income of the last 365 days.", wire="performance365d", optional=True
+        "Rewards of the last 365 days.", wire="performance365d", optional=True
     )
     performance_total_wei = Wei(
-        "Income since genesis.", wire=("performanceTotal", "performancetotal"), optional=True
+        "Rewards since genesis.", wire=("performanceTotal", "performancetotal"), optional=True
     )
 
 
