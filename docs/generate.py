@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stubs import build_stub
 
+import beaconframes
 from beaconframes import dictionary, v1, v2
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 DOCS = Path(__file__).resolve().parent
+LOADER_GROUP = re.compile(r"# Load (.+)\.\nfrom beaconframes\.v1 import \(([^)]+)\)")
+"""The title and the names of a group of loaders in the list of public names."""
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+WITH_PARTS = ("own-node.md", "guide/report.md", "guide/loaders.md")
+"""The pages that have generated parts."""
 
 
 def mark_options(text: str) -> str:
@@ -124,6 +130,18 @@ def build_cards() -> str:
     return build_rows(("card", "number", "word"), rows)
 
 
+def build_guide() -> str:
+    """Return a table of the loaders of each group of public names."""
+    listed = {row["loader"]: row for row in dictionary.loaders().iter_rows(named=True)}
+    stub = Path(beaconframes.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    parts = []
+    for title, imported in LOADER_GROUP.findall(stub):
+        rows = [listed[name] for name in re.findall(r"as (load_\w+)", imported)]
+        calls = ((f"`{row['loader']}({row['arguments']})`", row["rows"]) for row in rows)
+        parts.append(f"## {title.capitalize()}\n\n{build_rows(('loader', 'rows'), calls)}")
+    return "\n" + "\n".join(parts)
+
+
 PARTS = {
     "clients": build_clients,
     "quirks": build_quirks,
@@ -131,6 +149,7 @@ PARTS = {
     "whole_registry": build_whole_registry,
     "never": build_never,
     "cards": build_cards,
+    "guide": build_guide,
 }
 """The generated parts of pages, by the name in their mark."""
 
@@ -147,7 +166,7 @@ def pages() -> dict[Path, str]:
         COLUMNS_FILE: dictionary.build_loader_columns(),
         **{
             path: fill_parts(path.read_text(encoding="utf-8"))
-            for path in (DOCS / "own-node.md", DOCS / "guide" / "report.md")
+            for path in (DOCS / name for name in WITH_PARTS)
         },
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
         **{

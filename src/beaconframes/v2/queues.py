@@ -11,8 +11,7 @@ from beaconframes.endpoint import ChainName, Endpoint, Envelope, Shape
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Epoch, Json, Table, Text, UnixTime, Wei
 from beaconframes.schema.decode_checked import parse_records
-from beaconframes.v2._columns import FINALITY
-from beaconframes.v2._other_fields import split_fields
+from beaconframes.v2._columns import FINALITY, split_fields
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

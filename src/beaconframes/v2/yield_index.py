@@ -16,8 +16,8 @@ from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, Finalit
 from beaconframes.schema import Day, DayTime, Fraction, Json, Table, Text, Wei
 from beaconframes.schema.decode_checked import parse_records
 from beaconframes.schema.invariants import Invariant, Rule
+from beaconframes.v2._columns import split_fields
 from beaconframes.v2._day_range import DayRange
-from beaconframes.v2._other_fields import split_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
