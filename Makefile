@@ -108,10 +108,11 @@ format: setup ## format the code, and apply automatic fixes
 bench: setup ## run every benchmark, except those of the installation and of releases
 	@set -e; for file in $(filter-out benchmarks/installation.py benchmarks/releases.py,$(sort $(wildcard benchmarks/*.py))); do echo "== $$file"; $(BIN)/python "$$file"; done
 
-sample: setup ## simulate the dataset in data/sample again
+sample: setup ## simulate the dataset in data/sample again, if its sources have changed
 	$(BIN)/python data/make.py
 
-docs: setup ## write the generated pages
+# The examples load from the sample.
+docs: sample ## write the generated pages and stubs, and the sample if its sources have changed
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/recipes.py
 	$(BIN)/python docs/examples.py
