@@ -1,5 +1,6 @@
 """The sample dataset of the package: what it holds, how it is found, how fast it is served."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -86,13 +87,18 @@ class TestContent:
             rows = [one.scan(table).collect() for one in (sample, made)]
             assert rows[0].equals(rows[1]), table
 
-    def test_it_is_not_made_again_while_its_sources_are_the_same(self):
-        """``make sample`` leaves every file as it is."""
-        folder = open_sample().path
-        before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-        subprocess.run([sys.executable, MAKE], check=True)
-
-        assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    def test_it_is_made_again_only_if_its_sources_have_changed(self, monkeypatch, tmp_path):
+        """``make sample`` compares the fingerprint, and that of a new sample is missing."""
+        spec = importlib.util.spec_from_file_location("make_sample", MAKE)
+        make = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(make)
+        assert make.FINGERPRINT == open_sample().path / "fingerprint.txt"
+        monkeypatch.setattr(make, "FINGERPRINT", tmp_path / "fingerprint.txt")
+        assert not make.is_current()
+        make.FINGERPRINT.write_text(f"{fingerprint_rows()}\n")
+        assert make.is_current()
+        monkeypatch.setattr(make, "fingerprint_rows", lambda: "after a change")
+        assert not make.is_current()
 
 
 class TestPlace:

@@ -63,7 +63,7 @@ def fingerprint() -> str:
 
 
 def fingerprint_rows() -> str:
-    """Return a hash of what determines the rows of a simulation: the sample has that of its rows."""
+    """Return a hash of what determines the rows of a simulation, which the sample states."""
     return _hash_sources(*_SOURCES_OF_ROWS)
 
 
