@@ -48,20 +48,20 @@ def build_stub(module: ModuleType) -> str:
     return format_code(HEAD + "\n".join([*sorted(imports), *functions]), Path(str(module.__file__)))
 
 
-def list_own_arguments(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the arguments of a loader without the options of all loaders."""
-    parameters = inspect.signature(function).parameters
-    return {name: each for name, each in parameters.items() if name not in OPTIONS}
+def split_arguments(function: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], str]:
+    """Return the arguments of a loader that each overload lists, and what ends its options."""
+    arguments = dict(inspect.signature(function).parameters)
+    has_range = {*RANGE} <= arguments.keys()
+    dropped = {*OPTIONS, *RANGE} if has_range else {*OPTIONS}
+    listed = {name: each for name, each in arguments.items() if name not in dropped}
+    return listed, "Range" if has_range else ""
 
 
 def build_overloads(function: Callable[..., Any]) -> Iterator[str]:
     """Yield an overload for each kind of frame."""
-    arguments = list_own_arguments(function)
-    suffix = "Range" if {*RANGE} <= arguments.keys() else ""
+    arguments, suffix = split_arguments(function)
     listed = []
     for name, argument in arguments.items():
-        if suffix and name in RANGE:
-            continue
         if argument.kind is argument.KEYWORD_ONLY and "*" not in listed:
             listed.append("*")
         required = argument.default is argument.empty
@@ -74,14 +74,11 @@ def build_overloads(function: Callable[..., Any]) -> Iterator[str]:
 
 def list_imports(function: Callable[..., Any]) -> Iterator[str]:
     """Yield the imports that the overloads of a loader need."""
-    arguments = list_own_arguments(function)
-    suffix = "Range" if {*RANGE} <= arguments.keys() else ""
+    arguments, suffix = split_arguments(function)
     for options in RESULTS:
         yield f"from beaconframes.client import {options}{suffix}"
     sources = read_imports(function.__module__)
-    for name, argument in arguments.items():
-        if suffix and name in RANGE:
-            continue
+    for argument in arguments.values():
         for node in ast.walk(ast.parse(argument.annotation)):
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
                 yield f"from {sources[node.id]} import {node.id}"

@@ -130,6 +130,27 @@ def test_a_loader_documents_its_options(public, endpoint, loader):
     assert max(map(len, section.splitlines())) <= 96
 
 
+MISSING_BLOCKS = """\
+    See `load_validators`. With ``strict=True``, slots and roots without a block raise
+    `MissingRows` instead of a warning."""
+MISSING_ROWS = """\
+    See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`
+    instead of a warning."""
+
+
+@pytest.mark.parametrize(
+    ("loader", "text"),
+    [
+        (bf.load_slots, MISSING_BLOCKS),
+        (bf.v2.load_balances, MISSING_ROWS),
+        (bf.v2.load_state, "    See `beaconframes.load_validators`."),
+    ],
+)
+def test_a_loader_states_which_missing_rows_are_an_error(loader, text):
+    """In lines as long as those of the source, after the names of the options."""
+    assert f"\n{', '.join(OPTIONS)}\n{text}\n\nReturns\n" in inspect.getdoc(loader)
+
+
 def test_a_loader_can_be_pickled(loader):
     """By its name: a process of a pool receives the same function."""
     assert pickle.loads(pickle.dumps(loader)) is loader
