@@ -1,31 +1,37 @@
 """Generate the pages, and parts of pages, whose facts the code states.
 
-These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node, and
-the file with the columns of each loader that errors read.
+These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node, the
+file with the columns of each loader that errors read, and the stubs of the charts.
 `make docs` writes them; `make check` runs this with --check, which fails if one is out of date.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from beaconframes import dictionary
+from chart_stubs import build_stub
+
+from beaconframes import dictionary, interactive, plot
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.charts import CHARTS
 from beaconframes.column_errors import COLUMNS_FILE
+from beaconframes.interactive import figure
+from beaconframes.plot import canvas
 from beaconframes.reports.figures import CARDS
 from beaconframes.server.openapi import build_openapi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 DOCS = Path(__file__).resolve().parent
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -122,7 +128,23 @@ def build_cards() -> str:
     return build_rows(("card", "number", "word"), rows)
 
 
+def build_charts() -> str:
+    """Return the table of charts."""
+    charts = [*CHARTS, plot.wall]
+    rows = ((f"`{call}`", text) for call, text in map(describe_chart, charts))
+    return build_rows(("chart", "what it shows"), rows)
+
+
+def describe_chart(chart: Callable[..., Any]) -> tuple[str, str]:
+    """Return the shortest call of a chart, and the first line of its docstring."""
+    parameters = inspect.signature(chart).parameters.values()
+    required = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    text = (inspect.getdoc(chart) or "").partition("\n")[0]
+    return f"{chart.__name__}({', '.join(required)})", text.removeprefix("Draw ").removesuffix(".")
+
+
 PARTS = {
+    "charts": build_charts,
     "clients": build_clients,
     "quirks": build_quirks,
     "loaders": build_loaders,
@@ -131,6 +153,7 @@ PARTS = {
     "cards": build_cards,
 }
 """The generated parts of pages, by the name in their mark."""
+PAGES_WITH_PARTS = ("own-node.md", "guide/charts.md", "guide/report.md")
 
 
 def fill_parts(text: str) -> str:
@@ -145,7 +168,11 @@ def pages() -> dict[Path, str]:
         COLUMNS_FILE: dictionary.build_loader_columns(),
         **{
             path: fill_parts(path.read_text(encoding="utf-8"))
-            for path in (DOCS / "own-node.md", DOCS / "guide" / "report.md")
+            for path in map(DOCS.joinpath, PAGES_WITH_PARTS)
+        },
+        **{
+            Path(str(module.__file__)).with_suffix(".pyi"): build_stub(module, renderer)
+            for module, renderer in ((plot, canvas), (interactive, figure))
         },
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
     }

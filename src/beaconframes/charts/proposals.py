@@ -9,7 +9,6 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart, Layer, Points
 from beaconframes.charts.series import Unit
 from beaconframes.charts.sync_participation import build_missing_marks
@@ -36,7 +35,6 @@ _STYLES = {
 }
 
 
-@captioned
 def proposals(
     frame: IntoFrame,
     produced: IntoFrame | None = None,
@@ -44,7 +42,19 @@ def proposals(
     show: Show = "auto",
     unit: Unit = "eth",
 ) -> Chart:
-    """Build the timeline of proposals by validator, their numbers, or their execution rewards."""
+    """Draw block proposals: a timeline by validator, or their numbers over time.
+
+    *frame* is the result of ``bf.load_proposals(...)``. Proposed, missed, orphaned and scheduled
+    blocks have different markers; the legend counts each kind. With *show* ``"counts"``, bars have
+    the number of each kind by hour, day, week or month; this is the default for more than 100
+    validators. ``"timeline"`` always draws a marker per block.
+
+    With *produced*, the result of ``bf.load_produced_blocks(...)``, the height is the producer's
+    reward on the execution layer, in *unit*, on a logarithmic axis. Missed and orphaned blocks, and
+    blocks without a reward or missing in *produced*, are drawn in rows below.
+
+    *kwargs* go to the ``Axes.plot`` of the proposals.
+    """
     check_choice("show", show, get_args(Show))
     check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, _COLUMNS, loader="load_proposals")

@@ -12,7 +12,6 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import heatmap, series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Points, ReferenceLine
 from beaconframes.charts.sync_participation import build_missing_marks
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns, to_polars
@@ -30,9 +29,20 @@ _MOST_LISTED = 60  # More indices do not fit into the corner of the chart.
 _KINDS = (("Signed", colours.CYAN), ("Not signed", colours.RED))
 
 
-@captioned
 def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Chart:
-    """Build the share of blocks that each member signed, or the map of members and slots."""
+    """Draw the share of blocks that each member of sync committees signed, best first.
+
+    *blocks* is the result of ``bf.load_epoch_slots(...)``, and *committees* the result of
+    ``bf.load_sync_committees(...)`` or some of its rows. The share counts the proposed blocks of
+    the member's periods that are in *blocks*. Members without a signature are named.
+
+    With *show* ``"matrix"``, there is a row per member and a column per slot instead: signed or not
+    signed. Slots without a block, which no member could sign, are empty, and marked above. With
+    more than 1,024 slots or members, a cell has several of them, as the axis labels state; its
+    colour is then the share of blocks signed.
+
+    *kwargs* go to the ``Axes.plot`` of the members, or to ``Axes.imshow``.
+    """
     check_choice("show", show, get_args(Show))
     rows = to_polars(sync.sync_members(blocks, committees))
     if rows.is_empty():
