@@ -1,4 +1,4 @@
-"""Charts of block proposals: a timeline, and their rewards."""
+"""Charts of block proposals: a timeline, their numbers, and their rewards."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ _STYLES = {
     "missed": ("Missed", colours.RED, "X", 6),
     "orphaned": ("Orphaned", colours.PURPLE, "D", 5),
 }
+
+_OUTCOMES = {"proposed": colours.BLUE, "missed": colours.RED, "orphaned": colours.AMBER}
+"""The colours of the bars in a report, where nothing else separates them."""
 
 
 def proposals(
@@ -215,3 +218,27 @@ def _build_rewards(
     names = tuple(layer.name for layer in layers if isinstance(layer, Points))
     count = rows["proposer_index"].n_unique()
     return Chart(x, y, tuple(layers), single_note=single_note, legend=names, validators=count)
+
+
+def build_outcomes_chart(proposals: pl.DataFrame, tz: str = "UTC") -> Chart:
+    """Build stacked bars of the number of proposals, from rows with ``time`` and ``status``.
+
+    Days are those of the time zone *tz*.
+    """
+    status = pl.col("status")
+    counts = (
+        proposals.group_by(date=pl.col("time").dt.convert_time_zone(tz).dt.date())
+        .agg((status == name).sum().alias(name) for name in _OUTCOMES)
+        .sort("date")
+    )
+    times = series.read_dates(counts)
+    base, layers = np.zeros(counts.height), []
+    for name, colour in _OUTCOMES.items():
+        height = series.to_floats(counts[name])
+        if height.any():
+            width = np.full(len(times), series.DAY_BAR)
+            layers.append(Bars(times, height, name.capitalize(), colour, base, width))
+            base = base + height
+    legend = tuple(str(layer.name) for layer in layers)
+    axes = Axis("Day", "day", times), Axis("Proposals", integers=True)
+    return Chart(*axes, tuple(layers), legend=legend)
