@@ -52,3 +52,17 @@ FRAMES = {
     "yield_index": "yield_index",
 }
 """Arguments of charts that are a second frame, and the loader of its rows."""
+
+ARGUMENTS = {
+    "every": "Time of one bar or point.",
+    "unit": "Unit of amounts.",
+    "by": "What has a line or a colour of its own.",
+    "show": "What to draw.",
+    "span": "Time over which income is ranked.",
+    "split": "Draw the consensus and the execution layer separately.",
+    "cumulative": "Draw the sum since the first row.",
+    "late": "Inclusion distance from which an attestation is late, in slots.",
+    "top": "Number of validators.",
+    "level": "Share of all cases that the range of chance contains.",
+}
+"""The other arguments of charts, as the command line describes them."""

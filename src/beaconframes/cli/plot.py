@@ -28,22 +28,12 @@ if TYPE_CHECKING:
 
 WALL = {"wall": "graffiti-wall"}
 """The wall has no axes of amounts, so it is not in the list of charts; and its loader."""
-OPTION_HELP = {
-    "every": "Time of one bar or point.",
-    "unit": "Unit of amounts.",
-    "by": "What has a line or a colour of its own.",
-    "show": "What to draw.",
-    "span": "Time over which income is ranked.",
-    "split": "Draw the consensus and the execution layer separately.",
-    "cumulative": "Draw the sum since the first row.",
-    "late": "Inclusion distance from which an attestation is late, in slots.",
-    "top": "Number of validators.",
-    "level": "Share of all cases that the range of chance contains.",
+SHARED_HELP = {
     "title": "Title above the chart.",
     "caption": 'Line below the chart, instead of its validators and range; "" for none.',
     "background": "Colour of unpainted pixels, such as #ffffff.",
 }
-"""The help of each option that is neither a frame nor a region."""
+"""The help of options that are no arguments of the charts of the list."""
 NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until", "validators", "chain")
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
@@ -120,12 +110,14 @@ def find_choices(chart: str, argument: str) -> tuple[str, ...]:
 
 def build_option(chart: str, name: str, default: Any) -> click.Option:
     """Return the option for one argument of *chart*."""
+    from beaconframes.charts import ARGUMENTS
+
     names = [f"--{name.replace('_', '-')}", name]
     if loader := list_second_frames().get(name):
         required = default is inspect.Parameter.empty
         text = f"File of load {loader}."
         return click.Option(names, type=FILE, required=required, help=text)
-    text = OPTION_HELP.get(name, "")
+    text = (SHARED_HELP | ARGUMENTS).get(name, "")
     if isinstance(default, bool):
         return click.Option(names, is_flag=True, help=text)
     if name == "region":
