@@ -111,9 +111,12 @@ bench: setup ## run every benchmark, except those of the installation and of rel
 sample: setup ## simulate the dataset in data/sample again, if its sources have changed
 	$(BIN)/python data/make.py
 
-# The examples load from the sample.
-docs: sample ## write the generated pages and stubs, and the sample if its sources have changed
+# The examples load from the sample. The snapshot of the public names is compared by a test, so that a change is
+# read before it is merged.
+docs: sample ## write the generated pages, stubs and pictures, the sample, and the snapshot of the public names
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/gallery/make.py --new
+	UPDATE_SNAPSHOTS=1 $(BIN)/pytest -q -n 0 tests/snapshots/test_public_api.py
 	$(BIN)/python docs/recipes.py
 	$(BIN)/python docs/examples.py
 	$(BIN)/python docs/reports.py

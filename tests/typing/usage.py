@@ -67,3 +67,7 @@ def charts() -> None:
     assert_type(bf.analysis.attestation_effectiveness(votes), pd.DataFrame)
     assert_type(bf.plot.income(income, every="day", unit="eth"), Axes)
     assert_type(bf.interactive.income(income), go.Figure)
+    bf.plot.luck(income, income, by=["validator_index"], title="Luck", ax=bf.plot.income(income))
+    bf.plot.income(income, every="year")  # type: ignore[arg-type]
+    bf.plot.sync_members(income)  # type: ignore[call-arg]
+    bf.interactive.income(income, figsize=9)  # type: ignore[arg-type]
