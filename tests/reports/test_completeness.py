@@ -205,7 +205,7 @@ def find_faults_of(chain, whole, span, **options):
         # The validators, or the head of the chain, were not loaded: there is no report.
         return []
     silent = find_silent(whole, report)
-    differs = report.summarize() != whole.summarize() or report.left_out
+    differs = report.summarize() != whole.summarize() or report.left_out != whole.left_out
     if has_warned != ("incomplete" in repr(report)) or (differs and not has_warned):
         silent.append("there is no warning")
     return silent
