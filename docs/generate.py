@@ -1,8 +1,8 @@
 """Generate the pages, and parts of pages, whose facts the code states.
 
 These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node,
-settings, options and exit codes, and the files with the columns and titles of the loaders that
-errors and help read.
+settings, options and exit codes, the files with the columns and titles of the loaders that errors
+and help read, and the stubs of loaders and charts.
 `make docs` writes them; `make check` runs this with --check, which fails if one is out of date.
 """
 
@@ -15,28 +15,47 @@ import re
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import chart_stubs
 import click
+import loader_stubs
 
-from beaconframes import analysis, dictionary
+import beaconframes
+from beaconframes import analysis, dictionary, interactive, plot, v1, v2
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.charts import CHARTS
 from beaconframes.cli.connection_options import list_options
 from beaconframes.cli.exit_codes import list_exit_codes
 from beaconframes.cli.loader_titles import TITLES_FILE, build_titles
 from beaconframes.column_errors import COLUMNS_FILE
+from beaconframes.interactive import figure
+from beaconframes.plot import canvas
 from beaconframes.reports.figures import CARDS
 from beaconframes.server.openapi import build_openapi
 from beaconframes.setting_table import DEFAULTS, SETTINGS, VARIABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 DOCS = Path(__file__).resolve().parent
+LOADER_GROUP = re.compile(r"# Load (.+)\.\nfrom beaconframes\.v1 import \(([^)]+)\)")
+"""The title and the names of a group of loaders in the list of public names."""
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+WITH_PARTS = (
+    "command-line.md",
+    "configuration.md",
+    "own-node.md",
+    "guide/analysis.md",
+    "guide/charts.md",
+    "guide/loaders.md",
+    "guide/report.md",
+)
+"""The pages that have generated parts."""
 
 
 def mark_options(text: str) -> str:
@@ -177,7 +196,35 @@ def build_exit_codes() -> str:
     return build_rows(("exit code", "meaning", "errors"), rows)
 
 
+def build_guide() -> str:
+    """Return a table of the loaders of each group of public names."""
+    listed = {row["loader"]: row for row in dictionary.loaders().iter_rows(named=True)}
+    stub = Path(beaconframes.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    parts = []
+    for title, imported in LOADER_GROUP.findall(stub):
+        rows = [listed[name] for name in re.findall(r"as (load_\w+)", imported)]
+        calls = ((f"`{row['loader']}({row['arguments']})`", row["rows"]) for row in rows)
+        parts.append(f"## {title.capitalize()}\n\n{build_rows(('loader', 'rows'), calls)}")
+    return "\n" + "\n".join(parts)
+
+
+def build_charts() -> str:
+    """Return the table of charts."""
+    charts = [*CHARTS, plot.wall]
+    rows = ((f"`{call}`", text) for call, text in map(describe_chart, charts))
+    return build_rows(("chart", "what it shows"), rows)
+
+
+def describe_chart(chart: Callable[..., Any]) -> tuple[str, str]:
+    """Return the shortest call of a chart, and the first line of its docstring."""
+    parameters = inspect.signature(chart).parameters.values()
+    required = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    text = (inspect.getdoc(chart) or "").partition("\n")[0]
+    return f"{chart.__name__}({', '.join(required)})", text.removeprefix("Draw ").removesuffix(".")
+
+
 PARTS = {
+    "charts": build_charts,
     "clients": build_clients,
     "quirks": build_quirks,
     "loaders": build_loaders,
@@ -188,15 +235,9 @@ PARTS = {
     "settings": build_settings,
     "connection_options": build_connection_options,
     "exit_codes": build_exit_codes,
+    "guide": build_guide,
 }
 """The generated parts of pages, by the name in their mark."""
-PAGES_WITH_PARTS = (
-    "command-line.md",
-    "configuration.md",
-    "guide/analysis.md",
-    "guide/report.md",
-    "own-node.md",
-)
 
 
 def fill_parts(text: str) -> str:
@@ -212,9 +253,17 @@ def pages() -> dict[Path, str]:
         TITLES_FILE: build_titles(),
         **{
             path: fill_parts(path.read_text(encoding="utf-8"))
-            for path in map(DOCS.joinpath, PAGES_WITH_PARTS)
+            for path in (DOCS / name for name in WITH_PARTS)
+        },
+        **{
+            Path(str(module.__file__)).with_suffix(".pyi"): chart_stubs.build_stub(module, renderer)
+            for module, renderer in ((plot, canvas), (interactive, figure))
         },
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
+        **{
+            Path(str(module.__file__)).with_suffix(".pyi"): loader_stubs.build_stub(module)
+            for module in (v1, v2)
+        },
     }
 
 
