@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import beaconframes as bf
 from beaconframes import cli
+from beaconframes.cli import loader_options
 from beaconframes.cli.analyses import find_analysis, list_analyses
 from beaconframes.cli.docstrings import describe, describe_arguments, split_sections, translate
 from beaconframes.cli.from_signature import command, find_kind, list_arguments, list_frames
@@ -168,7 +169,7 @@ def test_a_loader_of_v2_names_loaders_of_v2():
 
 def test_a_list_leaves_its_default_to_the_function():
     """A default that is a text would be a list of its characters."""
-    option = list_arguments(bf.load_sync_committees, ["explorer"])["periods"].build()
+    option = loader_options.list_arguments(bf.load_sync_committees)["periods"].build()
 
     assert option.multiple
     assert () == click.Command("x", params=[option]).make_context("x", []).params["periods"]
