@@ -101,6 +101,14 @@ def test_the_range_has_the_step_of_the_chart(every, expected):
     assert expected in caption(plot.income(income(range(113, 1800, 50), [1]), every=every))
 
 
+def test_the_caption_counts_a_frame_passed_by_name():
+    """The frame is the first argument, or a keyword."""
+    rows = income(validators=[1, 2])
+
+    assert caption(plot.income(frame=rows)) == caption(plot.income(rows))
+    assert "2 validators" in caption(plot.income(frame=rows))
+
+
 def test_a_caption_can_be_replaced_or_left_out():
     """``caption=`` is the text; an empty one leaves the line out."""
     assert "Our validators" == caption(plot.income(income(), caption="Our validators"))
