@@ -131,9 +131,10 @@ def serve(
     the limits of no key, unless --require-key is given. The list of processes shows the options,
     so put a secret key into the environment variable BEACONFRAMES_SERVE_KEY.
     """
+    from beaconframes.answers.dataset_source import open_dataset
     from beaconframes.cli.connection_options import open_stored_sample
     from beaconframes.cli.rendering import format_json
-    from beaconframes.server import Server, open_dataset
+    from beaconframes.server import Server
 
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
         tiers = {**tiers, key: "premium"}
