@@ -48,7 +48,7 @@ def write_file(name: str, file: Path) -> Path:
     import beaconframes as bf
 
     with bf.open() as sample:
-        sample.service.dataset.scan(name).collect().write_parquet(file)
+        sample.views.dataset.scan(name).collect().write_parquet(file)
     return file
 
 

@@ -11,7 +11,7 @@ from beaconframes.server import (
     Local as Local,
     local as local,
 )
-from beaconframes.server.opened_dataset import (
+from beaconframes.opened_dataset import (
     OpenedDataset as OpenedDataset,
     open as open,  # noqa: A004
 )

@@ -38,3 +38,14 @@ def test_the_churn_of_the_old_shape_is_that_of_an_epoch_of_the_chain():
     rows = Queues.decode([page], small.CHAIN)
 
     assert [(16, 16)] == rows.select("deposit_churn_seconds", "exit_churn_seconds").rows()
+
+
+def test_an_object_that_is_null_is_no_unknown_field():
+    """The chain of a node has no estimates: the object of both of them is null."""
+    queue = {"deposit_count": 1, "balance": "5", "churn": "7", "estimated_processed_at": None}
+    exits = {"count": 0, "balance": "0", "churn": "9", "estimated_processed_at": None}
+    page = msgspec.json.encode({"deposit_queue": queue, "exit_queue": exits, "other": None})
+
+    rows = Queues.decode([page], small.CHAIN)
+
+    assert [(None, '{"other":null}')] == rows.select("deposit_processed_epoch", "more").rows()

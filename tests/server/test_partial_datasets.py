@@ -224,9 +224,10 @@ def rewarded(tmp_path_factory):
     )
 
 
-def test_v2_sums_nothing_that_is_not_covered(rewarded):
+@pytest.mark.parametrize("connect", [bf.local, bf.open])
+def test_v2_sums_nothing_that_is_not_covered(rewarded, connect):
     """Row 6: a sum over rows that are not covered would be too small, so it is an error."""
-    with bf.local(rewarded):
+    with connect(rewarded):
         total = bf.v2.load_rewards_aggregate(1, window="all_time")
         for validators in ([2], [1, 2], [1, 7]):
             with pytest.raises(bf.errors.TableNotInDataset, match="income_history for a part"):
@@ -235,14 +236,27 @@ def test_v2_sums_nothing_that_is_not_covered(rewarded):
     assert [158 * 10**9] == total["attestation_head_reward_wei"].to_list()
 
 
-def test_v2_slots_that_are_not_covered_are_not_empty(rewarded):
+@pytest.mark.parametrize("connect", [bf.local, bf.open])
+def test_v2_slots_that_are_not_covered_are_not_empty(rewarded, connect):
     """Row 6: a range with slots that are not covered is an error; a covered one may be empty."""
-    with bf.local(rewarded):
+    refused = pytest.raises(bf.errors.TableNotInDataset, match="slot_withdrawals for a part")
+    with connect(rewarded):
         empty = bf.v2.load_withdrawal_slots(1, since=400, until=1263)
-        with pytest.raises(bf.errors.TableNotInDataset, match="slot_withdrawals for a part"):
+        slots = bf.v2.load_slot_withdrawals([400, 401])
+        with refused:
             bf.v2.load_withdrawal_slots(1, since=399, until=1263)
+        with refused:
+            bf.v2.load_slot_withdrawals([400, 399])
 
     assert empty.is_empty()
+    assert slots.is_empty()
+
+
+@pytest.mark.parametrize("connect", [bf.local, bf.open])
+def test_the_latest_epoch_always_has_a_record(rewarded, connect):
+    """An answer without one is an error, and not an epoch without slots."""
+    with connect(rewarded), pytest.raises(bf.errors.NotFound, match="no record, where there is"):
+        bf.load_epoch_slots()
 
 
 @pytest.mark.parametrize("local", ["spec", "public"], indirect=True)

@@ -11,9 +11,9 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import progress
+from beaconframes.answers.dataset_source import open_dataset
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.server import open_dataset
 from beaconframes.simulator import (
     SAMPLE,
     fingerprint_rows,

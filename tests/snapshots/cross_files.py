@@ -1,6 +1,7 @@
-"""Print the files and functions of the package that one load runs, without and with a store.
+"""Print the files and functions of the package that one load runs, from each source.
 
-Run by test_path_of_a_load.py in a process of its own: the address of a server, and a new folder.
+Run by test_path_of_a_load.py in a process of its own: the address of a server, a new folder, and
+the address of a beacon node.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from pathlib import Path
 import beaconframes as bf
 
 PACKAGE = str(Path(bf.__file__).parent)
-WARM_UP, EPOCH = 20, 10
 
 
-def cross(store):
-    """Return the functions that one load calls, as "file line function", sorted."""
+def cross(explorer, load, *, warm_up, epoch):
+    """Return the functions that one load calls, as "file line function", sorted.
+
+    Another load, of the epoch *warm_up*, precedes it.
+    """
     found = set()
 
     def profile(frame, event, _):
@@ -25,17 +28,18 @@ def cross(store):
         if event == "call" and code.co_filename.startswith(PACKAGE):
             found.add((code.co_filename, code.co_qualname, code.co_firstlineno))
 
-    with bf.Explorer(sys.argv[1], store=store) as explorer:
-        bf.load_income_history([1, 2], since=WARM_UP, until=WARM_UP + 1, explorer=explorer)
+    with explorer:
+        load([1, 2], since=warm_up, until=warm_up + 1, explorer=explorer)
         requests = explorer.requests
         threading.setprofile(profile)
         sys.setprofile(profile)
         try:
-            rows = bf.load_income_history([1, 2], since=EPOCH, until=EPOCH + 1, explorer=explorer)
+            rows = load([1, 2], since=epoch, until=epoch + 1, explorer=explorer)
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
-        assert (4, requests + 1) == (rows.height, explorer.requests)
+        sends = type(explorer) is bf.Explorer
+        assert (4, requests + sends) == (rows.height, explorer.requests)
     return sorted(
         f"{Path(file).relative_to(PACKAGE).as_posix()} {line} {function}"
         for file, function, line in found
@@ -43,4 +47,21 @@ def cross(store):
     )
 
 
-print(json.dumps({"no store": cross(store=False), "store": cross(store=sys.argv[2])}))  # noqa: T201
+def main(url, store, node):
+    """Print the paths of the loads."""
+    with bf.open() as opened:
+        final = opened.views.current().head.finalized_epoch
+    income, rewards = bf.load_income_history, bf.v2.load_rewards
+    served, stored = {"warm_up": 20, "epoch": 10}, {"warm_up": final - 9, "epoch": final - 5}
+    indexed = {"warm_up": 4, "epoch": 4}
+    paths = {
+        "no store": cross(bf.Explorer(url, store=False), income, **served),
+        "store": cross(bf.Explorer(url, store=store), income, **served),
+        "dataset": cross(bf.open(), income, **stored),
+        "dataset of V2": cross(bf.open(), rewards, **stored),
+        "node": cross(bf.node(node, store=False), income, **indexed),
+    }
+    print(json.dumps(paths))  # noqa: T201
+
+
+main(*sys.argv[1:])

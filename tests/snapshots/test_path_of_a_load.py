@@ -8,6 +8,7 @@ request, two validators, two epochs. How it is counted:
 - The same explorer has loaded two other epochs before. So every module is imported, the connection
   is open, and the chain's head is known. The store is new and holds only these two epochs; none
   of the rows of the measured load are in it.
+- A dataset is the sample, and the node's index has the epochs of the load. Both send no request.
 - A file counts if it lies in the package's folder and one of its functions runs, ``<module>`` not
   counted. Functions are counted by their place in the source, nested ones and comprehensions
   too, but not methods with a name such as ``__init__``. CPython 3.12 and newer runs comprehensions
@@ -19,6 +20,7 @@ and 354 functions with one.
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -30,11 +32,15 @@ import pytest
 
 import beaconframes as bf
 
+from ..support.beacon_node_stub import BeaconNodeStub
 from ..support.faults import FastClock
 from ..support.replay import replaying
 
-MOST_FILES = {"no store": 25, "store": 34}
+MOST_FILES = {"no store": 25, "store": 34, "dataset": 34, "dataset of V2": 36, "node": 42}
 MOST_FUNCTIONS = {"no store": 188, "store": 325}
+FROM_FILES = ("dataset", "dataset of V2", "node")
+"""The sources whose rows are in files on this machine."""
+WEB = ("http/", "server/", "simulator/")
 MOST_FRAMES = 10  # the caller's own frame not counted
 
 PACKAGE = str(Path(bf.__file__).parent)
@@ -77,7 +83,7 @@ def is_special(line):
 
 @pytest.fixture(scope="module")
 def crossed(tmp_path_factory):
-    """Return the functions that the load crosses, without and with a store."""
+    """Return the functions that the load crosses, from each source."""
     folder = tmp_path_factory.mktemp("path")
     head = {"currentSlot": 1908, "currentEpoch": 59, "currentFinalizedEpoch": 57}
     replies = {"GET /api/v1/latestState": answer(head)}
@@ -87,9 +93,9 @@ def crossed(tmp_path_factory):
         replies[f"GET {line}"] = answer(records)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BEACONFRAMES_")}
     environment["XDG_STATE_HOME"] = str(folder / "state")
-    with replaying(replies) as server:
+    with replaying(replies) as server, BeaconNodeStub("electra") as node:
         done = subprocess.run(
-            [sys.executable, SCRIPT, server.url, folder / "store"],
+            [sys.executable, SCRIPT, server.url, folder / "store", node.url],
             capture_output=True,
             check=False,
             env=environment,
@@ -100,15 +106,38 @@ def crossed(tmp_path_factory):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("store", ["no store", "store"])
-def test_a_load_crosses_no_more_files_and_functions_than_before(crossed, store):
+@pytest.mark.parametrize("source", MOST_FILES)
+def test_a_load_crosses_no_more_files_and_functions_than_before(crossed, source):
     """The number of files and functions of one load does not grow."""
-    files = {line.partition(" ")[0] for line in crossed[store]}
-    functions = [line for line in crossed[store] if not is_special(line)]
+    files = {line.partition(" ")[0] for line in crossed[source]}
+    functions = [line for line in crossed[source] if not is_special(line)]
 
-    listed = "\n".join(crossed[store])
-    assert MOST_FILES[store] >= len(files) > 0, f"{len(files)} files:\n{listed}"
-    assert MOST_FUNCTIONS[store] >= len(functions) > 0, f"{len(functions)} functions:\n{listed}"
+    listed = "\n".join(crossed[source])
+    assert MOST_FILES[source] >= len(files) > 0, f"{len(files)} files:\n{listed}"
+    most = MOST_FUNCTIONS.get(source, len(functions))
+    assert most >= len(functions) > 0, f"{len(functions)} functions:\n{listed}"
+
+
+@pytest.mark.parametrize("source", FROM_FILES)
+def test_rows_from_files_cross_no_file_of_a_service(crossed, source):
+    """F1: a load that sends no request does not run the code of requests, nor that of a server."""
+    assert [] == [line for line in crossed[source] if line.startswith(WEB)]
+
+
+def test_a_first_load_from_a_dataset_imports_no_web_library():
+    """A process that only reads a dataset does not import an HTTP client or server."""
+    program = (
+        "import sys, beaconframes as bf\n"
+        "with bf.open(): bf.load_income_history([1], since=-3); bf.v2.load_rewards([1], since=-3)\n"
+        "print(sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True, timeout=300
+    )
+
+    imported = set(ast.literal_eval(done.stdout))
+    assert {"polars", "beaconframes"} <= imported
+    assert set() == imported & {"httpx", "httpcore", "starlette", "uvicorn", "h11", "anyio"}
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_with_a_short_traceback():

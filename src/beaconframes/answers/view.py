@@ -7,9 +7,9 @@ from collections import Counter, OrderedDict
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from beaconframes.answers.table_cache import TableCache
+from beaconframes.answers.table_cache import CACHE_BYTES, TableCache
 from beaconframes.dataset import ledger
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.chain_metadata import ChainMetadata
@@ -29,10 +29,16 @@ SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", defau
 FEW_ANSWERS = 10
 """Answers derived from a table for which it is not read as a whole: that takes seconds."""
 
+MAX_REPEATS = 4
+"""Answers that are computed for one request while the dataset changes."""
+
 MAX_HEADS = 100
 """Heads of a dataset that grows: pages of a list need that of its first page."""
 MAX_VIEWS = 4
 """Heads of a live chain whose rows are cached; pages of a list need the head of its first page."""
+
+
+Result = TypeVar("Result")
 
 
 class Clock(Protocol):
@@ -177,8 +183,8 @@ class DatasetViews:
         dataset: Dataset,
         simulation: Simulation | None = None,
         *,
-        public: bool,
-        cache_bytes: int,
+        public: bool = False,
+        cache_bytes: int = CACHE_BYTES,
         drops_old_units: bool = False,
     ) -> None:
         """Show *dataset* as of its own head, or as of the live head of its *simulation*."""
@@ -236,6 +242,16 @@ class DatasetViews:
                 self._state = state
             else:
                 self._read()
+
+    def read_unchanged(self, read: Callable[[DatasetView], Result]) -> Result:
+        """Return what *read* finds in the present view: rows and coverage of one state."""
+        for _ in range(MAX_REPEATS):
+            version = self.version
+            result = read(self.current())
+            self.refresh()
+            if self.version == version:
+                break
+        return result
 
     def _at_earlier_head(self, slot: int) -> DatasetView:
         """Return the view of a dataset that has grown since the first page of a list."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.selection import find_stored_table
 from beaconframes.answers.v2 import ROWS
 from beaconframes.beacon_node.execution_tables import DEPOSITS, READINGS
 from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
@@ -35,7 +36,6 @@ BY_EPOCH = frozenset({"epochs"})
 """Derived tables of which an epoch follows from this epoch alone."""
 
 _SCHEMAS = {endpoint.table.table_name: endpoint.table.schema() for endpoint in ENDPOINTS}
-_TABLES = {endpoint.path: endpoint.table.table_name for endpoint in ENDPOINTS}
 _SOURCES = {
     derivation.table.table_name: [
         next((name for name in names if name in INDEXED_TABLES or name in HEAD_TABLES), names[0])
@@ -120,8 +120,7 @@ def find_needs(
 def find_tables(endpoint: Endpoint, view: View, can_answer: Callable[[str], bool]) -> set[str]:
     """Return the tables from which the answers of *endpoint* are computed."""
     if endpoint.envelope is not Envelope.V2:
-        # Some loads have a narrower table for the same answers.
-        return {_TABLES.get(endpoint.path, endpoint.table.table_name), VALIDATORS}
+        return {find_stored_table(endpoint), VALIDATORS}
     recorder = _TableRecorder(view, can_answer)
     # The service states the reason of a refusal.
     with suppress(TableAbsent):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from beaconframes.active_periods import NOT_IN_DATASET, REASON
+from beaconframes.answers.dataset_source import ADDRESS
+from beaconframes.answers.view import DatasetViews
 from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.index import EXPLAINED, UNEXPLAINED, UNVERIFIED
@@ -22,8 +24,6 @@ from beaconframes.config import settings as settings_block
 from beaconframes.errors import ConfigError, UsageError
 from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
 from beaconframes.secret import Secret, hide_address
-from beaconframes.server.dataset_source import ADDRESS
-from beaconframes.server.service import Service
 from beaconframes.summary import render_html, render_text
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from beaconframes.beacon_node.capabilities import Capabilities
+    from beaconframes.config import Settings
     from beaconframes.endpoint import Endpoint
     from beaconframes.fetch.pipeline import LoadResult
 
@@ -75,7 +76,7 @@ class Node(Explorer):
         timed = CALL_TIMEOUTS.set(timeouts)
         try:
             chain_index = self._open_index(options.store)
-            self.index.service = Service(chain_index.dataset)
+            self.index.views = DatasetViews(chain_index.dataset)
             # These settings are for a remote service, not for a node.
             with settings_block(rate=None, offline=False):
                 super().__init__(
@@ -93,10 +94,13 @@ class Node(Explorer):
             raise
         finally:
             CALL_TIMEOUTS.reset(timed)
-        self.source = NodeSource(self.index.service, self.index)
-        self.rate_limiter = self.connection.api.session.rate_limiter
         self.about = {"service": self.connection.url, "simulated": False}
         set_explorer(self)
+
+    def _open_source(self, settings: Settings, key: Secret | None) -> None:  # noqa: ARG002
+        """Read the index, with the rate limiter of the node."""
+        self.source = NodeSource(self.index)
+        self.rate_limiter = self.connection.api.session.rate_limiter
 
     def _open_index(self, store: Path | bool | None) -> ChainIndex:
         """Open the index of the chain, and write its head."""

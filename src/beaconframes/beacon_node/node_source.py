@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.active_periods import REASON
+from beaconframes.answers.dataset_source import DatasetSource
 from beaconframes.beacon_node.capabilities import INDEX_HINT, WHOLE_REGISTRY
 from beaconframes.beacon_node.connection import REPLAY
 from beaconframes.beacon_node.epoch_builder import EpochBuilder
@@ -35,6 +36,7 @@ from beaconframes.beacon_node.load_estimate import LoadEstimate
 from beaconframes.beacon_node.needs import BY_EPOCH, find_needs, find_tables
 from beaconframes.beacon_node.slot_blocks import MISSED
 from beaconframes.beacon_node.validator_rows import read_validators
+from beaconframes.cache.pubkey_index import KEYS_PATH
 from beaconframes.endpoint import Envelope, Head, ObjectNotFound
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
 from beaconframes.endpoint.intervals import clip_intervals
@@ -46,21 +48,21 @@ from beaconframes.errors import (
     RequestLimitExceeded,
     UnreconciledRows,
 )
-from beaconframes.fetch.source import RequestEstimate
+from beaconframes.fetch.head import encode_stated_head
+from beaconframes.fetch.source import RequestEstimate, plan_calls
 from beaconframes.progress import PROGRESS
-from beaconframes.server.dataset_source import DatasetSource
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from beaconframes.answers.view import DatasetViews
     from beaconframes.beacon_node.chain_index import ChainIndex
     from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
     from beaconframes.beacon_node.needs import Needs
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Request
     from beaconframes.fetch.served_range import ServedRange
     from beaconframes.fetch.source import FetchedRows
-    from beaconframes.server.service import Service
 
 MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
@@ -80,8 +82,8 @@ class GrowingIndex:
         """Extend *chain_index* from *node*: by chosen validators, or always by all of them."""
         self.node, self.chain_index = node, chain_index
         self.has_all_validators = has_all_validators
-        self.service: Service | None = None
-        """The service that answers from the index."""
+        self.views: DatasetViews | None = None
+        """The views of the index, once it is open."""
         self._status: ChainStatus | None = None
         self._read_at = 0.0
         self._validators = pl.DataFrame()
@@ -172,7 +174,7 @@ class GrowingIndex:
             if needs.tables & DEPOSITS:
                 write_deposits(self.chain_index, self.node)
             if is_changed:
-                self._refresh_service()
+                self._refresh_views()
 
     def find_doubts(self, needs: Needs) -> list[Warning]:
         """Return a warning if balances do not confirm income that a load needs; else nothing."""
@@ -220,9 +222,9 @@ class GrowingIndex:
         NotFound
             A call selects what is after the head, or not final yet.
         """
-        assert self.service is not None
+        assert self.views is not None
         try:
-            return find_needs(endpoint, calls, self.service.views.current(), self.can_answer)
+            return find_needs(endpoint, calls, self.views.current(), self.can_answer)
         except ObjectNotFound as missing:
             raise NotFound(str(missing), endpoint=endpoint.route) from None
 
@@ -327,7 +329,7 @@ class GrowingIndex:
                     raise
         except (BeaconframesError, KeyboardInterrupt) as error:
             self.node.close()
-            self._refresh_service()
+            self._refresh_views()
             state = (
                 f"node {self.node.url}, epoch {tasks[stored].epoch}: {stored:,} of {len(tasks):,} "
                 "epochs of this load are stored"
@@ -340,17 +342,16 @@ class GrowingIndex:
         finally:
             reader.close()
 
-    def _refresh_service(self) -> None:
-        """Let the service answer from the index as it is now."""
-        if self.service is not None:
-            self.service.refresh()
+    def _refresh_views(self) -> None:
+        """Show the index as it is now."""
+        if self.views is not None:
+            self.views.refresh()
 
     def explain_gap(self, endpoint: Endpoint) -> str:
         """Return why the node cannot answer *endpoint* for old epochs; empty if it can."""
-        assert self.service is not None
-        return self.find_gap(find_tables(endpoint, self.service.views.current(), self.can_answer))[
-            1
-        ]
+        assert self.views is not None
+        tables = find_tables(endpoint, self.views.current(), self.can_answer)
+        return self.find_gap(tables)[1]
 
     def find_gap(self, tables: Iterable[str]) -> tuple[int, str]:
         """Return the first epoch that the node can answer of *tables*, and why not earlier."""
@@ -486,7 +487,7 @@ class GrowingIndex:
             validators=self._validators,
             pending_deposits=self.node.read_pending_deposits(status.head_slot),
         )
-        self._refresh_service()
+        self._refresh_views()
 
 
 class NodeSource(DatasetSource):
@@ -494,9 +495,10 @@ class NodeSource(DatasetSource):
 
     is_node = True
 
-    def __init__(self, service: Service, index: GrowingIndex) -> None:
-        """Answer from the dataset of *service*, after *index* has what a load needs."""
-        super().__init__(service)
+    def __init__(self, index: GrowingIndex) -> None:
+        """Answer from *index*, after it has what a load needs."""
+        assert index.views is not None
+        super().__init__(index.views)
         self._index = index
 
     @property
@@ -509,7 +511,7 @@ class NodeSource(DatasetSource):
         return self._index.estimate(endpoint, self._index.find_needs(endpoint, calls))
 
     def fetch(self, request: Request) -> bytes:
-        """Return the data of one response, as of the present head."""
+        """Return the present head, or the validators with some public keys."""
         if request.envelope is Envelope.PNG:
             raise NotServed(
                 "load_chart returns a picture that the explorer draws, and a node has none",
@@ -517,7 +519,9 @@ class NodeSource(DatasetSource):
                 endpoint=request.endpoint,
             )
         self._index.refresh()
-        return super().fetch(request)
+        if request.path == KEYS_PATH:
+            return super().fetch(request)
+        return encode_stated_head(request, self._index.head, self._index.chain_index.chain)
 
     def fetch_rows(
         self,
@@ -528,7 +532,7 @@ class NodeSource(DatasetSource):
     ) -> Iterator[FetchedRows]:
         """Yield the rows of *endpoint*; what the index does not have is requested first."""
         with self._index.holding_head():
-            calls = self.plan(endpoint, arguments, chain_head)
+            calls = plan_calls(endpoint, arguments, chain_head)
             needs = self._index.find_needs(endpoint, calls)
             self._index.prepare(endpoint, needs)
             doubts = [

@@ -23,6 +23,7 @@ SCHEMA = pl.Schema({"pubkey": pl.String, "validator_index": pl.Int64, "once": pl
 GRID = Grid("pubkey", "once", ("pubkey",))
 ONLY_UNIT = intervals_of([0])
 BATCH_LIMIT = 100
+KEYS_PATH = "/api/v1/validator"
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -96,9 +97,9 @@ def fetch_keys(connection: Connection, pubkeys: Sequence[str]) -> list[Validator
     """Return the validators with these *pubkeys*, from the service."""
     request = Request(
         "POST",
-        "/api/v1/validator",
+        KEYS_PATH,
         body=msgspec.json.encode({"indicesOrPubkey": ",".join(pubkeys)}),
-        endpoint="POST /api/v1/validator",
+        endpoint=f"POST {KEYS_PATH}",
         absent=UNRESOLVED,
     )
     data = connection.fetch(request)

@@ -251,8 +251,8 @@ def _check_source(chosen: dict[str, Any]) -> None:
 @contextlib.contextmanager
 def use_dataset(folder: Path | None) -> Iterator[Explorer]:
     """Open a dataset, or serve the sample, while this command runs."""
+    from beaconframes.opened_dataset import open as open_folder
     from beaconframes.server import local
-    from beaconframes.server.opened_dataset import open as open_folder
 
     with contextlib.ExitStack() as stack:
         if folder is not None:

@@ -86,9 +86,10 @@ def serve(
     keys
         A key to accept and its tier, free or premium; repeat it for each key.
     """
+    from beaconframes.answers.dataset_source import open_dataset
     from beaconframes.cli.connection_options import open_stored_sample
     from beaconframes.cli.rendering import format_json
-    from beaconframes.server import Server, open_dataset
+    from beaconframes.server import Server
 
     tiers = parse_tiers(keys)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):

@@ -26,6 +26,7 @@ from beaconframes.fetch.gap_reasons import VALIDATOR
 from beaconframes.fetch.head import HeadV2
 from beaconframes.fetch.paginator import REQUEST_LIMIT
 from beaconframes.fetch.served_range import ServedRange
+from beaconframes.fetch.source import plan_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
     from beaconframes.cache.validator_epochs import ValidatorEpochsCache
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.endpoint.intervals import Intervals
-    from beaconframes.fetch.source import ApiSource, Connection, RequestEstimate
+    from beaconframes.fetch.source import Connection, RequestEstimate, Source
 
 
 class EstimatedExplorer(ExplorerWithStore, Protocol):
     """An explorer, as far as estimates need it."""
 
     @property
-    def source(self) -> ApiSource:
+    def source(self) -> Source:
         """Return the source of missing rows."""
 
     validator_epochs: ValidatorEpochsCache
@@ -116,7 +117,7 @@ def estimate_requests(
 ) -> Estimate:
     """Return the estimate for fetching the rows of *arguments*, a part of *values*."""
     chain_head = explorer.chain_head_of(endpoint)
-    calls = explorer.source.plan(endpoint, arguments, chain_head)
+    calls = plan_calls(endpoint, arguments, chain_head)
     served = ServedRange(endpoint, chain_head, values)
     found = explorer.source.estimate(endpoint, calls)
     rows = endpoint.count_rows(calls)

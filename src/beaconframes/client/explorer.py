@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from beaconframes.client.quota import Quota
     from beaconframes.endpoint import Endpoint, Request
     from beaconframes.fetch.pipeline import LoadResult
+    from beaconframes.fetch.source import Source
+    from beaconframes.secret import Secret
     from beaconframes.setting_table import SettingArguments, Settings
 
 
@@ -127,11 +129,9 @@ class Explorer:
         self.url = settings.url or public_url(
             self._default_chain, has_key=key is not None or not can_send
         )
-        public = self.url in PUBLIC_URLS.values()
-        self.has_key = key is not None or not public
+        self.has_key = key is not None or self.url not in PUBLIC_URLS.values()
         """Whether it has a key, or a service that may need none."""
-        self.rate_limiter = create_rate_limiter(settings, self.url, key, public=public)
-        self.source = create_source(self.url, key, self.rate_limiter, public=public)
+        self._open_source(settings, key)
         self.validator_epochs = ValidatorEpochsCache(self)
         self._store_setting, self._store_limit = settings.store, settings.store_limit
         if is_chain_given(given.get("chain")):
@@ -148,6 +148,12 @@ class Explorer:
         self._head = HeadV1(self.fetch, fixed=head, stated=lambda: self.source.stated_head)
         self._chain_error: BeaconframesError | None = None
         """Why the service did not state its chain."""
+
+    def _open_source(self, settings: Settings, key: Secret | None) -> None:
+        """Set the source of rows and its rate limiter; no request is sent."""
+        public = self.url in PUBLIC_URLS.values()
+        self.rate_limiter = create_rate_limiter(settings, self.url, key, public=public)
+        self.source: Source = create_source(self.url, key, self.rate_limiter, public=public)
 
     def __repr__(self) -> str:
         """Return the address, and the chain if it is known; never the key."""

@@ -6,18 +6,17 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import msgspec
 import polars as pl
 
 from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import read_quota
-from beaconframes.endpoint import Envelope, Head
+from beaconframes.endpoint import Head
 from beaconframes.endpoint.chain_head import EPOCHS_TO_FINALITY
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
 from beaconframes.errors import UsageError
-from beaconframes.fetch.head import LatestState, SlotNumber
+from beaconframes.fetch.head import encode_stated_head
 from beaconframes.summary import format_bytes, render_html, render_text
 from beaconframes.text import shorten
 
@@ -307,12 +306,7 @@ class PlanningExplorer(Explorer):
         self.assumptions = {
             f"plans request no chain head; epoch {head.epoch:,} is assumed, from {source}": None
         }
-        if request.envelope is not Envelope.V2:
-            state = LatestState(head.slot, head.epoch, head.finalized_epoch)
-            return msgspec.json.encode(state)
-        is_final = b'"finalized"' in (request.body or b"")
-        slot = head.latest("slot", self.chain, finalized=is_final)
-        return msgspec.json.encode(SlotNumber(slot))
+        return encode_stated_head(request, head, self.chain)
 
     def _find_head(self) -> tuple[Head, str]:
         """Return the most likely chain head, and its source."""

@@ -279,18 +279,26 @@ class Endpoint:
                     if are_stored
                     else "Try again later. The responses were discarded, nothing was stored",
                 )
-        always_has_row = self.shape is Shape.OBJECT or self.is_contiguous
-        if rows.height < len(fetched) and always_has_row and not self.parameters_of(Role.PAGE):
+        if rows.height < len(fetched) and self.always_has_row:
             for call, page in fetched:
-                if EMPTY_LIST.fullmatch(page.data) and not any(
-                    expected.required for expected in call.expected
-                ):
-                    raise NotFound(
-                        "the response has no record, where there is always one",
-                        endpoint=self.route,
-                        hint="The service may not have this data. Try again later",
-                    )
+                if EMPTY_LIST.fullmatch(page.data):
+                    self.check_has_record(call)
         self.table.check(rows, chain)
+
+    @property
+    def always_has_row(self) -> bool:
+        """Return whether a request for the latest object always has a row."""
+        has_pages = bool(self.parameters_of(Role.PAGE))
+        return (self.shape is Shape.OBJECT or self.is_contiguous) and not has_pages
+
+    def check_has_record(self, call: Call) -> None:
+        """Raise NotFound for a *call* without a record, if it requests the latest object."""
+        if self.always_has_row and not any(expected.required for expected in call.expected):
+            raise NotFound(
+                "the response has no record, where there is always one",
+                endpoint=self.route,
+                hint="The service may not have this data. Try again later",
+            )
 
     def may_answer(self, call: Call, other: Call, page: Page, chain: Chain) -> bool:
         """Return whether *page* may be the response to both *call* and *other*."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
 
+import polars as pl
+
 from beaconframes.errors import BeaconframesError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.chain_head import ChainHead, End, Head
     from beaconframes.endpoint.request import Page
@@ -159,10 +159,10 @@ class Parameter:
 
     The local explorer then finds rows by the number in `rows_column`, without a query.
     """
-    selects_expected: ClassVar[bool] = False
-    """Whether a request selects exactly the rows that its batch expects, or all if it expects none.
+    joins_batches: ClassVar[bool] = False
+    """Whether several requests select the rows with any of their numbers, whatever the order.
 
-    A dataset on disk then needs no requests: the rows of all batches are found by one query.
+    One query then finds the rows of all batches in a dataset.
     """
     resolves_pubkeys: ClassVar[bool] = False
     """Whether a subject by public key may be requested by its index instead."""
@@ -183,8 +183,8 @@ class Parameter:
         if {"apply", "sort"} & vars(cls).keys() and "selects_numbers" not in vars(cls):
             # The inherited answer holds for the inherited methods.
             cls.selects_numbers = False
-        if "apply" in vars(cls) and "selects_expected" not in vars(cls):
-            cls.selects_expected = False
+        if "apply" in vars(cls) and "joins_batches" not in vars(cls):
+            cls.joins_batches = False
 
     if TYPE_CHECKING:
 
@@ -275,18 +275,25 @@ class Parameter:
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the *rows* that *fields* select; raise RequestRefused for invalid fields."""
-        raise NotImplementedError  # pragma: no cover
+        numbers = self.find_numbers(fields, view)
+        assert numbers is not None
+        assert self.rows_column is not None
+        column = pl.col(self.rows_column.name)
+        if isinstance(numbers, range):
+            return rows.filter(column.is_between(numbers.start, numbers.stop - 1))
+        # With a list instead, polars compares each value of a file with each number.
+        return rows.filter(column.is_in(pl.Series(sorted(numbers), dtype=pl.Int64).implode()))
 
     def resolve(self, fields: Fields, view: View) -> set[int]:
         """Return the validator indices in *fields*, for a subject; or raise RequestRefused."""
         raise NotImplementedError  # pragma: no cover
 
     def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
-        """Return the numbers in *fields*; None if rows must be selected by `apply`.
+        """Return the numbers that *fields* select; None if rows must be selected by `apply`.
 
         Raises RequestRefused for invalid fields.
         """
-        raise NotImplementedError  # pragma: no cover
+        return None
 
     def select_eligible(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return the *rows* that a request for their number selects, in the order of an answer."""

@@ -77,7 +77,7 @@ class Identifiers(Parameter):
     role = Role.SUBJECT
     resolves_pubkeys = True
     selects_numbers = True
-    selects_expected = True
+    joins_batches = True
     has_split = True
 
     @property
@@ -146,12 +146,6 @@ class Identifiers(Parameter):
         about = f"Indices and public keys of validators: at most {self.at_most}."
         return {self.arg: describe_list(about, "[0-9]+", PUBKEY, "0[xX]([0-9a-fA-F]{2})*")}
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the identified validators."""
-        indices = pl.Series(sorted(self.resolve(fields, view)), dtype=pl.Int64)
-        # With a list instead, polars compares each value of a file with each index.
-        return rows.filter(pl.col(self.column.name).is_in(indices.implode()))
-
     def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
         """Return the indices of the identified validators."""
         return self.resolve(fields, view)
@@ -195,7 +189,7 @@ class Numbers(Parameter):
     error: str = "invalid request"
     role: Literal[Role.UNITS, Role.SUBJECT] = Role.UNITS
     selects_numbers = True
-    selects_expected = True
+    joins_batches = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -342,7 +336,7 @@ class EpochWindow(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
-    selects_expected = True
+    joins_batches = True
 
     @property
     def window(self) -> int | None:
@@ -377,8 +371,8 @@ class EpochWindow(Parameter):
         limit = {"type": "integer", "minimum": 1, "maximum": self.at_most}
         return {"latest_epoch": NATURAL, "offset": NATURAL, "limit": limit}
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the window."""
+    def find_numbers(self, fields: Fields, view: View) -> range:
+        """Return the epochs of the window."""
         newest = view.head.latest("epoch", view.chain, finalized=self.finalized)
         latest = parse_field(
             fields, "latest_epoch", newest, 0, newest, "invalid latest epoch parameter"
@@ -388,7 +382,7 @@ class EpochWindow(Parameter):
             fields, "limit", self.at_most, 1, self.at_most, "invalid limit parameter"
         )
         last = latest - offset
-        return rows.filter(pl.col(self.column.name).is_between(last - limit + 1, last))
+        return range(last - limit + 1, last + 1)
 
     def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return *rows* sorted by epoch, newest first, and then by validator."""
@@ -412,7 +406,7 @@ class UnitPerRequest(Parameter):
     role = Role.RANGE
     args = ("since", "until")
     selects_numbers = True
-    selects_expected = True
+    joins_batches = True
 
     @property
     def window(self) -> int | None:
@@ -483,7 +477,7 @@ class LastEpochs(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
-    selects_expected = True
+    joins_batches = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -518,11 +512,11 @@ class LastEpochs(Parameter):
         """Return the JSON Schema of each field, by wire name."""
         return {self.wire: NATURAL}
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the window."""
+    def find_numbers(self, fields: Fields, view: View) -> range:
+        """Return the epochs of the window."""
         newest = view.head.latest("epoch", view.chain)
         last = parse_field(fields, self.wire, newest, 0, None, f"invalid {self.wire} parameter")
-        return rows.filter(pl.col(self.column.name).is_between(last - self.length + 1, last))
+        return range(last - self.length + 1, last + 1)
 
 
 def parse_field(

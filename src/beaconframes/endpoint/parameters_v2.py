@@ -87,6 +87,7 @@ class ValidatorSelector(Parameter):
 
     filter_storage = "none"
     has_split = True
+    joins_batches = True
     args = ("validators",)
 
     @property
@@ -167,12 +168,17 @@ class ValidatorSelector(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the validators in the set."""
+        members = self.find_numbers(fields, view)
+        return rows if members is None else rows.filter(pl.col("validator_index").is_in(members))
+
+    def find_numbers(self, fields: Fields, view: View) -> list[int] | None:
+        """Return the validators in the set; None for all of them."""
         validator_set = fields.get("validator")
         if validator_set is None:
             if self.optional:
-                return rows
+                return None
             raise RequestRefused("validator is required")
-        return rows.filter(pl.col("validator_index").is_in(resolve_members(validator_set, view)))
+        return resolve_members(validator_set, view)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ class SlotSelector(Parameter):
 
     role = Role.UNITS
     args = ("slots",)
+    joins_batches = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -147,6 +148,11 @@ class SlotSelector(Parameter):
             return rows
         return rows.filter(pl.col(self.root.name) == f"0x{root.lower().removeprefix('0x')}")
 
+    def find_numbers(self, fields: Fields, view: View) -> list[int] | None:
+        """Return the slot; None for a block that is requested by its root."""
+        slot = self.parse_slot(fields, view)
+        return None if self.root and "root" in fields.get("slot", {}) else [slot]
+
 
 @dataclass(frozen=True)
 class BlockSelector(Parameter):
@@ -156,6 +162,7 @@ class BlockSelector(Parameter):
 
     role = Role.UNITS
     args = ("blocks",)
+    joins_batches = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -184,6 +191,11 @@ class BlockSelector(Parameter):
             return rows.filter(number == number.max())
         return rows.filter(number == value)
 
+    def find_numbers(self, fields: Fields, view: View) -> list[int] | None:
+        """Return the number; None for a block by name."""
+        kind, value = parse_position(fields, "block", SLOT_VIEWS)
+        return [value] if kind == "number" else None
+
 
 @dataclass(frozen=True)
 class PeriodSelector(Parameter):
@@ -193,6 +205,7 @@ class PeriodSelector(Parameter):
 
     role = Role.UNITS
     args = ("periods",)
+    joins_batches = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -227,9 +240,10 @@ class PeriodSelector(Parameter):
         """Return the one field."""
         return (PERIOD_FIELD,)
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the period."""
-        return rows.filter(pl.col(self.column.name) == self.parse_period(fields, view))
+    def find_numbers(self, fields: Fields, view: View) -> range:
+        """Return the one period."""
+        period = self.parse_period(fields, view)
+        return range(period, period + 1)
 
 
 PERIOD_FIELD = "sync_committee_period"

@@ -46,6 +46,7 @@ class EpochSelector(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
+    joins_batches = True
 
     @property
     def window(self) -> int | None:
@@ -84,14 +85,14 @@ class EpochSelector(Parameter):
         """Return the one field."""
         return ("epoch",)
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the epoch."""
+    def find_numbers(self, fields: Fields, view: View) -> range:
+        """Return the one epoch, or raise RequestRefused."""
         epoch = fields.get("epoch")
         if not is_natural(epoch):
             raise RequestRefused("epoch must be a whole number from 0 up")
         if epoch > view.head.latest("epoch", view.chain, finalized=self.finalized):
             raise ObjectNotFound(f"epoch {epoch} does not exist yet")
-        return rows.filter(pl.col(self.column.name) == epoch)
+        return range(epoch, epoch + 1)
 
 
 WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90, "all_time": None}

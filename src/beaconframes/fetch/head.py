@@ -281,6 +281,14 @@ def slot_request(chain: Chain, view: str) -> Request:
     )
 
 
+def encode_stated_head(request: Request, head: Head, chain: Chain) -> bytes:
+    """Return the response to a *request* for the head, of a service whose head is *head*."""
+    if request.envelope is not Envelope.V2:
+        return msgspec.json.encode(LatestState(head.slot, head.epoch, head.finalized_epoch))
+    is_final = b'"finalized"' in (request.body or b"")
+    return msgspec.json.encode(SlotNumber(head.latest("slot", chain, finalized=is_final)))
+
+
 def parse_one(data: bytes, kind: type[T]) -> T:
     """Return the JSON object in *data*, which may be the only item of a list."""
     decoded: T | list[T] = msgspec.json.decode(data, type=kind | list[kind], strict=False)  # type: ignore[valid-type]

@@ -220,7 +220,7 @@ class Paginator:
                 page = self.session.fetch(call.request, stop=self.stop)
             except (BadRequest, NotFound, NotServed) as refusal:
                 if not pages:
-                    raise self.first_page_error(refusal) from None
+                    raise find_first_page_error(self.endpoint, refusal) from None
                 # The first page was accepted with the same fields, so the cursor is refused.
                 if is_retry:
                     raise build_cursor_error(call, len(pages) + 1, refusal) from None
@@ -238,20 +238,21 @@ class Paginator:
                 guard.check(call.request, page, next_call.request)
         return pages
 
-    def first_page_error(self, refusal: ServiceError) -> ServiceError:
-        """Return the error for a refused first page.
 
-        The responses of some endpoints are not documented. For these, "not found"
-        mostly means that the service does not have the endpoint.
-        """
-        if not (isinstance(refusal, NotFound) and self.endpoint.table.keeps_every_field):
-            return refusal
-        return NotServed(
-            refusal.message,
-            endpoint=refusal.endpoint,
-            hint="This service may not have the endpoint yet, or not the requested object",
-            attempts=refusal.attempts,
-        )
+def find_first_page_error(endpoint: Endpoint, refusal: ServiceError) -> ServiceError:
+    """Return the error for a refused first page of *endpoint*.
+
+    The responses of some endpoints are not documented. For these, "not found" mostly means that
+    the service does not have the endpoint.
+    """
+    if not (isinstance(refusal, NotFound) and endpoint.table.keeps_every_field):
+        return refusal
+    return NotServed(
+        refusal.message,
+        endpoint=refusal.endpoint,
+        hint="This service may not have the endpoint yet, or not the requested object",
+        attempts=refusal.attempts,
+    )
 
 
 def build_cursor_error(call: Call, number: int, refusal: ServiceError) -> PaginationError:

@@ -100,11 +100,16 @@ class ResponseWarnings:
         if self._sunset is None or route in reported:
             return None
         reported.add(route)
-        return EndpointDeprecated(
-            f"the service will remove this endpoint{sunset_date(self._sunset)}",
-            endpoint=route,
-            hint="Check whether a newer version of beaconframes has its replacement",
-        )
+        return build_sunset_warning(route, self._sunset)
+
+
+def build_sunset_warning(route: str, header: str) -> EndpointDeprecated:
+    """Return the warning that an endpoint will end, as stated in a sunset *header*."""
+    return EndpointDeprecated(
+        f"the service will remove this endpoint{sunset_date(header)}",
+        endpoint=route,
+        hint="Check whether a newer version of beaconframes has its replacement",
+    )
 
 
 @cache

@@ -22,7 +22,7 @@ from beaconframes.fetch.response_warnings import ResponseWarnings
 from beaconframes.progress import PROGRESS, count_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     import polars as pl
@@ -75,8 +75,51 @@ class RequestEstimate:
     unavailable: tuple[str, ...] = ()
 
 
-class Source(Protocol):
-    """Where missing rows come from: the explorer API, a beacon node."""
+class Source:
+    """Where missing rows come from: the explorer API, a dataset on disk, a beacon node.
+
+    A source that sends no requests has no sessions, and states nothing about itself.
+    """
+
+    is_node = False
+    """Whether the rows are those of a beacon node."""
+    sessions: Collection[Session] = ()
+
+    @property
+    def stated_chain(self) -> str:
+        """Return the chain as a local explorer states it; empty for other services."""
+        return ""
+
+    @property
+    def stated_head(self) -> Head | None:
+        """Return the head that a local explorer states if it has no table of the latest state."""
+        return None
+
+    @property
+    def known_head(self) -> Head | None:
+        """Return the head of a source that states it without a request."""
+        return None
+
+    @property
+    def drops_old_units(self) -> bool:
+        """Return whether the service drops old units; only a local explorer may drop none."""
+        return False
+
+    def identifier_limit_of(self, envelope: Envelope) -> IdentifierLimit:  # noqa: ARG002
+        """Return the limit of validators in a call of the API version that has this envelope."""
+        return IdentifierLimit(is_known=True)
+
+    def estimate(self, endpoint: Endpoint, calls: Sequence[Call]) -> RequestEstimate:  # noqa: ARG002
+        """Return the number of requests for *calls* of *endpoint*, without a request."""
+        return RequestEstimate(0)
+
+    def limit_requests(self, most: int) -> RequestLimit | None:  # noqa: ARG002
+        """Return the limit of a load of *most* requests; None if its estimate is exact."""
+        return None
+
+    def fetch(self, request: Request) -> bytes:
+        """Return the data of one response: JSON without its envelope, or an image."""
+        raise NotImplementedError  # pragma: no cover
 
     def fetch_rows(
         self,
@@ -89,6 +132,7 @@ class Source(Protocol):
 
         Units that the service refuses are recorded in *served* instead of being an error.
         """
+        raise NotImplementedError  # pragma: no cover
 
 
 class Connection(Protocol):
@@ -115,11 +159,8 @@ class Connection(Protocol):
         """Return the data of one response."""
 
 
-class ApiSource:
+class ApiSource(Source):
     """The explorer API in both versions."""
-
-    is_node = False
-    """Whether the rows are those of a beacon node."""
 
     def __init__(self, session: Session, session_v2: Session, *, public: bool) -> None:
         """Try the *public* service's paths first, or those of the specification."""
@@ -158,21 +199,6 @@ class ApiSource:
         """Return the limit of the API version that has this envelope."""
         return self._limit_v2 if envelope is Envelope.V2 else self._limit_v1
 
-    def plan(
-        self,
-        endpoint: Endpoint,
-        arguments: Sequence[Mapping[str, Any]],
-        chain_head: ChainHead,
-        *,
-        public: bool = False,
-    ) -> list[Call]:
-        """Return the calls for the *arguments*, by *public* paths or those of the specification."""
-        return [
-            call
-            for values in arguments
-            for call in endpoint.plan(values, chain_head, public=public)
-        ]
-
     def estimate(self, endpoint: Endpoint, calls: Sequence[Call]) -> RequestEstimate:
         """Return the number of requests for *calls* of *endpoint*, without a request."""
         limit = self.identifier_limit_of(endpoint.envelope)
@@ -189,11 +215,6 @@ class ApiSource:
                 "the plan of the key may not include ranges other than windows that end now"
             )
         return RequestEstimate(sum(number for number, _ in counts), tuple(may_be_more))
-
-    @property
-    def known_head(self) -> Head | None:
-        """Return the head of a source that states it without a request."""
-        return None
 
     def limit_requests(self, most: int) -> RequestLimit | None:
         """Return the limit of a load of *most* requests; None if its estimate is exact."""
@@ -218,7 +239,7 @@ class ApiSource:
         limit = self.identifier_limit_of(endpoint.envelope)
         first = self._public
         for public in (first, not first):
-            calls = self.plan(endpoint, arguments, chain_head, public=public)
+            calls = plan_calls(endpoint, arguments, chain_head, public=public)
             until = served.values.get("until")
             # An old epoch exists, so its load does not need the head.
             if isinstance(until, int) and chain_head.may_be_unfinalized("epoch", until):
@@ -256,6 +277,19 @@ class ApiSource:
                 yield fetched._replace(warnings=warnings.all(self._reported_sunsets))
                 self._public = public
                 return
+
+
+def plan_calls(
+    endpoint: Endpoint,
+    arguments: Iterable[Mapping[str, Any]],
+    chain_head: ChainHead,
+    *,
+    public: bool = False,
+) -> list[Call]:
+    """Return the calls for the *arguments*, by *public* paths or those of the specification."""
+    return [
+        call for values in arguments for call in endpoint.plan(values, chain_head, public=public)
+    ]
 
 
 def _is_above(endpoint: Endpoint, call: Call, at_most: int) -> bool:

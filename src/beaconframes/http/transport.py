@@ -28,16 +28,10 @@ from beaconframes.http.response import HttpResponse, ResponsePage, decode_body
 from beaconframes.http.retry import AttemptFailed
 from beaconframes.http.status_errors import error_for_status
 
-# httpx also imports its own command line, if rich is installed: a tenth of the time of a first
-# load. While the entry is None, that import fails and httpx leaves the command line out.
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-import httpx  # noqa: E402
-
-if sys.modules.get("httpx._main") is None:
-    sys.modules.pop("httpx._main", None)
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import httpx
 
     from beaconframes.endpoint import Request
     from beaconframes.http.credentials import Credentials
@@ -52,13 +46,6 @@ POLL_INTERVAL = 0.1
 MAX_CONNECTIONS = 8
 MAX_ABANDONED_WAIT = 2.0
 """Seconds: how long a request waits for abandoned ones to end, to open no further connection."""
-LIMITS = httpx.Limits(
-    # The rate limiter limits the requests under way.
-    max_connections=None,
-    max_keepalive_connections=MAX_CONNECTIONS,
-    keepalive_expiry=5.0,
-)
-
 SecondsLeft = Callable[[], float]
 """Returns the seconds until the deadline of a call; raises AttemptFailed when the call is over."""
 Parse = Callable[[HttpResponse], ResponsePage]
@@ -194,7 +181,7 @@ class Transport:
             f"{self._base_url}{request.path}{query}",
             content=request.body,
             headers=headers,
-            timeout=httpx.Timeout(timeouts.read, connect=timeouts.connect),
+            timeout=(timeouts.connect, timeouts.read, timeouts.read, timeouts.read),
         )
 
     def _auth(self, request: Request) -> Callable[[httpx.Request], httpx.Request]:
@@ -397,8 +384,24 @@ def _read_user_agent() -> str:
     return f"beaconframes/{version('beaconframes')}"
 
 
+def _import_httpx() -> None:
+    """Import httpx with the first request: loads from a dataset send none.
+
+    It also imports its own command line, if rich is installed: a tenth of the time of a first load.
+    While the entry is None, that import fails and httpx leaves the command line out.
+    """
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
+    import httpx  # noqa: F401
+
+    if sys.modules.get("httpx._main") is None:
+        sys.modules.pop("httpx._main", None)
+
+
 def _open_client(base_url: str, transport: httpx.BaseTransport | None) -> httpx.Client:
     """Return an HTTP client that stores no cookies and sends no plain http through a proxy."""
+    _import_httpx()
+    import httpx
+
     is_https = urlsplit(base_url).scheme == "https"
     try:
         return httpx.Client(
@@ -407,7 +410,12 @@ def _open_client(base_url: str, transport: httpx.BaseTransport | None) -> httpx.
             verify=httpx.create_ssl_context() if is_https else SSLContext(PROTOCOL_TLS_CLIENT),
             # A proxy can read plain http: the environment's proxy is only used as an https tunnel.
             trust_env=is_https,
-            limits=LIMITS,
+            # The rate limiter limits the requests under way.
+            limits=httpx.Limits(
+                max_connections=None,
+                max_keepalive_connections=MAX_CONNECTIONS,
+                keepalive_expiry=5.0,
+            ),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
     except (ImportError, ValueError, OSError) as error:

@@ -27,7 +27,7 @@ from beaconframes.schema.decode_checked import (
 )
 from beaconframes.schema.envelope_context import NO_CONTEXT, build_context_cells
 from beaconframes.schema.list_columns import build_lists, explode_lists
-from beaconframes.schema.numbers import DecimalPlaces, Position
+from beaconframes.schema.numbers import DecimalPlaces
 from beaconframes.schema.record_layout import (
     UNREADABLE,
     build_decoder,
@@ -38,7 +38,7 @@ from beaconframes.schema.record_layout import (
 from beaconframes.schema.times import TimeOf
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.schema.columns import Column, TableSpec
@@ -152,19 +152,37 @@ def build_frame(table: TableSpec, cells: Cells, first_row: int, chain: Chain) ->
     frame = pl.DataFrame(series)
     if lists:
         frame = explode_lists(table, frame, lists)
-    added_columns = []
     for column in table.columns:
         if isinstance(column, TimeOf):
             check_calendar_range(table, column, frame, first_row, chain)
-            number = pl.col(column.of) + column.offset
-            start = chain.time_expr(column.by, number).alias(column.name)
-            added_columns.append(pl.coalesce(column.name, start) if column.name in cells else start)
+            if column.name in cells:
+                start = build_time(column, chain)
+                frame = frame.with_columns(pl.coalesce(column.name, start).alias(column.name))
+    return frame.select(complete_columns(table, frame.columns, chain))
+
+
+def complete_columns(table: TableSpec, names: Collection[str], chain: Chain) -> list[pl.Expr]:
+    """Return all columns of *table*; those without a name in *names* follow from others.
+
+    The caller fills a column that is null.
+    """
+    columns = []
+    for column in table.columns:
+        if column.name in names:
+            cells = pl.col(column.name)
+        elif isinstance(column, TimeOf):
+            cells = build_time(column, chain)
         elif isinstance(column, DecimalPlaces):
-            added_columns.append(column.count().alias(column.name))
-        elif column.name not in cells and not isinstance(column, Position):
-            # The caller fills this column.
-            added_columns.append(pl.lit(None, column.dtype).alias(column.name))
-    return frame.with_columns(added_columns)[[column.name for column in table.columns]]
+            cells = column.count()
+        else:
+            cells = pl.lit(None, column.dtype)
+        columns.append(cells.alias(column.name))
+    return columns
+
+
+def build_time(column: TimeOf, chain: Chain) -> pl.Expr:
+    """Return the start of the units that *column* follows from."""
+    return chain.time_expr(column.by, pl.col(column.of) + column.offset)
 
 
 def check_calendar_range(

@@ -11,7 +11,7 @@ import polars as pl
 from beaconframes.errors import IntegrityError
 from beaconframes.schema import encode
 from beaconframes.schema.columns import CalendarField, Column, TableSpec
-from beaconframes.schema.decode import decode
+from beaconframes.schema.decode import complete_columns, decode
 from beaconframes.schema.decode_inferred import decode_inferred
 from beaconframes.schema.invariants import build_rules
 from beaconframes.schema.numbers import Position
@@ -114,6 +114,14 @@ class Table:
         """
         decode_pages = decode_inferred if cls.keeps_every_field else decode
         return decode_pages(cls.spec, pages, chain, contexts)
+
+    @classmethod
+    def complete(cls, rows: pl.LazyFrame, chain: Chain) -> pl.LazyFrame:
+        """Return derived *rows* with exactly the columns of the table, as if they were decoded."""
+        found, schema = rows.collect_schema(), cls.schema()
+        if found.items() >= schema.items():
+            return rows.select(list(schema))
+        return rows.select(complete_columns(cls.spec, found.names(), chain)).cast(schema)
 
     @classmethod
     def encode(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
-import polars as pl
-
+from beaconframes.answers.dataset_source import open_dataset
 from beaconframes.answers.table_cache import CACHE_BYTES
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.defaults import create_local_store
@@ -16,7 +15,6 @@ from beaconframes.dataset.dataset import describe_origin
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.server.http_server import Server
 from beaconframes.summary import render_html
-from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
     import os
@@ -75,7 +73,8 @@ class Local(Explorer):
             self.server.url, api_key=key, chain=chain, frame=frame, head=head, store=False
         )
         self.clock = clock
-        self.source.stated_headers.update(self.service.headers)
+        for session in self.source.sessions:
+            session.stated_headers.update(self.service.headers)
         settings = current_settings(store=store)
         location = settings.store if store else False
         if location:
@@ -230,30 +229,6 @@ def local(
         speed=speed,
         cache_bytes=cache_bytes,
     )
-
-
-def open_dataset(folder: str | os.PathLike[str]) -> Dataset:
-    """Open a dataset of unknown origin: its files are checked before any row is read.
-
-    Raises
-    ------
-    DatasetError
-        The folder is not a dataset, a file is damaged or leads out of the folder, or a table has
-        other columns than its loader.
-    """
-    dataset = Dataset.open(folder)
-    dataset.check_files()
-    declared = {endpoint.table.table_name: endpoint.table for endpoint in ENDPOINTS}
-    for name in dataset.tables().keys() & declared.keys():
-        schema = dataset.schema(name) or pl.Schema()
-        for column, dtype in declared[name].schema().items():
-            if schema.get(column) != dtype:
-                raise DatasetError(
-                    f"table {name} of {folder} cannot be served: {column} is "
-                    f"{schema.get(column, 'missing')} instead of {dtype}",
-                    hint="Serve a dataset that this version of beaconframes wrote",
-                )
-    return dataset
 
 
 def build_store_address(dataset: Dataset) -> str:

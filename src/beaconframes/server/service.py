@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
-import polars as pl
 from starlette.responses import Response
 
 from beaconframes.answers import charts
+from beaconframes.answers.selection import find_drawn_epochs, scan_rows
 from beaconframes.answers.table_cache import CACHE_BYTES
 from beaconframes.answers.uncovered import find_uncovered, is_uncovered
 from beaconframes.answers.v2 import STORED, SUNSETS
@@ -26,29 +26,21 @@ from beaconframes.endpoint.chain_metadata import (
     encode_chain_header,
     encode_head,
 )
-from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER
 from beaconframes.server import wire
 from beaconframes.server.v2 import ServiceV2, encode_error
 from beaconframes.simulator.simulated_chain import SimulatedChain
-from beaconframes.v1.attestations import ATTESTATIONS, RECENT_EPOCHS, Attestations
-from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from beaconframes.answers.view import DatasetView
     from beaconframes.dataset import Dataset
-    from beaconframes.endpoint import Fields, Head
+    from beaconframes.endpoint import Head
     from beaconframes.server.access import Tier
     from beaconframes.server.wire import Wire
     from beaconframes.simulator.head_clock import HeadClock
 
 JSON = "application/json"
-MAX_REPEATS = 4
-"""Answers that are computed for one request while the dataset changes."""
-
 MAX_PREMIUM_VALIDATORS = 300
 PREMIUM_VALIDATORS = replace(
     VALIDATORS,
@@ -116,23 +108,13 @@ class Service:
         self._count_request()
         if tier == "premium" and endpoint is VALIDATORS:
             endpoint = PREMIUM_VALIDATORS
-        return self._read_unchanged(lambda: self._answer(endpoint, fields))
+        return self.views.read_unchanged(lambda view: self._answer(endpoint, fields, view))
 
-    def _read_unchanged(self, answer: Callable[[], Response]) -> Response:
-        """Return an answer whose rows and coverage are of one state of the dataset."""
-        for _ in range(MAX_REPEATS):
-            version = self.views.version
-            response = answer()
-            self.views.refresh()
-            if self.views.version == version:
-                break
-        return response
-
-    def _answer(self, endpoint: Endpoint, fields: dict[str, str]) -> Response:
-        view = self.views.current()
+    def _answer(self, endpoint: Endpoint, fields: dict[str, str], view: DatasetView) -> Response:
         try:
             translated = wire.translate_fields(endpoint, fields, view, self.wire)
-            rows = self.simulate_rows(endpoint, translated, view)
+            drawn = find_drawn_epochs(endpoint, translated, view)
+            rows = scan_rows(endpoint, view, drawn) if drawn else None
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             uncovered = find_uncovered(endpoint, translated, view)
             if uncovered and not records and is_uncovered(endpoint, translated, uncovered):
@@ -146,61 +128,10 @@ class Service:
         headers = {**self.headers, UNCOVERED_HEADER: uncovered} if uncovered else self.headers
         return Response(body, media_type=JSON, headers=headers)
 
-    def simulate_rows(
-        self, endpoint: Endpoint, fields: Fields, view: DatasetView
-    ) -> pl.LazyFrame | None:
-        """Return rows that a simulated dataset does not store; None if the table has them."""
-        if endpoint is ATTESTATIONS:
-            return self.simulate_old_duties(fields, view)
-        if endpoint is not SLOT_ATTESTATIONS:
-            return None
-        slot = parse_number(fields["slot"])
-        epoch, old = (
-            -1 if slot is None else slot // self.chain.slots_per_epoch,
-            view.old_attestations,
-        )
-        if old is None or epoch not in old.epochs:
-            return None
-
-        def draw() -> tuple[int, pl.DataFrame]:
-            drawn = old.draw(epoch)
-            return int(drawn.estimated_size()), drawn
-
-        rows: pl.DataFrame = view.table_cache.get_or_compute(("old attestations", epoch), draw)
-        return rows.lazy()
-
-    def simulate_old_duties(self, fields: Fields, view: DatasetView) -> pl.LazyFrame | None:
-        """Return stored duties and those that a simulated dataset does not store.
-
-        Returns None if the table has all of the requested epochs.
-        """
-        try:
-            first, last = RECENT_EPOCHS.parse(fields, view)
-        except RequestRefused:
-            # Invalid validators are refused before invalid epochs.
-            return None
-        old = view.old_attestations
-        if old is None:
-            return None
-        epochs = old.duty_epochs
-        drawn = []
-        for epoch in range(max(first, epochs.start), min(last + 1, epochs.stop)):
-
-            def draw(epoch: int = epoch) -> tuple[int, pl.DataFrame]:
-                duties = old.draw_duties(epoch)
-                return int(duties.estimated_size()), duties
-
-            rows: pl.DataFrame = view.table_cache.get_or_compute(("old duties", epoch), draw)
-            drawn.append(rows.lazy())
-        if not drawn:
-            return None
-        stored = view.table_cache.scan(Attestations.table_name, Attestations.schema())
-        return pl.concat([*drawn, stored])
-
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
         """Return the answer of a V2 endpoint to a request with this *body* and a key of *tier*."""
         self._count_request()
-        return self._read_unchanged(lambda: self._answer_v2(endpoint, body, tier))
+        return self.views.read_unchanged(lambda _: self._answer_v2(endpoint, body, tier))
 
     def _answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from beaconframes.answers.answer import EXACTLY_ONE, refuse_empty
 from beaconframes.endpoint import Endpoint, Envelope, RequestRefused, Shape
 from beaconframes.endpoint.identifiers import UNUSED_NUMBER, is_pubkey, parse_number
 
@@ -26,9 +27,6 @@ SHAPES = {
     "transaction_deposits": Shape.OBJECT_IF_SINGLE,
 }
 """The shape of the data on the public wire, where it differs from the specification."""
-
-EXACTLY_ONE = {"yield_index": "invalid day parameter"}
-"""Lists with exactly one record in the specification, and the error if there is none."""
 
 EXTRA_PATHS = {
     "epoch_slots": "/api/v1/epoch/{epoch}/blocks",
@@ -50,7 +48,6 @@ NUMERIC_SLOT_ONLY = {
 MIN_PROPOSALS_EPOCH = 100
 """The epoch that replaces earlier ones in requests for proposals."""
 
-ROOT_LENGTH = 64
 INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 
 
@@ -107,15 +104,14 @@ def encode_body(endpoint: Endpoint, records: list[bytes], fields: Fields, wire: 
     """Return the body of a response; raise RequestRefused if required *records* are missing."""
     public = wire == "public"
     shape = SHAPES.get(endpoint.name, endpoint.shape) if public else endpoint.shape
-    if not records and shape is Shape.OBJECT and not permits_no_records(endpoint, fields, wire):
-        raise RequestRefused(endpoint.absent or "invalid request")
+    is_list = public and (endpoint.name in EXACTLY_ONE or not endpoint.absent)
+    if not records and not is_list and (refusal := refuse_empty(endpoint, fields)) is not None:
+        raise refusal
     before, after = b'{"status":"OK","data":', b"}"
     if endpoint.envelope is Envelope.CODE:
         before = b'{"code":200,"data":'
     if endpoint.envelope is Envelope.BARE and public:
         before, after = b"", b""
-    if not records and endpoint.name in EXACTLY_ONE and not public:
-        raise RequestRefused(EXACTLY_ONE[endpoint.name])
     if shape is Shape.LIST or len(records) != 1:
         before, after = before + b"[", b"]" + after
     if not records:
@@ -125,13 +121,6 @@ def encode_body(endpoint: Endpoint, records: list[bytes], fields: Fields, wire: 
     parts[0] = before + parts[0]
     parts[-1] += after
     return b",".join(parts)
-
-
-def permits_no_records(endpoint: Endpoint, fields: Fields, wire: Wire) -> bool:
-    """Return whether the answer without records is an empty list instead of an error."""
-    if endpoint.name == "slots":
-        return len(fields["slot"]) >= ROOT_LENGTH
-    return wire == "public" and (endpoint.name in EXACTLY_ONE or not endpoint.absent)
 
 
 def translate_error(

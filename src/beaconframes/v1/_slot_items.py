@@ -29,6 +29,7 @@ class SlotItems(Numbers):
     order: str = "block_index"
     descending: bool = True
     validates_slot: bool = False
+    joins_batches = True
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot."""
@@ -49,11 +50,14 @@ class SlotItems(Numbers):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the items of the slot, in the order of the service."""
+        items = super().apply(rows, fields, view)
+        return items.sort(pl.col(self.order), descending=self.descending)
+
+    def parse(self, fields: Fields, view: View) -> int | None:
+        """Return the slot in *fields*; with ``validates_slot``, refuse a future one."""
         text = fields[self.wire]
         if self.validates_slot and text.startswith("-") and text[1:].isdigit():
             raise RequestRefused("slot must be a positive number")
         if self.validates_slot and (parse_number(text) or 0) > view.head.slot:
             raise RequestRefused(f"slot is in the future. The latest slot is {view.head.slot}")
-        return (
-            super().apply(rows, fields, view).sort(pl.col(self.order), descending=self.descending)
-        )
+        return super().parse(fields, view)

@@ -173,6 +173,7 @@ class SlotWindow(Parameter):
     role = Role.RANGE
     args = ("since", "until")
     unit: Unit = "slot"
+    joins_batches = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -207,8 +208,8 @@ class SlotWindow(Parameter):
         """Return the JSON Schema of each field, by wire name."""
         return {"startSlot": NATURAL, "slot": NATURAL}
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the range."""
+    def find_numbers(self, fields: Fields, view: View) -> range:
+        """Return the slots of the range, or raise RequestRefused."""
         newest = view.head.slot
         last = parse_field(fields, "slot", newest, 0, None, "invalid slot provided")
         first = parse_field(
@@ -217,4 +218,4 @@ class SlotWindow(Parameter):
         last = max(last, self.default)
         if first > last:
             raise RequestRefused("start slot greater than end slot")
-        return rows.filter(pl.col(self.column.name).is_between(first, last))
+        return range(first, last + 1)

@@ -90,7 +90,6 @@ class Slim(Parameter):
 
     role = Role.FILTER
     args = ("slim",)
-    selects_expected = True
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return ``true``, or nothing."""
@@ -134,7 +133,7 @@ class RecentEpochs(Parameter):
     fields: ClassVar = ("startEpoch", "endEpoch")
     window_moves = True
     has_open_rows = True
-    selects_expected = True
+    joins_batches = True
 
     @property
     def window(self) -> int | None:
@@ -195,13 +194,8 @@ class RecentEpochs(Parameter):
         """Return the JSON Schema of each field, by wire name."""
         return dict.fromkeys(self.fields, NATURAL)
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the range."""
-        first, last = self.parse(fields, view)
-        return rows.filter(pl.col(self.column.name).is_between(first, last))
-
-    def parse(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the first and the last requested epoch, or raise RequestRefused.
+    def find_numbers(self, fields: Fields, view: View) -> range:
+        """Return the requested epochs, or raise RequestRefused.
 
         Epochs before the window are served only to requests that name both ends, so that all
         other requests are answered as by the service.
@@ -213,7 +207,7 @@ class RecentEpochs(Parameter):
         last = parse_field(fields, "endEpoch", latest, oldest if has_window else 0, latest, error)
         oldest = oldest if has_window else self.oldest(last)
         error = "invalid start epoch parameter"
-        return parse_field(fields, "startEpoch", oldest, oldest, last, error), last
+        return range(parse_field(fields, "startEpoch", oldest, oldest, last, error), last + 1)
 
     def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
         """Return *rows* with the status pending where a block can still include the duty."""

@@ -29,8 +29,8 @@ class DepositValidators(Identifiers):
         """Return the deposits of the validators, also of public keys without an index."""
         indices, keys = self.parse(fields)
         resolved = (view.pubkey_of(index) for index in indices)
-        pubkeys = {*keys, *(key for key in resolved if key is not None)}
-        return rows.filter(pl.col(self.column.name).is_in(sorted(pubkeys)))
+        pubkeys = pl.Series([*keys, *(key for key in resolved if key is not None)], dtype=pl.String)
+        return rows.filter(pl.col(self.column.name).is_in(pubkeys.implode()))
 
 
 DEPOSITS = Endpoint(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import (
     Batch,
@@ -23,6 +21,8 @@ from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import polars as pl
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.schema import Column
@@ -41,6 +41,7 @@ class BlockNumbers(Parameter):
     at_most: int = 100
 
     role = Role.UNITS
+    joins_batches = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -72,6 +73,10 @@ class BlockNumbers(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks, newest first; unknown numbers are left out."""
+        return super().apply(rows, fields, view).sort(self.column.name, descending=True)
+
+    def find_numbers(self, fields: Fields, view: View) -> list[int]:
+        """Return the requested numbers, or raise RequestRefused."""
         items = fields[self.arg].split(",")
         if len(items) > self.at_most:
             raise RequestRefused(f"only a maximum of {self.at_most} query parameters are allowed")
@@ -80,9 +85,7 @@ class BlockNumbers(Parameter):
         ]
         if len(numbers) < len(items):
             raise RequestRefused("invalid block number")
-        return rows.filter(pl.col(self.column.name).is_in(numbers)).sort(
-            self.column.name, descending=True
-        )
+        return numbers
 
 
 EXECUTION_BLOCKS = Endpoint(

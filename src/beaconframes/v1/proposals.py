@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class ProposalWindow(LastEpochs):
     """The 101 epochs that end at ``epoch``."""
 
-    selects_expected = True
+    joins_batches = True
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the blocks of the window by proposer, newest first."""

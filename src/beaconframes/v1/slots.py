@@ -27,6 +27,7 @@ class SlotsOrRoots(Numbers):
     """Blocks by slot, by root, or by a tag such as latest, one per request."""
 
     selects_numbers = True
+    joins_batches = True
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, root or tag."""

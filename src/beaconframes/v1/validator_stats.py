@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
-
 from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
 from beaconframes.client import Explorer, Frame, Subjects, load
@@ -26,6 +24,8 @@ from beaconframes.v1._validator_lookup import find_indices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import polars as pl
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.schema import Column
@@ -114,7 +114,7 @@ class DayWindow(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
-    selects_expected = True
+    joins_batches = True
 
     @property
     def rows_column(self) -> Column | None:
@@ -142,15 +142,17 @@ class DayWindow(Parameter):
         return {"start_day": day, "end_day": day}
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the range, newest day first, up to the current day."""
+        """Return the rows of the range, newest day first."""
+        return super().apply(rows, fields, view).sort(self.column.name, descending=True)
+
+    def find_numbers(self, fields: Fields, view: View) -> range:
+        """Return the days of the range up to the current one, or raise RequestRefused."""
         running = view.chain.at("day", view.chain.time_of("epoch", view.head.epoch))
         last = min(day(fields, "end_day", running), running)
         first = day(fields, "start_day", GENESIS_DEPOSITS)
         if first > last:
             raise RequestRefused("start_day must be less than end_day")
-        return rows.filter(pl.col(self.column.name).is_between(first, last)).sort(
-            self.column.name, descending=True
-        )
+        return range(first, last + 1)
 
 
 def day(fields: Fields, name: str, default: int) -> int:

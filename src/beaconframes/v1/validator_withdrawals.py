@@ -41,7 +41,7 @@ class ValidatorWithdrawals(Table):
 class WithdrawalWindow(LastEpochs):
     """The 100 epochs that end at ``epoch``; an invalid value means the latest epoch."""
 
-    selects_expected = True
+    joins_batches = True
 
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of the field, which can have any value."""

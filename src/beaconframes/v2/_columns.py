@@ -97,8 +97,9 @@ def split_fields(
         path = f"{prefix}{name}"
         if path in paths and not isinstance(value, dict):
             with_column[name] = value
-        elif isinstance(value, dict) and any(item.startswith(f"{path}.") for item in paths):
-            inner, others = split_fields(value, paths, f"{path}.")
+        elif isinstance(value, dict | None) and any(p.startswith(f"{path}.") for p in paths):
+            # An object whose fields are all null may be null.
+            inner, others = split_fields(value or {}, paths, f"{path}.")
             with_column |= {name: inner} if inner else {}
             rest |= {name: others} if others else {}
         else:

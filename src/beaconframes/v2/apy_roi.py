@@ -106,6 +106,14 @@ class ApyRoi(Table):
         """Return the rows of all *pages*, in the current or the older form."""
         return super().decode(map(wrap_totals, pages), chain, contexts)
 
+    @classmethod
+    def complete(cls, rows: pl.LazyFrame, chain: Chain) -> pl.LazyFrame:
+        """Return derived *rows* with the columns of the table, rounded as on the wire."""
+        complete = super().complete(rows, chain).collect()
+        shares = [column for column in cls.columns if isinstance(column, Percent)]
+        rounded = [c.build(complete.select(c.encode()).to_series().to_list()) for c in shares]
+        return complete.with_columns(rounded).lazy()
+
 
 def wrap_totals(page: bytes) -> bytes:
     """Return *page* with an object for each return; the older form has only the total."""

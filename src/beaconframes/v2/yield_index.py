@@ -186,9 +186,18 @@ class YieldIndex(Table):
         missing = [name for name in PROMISED if rows[name].null_count()]
         if missing:
             warn_missing_values(tuple(missing))
-        is_whole = pl.all_horizontal(pl.col(PROMISED).is_not_null())
-        stated = pl.col("finality").fill_null("finalized")
-        return rows.with_columns(pl.when(is_whole).then(stated).alias("finality"))
+        return rows.with_columns(state_finality())
+
+    @classmethod
+    def complete(cls, rows: pl.LazyFrame, chain: Chain) -> pl.LazyFrame:
+        """Return derived *rows* with the columns of the table."""
+        return super().complete(rows, chain).with_columns(state_finality())
+
+
+def state_finality() -> pl.Expr:
+    """Return the stated finality, null for a row without one of the promised values."""
+    is_whole = pl.all_horizontal(pl.col(PROMISED).is_not_null())
+    return pl.when(is_whole).then(pl.col("finality").fill_null("finalized")).alias("finality")
 
 
 WIRE_PATHS = {path for column in YieldIndex.columns for path in column.wire_paths} - {"more"}

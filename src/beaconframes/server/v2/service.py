@@ -10,30 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.answers.uncovered import require_covered
-from beaconframes.answers.v2 import (
-    HOURLY,
-    RECORDS,
-    ROWS,
-    STORED,
-    SUMMARIES,
-    UNPAGED,
-    UNSENT,
-    WITHOUT_RANGE,
-)
+from beaconframes.answers.answer import BAD_REQUEST, NOT_FOUND, describe_refusal, refuse_empty
+from beaconframes.answers.selection import build_envelope, select_rows
+from beaconframes.answers.v2 import RECORDS, ROWS, UNPAGED, UNSENT
 from beaconframes.answers.v2.queues import OldQueuesRecord
-from beaconframes.answers.view import SCANNED_TABLES
-from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape, SlotNotFinal
+from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.schema.envelope_context import DATASET_MEMBER
 from beaconframes.server.v2.cursors import CursorCodec, hash_request
-from beaconframes.server.v2.response_range import find_range
 from beaconframes.server.v2.tiers import find_denial
 from beaconframes.v2 import ENDPOINTS
 from beaconframes.v2._reward_columns import RewardColumns
 from beaconframes.v2.queues import QUEUES
-from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,16 +34,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.server")
 
-HOUR = 3600
-"""Seconds between two updates of the endpoints in ``HOURLY``."""
-
 MAX_CACHED_ANSWERS = 64
 """Number of answers whose rows are cached for the next pages."""
 
 ERROR_MESSAGES = {
-    400: "Bad request. Please check your input and try again.",
+    400: BAD_REQUEST,
     401: "Unauthorized. Please provide a valid API key.",
-    404: "The requested resource was not found.",
+    404: NOT_FOUND,
     405: "method not allowed: {method}. all public API endpoints use POST.",
     429: "Rate limit exceeded. Please try again later.",
     500: "internal server error. please try again later.",
@@ -65,6 +51,9 @@ REQUIRED = {"slot_withdrawals": ("slot", "chain")}
 """Members that the specification requires; it shows the request of no other endpoint."""
 
 PUBLIC_CHAINS = ("mainnet", "hoodi")
+
+MEMBERS = ("range", "paging", "last_updated", DATASET_MEMBER)
+"""The members of an envelope after the data, in their order."""
 
 
 def encode_error(status: int, *, message: str = "", method: str = "") -> bytes:
@@ -120,14 +109,10 @@ class ServiceV2:
             return 200, self.encode_answer(endpoint, fields)
         except TableAbsent:
             raise
-        except ObjectNotFound as missing:
-            log.info("POST %s: 404: %s", endpoint.path, missing.message)
-            stated = missing.message if isinstance(missing, SlotNotFinal) else ""
-            return 404, encode_error(404, message=stated)
         except RequestRefused as refusal:
-            # The service does not state the reason.
-            log.info("POST %s: 400: %s", endpoint.path, refusal.message)
-            return 400, encode_error(400)
+            status, text = describe_refusal(endpoint, refusal)
+            log.info("POST %s: %s: %s", endpoint.path, status, refusal.message)
+            return status, encode_error(status, message=text)
 
     def encode_answer(self, endpoint: Endpoint, fields: dict[str, Any]) -> bytes:
         """Return the body of an answer; raise RequestRefused for a request that is not valid."""
@@ -137,28 +122,26 @@ class ServiceV2:
         for name in REQUIRED.get(endpoint.name, ()):
             if name not in fields and self.is_strict:
                 raise RequestRefused(f"{name} is missing")
-        parts = {}
+        parts: dict[str, bytes] = {}
         if is_paged(endpoint):
             rows, next_cursor, view = self.select_page(endpoint, fields, view)
-            parts["paging"] = msgspec.Raw(msgspec.json.encode({"next_cursor": next_cursor}))
+            parts["paging"] = msgspec.json.encode({"next_cursor": next_cursor})
         else:
             rows = self.select_rows(endpoint, fields, view)
         records = RECORDS.get(endpoint.name, endpoint.table)
         data = records.encode(rows, view.chain, without=UNSENT.get(endpoint.name, ()))
         if endpoint.shape is Shape.OBJECT:
             objects = msgspec.json.decode(data, type=list[msgspec.Raw])
-            if not objects:
-                raise ObjectNotFound(f"no {endpoint.name}")
+            if not objects and (refusal := refuse_empty(endpoint, fields)) is not None:
+                raise refusal
             data = bytes(objects[0])
-        if endpoint.name in HOURLY:
-            hour = int(view.chain.time_of("slot", view.head.slot).timestamp()) // HOUR
-            parts["last_updated"] = msgspec.Raw(msgspec.json.encode(hour * HOUR))
-        if endpoint.name not in WITHOUT_RANGE:
-            answered = find_range(endpoint, fields, view)
-            parts = {"range": msgspec.Raw(msgspec.json.encode(answered)), **parts}
+        parts |= build_envelope(endpoint, fields, view)
         if not view.is_simulated and issubclass(endpoint.table, RewardColumns):
-            parts[DATASET_MEMBER] = msgspec.Raw(b'"partial"')
-        return msgspec.json.encode({"data": msgspec.Raw(data), **parts})
+            parts[DATASET_MEMBER] = b'"partial"'
+        named = {name: parts[name] for name in MEMBERS if name in parts}
+        return msgspec.json.encode(
+            {name: msgspec.Raw(part) for name, part in {"data": data, **named}.items()}
+        )
 
     def select_page(
         self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
@@ -188,23 +171,7 @@ class ServiceV2:
             if name in self._cached_rows:
                 self._cached_rows.move_to_end(name)
                 return self._cached_rows[name]
-        if endpoint is SLOT_ATTESTATION_DUTIES:
-            view = view.with_old_duties(find_range(endpoint, fields, view)["slot"]["start"])
-        token = SCANNED_TABLES.set(set())
-        try:
-            rows = endpoint.select(ROWS[endpoint.name](view), fields, view)
-            if endpoint.name in SUMMARIES:
-                rows = SUMMARIES[endpoint.name](rows)
-                for parameter in endpoint.all_parameters:
-                    rows = parameter.apply_to_sums(rows, fields)
-            tables = SCANNED_TABLES.get() or ()
-        finally:
-            SCANNED_TABLES.reset(token)
-        is_computed = endpoint.name in SUMMARIES or not endpoint.parameters_of(Role.SUBJECT)
-        if is_computed and endpoint.name not in STORED:
-            # Rows that are not covered would count as zero.
-            require_covered(endpoint, fields, view, tables)
-        selected = rows.collect()
+        selected = select_rows(endpoint, [fields], view).collect()
         with self._lock:
             self._cached_rows[name] = selected
             while len(self._cached_rows) > MAX_CACHED_ANSWERS:

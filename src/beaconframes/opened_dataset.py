@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from beaconframes.active_periods import NOT_IN_DATASET, NOT_RETURNED, REASON
+from beaconframes.answers.dataset_source import ADDRESS, DatasetSource, open_dataset
+from beaconframes.answers.view import DatasetViews
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.quota import Quota
 from beaconframes.config import settings as settings_block
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.dataset import describe_origin
 from beaconframes.errors import UsageError
-from beaconframes.server.dataset_source import ADDRESS, DatasetSource
-from beaconframes.server.local_explorer import open_dataset
-from beaconframes.server.service import Service
+from beaconframes.http.rate_limiter import RateLimiter
 from beaconframes.summary import render_html
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from beaconframes.config import Secret, Settings
     from beaconframes.endpoint import Endpoint
     from beaconframes.fetch.pipeline import LoadResult
 
@@ -40,33 +41,41 @@ class OpenedDataset(Explorer):
     ) -> None:
         """Read *dataset*, and let loaders use it."""
         self.is_closed = False
-        self.service = Service(dataset)
-        may_change = self.service.views.may_change
+        simulation = None
+        if dataset.meta.get("simulated"):
+            from beaconframes.simulator.simulated_chain import SimulatedChain
+
+            simulation = SimulatedChain()
+        self.views = views = DatasetViews(dataset, simulation)
         # These settings are for a remote service.
         with settings_block(rate=None, offline=False, max_requests=None, timeout=None):
             super().__init__(
                 ADDRESS,
-                chain=self.service.chain,
+                chain=views.current().chain,
                 store=False,
                 frame=frame,
                 strict=strict,
                 progress=progress,
                 state=False,
-                head=(lambda: self.service.head) if may_change else self.service.head,
+                head=(lambda: views.current().head) if views.may_change else views.current().head,
             )
-        self.source = DatasetSource(self.service)
         self.about = {name: dataset.meta.get(name) for name in ("service", "simulated")}
         set_explorer(self)
 
     def __repr__(self) -> str:
         """Return the folder of the dataset."""
-        service = vars(self).get("service")
-        return f"OpenedDataset({None if service is None else str(service.dataset.path)!r})"
+        views = vars(self).get("views")
+        return f"OpenedDataset({None if views is None else str(views.dataset.path)!r})"
+
+    def _open_source(self, settings: Settings, key: Secret | None) -> None:  # noqa: ARG002
+        """Read the dataset; no request is sent."""
+        self.rate_limiter = RateLimiter()
+        self.source = DatasetSource(self.views)
 
     def _describe(self) -> list[tuple[str, str]]:
         """Return the facts about the dataset, each with its name."""
-        head = self.service.head
-        origin = describe_origin(self.service.dataset.meta)
+        head = self.views.current().head
+        origin = describe_origin(self.views.dataset.meta)
         return [
             ("status", "closed" if self.is_closed else "open"),
             *(line for line in origin if "epoch" not in line[0]),
@@ -75,17 +84,17 @@ class OpenedDataset(Explorer):
 
     def _repr_html_(self) -> str:
         """Return the facts about the dataset, for a notebook."""
-        return render_html(f"Dataset {self.service.dataset.path}", self._describe())
+        return render_html(f"Dataset {self.views.dataset.path}", self._describe())
 
     def read_quota(self) -> Quota:
         """Return the requests of this process; a dataset has no quota."""
-        return Quota(str(self.service.dataset.path), source="a dataset on disk has no quota")
+        return Quota(str(self.views.dataset.path), source="a dataset on disk has no quota")
 
     def _load(self, endpoint: Endpoint, values: Mapping[str, Any], *, is_lazy: bool) -> LoadResult:
         """Load the rows, unless the dataset is closed; missing ones are not in the dataset."""
         if self.is_closed:
             raise UsageError(
-                f"the dataset {self.service.dataset.path} is closed",
+                f"the dataset {self.views.dataset.path} is closed",
                 hint="Call bf.open again, and load before it is closed",
             )
         result = super()._load(endpoint, values, is_lazy=is_lazy)

@@ -1,0 +1,159 @@
+"""The rows that requests select from a dataset, by one query for all that one query can answer."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import polars as pl
+
+from beaconframes.answers.uncovered import require_covered
+from beaconframes.answers.v2 import HOURLY, RANGES, ROWS, STORED, SUMMARIES, WITHOUT_RANGE
+from beaconframes.answers.view import SCANNED_TABLES
+from beaconframes.endpoint import Envelope, ExpectedRows, RequestRefused, Role
+from beaconframes.endpoint.identifiers import parse_number
+from beaconframes.fetch.completeness import is_expected
+from beaconframes.v1 import ENDPOINTS
+from beaconframes.v1.attestations import ATTESTATIONS, RECENT_EPOCHS, Attestations
+from beaconframes.v1.slot_attestations import SLOT_ATTESTATIONS
+from beaconframes.v2.slot_attestation_duties import SLOT_ATTESTATION_DUTIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from beaconframes.answers.view import DatasetView
+    from beaconframes.endpoint import Endpoint, Fields, Parameter, View
+
+HOUR = 3600
+"""Seconds between two updates of the endpoints in ``HOURLY``."""
+
+STORED_TABLES = {endpoint.path: endpoint.table.table_name for endpoint in ENDPOINTS}
+"""The table with the rows of each path of V1; some loads have a narrower table of the same rows."""
+
+
+def find_stored_table(endpoint: Endpoint) -> str:
+    """Return the table with the rows of a V1 endpoint."""
+    return STORED_TABLES.get(endpoint.path, endpoint.table.table_name)
+
+
+def select_rows(
+    endpoint: Endpoint,
+    requests: Sequence[Fields],
+    view: DatasetView,
+    joined: Mapping[Parameter, Sequence[Collection[int]]] | None = None,
+) -> pl.LazyFrame:
+    """Return the rows that *requests* select, in the order of an answer.
+
+    The requests differ only in parameters that are *joined*, each with the numbers of all requests.
+    """
+    fields, joined = requests[0], joined or {}
+    token = SCANNED_TABLES.set(set())
+    try:
+        rows = scan_rows(endpoint, view, find_drawn_epochs(endpoint, fields, view))
+        for parameter in endpoint.all_parameters:
+            if (numbers := joined.get(parameter)) is not None:
+                assert parameter.rows_column is not None
+                name = parameter.rows_column.name
+                selections = [ExpectedRows({name: part}) for part in numbers]
+                is_selected = is_expected(endpoint.table.empty(), selections)
+                rows = parameter.select_eligible(rows.filter(is_selected))
+            elif parameter.role is not Role.PAGE:
+                rows = parameter.apply(rows, fields, view)
+        if endpoint.envelope is not Envelope.V2:
+            return rows
+        if endpoint.name in SUMMARIES:
+            rows = SUMMARIES[endpoint.name](rows)
+            for parameter in endpoint.all_parameters:
+                rows = parameter.apply_to_sums(rows, fields)
+        tables = SCANNED_TABLES.get() or ()
+    finally:
+        SCANNED_TABLES.reset(token)
+    is_computed = endpoint.name in SUMMARIES or not endpoint.parameters_of(Role.SUBJECT)
+    if is_computed and endpoint.name not in STORED:
+        # Rows that are not covered would count as zero.
+        for request in requests:
+            require_covered(endpoint, request, view, tables)
+    return rows
+
+
+def scan_rows(endpoint: Endpoint, view: DatasetView, drawn: range) -> pl.LazyFrame:
+    """Return the rows of an *endpoint*, with those of the epochs that have to be *drawn*."""
+    if endpoint.envelope is Envelope.V2:
+        if drawn:
+            view = view.with_old_duties(view.chain.first_slot_of(drawn.start))
+        return ROWS[endpoint.name](view)
+    table = find_stored_table(endpoint)
+    view.table_cache.require(table)
+    old = view.old_attestations if drawn else None
+    if old is None:
+        return view.dataset.scan(table)
+    draw = old.draw_duties if endpoint is ATTESTATIONS else old.draw
+    frames = [draw_epoch(view, table, epoch, draw) for epoch in drawn]
+    if endpoint is ATTESTATIONS:
+        frames.append(view.table_cache.scan(table, Attestations.schema()))
+    return pl.concat(frames)
+
+
+def draw_epoch(
+    view: DatasetView, table: str, epoch: int, draw: Callable[[int], pl.DataFrame]
+) -> pl.LazyFrame:
+    """Return the rows of an *epoch* of *table*, which are drawn once."""
+
+    def compute() -> tuple[int, pl.DataFrame]:
+        rows = draw(epoch)
+        return int(rows.estimated_size()), rows
+
+    drawn: pl.DataFrame = view.table_cache.get_or_compute(("drawn", table, epoch), compute)
+    return drawn.lazy()
+
+
+def find_drawn_epochs(endpoint: Endpoint, fields: Fields, view: DatasetView) -> range:
+    """Return the epochs of a request whose attestations a simulated dataset does not store."""
+    if endpoint not in (ATTESTATIONS, SLOT_ATTESTATIONS, SLOT_ATTESTATION_DUTIES):
+        return range(0)
+    old = view.old_attestations
+    if old is None:
+        return range(0)
+    # Invalid validators are refused before invalid epochs.
+    with suppress(RequestRefused):
+        if endpoint is ATTESTATIONS:
+            epochs, stored = RECENT_EPOCHS.find_numbers(fields, view), old.duty_epochs
+            return range(max(epochs.start, stored.start), min(epochs.stop, stored.stop))
+        if endpoint is SLOT_ATTESTATIONS:
+            slot = parse_number(fields["slot"])
+        else:
+            slot = find_range(endpoint, fields, view)["slot"]["start"]
+        epoch = -1 if slot is None else slot // view.chain.slots_per_epoch
+        return range(epoch, epoch + 1) if epoch in old.epochs else range(0)
+    return range(0)
+
+
+def find_range(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]:
+    """Return the range of the answer to *fields*, both ends included."""
+    size = view.chain.slots_per_epoch
+    first, last = view.head.slot, view.head.slot
+    for parameter in endpoint.all_parameters:
+        first, last = parameter.slot_range(fields, view) or (first, last)
+    if endpoint.name in RANGES:
+        first, last = RANGES[endpoint.name](view, first, last)
+
+    def second(slot: int) -> int:
+        return int(view.chain.time_of("slot", slot).timestamp())
+
+    return {
+        "slot": {"start": first, "end": last},
+        "epoch": {"start": first // size, "end": last // size},
+        "timestamp": {"start": second(first), "end": second(last + 1) - 1},
+    }
+
+
+def build_envelope(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, bytes]:
+    """Return what an answer of V2 states beside its records, as raw JSON."""
+    parts: dict[str, Any] = {}
+    if endpoint.name not in WITHOUT_RANGE:
+        parts["range"] = find_range(endpoint, fields, view)
+    if endpoint.name in HOURLY:
+        second = int(view.chain.time_of("slot", view.head.slot).timestamp())
+        parts["last_updated"] = second // HOUR * HOUR
+    return {name: msgspec.json.encode(part) for name, part in parts.items()}
