@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from beaconframes.config import Secret, Settings
     from beaconframes.endpoint import Endpoint
     from beaconframes.fetch.pipeline import LoadResult
+    from beaconframes.secret import Secret
+    from beaconframes.setting_table import Settings
 
 
 class OpenedDataset(Explorer):

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from beaconframes.beacon_node.capabilities import Capabilities
-    from beaconframes.config import Settings
     from beaconframes.endpoint import Endpoint
     from beaconframes.fetch.pipeline import LoadResult
+    from beaconframes.setting_table import Settings
 
 SMALL_REGISTRY = 10_000
 """Validators up to which an epoch is always indexed for all of them."""
