@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +45,6 @@ log = logging.getLogger("beaconframes.server")
 
 HOUR = 3600
 """Seconds between two updates of the endpoints in ``HOURLY``."""
-
-MAX_CACHED_ANSWERS = 64
-"""Number of answers whose rows are cached for the next pages."""
 
 ERROR_MESSAGES = {
     400: "Bad request. Please check your input and try again.",
@@ -97,8 +92,6 @@ class ServiceV2:
         self.views = views
         self.is_strict = is_strict
         self._cursors = CursorCodec()
-        self._cached_rows: OrderedDict[tuple[int, int, bytes], pl.DataFrame] = OrderedDict()
-        self._lock = threading.Lock()
 
     def answer(self, endpoint: Endpoint, body: bytes, tier: Tier) -> tuple[int, bytes]:
         """Return status and body of the answer to a request with this JSON *body*.
@@ -183,20 +176,20 @@ class ServiceV2:
         self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
     ) -> pl.DataFrame:
         """Return all rows that *fields* select, and cache them for the next pages."""
+        memory = self.views.memory
         name = view.head.slot, view.version, hash_request(endpoint.path, fields)
-        with self._lock:
-            if name in self._cached_rows:
-                self._cached_rows.move_to_end(name)
-                return self._cached_rows[name]
+        if (cached := memory.find(name)) is not None:
+            rows: pl.DataFrame = cached[1]
+            return rows
         if endpoint is SLOT_ATTESTATION_DUTIES:
             view = view.with_old_duties(find_range(endpoint, fields, view)["slot"]["start"])
         token = SCANNED_TABLES.set(set())
         try:
-            rows = endpoint.select(ROWS[endpoint.name](view), fields, view)
+            selected = endpoint.select(ROWS[endpoint.name](view), fields, view)
             if endpoint.name in SUMMARIES:
-                rows = SUMMARIES[endpoint.name](rows)
+                selected = SUMMARIES[endpoint.name](selected)
                 for parameter in endpoint.all_parameters:
-                    rows = parameter.apply_to_sums(rows, fields)
+                    selected = parameter.apply_to_sums(selected, fields)
             tables = SCANNED_TABLES.get() or ()
         finally:
             SCANNED_TABLES.reset(token)
@@ -204,12 +197,9 @@ class ServiceV2:
         if is_computed and endpoint.name not in STORED:
             # Rows that are not covered would count as zero.
             require_covered(endpoint, fields, view, tables)
-        selected = rows.collect()
-        with self._lock:
-            self._cached_rows[name] = selected
-            while len(self._cached_rows) > MAX_CACHED_ANSWERS:
-                self._cached_rows.popitem(last=False)
-        return selected
+        rows = selected.collect()
+        memory.put(name, int(rows.estimated_size()), rows)
+        return rows
 
 
 def check_chain(own: Chain, name: Any) -> None:
