@@ -320,6 +320,19 @@ class TestLimit:
 
         assert server.requests - before <= 3
 
+    def test_requests_for_finality_count_in_the_limit(self, server, tmp_path):
+        """Young rows are stored only if a second response confirms the head: one page less."""
+        for most in (3, 4):
+            with connect(server, tmp_path / f"store-{most}") as explorer:
+                before = server.requests
+                with pytest.raises(errors.RequestLimitExceeded, match=f"after {most - 1} requests"):
+                    bf.v2.load_proposal_slots(
+                        range(200), since=-200, explorer=explorer, max_requests=most
+                    )
+
+            # The request of the chain head does not count.
+            assert most + 1 == server.requests - before
+
     @pytest.mark.parametrize("value", [-1, 1.5, True, "many"])
     def test_an_invalid_limit_is_refused(self, value):
         """A limit is a whole number from 0 up."""

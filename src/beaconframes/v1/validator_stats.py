@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
 from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
+from beaconframes.client import Explorer, Frame, Subjects, load
 from beaconframes.endpoint import (
     Batch,
     Endpoint,
@@ -26,8 +26,6 @@ from beaconframes.v1._validator_lookup import find_indices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pandas as pd
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.schema import Column
@@ -185,12 +183,6 @@ VALIDATOR_STATS = Endpoint(
 )
 
 
-@overload
-def load_validator_stats(validators: Subjects, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_validator_stats(validators: Subjects, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_validator_stats(validators: Subjects, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_validator_stats(
     validators: Subjects,
     *,
