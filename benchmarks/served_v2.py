@@ -38,7 +38,7 @@ def main() -> None:
     """Print one line for each endpoint, and the memory of the process."""
     service = Service(open_sample())
     head, first = service.head, service.views.current().first_epoch
-    chosen = random.Random(1)
+    chosen = random.Random(1)  # noqa: S311
     epochs = range(first, head.finalized_epoch + 1)
 
     def choose_fields(field: str) -> dict[str, Any]:
