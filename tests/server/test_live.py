@@ -15,7 +15,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.answers.table_cache import CACHE_BYTES
+from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.answers.view import MAX_VIEWS
 from beaconframes.calendar import HOODI
 from beaconframes.server import Server, local
@@ -244,25 +244,28 @@ def test_epochs_have_the_numbers_of_the_real_chain(hoodi):
 def test_cached_rows_have_a_limit(hoodi):
     """E17: the oldest rows are removed; a table above the limit is read from its files."""
     cache = Service(hoodi, cache_bytes=500_000).views.current().table_cache
-    for table in ("blocks", "epochs", "validators", "attestations", "balance_history"):
+    for table in ("blocks", "epochs", "validators", "attestations", "deposits"):
         assert hoodi.tables()[table].rows == cache.scan(table).collect().height
-        assert cache._total_size() <= 500_000
-    sizes = {name: size for name, (size, _) in cache._cached.items()}
+        assert cache.memory.size <= 500_000
 
-    assert 0 < sizes["balance_history"]
-    assert "attestations" not in sizes
+    assert 0 < cache.memory.size
+    assert cache.find("deposits") is not None
+    assert cache.find("attestations") is None
 
 
 def test_all_heads_of_a_live_chain_share_the_limit(service, clock):
-    """E17: a few heads are cached, each with its part of the limit."""
+    """E17: a few heads are cached, in one memory with the whole dataset."""
     for _ in range(6):
         service.views.current()
         clock.sleep(SLOT)
     views = service.views._views.values()
-    limits = [view.table_cache.max_bytes for view in views]
+    memories = {
+        id(cache.memory) for cache in (service.views._whole, *(v.table_cache for v in views))
+    }
 
-    assert MAX_VIEWS == len(limits)
-    assert CACHE_BYTES == sum(limits) + service.views._whole.max_bytes
+    assert MAX_VIEWS == len(views)
+    assert {id(service.views.memory)} == memories
+    assert CACHE_BYTES == service.views.memory.max_bytes
 
 
 @pytest.mark.parametrize(

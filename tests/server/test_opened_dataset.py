@@ -11,8 +11,6 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes.active_periods import NOT_IN_DATASET, NOT_RETURNED
 from beaconframes.answers import answer as answers
-from beaconframes.answers import table_cache
-from beaconframes.answers import view as views
 from beaconframes.dataset import Grid, ledger
 from beaconframes.errors import DatasetError, UsageError
 
@@ -297,18 +295,3 @@ def test_a_load_reads_only_the_files_of_its_epochs(tmp_path):
         found = bf.load_balance_history([0, 2], since=50, until=99)
 
     assert 100 == found.height
-
-
-def test_the_first_answers_do_not_read_whole_tables(chain, monkeypatch):
-    """Blocks have fifty columns, of which rewards need five: to read all takes seconds."""
-    monkeypatch.setattr(table_cache, "MAX_RARE_CELLS", 0)
-    monkeypatch.setattr(views, "FEW_ANSWERS", 1)
-    answers, cached = [], []
-    with bf.open(chain) as opened:
-        for validators in ([1, 2], [2, 1]):
-            rows = bf.v2.load_rewards_aggregate(validators, "24h")
-            answers.append(rows["total_wei"].item())
-            cached.append("blocks" in opened.views.current().table_cache._cached)
-
-    assert [False, True] == cached
-    assert answers[0] == answers[1] is not None

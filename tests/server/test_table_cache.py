@@ -139,20 +139,21 @@ def test_positions_find_the_rows_that_a_query_selects(service, endpoint):
 
 
 def test_encoded_records_count_as_cached_bytes(chain, queries):
-    """E17: the oldest records are removed, and not the table from which others are made."""
-    view = Service(chain).views.current()
-    size = view.scan("blocks", v1.SLOTS.table.schema()).collect().estimated_size() + 2_000_000
-    cache = Service(chain, cache_bytes=size).views.current().table_cache
+    """E17: the oldest records are removed, and not the rows from which others are made."""
+    size = 8_000_000
+    view = Service(chain, cache_bytes=size).views.current()
+    cache = view.table_cache
     cache.select_records(v1.SLOTS, {"slot": "1"}, view)
+    rows = cache.memory.size
     queries.clear()
 
     for slot in range(64, 2_000, 64):
         cache.select_records(v1.SLOTS, {"slot": str(slot)}, view)
-        assert cache._total_size() <= size
+        assert cache.memory.size <= size
 
-    # Each query encodes records; further ones would read the table again.
+    # Each query encodes records; further ones would read the rows again.
     assert len(range(64, 2_000, 64)) == len(queries)
-    assert 1_000_000 < cache._total_size() - cache._cached["blocks"][0]
+    assert 1_000_000 < cache.memory.size - rows
 
 
 WINDOWED = [endpoint for endpoint in v1.ENDPOINTS if find_windowed_subject(endpoint)]
@@ -178,7 +179,7 @@ def test_a_window_has_the_records_that_a_query_selects(service, endpoint):
     answers = [view.table_cache.select_records(endpoint, fields, view) for _ in range(2)]
 
     assert [expected, expected] == answers
-    assert isinstance(view.table_cache._cached[(endpoint.name,)][1], Window)
+    assert isinstance(view.table_cache.find((endpoint.name,)), Window)
 
 
 def test_windows_of_a_load_stay_cached_within_the_limit(chain):
@@ -197,9 +198,9 @@ def test_windows_of_a_load_stay_cached_within_the_limit(chain):
 
     for fields in requests:
         assert len(cache.select_records(v1.INCOME_HISTORY, fields, view)) == 100
-        assert cache._total_size() <= cache.max_bytes
+        assert cache.memory.size <= cache.memory.max_bytes
 
-    windows = [value for _, value in cache._cached.values() if isinstance(value, Window)]
+    windows = [value for _, value in cache.memory._entries.values() if isinstance(value, Window)]
     assert 4 == len(windows)
     assert sum(window.size for window in windows) < 72 * sum(w.rows.height for w in windows)
 

@@ -1,13 +1,14 @@
-"""A cache of tables and of the rows that repeated requests select from them."""
+"""The rows and records of one dataset that repeated requests select, from memory or from files."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from beaconframes.answers.row_index import NumberIndex, Window
 from beaconframes.dataset.dataset import PublishedDataset
@@ -22,28 +23,29 @@ from beaconframes.schema.encode import compact
 from beaconframes.v1.validator_stats import ValidatorStats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Hashable, Iterable
 
-    import polars as pl
     from numpy.typing import NDArray
 
+    from beaconframes.answers.memory_cache import MemoryCache
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Endpoint, Fields, Parameter, View
     from beaconframes.endpoint.absent_table import DatasetKind
 
-Cached = TypeVar("Cached")
+MAX_TABLE_BYTES = 12 * 2**20
+"""Bytes up to which a whole table is cached. Of a larger one, each query reads what it needs."""
 
-MAX_TABLE_CELLS = 16_000_000
-"""Cells up to which a whole table is cached."""
+NUMBER_BYTES, TEXT_BYTES = 8, 64
+"""The memory that a number and a text or list take, approximately."""
 
-MAX_RARE_CELLS = 1_000_000
-"""Cells up to which a whole table is cached although few answers need it so far."""
+MAX_ROWS = 2_000_000
+"""Rows up to which a window of all validators is cached, or the positions of a table's rows."""
 
-MAX_WINDOW_ROWS = 2_000_000
-"""Rows up to which a window of all validators is cached: the batches of one load share it."""
+CHUNK_ROWS = 2_048
+"""Consecutive rows of a large table that are read and cached together."""
 
 GROUP_ROWS = 64
-"""Rows whose records are encoded and cached together."""
+"""Rows whose records are encoded and cached together; they divide a chunk."""
 
 MAX_GROUPS = 2
 """Groups from which an answer is made; one of more groups encodes only its own rows."""
@@ -51,29 +53,34 @@ MAX_GROUPS = 2
 POSITION = "position in the table"
 """The column with the position of each row."""
 
-CACHE_BYTES = 128 * 2**20
-"""Default size of all cached tables, windows, indices and records."""
-
-MAX_RECENT_WINDOWS = 1_000
-"""Number of requested windows that are remembered."""
+MAX_RECENT_NAMES = 1_000
+"""Number of requested windows and derived tables that are remembered."""
 
 
 class TableCache:
     """Reads the tables of a dataset, which must not change, and caches what is read repeatedly."""
 
     def __init__(
-        self, dataset: Dataset, *, public: bool = False, max_bytes: int = CACHE_BYTES
+        self,
+        dataset: Dataset,
+        memory: MemoryCache,
+        *,
+        public: bool = False,
+        is_computed: bool = False,
     ) -> None:
-        """Cache up to *max_bytes* of the rows of *dataset*."""
-        self.dataset = dataset
-        self.public = public
-        self.max_bytes = max_bytes
+        """Cache rows of *dataset* in the *memory* that all caches of an explorer share.
+
+        The rows of a dataset that *is_computed* are no slices of files: a part of a large table
+        takes as long to read as all of it.
+        """
+        self.dataset, self.memory = dataset, memory
+        self.public, self.is_computed = public, is_computed
         self._table_sizes = dataset.tables()
         self._kind = find_kind(dataset)
-        self._cached: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
-        self._recent_windows: OrderedDict[Hashable, None] = OrderedDict()
+        self._key = object()
+        self._scans: dict[str, pl.LazyFrame] = {}
+        self._recent_names: OrderedDict[Hashable, None] = OrderedDict()
         self._lock = threading.Lock()
-        self._compute_lock = threading.RLock()
 
     def select_records(
         self, endpoint: Endpoint, fields: Fields, view: View, rows: pl.LazyFrame | None = None
@@ -96,75 +103,76 @@ class TableCache:
             rows = self.scan(endpoint.table.table_name)
         return self._encode(endpoint, endpoint.select(rows, fields, view).collect(), fields, view)
 
-    def scan(
-        self, name: str, schema: pl.Schema | None = None, *, is_rare: bool = False
-    ) -> pl.LazyFrame:
-        """Return the rows of the table *name*: from memory, unless it is a large table.
+    def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
+        """Return the rows of the table *name*: of a small one from memory.
 
         A table that does not exist raises TableAbsent, or has no rows if its *schema* is given.
-        With *is_rare*, few answers need the table: of one that is not small, a query then reads
-        only its columns.
         """
-        if is_rare and self.has(name) and self._find(name) is None:
-            rows = self.dataset.scan(name, schema=schema)
-            if self._count_cells(name, rows) > MAX_RARE_CELLS:
-                return rows
-        table = self._get_table(name, schema)
-        return self.dataset.scan(name, schema=schema) if table is None else table.lazy()
-
-    def _get_table(self, name: str, schema: pl.Schema | None = None) -> pl.DataFrame | None:
-        """Return the rows of the table *name*, or None for a large table."""
         if schema is None:
             self.require(name)
+        elif not self.has(name):
+            return pl.LazyFrame(schema=schema)
+        table = self._get_small_table(name)
+        return self._scan_files(name) if table is None else table.lazy()
+
+    def _scan_files(self, name: str) -> pl.LazyFrame:
+        """Return the rows of a table, of which a query reads what it needs."""
+        if name not in self._scans:
+            self._scans[name] = self.dataset.scan(name)
+        return self._scans[name]
+
+    def _get_small_table(self, name: str) -> pl.DataFrame | None:
+        """Return all rows of a small table, or None."""
 
         def read() -> tuple[int, pl.DataFrame | None]:
-            rows = self.dataset.scan(name, schema=schema)
-            if self._count_cells(name, rows) > MAX_TABLE_CELLS:
+            rows = self._scan_files(name)
+            dtypes = rows.collect_schema().dtypes()
+            row_bytes = sum(
+                TEXT_BYTES if dtype == pl.String or dtype.is_nested() else NUMBER_BYTES
+                for dtype in dtypes
+            )
+            limit = min(MAX_TABLE_BYTES, self.memory.max_bytes)
+            if self._table_sizes[name].rows * row_bytes > limit:
                 return 0, None
             # A frame has as many chunks as files were read, and each chunk slows every request.
             table = rows.collect().rechunk()
-            return self._skip_if_large(int(table.estimated_size()), table)
+            return int(table.estimated_size()), table
 
         table: pl.DataFrame | None = self.get_or_compute(name, read)
         return table
-
-    def _count_cells(self, name: str, rows: pl.LazyFrame) -> int:
-        """Return the number of cells of the *rows* of the table *name*; 0 if it does not exist."""
-        if not self.has(name) or not (height := self._table_sizes[name].rows):
-            return 0
-        return height * len(rows.collect_schema())
 
     def _find_positions(
         self, endpoint: Endpoint, fields: Fields, view: View
     ) -> NDArray[np.uint32] | None:
         """Return the positions of the rows that *fields* select, in the order of an answer.
 
-        Returns None for rows that only a query can find, or of a large table.
+        Returns None for rows that only a query can find, or of a table with too many rows.
         """
-        parameters = endpoint.all_parameters
+        name, parameters = endpoint.table.table_name, endpoint.all_parameters
+        if len(parameters) > 1 or self._table_sizes[name].rows > MAX_ROWS:
+            return None
         if not parameters:
-            table = self._get_table(endpoint.table.table_name)
+            table = self._get_small_table(name)
             return None if table is None else np.arange(table.height, dtype=np.uint32)
-        if len(parameters) > 1 or not parameters[0].selects_numbers:
+        if self.is_computed and self._get_small_table(name) is None:
+            return None
+        if not parameters[0].selects_numbers:
             return None
         numbers = parameters[0].find_numbers(fields, view)
-        index = None if numbers is None else self._get_index(endpoint, parameters[0])
-        return None if numbers is None or index is None else index.find(numbers)
+        return None if numbers is None else self._get_index(endpoint, parameters[0]).find(numbers)
 
-    def _get_index(self, endpoint: Endpoint, parameter: Parameter) -> NumberIndex | None:
-        """Return the positions of the endpoint's rows by number, or None for a large table."""
+    def _get_index(self, endpoint: Endpoint, parameter: Parameter) -> NumberIndex:
+        """Return the positions of the endpoint's rows by number."""
 
-        def read() -> tuple[int, NumberIndex | None]:
-            table = self._get_table(endpoint.table.table_name)
-            if table is None:
-                return 0, None
+        def read() -> tuple[int, NumberIndex]:
             assert parameter.rows_column is not None
             column = parameter.rows_column.name
-            rows = parameter.select_eligible(table.lazy().with_row_index(POSITION))
-            index = NumberIndex.build(rows.select(column, POSITION).drop_nulls(column).collect())
-            return self._skip_if_large(index.size, index)
+            rows = self.scan(endpoint.table.table_name).with_row_index(POSITION)
+            rows = parameter.select_eligible(rows).select(column, POSITION)
+            index = NumberIndex.build(rows.drop_nulls(column).collect())
+            return index.size, index
 
-        index: NumberIndex | None = self.get_or_compute(("index", endpoint.name), read)
+        index: NumberIndex = self.get_or_compute(("index", endpoint.name), read)
         return index
 
     def _read_records(
@@ -174,7 +182,8 @@ class TableCache:
         places = [divmod(position, GROUP_ROWS) for position in positions.tolist()]
         groups = {group for group, _ in places}
         if endpoint.table.spec.list_columns or len(groups) > MAX_GROUPS:
-            return self._encode(endpoint, self._get_indexed(endpoint)[positions], fields, view)
+            rows = self._gather(endpoint.table.table_name, positions)
+            return self._encode(endpoint, rows, fields, view)
         records = {group: self._read_group(endpoint, group, fields, view) for group in groups}
         return [records[group][place] for group, place in places]
 
@@ -187,7 +196,8 @@ class TableCache:
         """
 
         def read() -> tuple[int, list[bytes]]:
-            rows = self._get_indexed(endpoint).slice(group * GROUP_ROWS, GROUP_ROWS)
+            chunk, place = divmod(group * GROUP_ROWS, CHUNK_ROWS)
+            rows = self._read_chunk(endpoint.table.table_name, chunk).slice(place, GROUP_ROWS)
             records = self._encode(endpoint, rows, fields, view)
             return sum(map(sys.getsizeof, records)), records
 
@@ -195,15 +205,39 @@ class TableCache:
         records: list[bytes] = self.get_or_compute(name, read)
         return records
 
-    def _get_indexed(self, endpoint: Endpoint) -> pl.DataFrame:
-        """Return the endpoint's table, which has an index and so is not a large one."""
-        table = self._get_table(endpoint.table.table_name)
-        assert table is not None
-        return table
+    def _gather(self, name: str, positions: NDArray[np.uint32]) -> pl.DataFrame:
+        """Return the rows at these *positions* of a table, in their order."""
+        numbers, places = np.divmod(positions, CHUNK_ROWS)
+        chunks = [
+            self._read_chunk(name, number)[places[numbers == number]]
+            for number in np.unique(numbers).tolist()
+        ]
+        if not chunks:
+            return self._read_chunk(name, 0).clear()
+        order = np.argsort(np.argsort(numbers, kind="stable"))
+        rows: pl.DataFrame = pl.concat(chunks)[order]
+        return rows
+
+    def _read_chunk(self, name: str, number: int) -> pl.DataFrame:
+        """Return a chunk of consecutive rows of a table; those of a large one are cached."""
+        table = self._get_small_table(name)
+        if table is not None:
+            return table.slice(number * CHUNK_ROWS, CHUNK_ROWS)
+
+        def read() -> tuple[int, pl.DataFrame]:
+            rows = self._scan_files(name).slice(number * CHUNK_ROWS, CHUNK_ROWS).collect().rechunk()
+            return int(rows.estimated_size()), rows
+
+        chunk: pl.DataFrame = self.get_or_compute(("chunk", name, number), read)
+        return chunk
 
     def has(self, name: str) -> bool:
         """Return whether the dataset has the table *name*."""
         return name in self._table_sizes
+
+    def count_rows(self, names: Iterable[str]) -> int:
+        """Return the number of rows in some tables."""
+        return sum(self._table_sizes[name].rows for name in names if self.has(name))
 
     def require(self, name: str) -> None:
         """Raise TableAbsent if the dataset does not have the table *name*."""
@@ -241,17 +275,18 @@ class TableCache:
             rows = self.scan(endpoint.table.table_name)
             for parameter in endpoint.all_parameters[1:]:
                 rows = parameter.apply(rows, shared, view)
-            collected = rows.head(MAX_WINDOW_ROWS + 1).collect()
-            if collected.height > MAX_WINDOW_ROWS:
+            collected = rows.head(MAX_ROWS + 1).collect()
+            if collected.height > MAX_ROWS:
                 return 0, None
             assert subject.rows_column is not None
             ordered = endpoint.sort(collected.lazy().with_row_index(POSITION))
             places = ordered.select(subject.rows_column.name, POSITION).collect()
             compacted = compact(endpoint.table.spec, collected, view.chain)
             window = Window(compacted, NumberIndex.build(places))
-            return self._skip_if_large(window.size, window)
+            # A window above the limit would be read again by each request.
+            return (0, None) if window.size > self.memory.max_bytes else (window.size, window)
 
-        if not self._was_requested(name):
+        if not self.was_requested(name):
             return None
         window: Window | None = self.get_or_compute(name, read)
         return window
@@ -263,44 +298,24 @@ class TableCache:
         without = endpoint.omitted_fields(fields)
         return endpoint.table.encode_records(rows, view.chain, without=without, public=self.public)
 
-    def _was_requested(self, name: Hashable) -> bool:
-        """Return whether the window *name* was requested recently, and remember this request."""
+    def was_requested(self, name: Hashable) -> bool:
+        """Return whether *name* was requested recently, and remember this request."""
         with self._lock:
-            was_requested = name in self._recent_windows
-            self._recent_windows[name] = None
-            self._recent_windows.move_to_end(name)
-            if len(self._recent_windows) > MAX_RECENT_WINDOWS:
-                self._recent_windows.popitem(last=False)
+            was_requested = name in self._recent_names
+            self._recent_names[name] = None
+            self._recent_names.move_to_end(name)
+            if len(self._recent_names) > MAX_RECENT_NAMES:
+                self._recent_names.popitem(last=False)
         return was_requested
 
+    def find(self, name: Hashable) -> Any:
+        """Return the cached value of *name* of this dataset, or None."""
+        entry = self.memory.find((self._key, name))
+        return None if entry is None else entry[1]
+
     def get_or_compute(self, name: Hashable, compute: Callable[[], tuple[int, Any]]) -> Any:
-        """Return the cached value of *name*; compute it if missing, and evict the oldest values."""
-        if (entry := self._find(name)) is not None:
-            return entry[1]
-        # Simultaneous requests for the same value wait for the first.
-        with self._compute_lock:
-            if (entry := self._find(name)) is not None:
-                return entry[1]
-            computed = compute()
-            with self._lock:
-                self._cached[name] = computed
-                while len(self._cached) > 1 and self._total_size() > self.max_bytes:
-                    self._cached.popitem(last=False)
-        return computed[1]
-
-    def _skip_if_large(self, size: int, value: Cached) -> tuple[int, Cached | None]:
-        """Return size and value to cache: no value if it alone exceeds the limit."""
-        return (0, None) if size > self.max_bytes else (size, value)
-
-    def _total_size(self) -> int:
-        return sum(size for size, _ in self._cached.values())
-
-    def _find(self, name: Hashable) -> tuple[int, Any] | None:
-        with self._lock:
-            if name not in self._cached:
-                return None
-            self._cached.move_to_end(name)
-            return self._cached[name]
+        """Return the value of *name* of this dataset; *compute* returns its size and itself."""
+        return self.memory.get_or_compute((self._key, name), compute)
 
 
 def find_kind(dataset: Dataset) -> DatasetKind:

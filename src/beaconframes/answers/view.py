@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from beaconframes.answers.table_cache import CACHE_BYTES, TableCache
+import polars as pl
+
+from beaconframes.answers.memory_cache import CACHE_BYTES, MemoryCache
+from beaconframes.answers.table_cache import TableCache
 from beaconframes.dataset import ledger
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.chain_metadata import ChainMetadata
@@ -18,16 +21,17 @@ from beaconframes.v1.attestations import Attestations
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import polars as pl
-
     from beaconframes.dataset import Dataset, Grid
-    from beaconframes.endpoint import Head
+    from beaconframes.endpoint import Head, View
 
 SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", default=None)
 """The tables from which the answer in this context is computed so far."""
 
-FEW_ANSWERS = 10
-"""Answers derived from a table for which it is not read as a whole: that takes seconds."""
+MAX_DERIVED_ROWS = 10_000_000
+"""Rows of the tables from which others are derived as a whole."""
+
+PART_ROWS = 250_000
+"""Rows of the tables from which a part of a table is derived at a time."""
 
 MAX_REPEATS = 4
 """Answers that are computed for one request while the dataset changes."""
@@ -88,11 +92,11 @@ class DatasetView:
         dataset: Dataset,
         simulation: Simulation | None = None,
         *,
+        memory: MemoryCache,
         public: bool,
-        cache_bytes: int,
         drops_old_units: bool = False,
     ) -> None:
-        """Answer from *dataset* and its *simulation*, and cache up to *cache_bytes* of its rows.
+        """Answer from *dataset* and its *simulation*, and cache its rows in *memory*.
 
         With *drops_old_units*, units that the public service does not have any more are refused.
         """
@@ -108,9 +112,9 @@ class DatasetView:
         self.chain, self.head = metadata.chain, metadata.head
         self.version = 0
         """Changes of the dataset before this view."""
-        self.table_cache = TableCache(dataset, public=public, max_bytes=cache_bytes)
+        is_live = simulation is not None and simulation.clock is not None
+        self.table_cache = TableCache(dataset, memory, public=public, is_computed=is_live)
         self.drawn: dict[str, pl.DataFrame] = {}
-        self._answers: Counter[str] = Counter()
 
     @cached_property
     def grids(self) -> dict[str, Grid]:
@@ -160,15 +164,64 @@ class DatasetView:
 
         A table that does not exist is an error, or has no rows if its *schema* is given.
         """
-        is_rare = False
         if (scanned := SCANNED_TABLES.get()) is not None:
-            if table not in scanned:
-                self._answers[table] += 1
             scanned.add(table)
-            is_rare = self._answers[table] <= FEW_ANSWERS
         if table in self.drawn:
             return self.drawn[table].lazy()
-        return self.table_cache.scan(table, schema, is_rare=is_rare)
+        return self.table_cache.scan(table, schema)
+
+    def derive(
+        self,
+        make_rows: Callable[[View], pl.LazyFrame],
+        *,
+        days: str | None = None,
+        needs_all: bool = False,
+    ) -> pl.LazyFrame:
+        """Return the rows that *make_rows* makes of other tables.
+
+        They are computed once for all requests, unless the dataset has many rows. The first request
+        reads only what it needs of them, unless it *needs_all*. With a column of *days*, memory
+        holds some days at a time.
+        """
+        cache, name = self.table_cache, (make_rows, self.head.slot, self.version)
+        outer = SCANNED_TABLES.get()
+        found = None if self.drawn else cache.find(name)
+        if found is None:
+            token = SCANNED_TABLES.set(set())
+            try:
+                rows = make_rows(self)
+                tables = SCANNED_TABLES.get() or set()
+            finally:
+                SCANNED_TABLES.reset(token)
+            is_first = not cache.was_requested(name) and not needs_all
+            count = cache.count_rows(tables)
+            if not (is_first or self.drawn or count > MAX_DERIVED_ROWS):
+
+                def compute() -> tuple[int, tuple[pl.LazyFrame, set[str]]]:
+                    frames = self._read_parts(rows, days, count)
+                    return int(frames.estimated_size()), (frames.lazy(), tables)
+
+                found = cache.get_or_compute(name, compute)
+        if found is not None:
+            rows, tables = found
+        if outer is not None:
+            outer |= tables
+        return rows
+
+    def _read_parts(self, rows: pl.LazyFrame, days: str | None, count: int) -> pl.DataFrame:
+        """Return *rows*, made of *count* others; read some *days* at a time if that is a column."""
+        if days is None:
+            return rows.collect(engine="streaming")
+        last, size = self.head.finalized_epoch, self.chain.epochs_per_day
+        oldest = self.scan("income_history").select(pl.col("epoch").min()).collect().item()
+        first = last if oldest is None else oldest
+        # Whole days, counted back from the finalized epoch.
+        length = max(PART_ROWS * (last - first + 1) // count // size, 1) * size
+        in_part = [
+            pl.col(days).is_between(end - length + 1, end)
+            for end in range(last, first - 1, -length)
+        ]
+        return pl.concat([rows.filter(part).collect() for part in in_part]).rechunk()
 
     def has_table(self, table: str) -> bool:
         """Return whether the dataset has a table."""
@@ -196,17 +249,15 @@ class DatasetViews:
         is_complete = isinstance(dataset, PublishedDataset) or dataset.meta.get("simulated")
         self.may_change = clock is None and not is_complete
         """Whether another process may change the dataset."""
+        self.memory = MemoryCache(cache_bytes)
         self._public = public
         self._views: OrderedDict[int, DatasetView] = OrderedDict()
         self._lock = threading.Lock()
         if clock is None:
-            self._cache_bytes = cache_bytes
             self._heads: OrderedDict[int, tuple[Head, int]] = OrderedDict()
             self._read()
         else:
-            # Half for the whole dataset, and the rest for the heads.
-            self._whole = TableCache(dataset, max_bytes=cache_bytes // 2)
-            self._view_bytes = cache_bytes // 2 // MAX_VIEWS
+            self._whole = TableCache(dataset, self.memory)
 
     def _read(self) -> None:
         """Read the dataset as it is now."""
@@ -215,8 +266,8 @@ class DatasetViews:
         view = DatasetView(
             self.dataset,
             self.simulation,
+            memory=self.memory,
             public=self._public,
-            cache_bytes=self._cache_bytes,
             drops_old_units=self.drops_old_units,
         )
         view.version = self.version + 1
@@ -278,8 +329,8 @@ class DatasetViews:
                 view = DatasetView(
                     self.simulation.show_at(self.dataset, slot, self._whole.scan),
                     self.simulation,
+                    memory=self.memory,
                     public=self._public,
-                    cache_bytes=self._view_bytes,
                     drops_old_units=self.drops_old_units,
                 )
                 self._views[slot] = view

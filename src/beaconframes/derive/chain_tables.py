@@ -11,10 +11,10 @@ import polars as pl
 from beaconframes.endpoint.intervals import Intervals, merge_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from beaconframes.calendar import Chain
-    from beaconframes.endpoint import Head
+    from beaconframes.endpoint import Head, View
     from beaconframes.schema import Table
 
 
@@ -79,6 +79,16 @@ class ChainTables:
     def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of a table; see `Dataset.scan`."""
         return self.tables.scan(table, schema=schema)
+
+    def derive(
+        self,
+        make_rows: Callable[[View], pl.LazyFrame],
+        *,
+        days: str | None = None,  # noqa: ARG002 - of rows that are stored
+        needs_all: bool = False,  # noqa: ARG002
+    ) -> pl.LazyFrame:
+        """Return the rows that *make_rows* makes of other tables."""
+        return make_rows(self)
 
     def find_table(self, *names: str) -> str | None:
         """Return the first of some tables that exists, or None."""

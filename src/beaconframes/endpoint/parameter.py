@@ -7,7 +7,7 @@ in the order in which they are applied.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
@@ -100,6 +100,19 @@ class View(Protocol):
         """Return the rows of another table, for results that need several.
 
         A table that does not exist is an error, or has no rows if its *schema* is given.
+        """
+
+    def derive(
+        self,
+        make_rows: Callable[[View], pl.LazyFrame],
+        *,
+        days: str | None = None,
+        needs_all: bool = False,
+    ) -> pl.LazyFrame:
+        """Return the rows that *make_rows* makes of other tables, which several results need.
+
+        *days* is a column of epochs by which they can be made of some days at a time. A result
+        that *needs_all* has no use for a query that reads some of them.
         """
 
     def has_table(self, table: str) -> bool:

@@ -46,6 +46,8 @@ class SlotSelector(Parameter):
     same slot. With ``number_only`` the endpoint accepts neither block roots nor the two words.
     With ``final_only`` it has finalized slots only, and "latest" is the last of them. ``root`` is
     the column of the block root, if rows have it. ``required`` says that each slot must have rows.
+    With ``by_epoch`` the rows in a dataset have their epoch, too: it selects rows of other tables
+    from which they are derived.
     """
 
     column: Column
@@ -54,6 +56,7 @@ class SlotSelector(Parameter):
     final_only: bool = False
     root: Column | None = None
     required: bool = False
+    by_epoch: bool = False
 
     role = Role.UNITS
     args = ("slots",)
@@ -142,7 +145,10 @@ class SlotSelector(Parameter):
 
     def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
         """Return the rows of the slot, or of the one block that is requested by its root."""
-        rows = rows.filter(pl.col(self.column.name) == self.parse_slot(fields, view))
+        slot = self.parse_slot(fields, view)
+        rows = rows.filter(pl.col(self.column.name) == slot)
+        if self.by_epoch:
+            rows = rows.filter(pl.col("epoch") == slot // view.chain.slots_per_epoch)
         root = fields.get("slot", {}).get("root")
         if self.root is None or root is None:
             return rows

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from beaconframes.answers.table_cache import CACHE_BYTES
+from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.errors import UsageError
 from beaconframes.server.access import (
     NO_KEY,
@@ -26,6 +26,7 @@ from beaconframes.server.app import build_app
 from beaconframes.server.faults import parse_faults
 from beaconframes.server.service import Service
 from beaconframes.server.slow_clients import RequestDeadlineProtocol
+from beaconframes.server.stoppable_server import StoppableServer
 from beaconframes.setting_rules import parse_size
 from beaconframes.simulator.head_clock import HeadClock
 from beaconframes.text import shorten
@@ -147,7 +148,7 @@ class Server:
         application = build_app(self.service, access, parse_faults(faults), check_origins(origins))
         self._socket = bind_socket(port)
         self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}"
-        self._server = uvicorn.Server(
+        self._server = StoppableServer(
             uvicorn.Config(
                 application,
                 http=RequestDeadlineProtocol,
@@ -191,7 +192,7 @@ class Server:
 
     def close(self) -> None:
         """Stop the server and release its port."""
-        self._server.should_exit = True
+        self._server.stop()
         self._thread.join(SHUTDOWN_SECONDS)
         self._socket.close()
 

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from beaconframes.answers.dataset_source import open_dataset
-from beaconframes.answers.table_cache import CACHE_BYTES
+from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.defaults import create_local_store
 from beaconframes.config import current as current_settings

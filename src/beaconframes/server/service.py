@@ -10,8 +10,8 @@ import msgspec
 from starlette.responses import Response
 
 from beaconframes.answers import charts
+from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.answers.selection import find_drawn_epochs, scan_rows
-from beaconframes.answers.table_cache import CACHE_BYTES
 from beaconframes.answers.uncovered import find_uncovered, is_uncovered
 from beaconframes.answers.v2 import STORED, SUNSETS
 from beaconframes.answers.view import DatasetViews

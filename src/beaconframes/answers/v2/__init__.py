@@ -67,7 +67,7 @@ ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "queues": queues.derive_rows,
     "old_queues": queues.derive_old_rows,
     "machine_metrics": machine_metrics.derive_rows,
-    "network_performance": performance.derive_rows_to_sum,
+    "network_performance": performance.derive_all_rows_to_sum,
     "entities": entities.derive_rows,
     "sub_entities": entities.derive_rows,
     "owners": entities.derive_parties,

@@ -26,6 +26,15 @@ def sum_known(name: str) -> pl.Expr:
     return pl.when(~column.is_null().any()).then(column.sum()).alias(name)
 
 
+def find_last_epoch(view: View) -> pl.Expr:
+    """Return the last epoch of the day of a row; days are counted back from the finalized epoch.
+
+    Rolling windows consist of such days, so that a day is summed before a window is requested.
+    """
+    final, size = view.head.finalized_epoch, view.chain.epochs_per_day
+    return final - (final - pl.col("epoch")) // size * size
+
+
 def build_credential_columns() -> dict[str, pl.Expr]:
     """Return type, prefix and address of the column ``withdrawal_credentials``."""
     text = pl.col("withdrawal_credentials")

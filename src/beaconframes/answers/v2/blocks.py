@@ -20,13 +20,14 @@ def derive_rows(view: View) -> pl.LazyFrame:
     payloads = beacon.select(
         "slot",
         "block_root",
+        block_number="exec_block_number",
         state_root="exec_state_root",
         receipts_root="exec_receipts_root",
         extra_data=pl.col("exec_extra_data").fill_null("0x"),
     )
     return (
         view.scan("execution_blocks")
-        .join(payloads, on="slot", how="left", maintain_order="left")
+        .join(payloads, on=["slot", "block_number"], how="left", maintain_order="left")
         .with_columns(
             null_columns(Block, "mining."),
             fees_burned_wei=(pl.col("base_fee_per_gas_wei") * pl.col("gas_used")).cast(
@@ -42,12 +43,13 @@ def derive_rows(view: View) -> pl.LazyFrame:
 
 def derive_rewards(view: View) -> pl.LazyFrame:
     """Return the rewards of execution blocks, one row per block."""
-    roots = view.scan("blocks").filter(pl.col("status") == "proposed").select("slot", "block_root")
+    beacon = view.scan("blocks").filter(pl.col("status") == "proposed")
+    roots = beacon.select("slot", "block_root", block_number="exec_block_number")
     is_relayed = pl.col("relay_producer_fee_recipient").is_not_null()
     fees, payment = pl.col("block_reward_wei"), pl.col("block_mev_reward_wei")
     return (
         view.scan("execution_blocks")
-        .join(roots, on="slot", how="left", maintain_order="left")
+        .join(roots, on=["slot", "block_number"], how="left", maintain_order="left")
         .with_columns(
             null_columns(BlockRewards, "mining."),
             total_reward_wei="producer_reward_wei",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -57,12 +58,7 @@ def derive_attestations(view: View) -> pl.LazyFrame:
             on=["validator_index", "epoch"],
             how="left",
         )
-        .join(count_blocks(view, "blocks_before"), on="slot", how="left")
-        .join(
-            count_blocks(view, "blocks_until").rename({"slot": "inclusion_slot"}),
-            "inclusion_slot",
-            "left",
-        )
+        .pipe(partial(count_blocks_between, view))
         .sort("slot", "validator_index")
         .with_columns(
             *(pl.when(has_income).then(part).alias(f"{name}_wei") for name, part in PARTS.items()),
@@ -130,11 +126,20 @@ def count_old_attestations(view: View) -> pl.LazyFrame:
     )
 
 
-def count_blocks(view: View, name: str) -> pl.LazyFrame:
+def count_blocks_between(view: View, attestations: pl.LazyFrame) -> pl.LazyFrame:
+    """Return *attestations* with the number of canonical blocks up to both of their slots."""
+    counts = view.derive(count_blocks)
+    until = {"slot": "inclusion_slot", "blocks": "blocks_until"}
+    return attestations.join(
+        counts.rename({"blocks": "blocks_before"}), on="slot", how="left"
+    ).join(counts.rename(until), on="inclusion_slot", how="left")
+
+
+def count_blocks(view: View) -> pl.LazyFrame:
     """Return the number of canonical blocks up to each slot, one row per slot."""
     has_block = (pl.col("status") == "proposed").any().cast(pl.Int64)
-    slots = view.scan("blocks").group_by("slot").agg(has_block.alias(name)).sort("slot")
-    return slots.with_columns(pl.col(name).cum_sum())
+    slots = view.scan("blocks").group_by("slot").agg(blocks=has_block).sort("slot")
+    return slots.with_columns(pl.col("blocks").cum_sum())
 
 
 def derive_sync_committees(view: View) -> pl.LazyFrame:
@@ -165,6 +170,7 @@ def derive_sync_committees(view: View) -> pl.LazyFrame:
         )
         .select(
             "slot",
+            "epoch",
             "validator_index",
             "pubkey",
             status=pl.when(pl.col("signed") > 0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.answers.v2.performance import SUMS, add_scores, derive_rows_to_sum
+from beaconframes.answers.v2.performance import SUMS, add_scores, derive_all_rows_to_sum
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.set_members import list_parties, scan_entities
 from beaconframes.schema import Count, Fraction, Json, Table, Text
@@ -35,10 +35,10 @@ class PartyRecord(Table):
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
-    """Return duties and entity, one row per validator per finalized epoch."""
+    """Return sums of duties and entity, one row per validator and day."""
     require_names(view)
     names = scan_entities(view).with_columns(pl.col("entity", "sub_entity").fill_null(UNNAMED))
-    return derive_rows_to_sum(view).join(names, on="validator_index", how="left")
+    return derive_all_rows_to_sum(view).join(names, on="validator_index", how="left")
 
 
 def require_names(view: View) -> None:
@@ -65,7 +65,7 @@ def summarize_sub_entities(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def derive_parties(view: View) -> pl.LazyFrame:
-    """Return duties, owner and operator, one row per validator per finalized epoch."""
+    """Return sums of duties and owner, one row per validator and day."""
     parties = pl.LazyFrame(list_parties(view)).rename({"name": "entity"})
     return derive_rows(view).join(parties, on="entity", how="left")
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import polars.selectors as cs
 
-from beaconframes.answers.v2.duties import LATE, MISSED, count_blocks, has_late_events
+from beaconframes.answers.v2.amounts import find_last_epoch
+from beaconframes.answers.v2.duties import LATE, MISSED, count_blocks_between, has_late_events
 from beaconframes.answers.v2.rewards import scan_income
 
 if TYPE_CHECKING:
@@ -33,12 +34,29 @@ def derive_rows(view: View) -> pl.LazyFrame:
     """Return performance, one row per validator per finalized epoch."""
     keys = view.scan("validators").select("validator_index", "pubkey")
     duties = derive_duties(view).join(keys, on="validator_index", how="left", maintain_order="left")
-    return add_scores(duties.with_columns(DELAYS.fill_null(0), finality=pl.lit("finalized")))
+    return add_scores(
+        duties.with_columns(pl.col(AVERAGES).fill_null(0), finality=pl.lit("finalized"))
+    )
 
 
 def derive_rows_to_sum(view: View) -> pl.LazyFrame:
-    """Return duties, one row per validator per finalized epoch."""
-    return derive_duties(view).rename({"epoch": "last_epoch"})
+    """Return sums of duties, one row per validator and day."""
+    return view.derive(sum_duties, days="last_epoch")
+
+
+def derive_all_rows_to_sum(view: View) -> pl.LazyFrame:
+    """Return sums of duties, one row per validator and day, for a result that needs all of them."""
+    return view.derive(sum_duties, days="last_epoch", needs_all=True)
+
+
+def sum_duties(view: View) -> pl.LazyFrame:
+    """Return sums of duties, one row per validator and day."""
+    duties = derive_duties(view).with_columns(last_epoch=find_last_epoch(view))
+    return duties.group_by("validator_index", "last_epoch").agg(
+        COUNTS.sum(),
+        pl.col(AVERAGES).sum(),
+        pl.col(AVERAGES).count().name.prefix("counted_"),
+    )
 
 
 def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -46,15 +64,22 @@ def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
     return add_scores(rows.select(*SUMS)).with_columns(finality=pl.lit("finalized"))
 
 
-DELAYS = cs.starts_with("average_")
+AVERAGES = ("average_inclusion_delay", "average_inclusion_delay_without_missed_slots")
+COUNTS = cs.starts_with(
+    "attestations_", "proposals_", "sync_committee_", "slashings_"
+) | cs.contains("correct_")
 
 SUMS = [
-    cs.starts_with("attestations_", "proposals_", "sync_committee_").sum(),
-    cs.contains("correct_").sum(),
-    pl.col("slashings_included").sum(),
-    DELAYS.mean().fill_null(0),
+    COUNTS.sum(),
+    *(
+        pl.when(pl.col(f"counted_{name}").sum() > 0)
+        .then(pl.col(name).sum() / pl.col(f"counted_{name}").sum())
+        .otherwise(0.0)
+        .alias(name)
+        for name in AVERAGES
+    ),
 ]
-"""The expressions that summarize the duties of several rows."""
+"""The expressions that summarize the sums of duties in several rows."""
 
 
 def add_scores(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -104,13 +129,13 @@ def derive_duties(view: View) -> pl.LazyFrame:
         scan_income(view)
         .with_columns(period=pl.col("epoch") // view.chain.epochs_per_sync_period)
         .join(
-            derive_members(view),
+            view.derive(derive_members),
             on=["validator_index", "period"],
             how="left",
             maintain_order="left",
         )
-        .join(count_epoch_blocks(view), on="epoch", how="left", maintain_order="left")
-        .join(derive_proposals(view), on=key, how="left", maintain_order="left")
+        .join(view.derive(count_epoch_blocks), on="epoch", how="left", maintain_order="left")
+        .join(view.derive(derive_proposals), on=key, how="left", maintain_order="left")
         .join(lifetimes, on="validator_index", how="left", maintain_order="left")
         .join(derive_delays(view), on=key, how="left", maintain_order="left")
         .with_columns(*defaults, **correct)
@@ -170,9 +195,6 @@ def derive_proposals(view: View) -> pl.LazyFrame:
     )
 
 
-AVERAGES = ("average_inclusion_delay", "average_inclusion_delay_without_missed_slots")
-
-
 def derive_delays(view: View) -> pl.LazyFrame:
     """Return whether an attestation was missed, and its delays, one row per validator and epoch.
 
@@ -193,17 +215,12 @@ def derive_delays(view: View) -> pl.LazyFrame:
             slot="attester_slot",
             is_missed=pl.col("status") == "missed",
         )
-    until = count_blocks(view, "until").rename({"slot": "inclusion_slot"})
-    return (
-        attestations.join(count_blocks(view, "before"), on="slot", how="left")
-        .join(until, on="inclusion_slot", how="left")
-        .select(
-            "validator_index",
-            "epoch",
-            "is_missed",
-            average_inclusion_delay=(pl.col("inclusion_slot") - slot - 1).cast(pl.Float64),
-            average_inclusion_delay_without_missed_slots=(
-                pl.col("until") - pl.col("before") - 1
-            ).cast(pl.Float64),
-        )
+    return count_blocks_between(view, attestations).select(
+        "validator_index",
+        "epoch",
+        "is_missed",
+        average_inclusion_delay=(pl.col("inclusion_slot") - slot - 1).cast(pl.Float64),
+        average_inclusion_delay_without_missed_slots=(
+            pl.col("blocks_until") - pl.col("blocks_before") - 1
+        ).cast(pl.Float64),
     )

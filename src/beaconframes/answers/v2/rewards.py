@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.answers.v2.amounts import ZERO, gwei_to_wei, sum_known
+from beaconframes.answers.v2.amounts import ZERO, find_last_epoch, gwei_to_wei, sum_known
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import View
@@ -109,15 +109,11 @@ def scan_rewards(view: View) -> pl.LazyFrame:
     earned. Without the table of missed rewards, these are null.
     """
     key = ["validator_index", "epoch"]
-    received = (
-        scan_payments(view)
-        .group_by(key)
-        .agg(sum_known("producer_reward_wei"), has_block=pl.lit(value=True))
-    )
+    received, missed = view.derive(sum_payments), view.derive(derive_missed_blocks, days="epoch")
     return (
         add_missed_rewards(view, scan_income(view).drop("tx_fee_reward_wei"))
         .join(received, on=key, how="left", maintain_order="left")
-        .join(derive_missed_blocks(view), on=key, how="left", maintain_order="left")
+        .join(missed, on=key, how="left", maintain_order="left")
         .with_columns(
             pl.when("has_missed").then(f"{NO_BLOCK}_gwei").otherwise(0).alias(f"{NO_BLOCK}_gwei"),
             pl.when("has_block").then("producer_reward_wei").otherwise(ZERO),
@@ -147,6 +143,13 @@ def scan_payments(view: View) -> pl.LazyFrame:
         blocks = blocks.with_columns(unknown)
     payment = pl.when("has_payload").then("producer_reward_wei").otherwise(ZERO)
     return blocks.select("slot", "epoch", "validator_index", payment)
+
+
+def sum_payments(view: View) -> pl.LazyFrame:
+    """Return what proposers received, one row per validator and epoch with any block."""
+    key = ["validator_index", "epoch"]
+    payments = scan_payments(view).group_by(key)
+    return payments.agg(sum_known("producer_reward_wei"), has_block=pl.lit(value=True))
 
 
 def add_missed_rewards(view: View, rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -214,14 +217,26 @@ def derive_missed_blocks(view: View) -> pl.LazyFrame:
 
 
 def derive_rows_to_sum(view: View) -> pl.LazyFrame:
-    """Return income with the columns that a summary selects by."""
-    return scan_rewards(view).rename({"epoch": "last_epoch"})
+    """Return sums of rewards, one row per validator and day."""
+    return view.derive(sum_rewards, days="last_epoch")
+
+
+def sum_rewards(view: View) -> pl.LazyFrame:
+    """Return sums of rewards, one row per validator and day."""
+    rewards = scan_rewards(view)
+    days = rewards.with_columns(last_epoch=find_last_epoch(view))
+    return days.group_by("validator_index", "last_epoch").agg(sum_amounts(rewards))
+
+
+def sum_amounts(rows: pl.LazyFrame) -> list[pl.Expr]:
+    """Return the sums of all amounts in *rows*; a sum with an unknown part is null."""
+    names = rows.collect_schema()
+    return [sum_known(name) for name in names if name.endswith(("_gwei", "reward_wei"))]
 
 
 def summarize(income: pl.LazyFrame) -> pl.LazyFrame:
     """Return the rewards of all rows together, one row; a sum with an unknown part is null."""
-    names = [name for name in income.collect_schema() if name.endswith(("_gwei", "reward_wei"))]
-    return income.select(sum_known(name) for name in names).select(
+    return income.select(sum_amounts(income)).select(
         *(part.alias(f"{name}_wei") for name, part in PARTS.items()),
         finality=pl.lit("finalized"),
     )

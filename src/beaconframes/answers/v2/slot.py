@@ -29,7 +29,7 @@ def derive_rows(view: View) -> pl.LazyFrame:
         )
         .join(keys, left_on="proposer_index", right_on="validator_index", how="left")
         .join(count_bls_changes(view), on="slot", how="left")
-        .join(count_attestations(view), on="slot", how="left")
+        .join(view.derive(count_attestations), on="slot", how="left")
     )
     return (
         add_blob_commitments(view, add_queue_events(view, slots))

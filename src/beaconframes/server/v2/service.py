@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("beaconframes.server")
 
-MAX_CACHED_ANSWERS = 64
-"""Number of answers whose rows are cached for the next pages."""
 
 ERROR_MESSAGES = {
     400: BAD_REQUEST,
@@ -86,8 +82,6 @@ class ServiceV2:
         self.views = views
         self.is_strict = is_strict
         self._cursors = CursorCodec()
-        self._cached_rows: OrderedDict[tuple[int, int, bytes], pl.DataFrame] = OrderedDict()
-        self._lock = threading.Lock()
 
     def answer(self, endpoint: Endpoint, body: bytes, tier: Tier) -> tuple[int, bytes]:
         """Return status and body of the answer to a request with this JSON *body*.
@@ -166,17 +160,14 @@ class ServiceV2:
         self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
     ) -> pl.DataFrame:
         """Return all rows that *fields* select, and cache them for the next pages."""
+        memory = self.views.memory
         name = view.head.slot, view.version, hash_request(endpoint.path, fields)
-        with self._lock:
-            if name in self._cached_rows:
-                self._cached_rows.move_to_end(name)
-                return self._cached_rows[name]
-        selected = select_rows(endpoint, [fields], view).collect()
-        with self._lock:
-            self._cached_rows[name] = selected
-            while len(self._cached_rows) > MAX_CACHED_ANSWERS:
-                self._cached_rows.popitem(last=False)
-        return selected
+        if (cached := memory.find(name)) is not None:
+            rows: pl.DataFrame = cached[1]
+            return rows
+        rows = select_rows(endpoint, [fields], view).collect()
+        memory.put(name, int(rows.estimated_size()), rows)
+        return rows
 
 
 def check_chain(own: Chain, name: Any) -> None:

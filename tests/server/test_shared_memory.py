@@ -1,0 +1,232 @@
+"""Requests of the local explorer share what they derive, within one limit, and read few rows."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import urllib.request
+from collections import defaultdict
+
+import msgspec
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from beaconframes import v1, v2
+from beaconframes.answers.memory_cache import MemoryCache
+from beaconframes.answers.v2 import ROWS, performance, rewards
+from beaconframes.answers.view import SCANNED_TABLES
+from beaconframes.server import Server
+from beaconframes.server.service import Service
+
+ENDPOINTS = {endpoint.name: endpoint for endpoint in v2.ENDPOINTS}
+PAGED_BY_EPOCH = ("rewards", "performance", "balances")
+WINDOW = {"range": {"evaluation_window": "24h"}}
+
+
+def request(service, name, **fields):
+    """Return the JSON of an answer of V2."""
+    body = msgspec.json.encode({"chain": "mainnet", **fields})
+    answer = service.answer_v2(ENDPOINTS[name], body, "premium")
+    assert 200 == answer.status_code, bytes(answer.body)
+    return json.loads(bytes(answer.body))
+
+
+def select(validators):
+    """Return the field with the *validators*."""
+    return {"validator_identifiers": list(validators)}
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Return the number of rows that each read of a table finds in its files."""
+    found = defaultdict(list)
+
+    def scan(paths, *, scan=pl.scan_parquet, **options):
+        def count(rows):
+            found[paths[0].parent.name].append(rows.height)
+            return rows
+
+        rows = scan(paths, **options)
+        return rows.map_batches(count, predicate_pushdown=True, slice_pushdown=True)
+
+    monkeypatch.setattr(pl, "scan_parquet", scan)
+    return found
+
+
+@pytest.mark.parametrize("name", PAGED_BY_EPOCH)
+def test_requests_for_other_epochs_read_no_table_again(chain, reads, name):
+    """Each request reads the rows of its epoch, and nothing that an earlier one has read."""
+    service = Service(chain, cache_bytes=40_000_000)
+    epochs = range(20, 440, 30)
+    read = []
+    for epoch in epochs:
+        reads.clear()
+        rows = request(service, name, validator=select([7, 8, 9]), epoch=epoch)["data"]
+        assert 3 == len(rows)
+        read.append(dict(reads))
+
+    table = "balance_history" if name == "balances" else "income_history"
+    assert [{table: [3]}] * (len(epochs) - 3) == read[3:]
+
+
+def test_no_cache_has_a_whole_wide_table(chain, reads):
+    """Blocks take 2 kB of memory a row: requests for some of them read and cache these."""
+    service = Service(chain)
+    height = chain.tables()["blocks"].rows
+    for slot in range(100, 15_000, 1_000):
+        assert 200 == service.answer(v1.SLOTS, {"slot": str(slot)}).status_code
+        request(service, "slot", slot={"number": slot})
+
+    sizes = [
+        value.height
+        for _, value in service.views.memory._entries.values()
+        if isinstance(value, pl.DataFrame) and len(value.columns) > 20
+    ]
+    assert 0 < max(sizes) < height / 4
+    assert height > max(reads["execution_blocks"], default=0)
+
+
+def test_answers_and_tables_share_one_limit(chain):
+    """The rows of answers, which wait for the next page, count as well."""
+    service = Service(chain, cache_bytes=3_000_000)
+    memory = service.views.memory
+    for epoch in range(20, 60):
+        request(service, "rewards", validator=select(range(100)), epoch=epoch)
+        assert memory.size <= memory.max_bytes
+    assert memory.size == sum(size for size, _ in memory._entries.values()) > 1_000_000
+
+
+def test_the_oldest_values_are_evicted():
+    """A value that is found again stays; one above the limit is not cached."""
+    memory = MemoryCache(10)
+    for name in "abc":
+        memory.put(name, 3, name.upper())
+    assert (3, "A") == memory.find("a")
+    memory.put("d", 4, "D")
+    memory.put("e", 11, "E")
+    memory.put("d", 2, "smaller")
+
+    found = {name: memory.find(name) for name in "abcde"}
+    assert {"a": (3, "A"), "b": None, "c": (3, "C"), "d": (2, "smaller"), "e": None} == found
+    assert 8 == memory.size
+    assert 1 == memory.get_or_compute("f", lambda: (1, 1)) == memory.get_or_compute("f", None)
+
+
+@pytest.mark.parametrize("window", ["24h", "all_time"])
+@pytest.mark.parametrize("validators", [[3], range(1010)], ids=["one", "all"])
+def test_sums_by_day_are_those_of_all_epochs(chain, window, validators):
+    """Days are counted back from the finalized epoch, as windows are."""
+    view = Service(chain).views.current()
+    last, size = view.head.finalized_epoch, view.chain.epochs_per_day
+    first = last - size + 1 if window == "24h" else 0
+    in_window = pl.col("epoch").is_between(first, last)
+    is_selected = pl.col("validator_index").is_in(list(validators))
+    endpoint = ENDPOINTS["rewards_aggregate"]
+    fields = {"validator": select(validators), "range": {"evaluation_window": window}}
+    plain = rewards.scan_rewards(view).filter(in_window, is_selected)
+    expected = rewards.summarize(plain).collect()
+    duties = performance.derive_duties(view).filter(in_window, is_selected)
+    counts = duties.select(
+        performance.COUNTS.sum(), pl.col(performance.AVERAGES).mean().fill_null(0)
+    ).collect()
+
+    for _ in range(3):
+        rows = endpoint.select(ROWS["rewards_aggregate"](view), fields, view)
+        assert_frame_equal(expected, rewards.summarize(rows).collect())
+        rows = endpoint.select(ROWS["performance_aggregate"](view), fields, view)
+        summary = performance.summarize(rows).collect()
+        assert_frame_equal(counts, summary.select(counts.columns), check_exact=True)
+
+
+def test_derived_tables_are_made_in_parts(chain, reads, monkeypatch):
+    """Memory holds some days at a time; the rows are the same."""
+    views = [Service(chain).views.current() for _ in range(2)]
+    expected = performance.sum_duties(views[0]).collect()
+    whole = reads.pop("income_history")
+    monkeypatch.setattr("beaconframes.answers.view.PART_ROWS", 1)
+    derived = ROWS["network_performance"](views[1]).collect()
+
+    # One column of all rows, to find the first day.
+    assert whole == reads["income_history"][:1]
+    parts = reads["income_history"][1:]
+    assert whole == [sum(parts)]
+    assert max(parts) <= 1_010 * views[1].chain.epochs_per_day
+    assert_frame_equal(expected, derived, check_row_order=False)
+
+
+def test_a_derived_table_names_the_tables_that_it_needs(chain):
+    """An answer is refused if one of them is incomplete, also when it is cached."""
+    view = Service(chain).views.current()
+    scanned = []
+    for _ in range(3):
+        token = SCANNED_TABLES.set(set())
+        view.derive(rewards.sum_payments).collect()
+        scanned.append(SCANNED_TABLES.get())
+        SCANNED_TABLES.reset(token)
+    assert [{"blocks", "execution_blocks"}] * 3 == scanned
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "tables"),
+    [
+        # A missed block of the epoch would have earned the mean of the others.
+        ("rewards", {"validator": select([5]), "epoch": 300}, {"income_history": 1_011}),
+        ("performance", {"validator": select([5]), "epoch": 300}, {"income_history": 1}),
+        ("balances", {"validator": select([5]), "epoch": 300}, {"balance_history": 1}),
+        (
+            "rewards_aggregate",
+            {"validator": select([5]), **WINDOW},
+            {"income_history": 1_011 * 225},
+        ),
+        ("slot", {"slot": {"number": 9_000}}, {"blocks": 1, "slot_withdrawals": 16}),
+        ("slot_withdrawals", {"slot": {"number": 9_000}}, {"slot_withdrawals": 16}),
+        ("withdrawal_slots", {"validator": select([5])}, {"slot_withdrawals": 500}),
+        ("block", {"block": {"number": 9_000}}, {"blocks": 1}),
+        ("slot_attestation_duties", {"slot": {"number": 14_000}}, {"income_history": 1_010}),
+        ("slot_sync_committee_duties", {"slot": {"number": 9_000}}, {"income_history": 1_010}),
+    ],
+)
+def test_selections_reach_the_files(chain, reads, name, fields, tables):
+    """A filter by validator, epoch or slot reduces the rows that are read, also at first."""
+    request(Service(chain), name, **fields)
+    for table, most in tables.items():
+        assert 0 < sum(reads[table]) <= most, (table, reads[table])
+
+
+def test_closing_waits_for_no_tick(chain):
+    """Idle connections are closed at once."""
+    seconds = []
+    for _ in range(3):
+        server = Server(chain)
+        connection = socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])))
+        connection.sendall(b"GET /api/v1/latestState HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(1 << 16)
+        start = time.perf_counter()
+        server.close()
+        seconds.append(time.perf_counter() - start)
+        assert not server.is_running
+        connection.close()
+    # uvicorn's ticks alone take 0.1 to 0.2 seconds.
+    assert min(seconds) < 0.08
+
+
+def test_closing_does_not_cut_an_answer(chain):
+    """An answer that is being made is sent completely."""
+    server = Server(chain, faults=["latency=300ms"])
+    found = []
+
+    def load():
+        with urllib.request.urlopen(f"{server.url}/api/v1/epoch/100/slots") as answer:
+            found.append(json.loads(answer.read()))
+
+    client = threading.Thread(target=load)
+    client.start()
+    while not server._server.server_state.connections:
+        time.sleep(0.005)
+    time.sleep(0.1)
+    server.close()
+    client.join()
+    assert 32 <= len(found[0]["data"])
