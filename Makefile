@@ -108,11 +108,15 @@ format: setup ## format the code, and apply automatic fixes
 bench: setup ## run every benchmark, except those of the installation and of releases
 	@set -e; for file in $(filter-out benchmarks/installation.py benchmarks/releases.py,$(sort $(wildcard benchmarks/*.py))); do echo "== $$file"; $(BIN)/python "$$file"; done
 
-sample: setup ## simulate the dataset in data/sample again
+sample: setup ## simulate the dataset in data/sample again, if its sources have changed
 	$(BIN)/python data/make.py
 
-docs: setup ## write the generated pages
+# The examples load from the sample. The snapshot of the public names is compared by a test, so that a change is
+# read before it is merged.
+docs: sample ## write the generated pages, stubs and pictures, the sample, and the snapshot of the public names
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/gallery/make.py --new
+	UPDATE_SNAPSHOTS=1 $(BIN)/pytest -q -n 0 tests/snapshots/test_public_api.py
 	$(BIN)/python docs/recipes.py
 	$(BIN)/python docs/examples.py
 	$(BIN)/python docs/reports.py

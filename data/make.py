@@ -1,7 +1,10 @@
 """Make the sample dataset: ``python data/make.py``, or ``make sample``.
 
 It simulates the chain and writes it again in the smallest files. The same version of beaconframes
-and of its libraries makes the same files.
+and of its libraries makes the same files, and a table whose rows are the same keeps its bytes.
+
+The file ``fingerprint.txt`` of the sample has a hash of what determines its rows. While it is
+that of the present sources, nothing is written.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from pathlib import Path
 import polars as pl
 
 from beaconframes.dataset import Dataset
-from beaconframes.simulator import SAMPLE, simulate
+from beaconframes.simulator import SAMPLE, fingerprint_rows, simulate
 from beaconframes.simulator.drawn_hex import state_columns
 
 TARGET = Path(__file__).with_name("sample")
+FINGERPRINT = TARGET / "fingerprint.txt"
 
 
 def make_sample(target: Path) -> Dataset:
@@ -35,7 +39,15 @@ def make_sample(target: Path) -> Dataset:
     return sample
 
 
+def is_current() -> bool:
+    """Return whether the sample has the rows that the present sources make."""
+    return FINGERPRINT.is_file() and FINGERPRINT.read_text("utf-8").strip() == fingerprint_rows()
+
+
 if __name__ == "__main__":
+    if is_current():
+        sys.exit()
     shutil.rmtree(TARGET, ignore_errors=True)
     sizes = make_sample(TARGET).tables().values()
+    FINGERPRINT.write_text(f"{fingerprint_rows()}\n", "utf-8")
     sys.stdout.write(f"{TARGET}: {sum(size.bytes for size in sizes) / 1e6:.1f} MB\n")

@@ -1,34 +1,47 @@
 """Generate the pages, and parts of pages, whose facts the code states.
 
-These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node, and
-the file with the columns of each loader that errors read.
+These are the data dictionary, the OpenAPI document, the tables about clients of a beacon node, the
+file with the columns of each loader that errors read, and the stubs of loaders and charts.
 `make docs` writes them; `make check` runs this with --check, which fails if one is out of date.
 """
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import re
 import sys
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from beaconframes import dictionary
+import chart_stubs
+import loader_stubs
+
+import beaconframes
+from beaconframes import dictionary, interactive, plot, v1, v2
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.beacon_node.quirks import QUIRKS
+from beaconframes.charts import CHARTS
 from beaconframes.column_errors import COLUMNS_FILE
+from beaconframes.interactive import figure
+from beaconframes.plot import canvas
 from beaconframes.reports.figures import CARDS
 from beaconframes.server.openapi import build_openapi
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 DOCS = Path(__file__).resolve().parent
+LOADER_GROUP = re.compile(r"# Load (.+)\.\nfrom beaconframes\.v1 import \(([^)]+)\)")
+"""The title and the names of a group of loaders in the list of public names."""
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+WITH_PARTS = ("own-node.md", "guide/charts.md", "guide/loaders.md", "guide/report.md")
+"""The pages that have generated parts."""
 
 
 def mark_options(text: str) -> str:
@@ -122,13 +135,42 @@ def build_cards() -> str:
     return build_rows(("card", "number", "word"), rows)
 
 
+def build_guide() -> str:
+    """Return a table of the loaders of each group of public names."""
+    listed = {row["loader"]: row for row in dictionary.loaders().iter_rows(named=True)}
+    stub = Path(beaconframes.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    parts = []
+    for title, imported in LOADER_GROUP.findall(stub):
+        rows = [listed[name] for name in re.findall(r"as (load_\w+)", imported)]
+        calls = ((f"`{row['loader']}({row['arguments']})`", row["rows"]) for row in rows)
+        parts.append(f"## {title.capitalize()}\n\n{build_rows(('loader', 'rows'), calls)}")
+    return "\n" + "\n".join(parts)
+
+
+def build_charts() -> str:
+    """Return the table of charts."""
+    charts = [*CHARTS, plot.wall]
+    rows = ((f"`{call}`", text) for call, text in map(describe_chart, charts))
+    return build_rows(("chart", "what it shows"), rows)
+
+
+def describe_chart(chart: Callable[..., Any]) -> tuple[str, str]:
+    """Return the shortest call of a chart, and the first line of its docstring."""
+    parameters = inspect.signature(chart).parameters.values()
+    required = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    text = (inspect.getdoc(chart) or "").partition("\n")[0]
+    return f"{chart.__name__}({', '.join(required)})", text.removeprefix("Draw ").removesuffix(".")
+
+
 PARTS = {
+    "charts": build_charts,
     "clients": build_clients,
     "quirks": build_quirks,
     "loaders": build_loaders,
     "whole_registry": build_whole_registry,
     "never": build_never,
     "cards": build_cards,
+    "guide": build_guide,
 }
 """The generated parts of pages, by the name in their mark."""
 
@@ -145,9 +187,17 @@ def pages() -> dict[Path, str]:
         COLUMNS_FILE: dictionary.build_loader_columns(),
         **{
             path: fill_parts(path.read_text(encoding="utf-8"))
-            for path in (DOCS / "own-node.md", DOCS / "guide" / "report.md")
+            for path in (DOCS / name for name in WITH_PARTS)
+        },
+        **{
+            Path(str(module.__file__)).with_suffix(".pyi"): chart_stubs.build_stub(module, renderer)
+            for module, renderer in ((plot, canvas), (interactive, figure))
         },
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
+        **{
+            Path(str(module.__file__)).with_suffix(".pyi"): loader_stubs.build_stub(module)
+            for module in (v1, v2)
+        },
     }
 
 

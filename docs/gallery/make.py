@@ -2,7 +2,7 @@
 
 Each script in this folder draws one chart in both libraries: ``ax`` in matplotlib, ``figure`` in
 plotly. Some scripts of the graffiti wall make an ``image`` or an ``animation`` instead. ``--pages
-FOLDER`` also saves the plotly figures as HTML.
+FOLDER`` also saves the plotly figures as HTML. ``--new`` draws only the pictures that do not exist.
 """
 
 from __future__ import annotations
@@ -84,15 +84,17 @@ def main() -> None:
     """Write the pictures, the figures and the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=Path, help="folder for the interactive figures")
+    parser.add_argument("--new", action="store_true", help="only scripts without a picture")
     parser.add_argument("names", nargs="*", help="only these scripts")
     chosen = parser.parse_args()
     if chosen.pages:
         chosen.pages.mkdir(parents=True, exist_ok=True)
     for script in scripts():
-        if chosen.names and script.stem not in chosen.names:
+        picture = script.with_suffix(".png")
+        if (chosen.names and script.stem not in chosen.names) or (chosen.new and picture.exists()):
             continue
         drawn = run(script)
-        save_picture(drawn, script.with_suffix(".png"))
+        save_picture(drawn, picture)
         plt.close("all")
         if chosen.pages and "figure" in drawn:
             # All pages share one script in the same folder.

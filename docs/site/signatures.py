@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_origin
 from sphinx.util.inspect import stringify_signature
 from sphinx.util.typing import stringify_annotation
 
+from beaconframes.client import loader
 from beaconframes.client.loader import Frame
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ def find_value(name: str, module: types.ModuleType) -> Any:
     """Return what a name means in a module, also if it is imported for type checkers only."""
     if hasattr(module, name):
         return getattr(module, name)
-    source = read_imports(module).get(name)
-    return getattr(importlib.import_module(source), name, None) if source else None
+    # The types of the options of loaders are known where the loaders are made.
+    source = read_imports(module).get(name, loader.__module__)
+    return getattr(importlib.import_module(source), name, None)
 
 
 @functools.cache

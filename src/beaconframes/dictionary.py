@@ -13,7 +13,7 @@ import polars as pl
 
 from beaconframes import v1, v2
 from beaconframes.calendar import MAINNET
-from beaconframes.client import load
+from beaconframes.client.loader import OPTIONS
 from beaconframes.column_errors import find_loaders
 from beaconframes.config import current
 from beaconframes.endpoint import ChainHead, Finality, Head, Role
@@ -55,13 +55,6 @@ change of balance, as [own-node.md](own-node.md#how-each-epoch-is-checked) descr
 
 ENDPOINTS_BY_NAME = {e.name: e for e in v1.ENDPOINTS} | {f"v2.{e.name}": e for e in v2.ENDPOINTS}
 """Every endpoint, by the name that `describe` takes."""
-
-OPTIONS = [
-    name
-    for name, parameter in inspect.signature(load).parameters.items()
-    if parameter.kind is parameter.KEYWORD_ONLY
-]
-"""The keywords that every loader has."""
 
 LIMITS = ChainHead(MAINNET, lambda: Head(0, 0, 0), lambda: MAINNET.genesis)
 """A chain head for the limits of a request, which do not depend on its numbers."""

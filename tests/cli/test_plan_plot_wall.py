@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 
 import click
@@ -57,30 +58,37 @@ def test_a_plan_of_v2(run, source):
     assert "" == wrong.stdout
 
 
+REQUIRED = inspect.Parameter.empty
+LOADERS = {chart: loader for chart, loader in plots.list_charts().items() if loader}
+"""The charts of the rows of a loader, and this loader."""
+COMMANDS = {chart: plots.build_command(chart, loader) for chart, loader in LOADERS.items()}
+
+
 def test_every_chart_has_a_command_with_its_arguments():
     """All arguments except axes, keyword arguments and groups."""
     commands = {name.replace("-", "_") for name in plots.plot.list_commands(None)}
     assert set(charts.__all__) - {"alt_text", "style"} == commands
-    for chart in plots.CHARTS:
-        command = plots.build_command(chart)
+    for chart, command in COMMANDS.items():
         names = [parameter.name for parameter in command.params]
         assert len(set(names)) == len(names)
         assert {name for name, _ in plots.list_chart_arguments(chart)} <= set(names)
         assert "out" in names
+        options = [option for option in command.params if isinstance(option, click.Option)]
+        assert [] == [option.name for option in options if not option.help]
 
 
 def test_the_help_of_a_chart_lists_the_choices_of_its_options(run):
     """Step 12, 8: --every, --unit, --by and the like; another value is an error with the list."""
     choices = {
         f"{chart} {option.opts[0]}": list(option.type.choices)
-        for chart in plots.CHARTS
-        for option in plots.build_command(chart).params
+        for chart, command in COMMANDS.items()
+        for option in command.params
         if isinstance(option.type, click.Choice)
     }
     texts = [
         option
-        for chart in plots.CHARTS
-        for option in plots.build_command(chart).params
+        for chart, command in COMMANDS.items()
+        for option in command.params
         if isinstance(option.default, str) and not isinstance(option.type, click.Choice)
     ]
 
@@ -140,26 +148,27 @@ def test_a_chart_of_a_file(run, source, tmp_path, ending):
 OPTIONS = {"validators": "1,2", "since": "-2"}
 
 
-FURTHER = {"sync-members": ["committees"], "luck": ["epochs", "committees", "proposals"]}
+FURTHER = {
+    chart: [name for name, default in plots.list_chart_arguments(chart) if default is REQUIRED]
+    for chart in LOADERS
+} | {"luck": ["epochs", "committees", "proposals"]}
+"""The further frames of a chart. Luck needs proposals or committees."""
 SOME = ("attestations", "sync-members", "wall")
 
 
 @pytest.mark.parametrize(
     "chart",
-    [
-        chart if chart in SOME else pytest.param(chart, marks=pytest.mark.more)
-        for chart in plots.CHARTS
-    ],
+    [chart if chart in SOME else pytest.param(chart, marks=pytest.mark.more) for chart in LOADERS],
 )
 def test_every_chart_of_a_file(run, source, tmp_path, chart):
-    """The file is enough; sync-members and luck need further files."""
-    loader, rows, out = plots.CHARTS[chart], tmp_path / "rows.parquet", tmp_path / "a.png"
+    """The file is enough; some charts need further files."""
+    loader, rows, out = LOADERS[chart], tmp_path / "rows.parquet", tmp_path / "a.png"
     known = loader_options.list_arguments(loader_options.find_loader(loader))
     words = [w for n, text in OPTIONS.items() if n in known for w in (f"--{n}", text)]
     run("load", loader, *words, *source, "--out", rows)
     second = []
-    for option in FURTHER.get(chart, ()):
-        path, further = tmp_path / f"{option}.parquet", plots.SECOND_FRAMES[option]
+    for option in FURTHER[chart]:
+        path, further = tmp_path / f"{option}.parquet", plots.list_second_frames()[option]
         ranged = {"epochs": ["--since", "-2"], "proposals": ["--validators", "1,2"]}.get(
             further, []
         )

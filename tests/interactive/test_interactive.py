@@ -1,6 +1,7 @@
 """Charts in plotly: their traces and texts, which match those in matplotlib."""
 
 import inspect
+import pickle
 import subprocess
 import sys
 from datetime import timedelta
@@ -113,6 +114,36 @@ def test_every_chart_exists_in_both_libraries():
         one = inspect.signature(getattr(plot, name)).parameters
         other = inspect.signature(getattr(interactive, name)).parameters
         assert [str(one[p]) for p in one if p != "ax"] == [str(other[p]) for p in other]
+        assert [one[p].kind for p in one if p != "ax"] == [other[p].kind for p in other]
+
+
+@pytest.mark.parametrize("library", [plot, interactive], ids=lambda library: library.__name__)
+def test_every_chart_documents_its_arguments(library):
+    """The docstring names shared arguments in words of the library; a pool can pickle it."""
+    for name in NAMES:
+        chart = getattr(library, name)
+        parameters = inspect.signature(chart).parameters
+        shared = list(parameters)[list(parameters).index("title") :]
+        assert [] == [argument for argument in shared if f"*{argument}*" not in chart.__doc__]
+        assert "escape" not in parameters
+        assert "{" not in chart.__doc__
+        assert pickle.loads(pickle.dumps(chart)) is chart
+    second_panel = {plot: "ax.figure.axes[-1]", interactive: "layout.yaxis2"}[library]
+    assert f"``{second_panel}``" in library.income.__doc__
+    keywords = {plot: "``Axes.bar`` (bars)", interactive: "``Figure.update_layout``"}[library]
+    assert f"*kwargs* go to {keywords}" in library.income.__doc__
+
+
+def test_a_wrong_call_is_an_error_of_python():
+    """Missing and repeated arguments, and positions of keywords; the name is that of the chart."""
+    with pytest.raises(TypeError, match=r"income\(\) missing 1 required positional argument"):
+        interactive.income()
+    with pytest.raises(TypeError, match=r"income\(\) got multiple values for argument 'frame'"):
+        interactive.income(income(), frame=income())
+    with pytest.raises(TypeError, match=r"coverage\(\) takes from 1 to 2 positional arguments"):
+        interactive.coverage(balances(), None, "October")
+    with pytest.raises(UsageError, match="plotly refuses escape"):
+        interactive.luck(balances(range(100)), *EVERY["luck"][2], escape=str)
 
 
 @every_chart

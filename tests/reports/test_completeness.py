@@ -184,7 +184,7 @@ def test_without_two_inputs_each_number_is_right_or_marked(made, daily, whole, n
                 assert [] == find_silent_numbers(inputs, whole, **changed), changed
 
 
-def load_from(chain, span, timeout=None, **options):
+def load_from(chain, span, timeout=None, detail="auto", **options):
     """Make a report of a service with limits or faults; return it, and whether it warned."""
     with (
         warnings.catch_warnings(record=True) as caught,
@@ -192,7 +192,7 @@ def load_from(chain, span, timeout=None, **options):
         Explorer(server.url, head=server.service.head, timeout=timeout) as explorer,
     ):
         warnings.simplefilter("always")
-        report = bf.report(MINE[:3], **span, explorer=explorer)
+        report = bf.report(MINE[:3], **span, detail=detail, explorer=explorer)
     messages = [str(each.message) for each in caught if each.category is MissingRows]
     return report, any("report" in text and "is incomplete" in text for text in messages)
 
@@ -205,7 +205,7 @@ def find_faults_of(chain, whole, span, **options):
         # The validators, or the head of the chain, were not loaded: there is no report.
         return []
     silent = find_silent(whole, report)
-    differs = report.summarize() != whole.summarize() or report.left_out
+    differs = report.summarize() != whole.summarize() or report.left_out != whole.left_out
     if has_warned != ("incomplete" in repr(report)) or (differs and not has_warned):
         silent.append("there is no warning")
     return silent
@@ -226,19 +226,24 @@ FAULTS = [
     [
         *({"limits": f"month={limit}"} for limit in (8, 13)),
         {"faults": "404@20%"},
+        {"faults": "500@20%", "detail": "days"},
         pytest.param({}, marks=pytest.mark.long),
+        pytest.param({"detail": "days"}, marks=pytest.mark.long),
     ],
     ids=str,
 )
 def test_a_report_of_a_service_that_fails_is_right_or_marked(chain, no_charts, options):
     """A quota that ends in the middle, faults of requests: there are marks and a warning."""
-    span = {"since": 425, "until": 440} if options else {"since": 5, "until": 460}
-    whole, has_warned = load_from(chain, span)
+    detail = options.get("detail", "auto")
+    is_sweep = not {*options} - {"detail"}
+    since, until = (5, 460) if is_sweep or detail == "days" else (425, 440)
+    span = {"since": since, "until": until}
+    whole, has_warned = load_from(chain, span, detail=detail)
     assert not has_warned
-    tried = [options] if options else [
-        *({"limits": f"month={limit}"} for limit in range(1, 201)),
-        *({"faults": fault, "timeout": (0.4, 0.5)} for fault in FAULTS),
-    ]  # fmt: skip
+    tried = [
+        *({"limits": f"month={limit}", "detail": detail} for limit in range(1, 201)),
+        *({"faults": fault, "timeout": (0.4, 0.5), "detail": detail} for fault in FAULTS),
+    ] if is_sweep else [options]  # fmt: skip
 
     found = {str(each): find_faults_of(chain, whole, span, **each) for each in tried}
 

@@ -112,6 +112,9 @@ def test_the_guide_has_the_prices(mainnet):
         found.append([str(count), str(days), *chosen, *fixed])
 
     assert found == rows
+    store = re.search(r"for three validators (\d+) requests .* (\d+) with", GUIDE.read_text())
+    details = ("epochs", "days")
+    assert [*map(int, store.groups())] == [plan(mainnet, 3, 2, detail=x).requests for x in details]
 
 
 def test_a_trial_key_pays_for_a_month_and_a_year(mainnet):
@@ -140,15 +143,15 @@ def test_a_trial_key_pays_for_a_month_and_a_year(mainnet):
         (None, 2, "epochs"),
         (None, 7, "days"),
         (1_000, 7, "days"),
-        (7_399, 7, "days"),
-        (7_400, 7, "epochs"),
+        (7_400, 7, "days"),
+        (7_401, 7, "epochs"),
         (50_000, 30, "epochs"),
         (PAID, 30, "epochs"),
         (PAID, 365, "days"),
     ],
 )
 def test_epochs_are_loaded_up_to_a_hundredth_of_the_month(mainnet, left, days, detail):
-    """Epochs of 7 days cost 74 requests beside the validators: above 40, a hundredth decides."""
+    """Epochs of 7 days cost 74 requests after that for the validators: a hundredth decides."""
     if left is not None:
         state_limits(mainnet, left)
 
@@ -278,7 +281,7 @@ def test_a_report_above_the_quota_is_refused_before_its_requests(chain):
         with pytest.raises(RequestLimitExceeded) as raised:
             bf.report(range(100), **WIDE, detail="epochs", explorer=explorer)
         sent = server.requests
-        hint = re.search(r"(\d+) validators?: (\d+) requests|since=(\d+)", raised.value.hint)
+        hint = re.search(r"(\d+) validators? needs (\d+) requests|since=(\d+)", raised.value.hint)
         found = re.search(r"at least (\d+) requests, and (\d+) are left", raised.value.message)
         needed, left = map(int, found.groups())
 
@@ -300,6 +303,35 @@ def test_a_refused_report_of_epochs_names_the_price_of_days(chain):
     assert price + 1 <= explorer.requests - before <= price + 2
 
 
+def test_a_known_quota_is_compared_before_the_first_request(mainnet):
+    """No request is sent, not even for the validators; the hint has a report that fits."""
+    state_limits(mainnet, 12)
+
+    with pytest.raises(RequestLimitExceeded, match="needs at least 285 requests, and 12 are") as no:
+        bf.report(range(3), detail="epochs", explorer=mainnet)
+
+    assert 0 == mainnet.requests
+    since, price = map(
+        int,
+        re.fullmatch(r'detail="days", since=(\d+) \(7 days\) needs (\d+) requests', no.value.hint)
+        .groups(),
+    )  # fmt: skip
+    last = mainnet.chain_head.latest("epoch", finalized=True)
+    fits = {"since": since, "until": last, "detail": "days", "explorer": mainnet}
+    assert price == bf.plan(bf.report, range(3), **fits).requests <= 12
+
+
+def test_the_head_of_a_simulated_chain_is_not_assumed(chain):
+    """Its clock is not the real one: a report of the last days is not refused for the clock's."""
+    with Server(chain, limits="month=40") as server, Explorer(server.url) as explorer:
+        bf.load_validator_queue(explorer=explorer)
+        assert explorer.read_quota().left is not None
+
+        report = bf.report(MINE[:1], since=-30, explorer=explorer)
+
+    assert 30 == report.frames["summary"]["income_epochs"][0]
+
+
 def test_a_report_of_fewer_validators_is_suggested(chain):
     """A report of 455 epochs has one whole day; a shorter one does not cost less."""
     with Server(chain, limits="month=35") as server, connect(server) as explorer:
@@ -307,12 +339,11 @@ def test_a_report_of_fewer_validators_is_suggested(chain):
         with pytest.raises(RequestLimitExceeded) as raised:
             bf.report(range(60), **WIDE, detail="days", explorer=explorer)
         count, price = map(
-            int, re.fullmatch(r"(\d+) validators: (\d+) requests", raised.value.hint).groups()
+            int, re.fullmatch(r"(\d+) validators needs (\d+) requests", raised.value.hint).groups()
         )
         smaller = bf.plan(bf.report, range(count), **WIDE, detail="days", explorer=explorer)
 
-    # The price is that without the validators, which are loaded before.
-    assert (15, smaller.requests - 1) == (count, price)
+    assert (15, smaller.requests) == (count, price)
 
 
 def test_a_shorter_report_is_suggested(mainnet, monkeypatch):
@@ -338,9 +369,9 @@ def test_the_limit_of_requests_holds_for_the_whole_report(running):
     span = {"since": 440, "until": 445}
     with connect(running, max_requests=8) as explorer:
         assert has_quota(explorer)
-        with pytest.raises(RequestLimitExceeded, match=r"needs at least \d+ requests, and 7 are"):
+        with pytest.raises(RequestLimitExceeded, match=r"needs at least \d+ requests, and 8 are"):
             bf.report(MINE[:1], **span, explorer=explorer)
-        assert 1 == explorer.requests
+        assert 0 == explorer.requests
     with connect(running, max_requests=20) as explorer:
         report = bf.report(MINE[:1], **span, explorer=explorer)
         assert explorer.requests <= 20
@@ -551,27 +582,32 @@ def check_year(explorer, count, span, detail):
     of_sets = inputs.filter(pl.col("input").is_in(["duties", "missed_rewards"]))["requests"].sum()
     beside = 0 if count < 20 else of_sets - 2
     assert planned.requests <= sent <= planned.requests + max(planned.requests / 10, 2) + beside
+    return sent - beside
 
 
 @pytest.mark.more
-def test_a_store_from_yesterday_costs_the_last_day(slow, tmp_path):
-    """Final rows are not requested again: of a year of epochs, the windows of one day remain."""
+@pytest.mark.parametrize("detail", ["epochs", "days"])
+def test_a_store_from_yesterday_costs_the_last_day(slow, tmp_path, detail):
+    """Final rows are not requested again: the next report costs what one of two days costs."""
     limits = "premium:second=1000,month=100000"
     with Server(slow, keys={"paid": "premium"}, limits=limits) as server:
         now = server.service.head
         earlier = Head(now.epoch - 3, now.finalized_epoch - 3, now.slot - 12)
-        sent = []
-        for head in (earlier, now):
-            options = {"api_key": "paid", "store": tmp_path, "chain": server.service.chain}
-            with Explorer(server.url, head=head, **options) as explorer:
-                bf.load_validators([1], explorer=explorer)
-                span = {"since": now.finalized_epoch - 365 * 3, "until": head.finalized_epoch}
-                planned = bf.plan(bf.report, range(3), **span, detail="epochs", explorer=explorer)
-                bf.report(range(3), **span, detail="epochs", explorer=explorer)
-                sent.append(explorer.requests)
-                assert planned.requests == explorer.requests - 1
-
-    assert sent[1] < sent[0] / 4
+        for count, days in itertools.product((1, 3, 100), (7, 30, 365)):
+            sent = []
+            for head in (earlier, now):
+                store, last = tmp_path / f"{count}-{days}", head.finalized_epoch
+                options = {"api_key": "paid", "store": store, "chain": server.service.chain}
+                with Explorer(server.url, head=head, **options) as explorer:
+                    bf.load_validators([1], explorer=explorer)
+                    span = {"since": last + 1 - days * 3, "until": last}
+                    sent.append(check_year(explorer, count, span, detail))
+            with connect(server, api_key="paid", store=False) as explorer:
+                options = {"until": now.finalized_epoch, "detail": detail, "explorer": explorer}
+                since = now.finalized_epoch - 5
+                short = bf.plan(bf.report, range(count), since=since, **options)
+            # Blocks have pages of a hundred, all of which are requested again.
+            assert sent[1] <= min(sent[0], short.requests + 6 + count * days // 700), (count, days)
 
 
 def find_faults(chain, limit, whole, *, is_known, detail):

@@ -1,8 +1,10 @@
 """The sample dataset of the package: what it holds, how it is found, how fast it is served."""
 
+import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -12,9 +14,18 @@ from beaconframes import progress
 from beaconframes.answers.dataset_source import open_dataset
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.simulator import SAMPLE, has_sample, open_sample, simulate, simulation_store
+from beaconframes.simulator import (
+    SAMPLE,
+    fingerprint_rows,
+    has_sample,
+    open_sample,
+    simulate,
+    simulation_store,
+)
+from beaconframes.v1 import ENDPOINTS
 
 MAX_BYTES = 12_000_000
+MAKE = Path(__file__).parents[2] / "data" / "make.py"
 START = """
 import socket
 connect = socket.socket.connect
@@ -54,6 +65,17 @@ class TestContent:
         assert files == listed
         assert [] == sample.verify()
 
+    def test_it_is_made_of_the_present_sources(self):
+        """Of the simulator, the derived tables and the declarations: else its rows are old."""
+        stored = (open_sample().path / "fingerprint.txt").read_text().strip()
+        assert fingerprint_rows() == stored, "run `make sample`, and commit data/sample"
+
+    def test_it_has_the_rows_of_every_loader(self):
+        """`bf.local()` answers every endpoint of V1."""
+        tables = open_sample().tables()
+        missing = {e.table.table_name for e in ENDPOINTS if not tables.get(e.table.table_name)}
+        assert not missing, "run `make sample`, and commit data/sample"
+
     @pytest.mark.long
     def test_it_is_what_the_simulator_makes(self, tmp_path):
         """If this fails, run ``make sample`` and commit the new files."""
@@ -64,6 +86,19 @@ class TestContent:
         for table in made.tables():
             rows = [one.scan(table).collect() for one in (sample, made)]
             assert rows[0].equals(rows[1]), table
+
+    def test_it_is_made_again_only_if_its_sources_have_changed(self, monkeypatch, tmp_path):
+        """``make sample`` compares the fingerprint, and that of a new sample is missing."""
+        spec = importlib.util.spec_from_file_location("make_sample", MAKE)
+        make = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(make)
+        assert make.FINGERPRINT == open_sample().path / "fingerprint.txt"
+        monkeypatch.setattr(make, "FINGERPRINT", tmp_path / "fingerprint.txt")
+        assert not make.is_current()
+        make.FINGERPRINT.write_text(f"{fingerprint_rows()}\n")
+        assert make.is_current()
+        monkeypatch.setattr(make, "fingerprint_rows", lambda: "after a change")
+        assert not make.is_current()
 
 
 class TestPlace:

@@ -61,11 +61,27 @@ class TestFingerprint:
 
         assert 5 == len(found)
 
+    def test_that_of_the_rows_changes_with_the_rows_only(self, monkeypatch, tmp_path):
+        """Another way to store them leaves the rows of the sample as they are."""
+        (tmp_path / "derive").mkdir()
+        (tmp_path / "dataset").mkdir()
+        monkeypatch.setattr(simulation_store, "_PACKAGE", tmp_path)
+        found = [simulation_store.fingerprint_rows()]
+        for name in ("dataset/ledger.py", "derive/rankings.py"):
+            (tmp_path / name).write_text("after")
+            found.append(simulation_store.fingerprint_rows())
+        monkeypatch.setattr(Names, "columns", Names.columns[:-1])
+        found.append(simulation_store.fingerprint_rows())
+
+        assert found[0] == found[1]
+        assert 3 == len(set(found))
+
     def test_every_pattern_finds_sources(self):
         """A pattern without files would silently leave out sources that have moved."""
         package = simulation_store._PACKAGE
 
-        assert all(any(package.glob(pattern)) for pattern in simulation_store._SOURCES)
+        patterns = (*simulation_store._SOURCES_OF_ROWS, *simulation_store._SOURCES_OF_FILES)
+        assert all(any(package.glob(pattern)) for pattern in patterns)
         assert package / "simulator" / "derived" / "pool.py" in package.glob("simulator/**/*.py")
 
     @pytest.mark.more

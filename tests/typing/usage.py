@@ -29,6 +29,7 @@ def lazy() -> None:
     """With ``lazy=True`` it returns a LazyFrame."""
     assert_type(bf.load_validators(1, lazy=True), pl.LazyFrame)
     assert_type(bf.load_balance_history(range(9), since=0, lazy=True), pl.LazyFrame)
+    assert_type(bf.load_epochs(since="2026-10-01", until=-1, lazy=True), pl.LazyFrame)
     assert_type(bf.load_deposit_origin("vitalik.eth", lazy=True, frame="polars"), pl.LazyFrame)
 
 
@@ -36,6 +37,8 @@ def pandas() -> None:
     """With ``frame="pandas"`` it returns a pandas DataFrame."""
     assert_type(bf.load_validators(1, frame="pandas"), pd.DataFrame)
     assert_type(bf.load_attestations(1, since="6h", slim=True, frame="pandas"), pd.DataFrame)
+    assert_type(bf.load_proposals(1, until=date(2026, 1, 2), frame="pandas"), pd.DataFrame)
+    assert_type(bf.load_validator_stats([1], since=0, frame="pandas"), pd.DataFrame)
 
 
 def v2() -> None:
@@ -43,6 +46,7 @@ def v2() -> None:
     assert_type(bf.v2.load_rewards([1, 2], since=-2), pl.DataFrame)
     assert_type(bf.v2.load_rewards_aggregate(bf.v2.dashboard(7), "30d"), pl.DataFrame)
     assert_type(bf.v2.load_slot(lazy=True), pl.LazyFrame)
+    assert_type(bf.v2.load_balances(bf.v2.entity("x"), until=-1, lazy=True), pl.LazyFrame)
     assert_type(bf.v2.load_entities(sort_by="beaconscore", frame="pandas"), pd.DataFrame)
 
 
@@ -51,6 +55,8 @@ def errors() -> None:
     bf.load_validators(1, lazy=True, frame="pandas")  # type: ignore[call-overload]
     bf.load_validators(1, since=3)  # type: ignore[call-overload]
     bf.load_epochs(stricht=True)  # type: ignore[call-overload]
+    bf.load_slots()  # type: ignore[call-overload]
+    bf.v2.load_rewards(1, since=2.5)  # type: ignore[call-overload]
 
 
 def charts() -> None:
@@ -61,3 +67,7 @@ def charts() -> None:
     assert_type(bf.analysis.attestation_effectiveness(votes), pd.DataFrame)
     assert_type(bf.plot.income(income, every="day", unit="eth"), Axes)
     assert_type(bf.interactive.income(income), go.Figure)
+    bf.plot.luck(income, income, by=["validator_index"], title="Luck", ax=bf.plot.income(income))
+    bf.plot.income(income, every="year")  # type: ignore[arg-type]
+    bf.plot.sync_members(income)  # type: ignore[call-arg]
+    bf.interactive.income(income, figsize=9)  # type: ignore[arg-type]

@@ -190,7 +190,7 @@ def test_the_guide_lists_every_loader(endpoint):
     """The loader has its place in the tables of the guide, with its arguments."""
     page = (ROOT / "docs" / "guide" / "loaders.md").read_text()
 
-    assert f"`load_{endpoint.name}(" in page, "add it to a table of docs/guide/loaders.md"
+    assert f"`load_{endpoint.name}(" in page, "run `make docs`"
 
 
 def test_a_misspelt_loader_gets_a_suggestion():

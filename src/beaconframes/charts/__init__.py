@@ -1,5 +1,9 @@
 """The content of each chart, for ``plot`` and ``interactive``: frame in, chart out."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from beaconframes.charts.attestations import attestations
 from beaconframes.charts.balances import balances
 from beaconframes.charts.coverage import coverage
@@ -14,19 +18,51 @@ from beaconframes.charts.sync_participation import sync_participation
 from beaconframes.charts.transfers import deposits, withdrawals
 from beaconframes.charts.yield_index import yield_index
 
-__all__ = [
-    "attestations",
-    "balances",
-    "coverage",
-    "deposits",
-    "gas_fees",
-    "income",
-    "index_coverage",
-    "leaderboard",
-    "luck",
-    "proposals",
-    "sync_members",
-    "sync_participation",
-    "withdrawals",
-    "yield_index",
-]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from beaconframes.charts.model import Chart
+
+CHARTS: dict[Callable[..., Chart], str | None] = {
+    income: "income_history",
+    balances: "balance_history",
+    attestations: "attestations",
+    proposals: "proposals",
+    luck: "balance_history",
+    deposits: "deposits",
+    withdrawals: "validator_withdrawals",
+    sync_participation: "epoch_slots",
+    sync_members: "epoch_slots",
+    yield_index: "yield_index",
+    leaderboard: "leaderboard",
+    gas_fees: "gas_fees",
+    coverage: "income_history",
+    index_coverage: None,
+}
+"""Every chart, and the loader of its rows; None for the dataset that `index` writes."""
+
+FRAMES = {
+    "balances": "balance_history",
+    "blocks": "produced_blocks",
+    "committees": "sync_committees",
+    "epochs": "epochs",
+    "income": "income_history",
+    "produced": "produced_blocks",
+    "proposals": "proposals",
+    "yield_index": "yield_index",
+}
+"""Arguments of charts that are a second frame, and the loader of its rows."""
+
+ARGUMENTS = {
+    "every": "Time of one bar or point.",
+    "unit": "Unit of amounts.",
+    "by": "What has a line or a colour of its own.",
+    "show": "What to draw.",
+    "span": "Time over which income is ranked.",
+    "split": "Draw the consensus and the execution layer separately.",
+    "cumulative": "Draw the sum since the first row.",
+    "late": "Inclusion distance from which an attestation is late, in slots.",
+    "top": "Number of validators.",
+    "level": "Share of all cases that the range of chance contains.",
+}
+"""The other arguments of charts, as the command line describes them."""

@@ -10,7 +10,6 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import heatmap, series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart, Heatmap
 from beaconframes.frames import check_choice
 
@@ -25,9 +24,20 @@ _MAX_ROWS = 100  # More validators share rows: a row needs a few pixels to be se
 _PENDING = 4
 
 
-@captioned
 def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Chart:
-    """Build the map of attestation duties by validator and epoch, or bars of the distances."""
+    """Draw the outcome of attestation duties: a row per validator, a column per epoch.
+
+    *frame* is the result of ``bf.load_attestations(...)``. An attestation is late if it was
+    included *late* or more slots after its own slot. A missed attestation may have had no block
+    that could include it. A pending one can still be included; it is grey, and not counted. With
+    more than 100 validators or 1,024 epochs, a cell has several of them, as the axis labels state;
+    its colour is then the share of duties included in time.
+
+    With *show* ``"distance"``, bars show the number of slots until inclusion, in percent of the
+    duties that are not pending.
+
+    *kwargs* go to ``Axes.imshow``, or to ``Axes.bar``.
+    """
     check_choice("show", show, get_args(Show))
     series.check_count(
         "late",

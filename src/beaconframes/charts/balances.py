@@ -9,7 +9,6 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series, validator_lines
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Line
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice
@@ -25,11 +24,21 @@ _BALANCE, _EFFECTIVE = pl.col("balance_gwei"), pl.col("effective_balance_gwei")
 _DIFFERENCE = (_BALANCE - _EFFECTIVE).alias("difference_gwei")
 
 
-@captioned
 def balances(
     frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator", show: Show = "difference"
 ) -> Chart:
-    """Build the lines of balances by epoch, in total or by validator."""
+    """Draw balances by epoch, as the difference to the effective balance: per validator, or in sum.
+
+    *frame* is the result of ``bf.load_balance_history(...)``. The difference is what a validator
+    has earned since its last withdrawal, or since its effective balance changed. With *show*
+    ``"balance"``, balances are drawn; that of a single validator beside its effective balance.
+
+    Up to ten validators have a coloured line each; up to 50 are drawn in grey with their median. Of
+    more, the median, the band of 80 % of them, and the extremes are drawn. With *by* ``"total"``,
+    balances are summed exactly. Lines stop where epochs are missing.
+
+    *kwargs* go to the ``Axes.plot`` of the balances (of many validators: of the median).
+    """
     check_choice("unit", unit, get_args(Unit))
     check_choice("by", by, get_args(By))
     check_choice("show", show, get_args(Show))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -13,14 +12,11 @@ import polars as pl
 
 from beaconframes.charts.series import format_day
 from beaconframes.frames import is_simulated
-from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from beaconframes.charts.model import Axis, Chart
-
-Arguments = ParamSpec("Arguments")
 
 # Indices below this are marked in an array of that size at most.
 _MOST_VALIDATORS = 2**24
@@ -28,30 +24,23 @@ _MOST_VALIDATORS = 2**24
 _OPTIONS = (str, int, float, type(None))
 
 
-def captioned(build: Callable[Arguments, Chart]) -> Callable[Arguments, Chart]:
-    """Add what the caption says of the frames to the chart, and show the time that it takes.
+def add_sources(chart: Chart, arguments: Iterable[Any]) -> Chart:
+    """Return the chart with what its caption says of the frames among its *arguments*.
 
     The validators are those of the first frame that has a column ``validator_index``, unless the
     chart itself has their number.
     """
-
-    @show_elapsed
-    @wraps(build)
-    def build_with_caption(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Chart:
-        chart = build(*args, **kwargs)
-        if chart.empty_note:
-            return chart
-        # For a value that is not a frame, narwhals searches the installed packages for plugins.
-        inputs = [value for value in (*args, *kwargs.values()) if not isinstance(value, _OPTIONS)]
-        values = [nw.from_native(value, pass_through=True) for value in inputs]
-        frames = [value for value in values if isinstance(value, nw.DataFrame | nw.LazyFrame)]
-        validators = chart.validators
-        if validators is None:
-            validators = next(filter(None, map(_count_validators, frames)), None)
-        simulated = any(is_simulated(frame.to_native()) for frame in frames)
-        return replace(chart, validators=validators, is_simulated=simulated)
-
-    return build_with_caption
+    if chart.empty_note:
+        return chart
+    # For a value that is not a frame, narwhals searches the installed packages for plugins.
+    inputs = [value for value in arguments if not isinstance(value, _OPTIONS)]
+    values = [nw.from_native(value, pass_through=True) for value in inputs]
+    frames = [value for value in values if isinstance(value, nw.DataFrame | nw.LazyFrame)]
+    validators = chart.validators
+    if validators is None:
+        validators = next(filter(None, map(_count_validators, frames)), None)
+    simulated = any(is_simulated(frame.to_native()) for frame in frames)
+    return replace(chart, validators=validators, is_simulated=simulated)
 
 
 def _count_validators(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> int | None:

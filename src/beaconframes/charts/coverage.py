@@ -8,7 +8,6 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import heatmap, series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart
 
 if TYPE_CHECKING:
@@ -19,9 +18,20 @@ _LOADED, _NOT_ACTIVE = 1, 2
 _ACTIVE_PERIOD = ["activation_epoch", "exit_epoch"]
 
 
-@captioned
 def coverage(frame: IntoFrame, validators: IntoFrame | None = None) -> Chart:
-    """Build the map of loaded and missing rows by validator and epoch."""
+    """Draw which rows are loaded and which are missing: a row per validator, a column per epoch.
+
+    *frame* has one row per validator and epoch, such as the results of
+    ``bf.load_income_history(...)``, ``bf.load_balance_history(...)`` and
+    ``bf.load_attestations(...)``. The map spans the first to the last epoch of the frame. With
+    *validators*, the result of ``bf.load_validators(...)``, epochs in which a validator was not
+    active are separate from missing ones, and validators without any row are drawn, too.
+
+    With more than 1,024 validators or epochs, a cell has several of them, as the axis labels state;
+    its colour is then the share of rows that are loaded.
+
+    *kwargs* go to ``Axes.imshow``.
+    """
     columns = ["validator_index", "epoch", "time"]
     rows = series.read_rows(frame, columns, loader="load_income_history").unique(columns[:2])
     if rows.is_empty():

@@ -9,7 +9,6 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart, Line
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice
@@ -28,9 +27,15 @@ _MAX_MARKERS = 200  # Markers of more readings than this overlap.
 _GAP = 3  # A pause of more than three times the usual pause is a gap in the line.
 
 
-@captioned
 def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
-    """Build the gas price of each tier: bars for one reading, lines for several."""
+    """Draw the price of gas for each tier: bars for one reading, lines for several.
+
+    *frame* is the result of ``bf.load_gas_fees()``, or several results concatenated
+    (``pl.concat``). Lines stop where the pause between readings is more than three times the usual
+    pause.
+
+    *kwargs* go to ``Axes.bar`` (one reading) or ``Axes.plot`` (several).
+    """
     check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, ["time"], loader="load_gas_fees", also=list(_TIERS))
     rows = rows.filter(pl.any_horizontal(pl.col(list(_TIERS)).is_not_null())).unique("time")

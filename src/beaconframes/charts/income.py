@@ -13,7 +13,6 @@ from beaconframes.analysis.execution_income import FEES_ONLY
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.charts import series, validator_lines
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.expected_income import build_expected_income
 from beaconframes.charts.model import Area, Axis, Bars, Chart, Layer, Line
 from beaconframes.charts.series import Unit
@@ -45,7 +44,6 @@ CONSENSUS_ONLY = "consensus layer only, because priority fees are missing"
 _Stack = list[tuple[str, "Floats", "Floats"]]
 
 
-@captioned
 def income(
     frame: IntoFrame,
     *,
@@ -57,7 +55,29 @@ def income(
     yield_index: IntoFrame | None = None,
     balances: IntoFrame | None = None,
 ) -> Chart:
-    """Build the income by epoch, day, week or month: bars, lines, or stacked components."""
+    """Draw an income history: bars for days, weeks or months (UTC), a line for epochs.
+
+    *frame* is the result of ``bf.load_income_history(...)``. Net income is rewards minus penalties
+    on the consensus layer plus execution income, summed exactly; only the drawn heights are floats.
+    With *by* ``"component"``, rewards are stacked, and penalties have a panel below with their own
+    scale, {second_panel}. With ``"validator"``, each validator has a line; of more than 50,
+    the median, the band of 80 % of them, and the extremes are drawn. Bars are hatched and markers
+    hollow where the frame does not have a whole day, week or month of epochs, also where the chain
+    began or the newest epoch is within it.
+
+    With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
+    proposers received; without it, priority fees, relay payments not included.
+
+    *cumulative* draws the sum since the first row instead, as lines or stacked steps. Where epochs
+    are missing, nothing is drawn and nothing is added.
+
+    With *yield_index*, the result of ``bf.load_yield_index(...)``, a dashed line has the income of
+    as many validators at the rate of the index: with the effective *balances* of
+    ``bf.load_balance_history(...)``, or 32 ETH each. It stops where the index has no day.
+
+    *kwargs* go to ``Axes.bar`` (bars), ``Axes.plot`` (lines) or ``Axes.fill_between`` (components
+    as steps).
+    """
     _check_arguments(unit, by, every, yield_index, balances)
     rows, is_known = _sum_periods(frame, blocks, every, by)
     bars = every != "epoch" and not cumulative

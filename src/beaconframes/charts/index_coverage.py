@@ -9,7 +9,6 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import heatmap, series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Heatmap
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
@@ -29,9 +28,22 @@ _STATUSES = {
 }
 
 
-@captioned
 def index_coverage(coverage: IntoFrame, *, epochs: range | None = None) -> Chart:
-    """Build the map of epochs with a row per status."""
+    """Draw the epochs of an index of a beacon node: a row per status, a column per epoch.
+
+    *coverage* is the result of ``bf.index(...)``.
+
+    The income of an epoch is *explained* if it agrees with the balances of all validators to the
+    gwei, and *unexplained* if it does not. It is *unverified* if the balances that follow are not
+    final yet. Missing epochs between them are not indexed. Labels have the number of epochs. With
+    more than 300 epochs, a column has several of them, and is filled in the row of each status that
+    occurs.
+
+    *epochs*, such as ``range(0, 1000)``, are the epochs to draw. Default: from the first to the
+    last indexed one.
+
+    *kwargs* go to ``Axes.imshow``.
+    """
     rows = series.read_rows(coverage, ["epoch", "time", "status"], loader="index").unique("epoch")
     if unknown := set(rows["status"].unique()) - _STATUSES.keys():
         raise UsageError(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from beaconframes.charts import series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice
@@ -27,9 +26,15 @@ _SPANS = {
 _MAX_VALIDATORS = 100  # The length of a leaderboard.
 
 
-@captioned
 def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top: int = 20) -> Chart:
-    """Build the bars of the validators with the highest consensus income."""
+    """Draw the validators with the highest consensus-layer income, best at the top.
+
+    *frame* is the result of ``bf.load_leaderboard(...)``, or of ``bf.load_performance(...)`` for
+    your own validators. *span* is ``"1d"``, ``"7d"``, ``"31d"``, ``"365d"`` or ``"total"`` (since
+    activation); *top* is the number of validators, up to 100.
+
+    *kwargs* go to ``Axes.barh``.
+    """
     check_choice("span", span, get_args(Span))
     check_choice("unit", unit, get_args(Unit))
     series.check_count("top", top, _MAX_VALIDATORS, f"Pass a number from 1 to {_MAX_VALIDATORS}.")

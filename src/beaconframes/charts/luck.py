@@ -12,7 +12,7 @@ from beaconframes import colours
 from beaconframes.analysis.engines import list_columns
 from beaconframes.analysis.luck import proposal_luck, sync_luck
 from beaconframes.charts import series
-from beaconframes.charts.caption import captioned, format_range
+from beaconframes.charts.caption import format_range
 from beaconframes.charts.model import Area, Axis, Bars, Chart, Points, ReferenceLine
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, select_columns, to_polars
@@ -33,7 +33,6 @@ _DRAWN = ("drawn", "drawn_low", "drawn_high")
 _NUMBERS = ["drawn_low", "drawn_high", *(f"{name}_percent" for name in _DRAWN), "is_outside"]
 
 
-@captioned
 def luck(
     balances: IntoFrame,
     epochs: IntoFrame,
@@ -46,9 +45,23 @@ def luck(
     chain: Chain | str | None = None,
     escape: Callable[[object, int], str] = lambda name, _: str(name),
 ) -> Chart:
-    """Build the actual numbers, in percent of the expected ones, with the range of chance.
+    """Draw whether validators proposed more blocks, or had more sync seats, than expected.
 
-    *escape* makes the names of groups safe for a plotting library.
+    *balances* is the result of ``bf.load_balance_history(...)``, and *epochs* that of
+    ``bf.load_epochs(...)`` over the same epochs: the expected numbers follow from the share of the
+    effective balance in every epoch. *proposals* is the result of ``bf.load_proposals(...)``,
+    *committees* that of ``bf.load_sync_committees(...)``; pass one or both. Each number is
+    shown in percent of the expected one. The range behind it contains *level* of all cases if only
+    chance decides; a marker outside of it is red.
+
+    By default, all validators count together. *by* are the columns of *balances* that group them,
+    such as ``"validator_index"``. More than 10 rows are ranked, the luckiest first. The caption
+    states the epochs and committees that count: an epoch needs a row in both frames, a committee
+    the epoch that selected it.
+    *validators*, *level* and *chain* are as in ``bf.analysis.proposal_luck`` and
+    ``bf.analysis.sync_luck``, which return the numbers.
+
+    *kwargs* go to the ``Axes.plot`` of the markers.
     """
     if proposals is None and committees is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Charts of block proposals: a timeline, and their rewards."""
+"""Charts of block proposals: a timeline, their numbers, and their rewards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart, Layer, Points
 from beaconframes.charts.series import Unit
 from beaconframes.charts.sync_participation import build_missing_marks
@@ -35,8 +34,10 @@ _STYLES = {
     "orphaned": ("Orphaned", colours.PURPLE, "D", 5),
 }
 
+_OUTCOMES = {"proposed": colours.BLUE, "missed": colours.RED, "orphaned": colours.AMBER}
+"""The colours of the bars in a report, where nothing else separates them."""
 
-@captioned
+
 def proposals(
     frame: IntoFrame,
     produced: IntoFrame | None = None,
@@ -44,7 +45,19 @@ def proposals(
     show: Show = "auto",
     unit: Unit = "eth",
 ) -> Chart:
-    """Build the timeline of proposals by validator, their numbers, or their execution rewards."""
+    """Draw block proposals: a timeline by validator, or their numbers over time.
+
+    *frame* is the result of ``bf.load_proposals(...)``. Proposed, missed, orphaned and scheduled
+    blocks have different markers; the legend counts each kind. With *show* ``"counts"``, bars have
+    the number of each kind by hour, day, week or month; this is the default for more than 100
+    validators. ``"timeline"`` always draws a marker per block.
+
+    With *produced*, the result of ``bf.load_produced_blocks(...)``, the height is the producer's
+    reward on the execution layer, in *unit*, on a logarithmic axis. Missed and orphaned blocks, and
+    blocks without a reward or missing in *produced*, are drawn in rows below.
+
+    *kwargs* go to the ``Axes.plot`` of the proposals.
+    """
     check_choice("show", show, get_args(Show))
     check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, _COLUMNS, loader="load_proposals")
@@ -205,3 +218,27 @@ def _build_rewards(
     names = tuple(layer.name for layer in layers if isinstance(layer, Points))
     count = rows["proposer_index"].n_unique()
     return Chart(x, y, tuple(layers), single_note=single_note, legend=names, validators=count)
+
+
+def build_outcomes_chart(proposals: pl.DataFrame, tz: str = "UTC") -> Chart:
+    """Build stacked bars of the number of proposals, from rows with ``time`` and ``status``.
+
+    Days are those of the time zone *tz*.
+    """
+    status = pl.col("status")
+    counts = (
+        proposals.group_by(date=pl.col("time").dt.convert_time_zone(tz).dt.date())
+        .agg((status == name).sum().alias(name) for name in _OUTCOMES)
+        .sort("date")
+    )
+    times = series.read_dates(counts)
+    base, layers = np.zeros(counts.height), []
+    for name, colour in _OUTCOMES.items():
+        height = series.to_floats(counts[name])
+        if height.any():
+            width = np.full(len(times), series.DAY_BAR)
+            layers.append(Bars(times, height, name.capitalize(), colour, base, width))
+            base = base + height
+    legend = tuple(str(layer.name) for layer in layers)
+    axes = Axis("Day", "day", times), Axis("Proposals", integers=True)
+    return Chart(*axes, tuple(layers), legend=legend)

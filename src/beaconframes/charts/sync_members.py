@@ -1,4 +1,4 @@
-"""Charts of the members of sync committees: ranked, or slot by slot."""
+"""Charts of the members of sync committees: ranked, slot by slot, or in strips."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import heatmap, series
-from beaconframes.charts.caption import captioned
-from beaconframes.charts.model import Axis, Chart, Points, ReferenceLine
+from beaconframes.charts.model import Axis, Chart, Heatmap, Points, ReferenceLine
 from beaconframes.charts.sync_participation import build_missing_marks
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns, to_polars
 
@@ -27,12 +26,24 @@ Show = Literal["rates", "matrix"]
 _MAX_NAMED = 20  # Up to this many validator indices fit below the axis.
 _LOWEST = 5
 _MOST_LISTED = 60  # More indices do not fit into the corner of the chart.
+_STRIPS, _MOST_COLUMNS = 30, 200  # Of the chart of a report.
 _KINDS = (("Signed", colours.CYAN), ("Not signed", colours.RED))
 
 
-@captioned
 def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Chart:
-    """Build the share of blocks that each member signed, or the map of members and slots."""
+    """Draw the share of blocks that each member of sync committees signed, best first.
+
+    *blocks* is the result of ``bf.load_epoch_slots(...)``, and *committees* the result of
+    ``bf.load_sync_committees(...)`` or some of its rows. The share counts the proposed blocks of
+    the member's periods that are in *blocks*. Members without a signature are named.
+
+    With *show* ``"matrix"``, there is a row per member and a column per slot instead: signed or not
+    signed. Slots without a block, which no member could sign, are empty, and marked above. With
+    more than 1,024 slots or members, a cell has several of them, as the axis labels state; its
+    colour is then the share of blocks signed.
+
+    *kwargs* go to the ``Axes.plot`` of the members, or to ``Axes.imshow``.
+    """
     check_choice("show", show, get_args(Show))
     rows = to_polars(sync.sync_members(blocks, committees))
     if rows.is_empty():
@@ -147,3 +158,29 @@ def _build_cells(
                 "kind": 2 - bits.ravel(),
             }
         )
+
+
+def build_sync_chart(duties: pl.DataFrame) -> Chart:
+    """Build the strips of the members that signed least, from `analysis.sync_income` by epoch."""
+    reward = pl.sum("reward_gwei")
+    rate = 100 * reward / (reward + pl.sum("penalty_gwei"))
+    members = (
+        duties.group_by("validator_index")
+        .agg(rate=rate)
+        .sort("rate", "validator_index")
+        .head(_STRIPS)["validator_index"]
+        .sort()
+    )
+    first, count, start, length = heatmap.find_columns(duties, "epoch")
+    step = heatmap.compute_bin_size(count, _MOST_COLUMNS)
+    size = -(-count // step)
+    rows = pl.DataFrame({"validator_index": members}).with_row_index("row")
+    column = ((pl.col("epoch") - first) // step).alias("column")
+    cells = duties.group_by("validator_index", column).agg(rate=rate)
+    cells = cells.join(rows, on="validator_index")
+    table = np.full((members.len(), size), np.nan)
+    table[cells["row"].to_numpy(), cells["column"].to_numpy()] = cells["rate"].to_numpy()
+    names = [str(index) for index in members]
+    strips = Heatmap(start, step * length, names, table, shares="Signed (%)")
+    times = start + np.arange(size) * step * length
+    return Chart(Axis("Time (UTC)", "epoch", times), Axis("Validator"), (strips,))

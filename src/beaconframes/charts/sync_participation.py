@@ -9,8 +9,10 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.analysis import sync_committees as sync
+from beaconframes.analysis.sync_committees import (
+    Step,  # noqa: TC001 - the command line reads its values
+)
 from beaconframes.charts import series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Area, Axis, Chart, Layer, Line, Points
 from beaconframes.frames import to_polars
 
@@ -24,11 +26,18 @@ _MISSING = (
 )
 
 
-@captioned
 def sync_participation(
-    blocks: IntoFrame, committees: IntoFrame | None = None, *, every: sync.Step = "slot"
+    blocks: IntoFrame, committees: IntoFrame | None = None, *, every: Step = "slot"
 ) -> Chart:
-    """Build the line of sync committee participation by slot or epoch."""
+    """Draw the share of the sync committee that signed, by block or as means of epochs.
+
+    *blocks* is the result of ``bf.load_epoch_slots(...)``. Slots without a block in the chain have
+    no participation: the line stops there, and a marker below the data says whether the block was
+    missed or orphaned. For epochs, a band spans the lowest to the highest block. With *committees*,
+    some or all rows of ``bf.load_sync_committees(...)``, a second line shows these seats alone.
+
+    *kwargs* go to the ``Axes.plot`` of the participation.
+    """
     rows = to_polars(sync.sync_participation(blocks, committees, every=every))
     drawn = rows.drop_nulls("participation")
     x = Axis(f"{every.capitalize()} (UTC)", every, series.to_datetime64(drawn["time"]))

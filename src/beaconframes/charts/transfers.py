@@ -10,7 +10,6 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis.engines import check_distinct
 from beaconframes.charts import series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Bars, Chart, Layer, Line
 from beaconframes.charts.series import Unit
 from beaconframes.frames import check_choice
@@ -28,7 +27,6 @@ Kinds: TypeAlias = dict[str, tuple[pl.DataFrame, str]]
 _MAX_MARKERS = 60  # Markers of more days than this overlap.
 
 
-@captioned
 def withdrawals(
     frame: IntoFrame,
     *,
@@ -38,7 +36,20 @@ def withdrawals(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> Chart:
-    """Build the bars of withdrawals by day, week or month, or the line of their running sum."""
+    """Draw withdrawals: bars for days, weeks or months (UTC).
+
+    *frame* is the result of ``bf.load_validator_withdrawals(...)`` or
+    ``bf.load_slot_withdrawals(...)``; amounts are summed exactly. Days without a withdrawal have no
+    bar.
+
+    Bars that may be incomplete are hatched: the first and the last, because rows do not contain the
+    range that was loaded. *since* and *until*, dates or times, are that range: then the bars that
+    it does not cover completely are hatched.
+
+    *cumulative* draws the sum since the first row instead.
+
+    *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
+    """
     loader = "load_validator_withdrawals"
     rows = series.read_rows(frame, ["time", "amount_gwei"], loader=loader)
     check_distinct(frame, ["withdrawal_index"], loader=loader)
@@ -55,7 +66,6 @@ def withdrawals(
     )
 
 
-@captioned
 def deposits(
     frame: IntoFrame,
     *,
@@ -65,7 +75,21 @@ def deposits(
     since: Moment | None = None,
     until: Moment | None = None,
 ) -> Chart:
-    """Build the bars of valid, invalid and other deposits, or the lines of their running sums."""
+    """Draw deposits: bars for days, weeks or months (UTC).
+
+    *frame* is the result of ``bf.load_deposits(...)`` or ``bf.load_transaction_deposits(...)``;
+    amounts are summed exactly. Deposits with an invalid signature, which have no effect, are
+    stacked on the others in red, and those with an unknown one in grey. Deposits removed by a
+    reorganization are left out.
+
+    Bars that may be incomplete are hatched: the first and the last, because rows do not contain the
+    range that was loaded. *since* and *until*, dates or times, are that range: then the bars that
+    it does not cover completely are hatched.
+
+    *cumulative* draws the sum since the first row instead.
+
+    *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
+    """
     columns, also = ["time", "amount_gwei", "removed"], ["valid_signature"]
     rows = series.read_rows(frame, columns, loader="load_deposits", also=also)
     rows = rows.filter(~pl.col("removed"))

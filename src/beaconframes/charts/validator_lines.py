@@ -90,10 +90,20 @@ def _build_bands(rows: pl.DataFrame, count: int, *, marked: bool) -> ValidatorLa
     if 0 < _MOST_TIMES * (high - low) < highest - lowest:
         margin = _MARGIN * (high - low)
         limits = max(lowest, low - margin), min(highest, high + margin)
-        names[1] += f"\n({lowest:,.4g} to {highest:,.4g})"
+        names[1] += f"\n({lowest:,.4g} to {highest:,.4g})" + _name_outliers(rows, limits)
     inner = _build_band(by_number, "low", "high", names[0], 0.35)
     outer = _build_band(by_number, "lowest", "highest", names[1], 0.15)
     return ValidatorLayers((outer, inner, median), (median.name, *names), limits=limits)
+
+
+def _name_outliers(rows: pl.DataFrame, limits: tuple[float, float]) -> str:
+    """Return the lines of the legend with the validators that are furthest outside of the axis."""
+    ends = (("lowest", rows["y"].arg_min(), -1), ("highest", rows["y"].arg_max(), 1))
+    lines = ""
+    for (name, row, sign), limit in zip(ends, limits, strict=True):
+        if row is not None and sign * rows["y"][row] > sign * limit:
+            lines += f"\n{name}: validator {rows['validator_index'][row]}"
+    return lines
 
 
 def _build_band(rows: pl.DataFrame, low: str, high: str, name: str, opacity: float) -> Area:

@@ -10,7 +10,6 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis.validator_yield import own_yield
 from beaconframes.charts import series
-from beaconframes.charts.caption import captioned
 from beaconframes.charts.model import Axis, Chart, Layer, Line, Points
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
@@ -28,7 +27,6 @@ _LAYERS = {
 _QUANTITIES = {"": "Yield", "cl_": "Consensus yield", "el_": "Execution yield"}
 
 
-@captioned
 def yield_index(
     frame: IntoFrame,
     income: IntoFrame | None = None,
@@ -36,7 +34,19 @@ def yield_index(
     *,
     split: bool = False,
 ) -> Chart:
-    """Build the dots and moving averages of the daily yield, with that of your validators."""
+    """Draw the yield index in percent per year: days as dots, averages over 7 and 31 days as lines.
+
+    *frame* is the result of ``bf.load_yield_index(...)``; the averages are columns of it. With
+    *split*, the consensus and the execution layer have a panel each; the second is
+    {second_panel}. Lines stop where days are missing. Averages begin with the 7th and the
+    31st day of a chain.
+
+    With *income* and *balances* of some validators, the results of ``bf.load_income_history(...)``
+    and ``bf.load_balance_history(...)`` for the same days, their daily yield is drawn as well, by
+    the same definition. Validators with missing rows on a day are left out of it.
+
+    *kwargs* go to the ``Axes.plot`` of the dots.
+    """
     if (income is None) != (balances is None):
         raise UsageError(
             "the yield of validators needs both income and balances: one is missing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from functools import reduce
+from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -26,55 +26,39 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-CHARTS = {
-    "income": "income-history",
-    "balances": "balance-history",
-    "attestations": "attestations",
-    "proposals": "proposals",
-    "luck": "balance-history",
-    "deposits": "deposits",
-    "withdrawals": "validator-withdrawals",
-    "sync-participation": "epoch-slots",
-    "sync-members": "epoch-slots",
-    "yield-index": "yield-index",
-    "leaderboard": "leaderboard",
-    "gas-fees": "gas-fees",
-    "coverage": "income-history",
-    "wall": "graffiti-wall",
-}
-"""Every chart of rows of a loader, and this loader."""
-INDEX_COVERAGE = "index-coverage"
-"""The chart of an index of a beacon node."""
-SECOND_FRAMES = {
-    "blocks": "produced-blocks",
-    "produced": "produced-blocks",
-    "committees": "sync-committees",
-    "income": "income-history",
-    "balances": "balance-history",
-    "epochs": "epochs",
-    "proposals": "proposals",
-    "yield_index": "yield-index",
-}
-"""Arguments of charts that are another frame, and the loader of its rows."""
-OPTION_HELP = {
-    "every": "Time of one bar or point.",
-    "unit": "Unit of amounts.",
-    "by": "What has a line or a colour of its own.",
-    "show": "What to draw.",
-    "span": "Time over which income is ranked.",
-    "split": "Draw the consensus and the execution layer separately.",
-    "cumulative": "Draw the sum since the first row.",
-    "late": "Inclusion distance from which an attestation is late, in slots.",
-    "top": "Number of validators.",
-    "level": "Share of all cases that the range of chance contains.",
+WALL = {"wall": "graffiti-wall"}
+"""The wall has no axes of amounts, so it is not in the list of charts; and its loader."""
+SHARED_HELP = {
     "title": "Title above the chart.",
     "caption": 'Line below the chart, instead of its validators and range; "" for none.',
     "background": "Colour of unpainted pixels, such as #ffffff.",
 }
-"""The help of each option that is neither a frame nor a region."""
+"""The help of options that are no arguments of the charts of the list."""
 NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until", "validators", "chain")
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
+
+
+@cache
+def list_charts() -> dict[str, str | None]:
+    """Return the loader of the rows of each chart; None for the dataset of an index."""
+    from beaconframes.charts import CHARTS
+
+    listed = {chart.__name__: loader for chart, loader in CHARTS.items()}
+    return {_name(chart): loader and _name(loader) for chart, loader in listed.items()} | WALL
+
+
+@cache
+def list_second_frames() -> dict[str, str]:
+    """Return the loader of the rows of each argument that is a second frame."""
+    from beaconframes.charts import FRAMES
+
+    return {argument: _name(loader) for argument, loader in FRAMES.items()}
+
+
+def _name(function: str) -> str:
+    """Return the name of a chart or a loader on the command line."""
+    return function.replace("_", "-")
 
 
 class ChartGroup(SuggestingGroup):
@@ -82,14 +66,16 @@ class ChartGroup(SuggestingGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the charts."""
-        return [*CHARTS, INDEX_COVERAGE]
+        return list(list_charts())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Build the command of a chart."""
         name = cmd_name.replace("_", "-")
-        if name == INDEX_COVERAGE:
-            return add_common_options(build_index_command())
-        return add_common_options(build_command(name)) if name in CHARTS else None
+        if name not in list_charts():
+            return None
+        loader = list_charts()[name]
+        command = build_command(name, loader) if loader else build_index_command(name)
+        return add_common_options(command)
 
 
 def chart_function(chart: str, *, interactive: bool = False) -> Callable[..., Any]:
@@ -124,12 +110,14 @@ def find_choices(chart: str, argument: str) -> tuple[str, ...]:
 
 def build_option(chart: str, name: str, default: Any) -> click.Option:
     """Return the option for one argument of *chart*."""
+    from beaconframes.charts import ARGUMENTS
+
     names = [f"--{name.replace('_', '-')}", name]
-    if name in SECOND_FRAMES:
+    if loader := list_second_frames().get(name):
         required = default is inspect.Parameter.empty
-        text = f"File of load {SECOND_FRAMES[name]}."
+        text = f"File of load {loader}."
         return click.Option(names, type=FILE, required=required, help=text)
-    text = OPTION_HELP.get(name, "")
+    text = (SHARED_HELP | ARGUMENTS).get(name, "")
     if isinstance(default, bool):
         return click.Option(names, is_flag=True, help=text)
     if name == "region":
@@ -149,10 +137,9 @@ def build_option(chart: str, name: str, default: Any) -> click.Option:
     )
 
 
-def build_command(chart: str) -> click.Command:
-    """Return the command that draws *chart*."""
+def build_command(chart: str, loader: str) -> click.Command:
+    """Return the command that draws *chart* of the rows of *loader*."""
     arguments = list_chart_arguments(chart)
-    loader = CHARTS[chart]
     excludes_open_epoch = loader == chart_input.WITH_OPEN_EPOCH
     default_range = (
         ", by default up to the epoch before the current one" if excludes_open_epoch else ""
@@ -166,20 +153,20 @@ def build_command(chart: str) -> click.Command:
         ],
         help=f"{describe_chart(chart)}\n\nWithout FILE, the rows of load {loader} are loaded"
         f"{default_range}.",
-        callback=lambda **values: draw_chart(chart, values),
+        callback=lambda **values: draw_chart(chart, loader, values),
     )
 
 
-def build_index_command() -> click.Command:
-    """Return the command that draws the coverage of an index."""
+def build_index_command(chart: str) -> click.Command:
+    """Return the command that draws *chart* of the dataset of an index."""
     return click.Command(
-        INDEX_COVERAGE,
+        chart,
         params=[
             click.Argument(["folder"], type=FILE),
             *picture_options(),
         ],
-        help=f"{describe_chart(INDEX_COVERAGE)}\n\nFOLDER is the dataset of beaconframes index.",
-        callback=lambda **values: draw_index(values),
+        help=f"{describe_chart(chart)}\n\nFOLDER is the dataset of beaconframes index.",
+        callback=lambda **values: draw_index(chart, values),
     )
 
 
@@ -227,20 +214,20 @@ def check_picture(out: Path, *, overwrite: bool) -> str:
     return suffix
 
 
-def draw_index(values: dict[str, Any]) -> None:
-    """Draw the coverage of an index and write it to a file."""
+def draw_index(chart: str, values: dict[str, Any]) -> None:
+    """Draw a chart of the coverage of an index and write it to a file."""
     from beaconframes.beacon_node.index_report import read_report
 
     out: Path = values["out"]
     suffix = check_picture(out, overwrite=values["overwrite"])
     coverage = read_report(values["folder"]).coverage
-    drawn = chart_function(INDEX_COVERAGE, interactive=suffix == PAGE_SUFFIX)(coverage)
+    drawn = chart_function(chart, interactive=suffix == PAGE_SUFFIX)(coverage)
     write_chart(drawn, out, suffix, values["dpi"])
     output.report_file(out, {"rows": coverage.height}, as_json=values["as_json"])
 
 
-def draw_chart(chart: str, values: dict[str, Any]) -> None:
-    """Draw a chart and write it to a file."""
+def draw_chart(chart: str, loader: str, values: dict[str, Any]) -> None:
+    """Draw a chart of the rows of *loader* and write it to a file."""
     out: Path = values.pop("out")
     suffix = check_picture(out, overwrite=values.pop("overwrite"))
     as_json, dpi = values.pop("as_json"), values.pop("dpi")
@@ -249,12 +236,13 @@ def draw_chart(chart: str, values: dict[str, Any]) -> None:
     if "region" in chart_options:
         chart_options["region"], shared = parse_image_region(chart_options["region"])
     file = values["file"]
-    rows, _ = chart_input.read_input(CHARTS[chart], values, shared)
-    for name in SECOND_FRAMES.keys() & chart_options.keys():
+    rows, _ = chart_input.read_input(loader, values, shared)
+    second_frames = list_second_frames()
+    for name in second_frames.keys() & chart_options.keys():
         if chart_options[name] is not None:
-            chart_options[name] = chart_input.read_file(chart_options[name], SECOND_FRAMES[name])
+            chart_options[name] = chart_input.read_file(chart_options[name], second_frames[name])
     chart_options = {name: value for name, value in chart_options.items() if value is not None}
-    with chart_input.explain_missing_columns(file, CHARTS[chart], rows):
+    with chart_input.explain_missing_columns(file, loader, rows):
         drawn = chart_function(chart, interactive=suffix == PAGE_SUFFIX)(rows, **chart_options)
     write_chart(drawn, out, suffix, dpi)
     output.report_file(out, {"rows": rows.height}, as_json=as_json)

@@ -11,7 +11,10 @@ from beaconframes.client.loader import (
     Pandas,
     PandasRange,
     Subjects,
+    SubjectsOrSet,
+    Values,
     load,
+    loader,
 )
 from beaconframes.client.plan import Plan, plan
 from beaconframes.client.quota import Quota
@@ -30,8 +33,11 @@ __all__ = [
     "Quota",
     "Store",
     "Subjects",
+    "SubjectsOrSet",
+    "Values",
     "connect",
     "load",
+    "loader",
     "plan",
     "quota",
     "set_explorer",

@@ -1,20 +1,33 @@
-"""The arguments that all loaders share, their types, and the function behind every loader."""
+"""What all loaders share: their options, the types of these, and the function behind each."""
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Required, TypeAlias, TypedDict
+from functools import update_wrapper
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Required,
+    TypeAlias,
+    TypedDict,
+    get_type_hints,
+)
 
 import polars as pl
 
 from beaconframes.calendar import Moment, to_integer
 from beaconframes.client.connection import get_explorer
 from beaconframes.client.explorer import Explorer
+from beaconframes.endpoint import Endpoint, Envelope
+from beaconframes.endpoint.validator_sets import ValidatorSet
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Callable
 
-    from beaconframes.endpoint import Endpoint
+    import pandas as pd
 
     Frame: TypeAlias = pl.DataFrame | pl.LazyFrame | pd.DataFrame
 else:
@@ -26,6 +39,12 @@ Subjects: TypeAlias = int | str | Iterable[int | str]
 
 A text may be a list with ranges, as on the command line: ``"1,2,100-199"``.
 """
+
+SubjectsOrSet: TypeAlias = Subjects | ValidatorSet
+"""Subjects of V2: also a set such as ``dashboard(7)``."""
+
+Values: TypeAlias = dict[str, Any]
+"""The values of an endpoint's arguments, by name."""
 
 
 class LoadOptions(TypedDict, total=False):
@@ -96,3 +115,77 @@ def load(
         endpoint, values, strict=strict, lazy=lazy, frame=frame, max_requests=max_requests
     )
     return rows
+
+
+OPTIONS = {
+    name: parameter
+    for name, parameter in inspect.signature(load).parameters.items()
+    if parameter.kind is parameter.KEYWORD_ONLY
+}
+"""The keywords that every loader has."""
+
+OPTION_TYPES = {name: hint for name, hint in get_type_hints(load).items() if name in OPTIONS}
+
+
+def loader(
+    endpoint: Endpoint, *, missing: str = ""
+) -> Callable[[Callable[..., Values]], Callable[..., Frame]]:
+    """Make a loader of a function that returns the values of the arguments of *endpoint*.
+
+    The loader loads the rows that these values select. It has the arguments and the docstring of
+    the function, and the options of all loaders in both. Its overloads are in the stubs, which
+    `make docs` writes. *missing* says in the docstring which missing rows are an error with
+    ``strict=True``.
+    """
+
+    def decorate(function: Callable[..., Values]) -> Callable[..., Frame]:
+        def load_rows(
+            *args: Any,
+            explorer: Explorer | None = None,
+            strict: bool | None = None,
+            lazy: bool = False,
+            frame: Literal["polars", "pandas"] | None = None,
+            max_requests: int | None = None,
+            **kwargs: Any,
+        ) -> Frame:
+            return load(
+                endpoint,
+                function(*args, **kwargs),
+                explorer=explorer,
+                strict=strict,
+                lazy=lazy,
+                frame=frame,
+                max_requests=max_requests,
+            )
+
+        own = inspect.signature(function)
+        update_wrapper(load_rows, function)
+        parameters = [*own.parameters.values(), *OPTIONS.values()]
+        vars(load_rows)["__signature__"] = own.replace(
+            parameters=parameters, return_annotation="Frame"
+        )
+        # Types, not their names: the module of the function need not import them.
+        load_rows.__annotations__ = {**function.__annotations__, **OPTION_TYPES, "return": Frame}
+        load_rows.__doc__ = describe_options(inspect.getdoc(function) or "", endpoint, missing)
+        return load_rows
+
+    return decorate
+
+
+def describe_options(text: str, endpoint: Endpoint, missing: str) -> str:
+    """Return the docstring of a loader with its options; one that describes them stays."""
+    if "\nmax_requests\n" in text:
+        return text
+    # V2 has a `load_validators` of its own.
+    package = "beaconframes." if endpoint.envelope is Envelope.V2 else ""
+    options = f"See `{package}load_validators`."
+    if missing:
+        options += f" With ``strict=True``, {missing} raise `MissingRows` instead of a warning."
+    arguments, returns, rest = text.partition("\nReturns\n-------\n")
+    heading = "Parameters\n----------\n"
+    if heading in arguments:
+        heading = ""
+    else:
+        arguments += "\n"
+    described = textwrap.fill(options, 96, initial_indent="    ", subsequent_indent="    ")
+    return f"{arguments}{heading}{', '.join(OPTIONS)}\n{described}\n{returns}{rest}"

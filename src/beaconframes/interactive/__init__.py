@@ -10,53 +10,32 @@ style.
 ``aria-label``.
 """
 
-from typing import TYPE_CHECKING
-
+from beaconframes.charts.library import Library
 from beaconframes.interactive.alt_text import alt_text
-from beaconframes.interactive.attestations import attestations
-from beaconframes.interactive.balances import balances
-from beaconframes.interactive.coverage import coverage
-from beaconframes.interactive.deposits import deposits
-from beaconframes.interactive.gas_fees import gas_fees
-from beaconframes.interactive.income import income
-from beaconframes.interactive.index_coverage import index_coverage
-from beaconframes.interactive.leaderboard import leaderboard
-from beaconframes.interactive.luck import luck
-from beaconframes.interactive.proposals import proposals
+from beaconframes.interactive.figure import build_figure
 from beaconframes.interactive.style import style
-from beaconframes.interactive.sync_members import sync_members
-from beaconframes.interactive.sync_participation import sync_participation
 from beaconframes.interactive.wall import wall
-from beaconframes.interactive.withdrawals import withdrawals
-from beaconframes.interactive.yield_index import yield_index
 from beaconframes.misspelled_names import missing_name
+from beaconframes.text import for_plotly
 
-__all__ = [
-    "alt_text",
-    "attestations",
-    "balances",
-    "coverage",
-    "deposits",
-    "gas_fees",
-    "income",
-    "index_coverage",
-    "leaderboard",
-    "luck",
-    "proposals",
-    "style",
-    "sync_members",
-    "sync_participation",
-    "wall",
-    "withdrawals",
-    "yield_index",
-]
+_CHARTS = Library(
+    "beaconframes.interactive",
+    build_figure,
+    for_plotly,
+    second_panel="``layout.yaxis2``",
+    keywords="*kwargs* go to ``Figure.update_layout``.",
+).make_functions()
+# Type checkers and editors read these names in `__init__.pyi`, which `make docs` writes.
+globals().update(_CHARTS)
+
+__all__ = ["alt_text", "style", "wall"]
+__all__ += list(_CHARTS)
+__all__.sort()
 
 
-if not TYPE_CHECKING:  # Type checkers would accept every name.
-
-    def __getattr__(name: str) -> object:
-        """Raise an AttributeError that suggests a public name."""
-        raise missing_name(__name__, name, __all__)
+def __getattr__(name: str) -> object:
+    """Raise an AttributeError that suggests a public name."""
+    raise missing_name(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

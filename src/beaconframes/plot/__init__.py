@@ -17,53 +17,31 @@ On a dark theme, such as ``plt.style.use("dark_background")``, the colours of a 
 a dark background. ``plot.alt_text(ax)`` describes a chart for readers who do not see it.
 """
 
-from typing import TYPE_CHECKING
-
+from beaconframes.charts.library import Library
 from beaconframes.misspelled_names import missing_name
 from beaconframes.plot.alt_text import alt_text
-from beaconframes.plot.attestations import attestations
-from beaconframes.plot.balances import balances
-from beaconframes.plot.coverage import coverage
-from beaconframes.plot.deposits import deposits
-from beaconframes.plot.gas_fees import gas_fees
-from beaconframes.plot.income import income
-from beaconframes.plot.index_coverage import index_coverage
-from beaconframes.plot.leaderboard import leaderboard
-from beaconframes.plot.luck import luck
-from beaconframes.plot.proposals import proposals
+from beaconframes.plot.canvas import draw_chart
 from beaconframes.plot.style import style
-from beaconframes.plot.sync_members import sync_members
-from beaconframes.plot.sync_participation import sync_participation
 from beaconframes.plot.wall import wall
-from beaconframes.plot.withdrawals import withdrawals
-from beaconframes.plot.yield_index import yield_index
+from beaconframes.text import for_matplotlib
 
-__all__ = [
-    "alt_text",
-    "attestations",
-    "balances",
-    "coverage",
-    "deposits",
-    "gas_fees",
-    "income",
-    "index_coverage",
-    "leaderboard",
-    "luck",
-    "proposals",
-    "style",
-    "sync_members",
-    "sync_participation",
-    "wall",
-    "withdrawals",
-    "yield_index",
-]
+_CHARTS = Library(
+    "beaconframes.plot",
+    draw_chart,
+    for_matplotlib,
+    second_panel="``ax.figure.axes[-1]``",
+).make_functions()
+# Type checkers and editors read these names in `__init__.pyi`, which `make docs` writes.
+globals().update(_CHARTS)
+
+__all__ = ["alt_text", "style", "wall"]
+__all__ += list(_CHARTS)
+__all__.sort()
 
 
-if not TYPE_CHECKING:  # Type checkers would accept every name.
-
-    def __getattr__(name: str) -> object:
-        """Raise an AttributeError that suggests a public name."""
-        raise missing_name(__name__, name, __all__)
+def __getattr__(name: str) -> object:
+    """Raise an AttributeError that suggests a public name."""
+    raise missing_name(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

@@ -44,41 +44,50 @@ def is_node(explorer: Explorer) -> bool:
     return isinstance(explorer, Node) or explorer.source.is_node
 
 
+def is_limited(explorer: Explorer) -> bool:
+    """Return whether a limit of requests is known: of the service, or ``max_requests``."""
+    quota, most = explorer.read_quota(), explorer.settings.max_requests
+    return any(limit is not None for limit in (quota.month, quota.left, most))
+
+
 def has_quota(explorer: Explorer) -> bool:
-    """Return whether requests are limited: by the service, or by ``max_requests``."""
-    is_free = is_node(explorer) or is_local(explorer)
-    is_limited = explorer.read_quota().month or explorer.settings.max_requests
-    return not is_free or is_limited is not None
+    """Return whether requests are limited; those to a remote service may be."""
+    return is_limited(explorer) or not (is_node(explorer) or is_local(explorer))
 
 
 def choose_detail(inputs: Inputs, load: Load) -> None:
-    """Choose the detail if it is ``auto``; raise RequestLimitExceeded if its price does not fit.
+    """Choose the detail if it is ``auto``: by price, or by size if there is no quota.
 
-    *load* loads all that is left to load. Without a quota, the size decides.
+    *load* loads all that is left to load.
     """
 
     @cache
     def price(detail: Detail) -> int:
         return count_requests(inputs, load, detail)
 
-    is_limited, left = has_quota(inputs.explorer), count_left(inputs)
-    if inputs.detail == "auto":
-        inputs.detail = "epochs"
-        rows = len(inputs.indices) * (inputs.last - inputs.first + 1)
-        cheap = max(CHEAP, min((left or 0) // MONTH_SHARE, DEAR))
-        cheap = cheap if left is None else min(cheap, left)
-        if not inputs.find_whole_days():
-            pass
-        elif rows > MOST_ROWS:
-            inputs.detail = "days"
-            inputs.note = _describe_choice(f"every epoch is {rows:,} rows")
-        elif is_limited and price("epochs") > max(price("days"), cheap):
-            inputs.detail = "days"
-            requests = f"they cost {price('days'):,} requests, every epoch {price('epochs'):,}"
-            inputs.note = _describe_choice(requests)
-    is_plan = isinstance(inputs.explorer, PlanningExplorer)
-    if left is not None and not is_plan and price(inputs.detail) > left:
-        _raise_limit(inputs, load, price(inputs.detail), left)
+    if inputs.detail != "auto":
+        return
+    left = count_left(inputs)
+    inputs.detail = "epochs"
+    rows = len(inputs.indices) * (inputs.last - inputs.first + 1)
+    cheap = max(CHEAP, min((left or 0) // MONTH_SHARE, DEAR))
+    cheap = cheap if left is None else min(cheap, left)
+    if not inputs.find_whole_days():
+        return
+    if rows > MOST_ROWS:
+        inputs.detail = "days"
+        inputs.note = _describe_choice(f"every epoch is {rows:,} rows")
+    elif has_quota(inputs.explorer) and price("epochs") > max(price("days"), cheap):
+        inputs.detail = "days"
+        requests = f"they cost {price('days'):,} requests, every epoch {price('epochs'):,}"
+        inputs.note = _describe_choice(requests)
+
+
+def check_quota(inputs: Inputs, load: Load) -> None:
+    """Raise RequestLimitExceeded if *load* sends more requests than are left."""
+    left = count_left(inputs)
+    if left is not None and (needed := count_requests(inputs, load)) > left:
+        _raise_limit(inputs, load, needed, left)
 
 
 def _describe_choice(reason: str) -> str:
@@ -90,11 +99,14 @@ def _describe_choice(reason: str) -> str:
 
 def count_left(inputs: Inputs) -> int | None:
     """Return how many requests the report may still send; None if no limit is known."""
-    left, most = inputs.explorer.read_quota().left, inputs.explorer.settings.max_requests
-    if most is None:
-        return left
-    rest = max(most - sum(item.requests for item in inputs.items.values()), 0)
-    return rest if left is None else min(rest, left)
+    explorer = inputs.explorer
+    left, most = explorer.read_quota().left, explorer.settings.max_requests
+    if left is not None and isinstance(explorer, PlanningExplorer):
+        left -= explorer.requests
+    if most is not None:
+        most -= sum(item.requests for item in inputs.items.values())
+    known = [limit for limit in (left, most) if limit is not None]
+    return max(min(known), 0) if known else None
 
 
 def count_requests(inputs: Inputs, load: Load, detail: Detail | None = None) -> int:
@@ -108,29 +120,34 @@ def count_requests(inputs: Inputs, load: Load, detail: Detail | None = None) -> 
 
 def _raise_limit(inputs: Inputs, load: Load, needed: int, left: int) -> NoReturn:
     """Raise RequestLimitExceeded with both numbers, and with arguments that need fewer."""
+    # Before the first request, the validators are not loaded yet.
+    others = inputs.explorer.requests if isinstance(inputs.explorer, PlanningExplorer) else 0
     raise RequestLimitExceeded(
-        f"this report needs at least {format_requests(needed)}, and {left:,} are left; none of "
-        "them was sent",
-        hint=_find_affordable(inputs, load, left),
+        f"this report needs at least {format_requests(needed + others)}, and {left + others:,} "
+        "are left; none of them was sent",
+        hint=_find_affordable(inputs, load, left, others),
     )
 
 
-def _find_affordable(inputs: Inputs, load: Load, left: int) -> str:
-    """Return the arguments of a report that needs at most *left* requests."""
-    if inputs.detail == "epochs" and inputs.find_whole_days():
-        requests = count_requests(inputs, load, "days")
-        if requests <= left:
-            return f'detail="days" needs {format_requests(requests)}'
+def _find_affordable(inputs: Inputs, load: Load, left: int, others: int = 0) -> str:
+    """Return the arguments of a report that needs at most *left* requests, beside the *others*."""
+    has_days = inputs.detail == "epochs" and bool(inputs.find_whole_days())
+    details: list[Detail] = [inputs.detail, "days"] if has_days else [inputs.detail]
+    smaller = {"": inputs}
     for days in SHORTER:
         first = inputs.last + 1 - days * inputs.chain.epochs_per_day
         if first > inputs.first:
-            requests = count_requests(replace(inputs, first=first), load)
-            if requests <= left:
-                return f"since={first} ({days} days) needs {format_requests(requests)}"
+            smaller[f"since={first} ({days} days)"] = replace(inputs, first=first)
     count = len(inputs.indices)
     while count > 1:
         count //= 2
-        requests = count_requests(replace(inputs, indices=inputs.indices[:count]), load)
-        if requests <= left:
-            return f"{show_quantity(count, 'validator')}: {format_requests(requests)}"
+        text = show_quantity(count, "validator")
+        smaller[text] = replace(inputs, indices=inputs.indices[:count])
+    for text, changed in smaller.items():
+        for detail in details:
+            requests = count_requests(changed, load, detail)
+            if requests <= left:
+                other = "" if detail == inputs.detail else 'detail="days"'
+                arguments = ", ".join(filter(None, (other, text)))
+                return f"{arguments} needs {format_requests(requests + others)}"
     return "Use another key, or wait until the quota resets"

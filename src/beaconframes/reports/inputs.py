@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import polars as pl
 
@@ -15,10 +15,12 @@ from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
 from beaconframes.reports.detail import (
+    check_quota,
     choose_detail,
     count_left,
     count_requests,
     has_quota,
+    is_limited,
     is_local,
     is_node,
 )
@@ -73,30 +75,49 @@ def load_inputs(
     Only the validators are necessary: what else the service does not have is left out.
     """
     check_choice("detail", detail, get_args(Detail))
-    first, last = find_range(explorer.chain_head, since, until, tz)
-    final = explorer.chain_head.latest("epoch", finalized=True)
-    if first > last:
-        raise UsageError(
-            f"since={since!r} is after the latest finalized epoch, {final}",
-            hint="Reports are made of final epochs. Give an earlier since",
-        )
     labels = _read_groups(groups)
     if validators is None:
         if labels is None:
             raise UsageError("no validators are given", hint="Pass indices or groups")
         validators = labels["validator_index"].to_list()
-    inputs = Inputs(explorer, [], labels, first, last, detail, tz, prices, price)
-    inputs.is_range_given = since is not None
-    inputs.load("validators", v1.load_validators, validators)
-    inputs.indices = _list_indices(inputs, validators)
-    choose_detail(inputs, _load_rest)
-    _load_rest(inputs)
+
+    def begin(source: Explorer) -> Inputs:
+        head = source.chain_head
+        first, last = find_range(head, since, until, tz)
+        if first > last:
+            final = head.latest("epoch", finalized=True)
+            raise UsageError(
+                f"since={since!r} is after the latest finalized epoch, {final}",
+                hint="Reports are made of final epochs. Give an earlier since",
+            )
+        inputs = Inputs(source, [], labels, first, last, detail, tz, prices, price)
+        inputs.is_range_given = since is not None
+        inputs.load("validators", v1.load_validators, validators)
+        inputs.indices = _list_indices(inputs, validators)
+        choose_detail(inputs, _load_rest)
+        return inputs
+
     if isinstance(explorer, PlanningExplorer):
-        parts: dict[str, int] = {}
-        for item in inputs.items.values():
-            parts[item.loader] = parts.get(item.loader, 0) + item.requests
-        raise PlanningEnded(tuple(parts.items()), inputs.note)
+        _plan(begin(explorer))
+    if is_limited(explorer):
+        planned = PlanningExplorer(explorer)
+        planned.chain_head.latest("epoch")
+        # The head of a simulated chain is unknown before its first response.
+        if not (planned.assumptions and is_local(explorer)):
+            check_quota(begin(planned), _load_rest)
+    inputs = begin(explorer)
+    check_quota(inputs, _load_rest)
+    _load_rest(inputs)
     return inputs
+
+
+def _plan(inputs: Inputs) -> NoReturn:
+    """End the planning of a report with the requests of each loader."""
+    _load_rest(inputs)
+    parts: dict[str, int] = {}
+    for item in inputs.items.values():
+        parts[item.loader] = parts.get(item.loader, 0) + item.requests
+    raise PlanningEnded(tuple(parts.items()), inputs.note)
 
 
 def _load_rest(inputs: Inputs) -> None:

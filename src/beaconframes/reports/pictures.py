@@ -11,12 +11,12 @@ import polars as pl
 from beaconframes.charts import daily_validators as by_day
 from beaconframes.charts import series
 from beaconframes.charts.alt_text import describe_chart
-from beaconframes.charts.daily_proposals import build_outcomes_chart
 from beaconframes.charts.daily_rates import build_effectiveness_chart, build_rates_chart
 from beaconframes.charts.income import build_daily_income_chart
 from beaconframes.charts.luck import build_luck_chart
 from beaconframes.charts.model import Bars
-from beaconframes.charts.sync_strips import build_sync_chart
+from beaconframes.charts.proposals import build_outcomes_chart
+from beaconframes.charts.sync_members import build_sync_chart
 from beaconframes.charts.transfers import withdrawals
 from beaconframes.text import for_matplotlib, for_plotly
 

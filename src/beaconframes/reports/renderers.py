@@ -92,6 +92,13 @@ def _reduce(axes: Any, label: str) -> None:
 
 def _write_svg(figure: Any, name: str) -> str:
     """Return a figure as an SVG element of a page."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    FigureCanvasSVG(figure)
+    if (layout := figure.get_layout_engine()) is not None:
+        # savefig would draw the whole figure twice to arrange it once.
+        layout.execute(figure)
+        figure.set_layout_engine(None)
     file = io.StringIO()
     nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     figure.savefig(file, format="svg", transparent=True, metadata=nothing)

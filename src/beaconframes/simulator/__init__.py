@@ -34,6 +34,7 @@ from beaconframes.simulator.simulation import simulate
 from beaconframes.simulator.simulation_store import (
     SAMPLE,
     fingerprint,
+    fingerprint_rows,
     has_sample,
     open_or_simulate,
     open_sample,
@@ -44,6 +45,7 @@ from beaconframes.simulator.simulation_store import (
 __all__ = [
     "SAMPLE",
     "fingerprint",
+    "fingerprint_rows",
     "has_sample",
     "open_or_simulate",
     "open_sample",

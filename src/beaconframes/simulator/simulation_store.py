@@ -26,15 +26,16 @@ if TYPE_CHECKING:
     from beaconframes.schema import Table
 
 _PACKAGE: Final = Path(__file__).parent.parent
-_SOURCES: Final = (
+_SOURCES_OF_ROWS: Final = (
     "simulator/**/*.py",
     "derive/**/*.py",
     "consensus/**/*.py",
-    "dataset/**/*.py",
     "calendar.py",
     "v1/_*.py",
 )
 """Sources that determine the rows of a simulation, beside the declarations of the tables."""
+_SOURCES_OF_FILES: Final = ("dataset/**/*.py",)
+"""Sources that determine how these rows are stored."""
 
 SAMPLE: Final[dict[str, Any]] = {"validators": 1000, "epochs": 1575, "seed": 1, "history_days": 365}
 """The arguments of the simulation in ``data/sample``; ``data/make.py`` makes it again."""
@@ -57,9 +58,19 @@ _locks: dict[Path, int] = {}
 
 @cache
 def fingerprint() -> str:
-    """Return a hash of the simulator's sources and of all column declarations of V1."""
+    """Return a hash of what determines the rows of a simulation, and the files that hold them."""
+    return _hash_sources(*_SOURCES_OF_ROWS, *_SOURCES_OF_FILES)
+
+
+def fingerprint_rows() -> str:
+    """Return a hash of what determines the rows of a simulation, which the sample states."""
+    return _hash_sources(*_SOURCES_OF_ROWS)
+
+
+def _hash_sources(*patterns: str) -> str:
+    """Return a hash of sources of the package, and of all column declarations of V1."""
     content = blake2b(digest_size=8)
-    for pattern in _SOURCES:
+    for pattern in patterns:
         for file in sorted(_PACKAGE.glob(pattern)):
             content.update(file.relative_to(_PACKAGE).as_posix().encode())
             content.update(file.read_bytes())

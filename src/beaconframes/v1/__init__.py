@@ -1,4 +1,5 @@
 """All endpoints of V1, with their tables and loaders."""
+# ruff: noqa: F401, PLE0604 - the name of a loader is that of its endpoint
 
 from beaconframes.v1.address_balances import ADDRESS_BALANCES, load_address_balances
 from beaconframes.v1.attestation_efficiency import (
@@ -89,47 +90,4 @@ ENDPOINTS = (
     POOL_VALIDATORS,
 )
 
-__all__ = [
-    "CHARTS",
-    "ENDPOINTS",
-    "load_address_balances",
-    "load_attestation_efficiency",
-    "load_attestations",
-    "load_attester_slashings",
-    "load_balance_history",
-    "load_bls_changes",
-    "load_chart",
-    "load_deposit_origin",
-    "load_deposits",
-    "load_epoch_slots",
-    "load_epochs",
-    "load_execution_blocks",
-    "load_execution_performance",
-    "load_gas_fees",
-    "load_graffiti_wall",
-    "load_income_history",
-    "load_latest_state",
-    "load_leaderboard",
-    "load_names",
-    "load_performance",
-    "load_pool_stats",
-    "load_pool_validators",
-    "load_produced_blocks",
-    "load_proposal_luck",
-    "load_proposals",
-    "load_proposer_slashings",
-    "load_slot_attestations",
-    "load_slot_deposits",
-    "load_slot_withdrawals",
-    "load_slots",
-    "load_sync_committees",
-    "load_token_balances",
-    "load_transaction_deposits",
-    "load_validator_queue",
-    "load_validator_stats",
-    "load_validator_withdrawals",
-    "load_validators",
-    "load_voluntary_exits",
-    "load_withdrawal_credentials",
-    "load_yield_index",
-]
+__all__ = ["CHARTS", "ENDPOINTS", "load_chart", *(f"load_{e.name}" for e in ENDPOINTS)]

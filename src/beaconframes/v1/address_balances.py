@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import (
     ADDRESS,
     Batch,
@@ -36,8 +36,6 @@ from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-
-    import pandas as pd
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
@@ -199,28 +197,8 @@ ADDRESS_BALANCES = Endpoint(
 )
 
 
-@overload
-def load_address_balances(
-    addresses: str | Iterable[str], token: str | None = None, **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_address_balances(
-    addresses: str | Iterable[str], token: str | None = None, **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_address_balances(
-    addresses: str | Iterable[str], token: str | None = None, **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_address_balances(
-    addresses: str | Iterable[str],
-    token: str | None = None,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(ADDRESS_BALANCES, missing="addresses without a response")
+def load_address_balances(addresses: str | Iterable[str], token: str | None = None) -> Values:
     """Load the balances of addresses, one row per address for its ether and one per token.
 
     One request per address. At most 200 tokens of each address; `load_token_balances` loads all.
@@ -231,9 +209,6 @@ def load_address_balances(
         Addresses of 40 hex digits: one, or a list or Series of them.
     token
         Contract of the only token to load beside the ether. Default: all tokens.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, addresses without a response raise
-        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -246,12 +221,4 @@ def load_address_balances(
     -----
     ``GET /api/v1/execution/address/{address}``. Never final.
     """
-    return load(
-        ADDRESS_BALANCES,
-        {"addresses": addresses, "token": token},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"addresses": addresses, "token": token}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Number, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class AttestationEfficiency(Table):
@@ -33,23 +27,8 @@ ATTESTATION_EFFICIENCY = Endpoint(
 )
 
 
-@overload
-def load_attestation_efficiency(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_attestation_efficiency(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_attestation_efficiency(
-    validators: Subjects, **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_attestation_efficiency(
-    validators: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(ATTESTATION_EFFICIENCY, missing="validators without a row")
+def load_attestation_efficiency(validators: Subjects) -> Values:
     """Load the attestation efficiency of validators, one row per validator. Lower is better.
 
     100 validators per request.
@@ -58,9 +37,6 @@ def load_attestation_efficiency(
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, validators without a row raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -76,12 +52,4 @@ def load_attestation_efficiency(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/attestationefficiency``. Never final.
     """
-    return load(
-        ATTESTATION_EFFICIENCY,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

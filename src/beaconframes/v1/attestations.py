@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
 from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment, Span
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import (
     NATURAL,
     UNRESOLVED,
@@ -37,8 +37,6 @@ from beaconframes.schema import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pandas as pd
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
     from beaconframes.endpoint.chain_head import End
@@ -240,30 +238,14 @@ ATTESTATIONS = Endpoint(
 )
 
 
-@overload
-def load_attestations(
-    validators: Subjects, *, slim: bool = False, **options: Unpack[EagerRange]
-) -> pl.DataFrame: ...
-@overload
-def load_attestations(
-    validators: Subjects, *, slim: bool = False, **options: Unpack[LazyRange]
-) -> pl.LazyFrame: ...
-@overload
-def load_attestations(
-    validators: Subjects, *, slim: bool = False, **options: Unpack[PandasRange]
-) -> pd.DataFrame: ...
+@loader(ATTESTATIONS, missing="missing rows")
 def load_attestations(
     validators: Subjects,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     slim: bool = False,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+) -> Values:
     """Load attestation duties, one row per validator per epoch.
 
     100 validators and 100 epochs per request. The public service has the last 100 epochs only: an
@@ -284,9 +266,6 @@ def load_attestations(
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     slim
         Whether to leave out ``committee_index``, which halves the bytes; the column is then null.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
-        warning.
 
     Returns
     -------
@@ -300,12 +279,4 @@ def load_attestations(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/attestations``. Final once the epoch is finalized.
     """
-    return load(
-        ATTESTATIONS,
-        {"validators": validators, "since": since, "until": until, "slim": slim},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until, "slim": slim}

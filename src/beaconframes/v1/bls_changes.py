@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, RequestRefused
 from beaconframes.schema import Count, Epoch, Hex, Slot, SlotInEpoch, SlotTime, Table
 
 if TYPE_CHECKING:
-    import pandas as pd
     import polars as pl
 
     from beaconframes.endpoint import Fields, View
@@ -63,21 +62,8 @@ BLS_CHANGES = Endpoint(
 )
 
 
-@overload
-def load_bls_changes(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_bls_changes(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_bls_changes(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_bls_changes(
-    validators: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(BLS_CHANGES)
+def load_bls_changes(validators: Subjects) -> Values:
     """Load the changes of withdrawal credentials from a BLS key to an address, one row per change.
 
     100 validators per request.
@@ -87,8 +73,6 @@ def load_bls_changes(
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length. The
         service refuses a request that contains an unknown public key.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -101,12 +85,4 @@ def load_bls_changes(
     ``GET /api/v1/validator/{indexOrPubkey}/blsChange``. A change is final once its epoch is
     finalized; other validators may still change.
     """
-    return load(
-        BLS_CHANGES,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

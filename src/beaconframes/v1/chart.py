@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from beaconframes.client import Explorer
 from beaconframes.client.connection import get_explorer
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import ProtocolError, UsageError
@@ -14,8 +15,9 @@ from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-    from beaconframes.client import Explorer
+else:
+    # Importing pillow takes time: it is imported only when an image is loaded.
+    Image = Any
 
 CHART_PATH = "/api/v1/chart/{chart}"
 CHARTS = (

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import Literal
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Explorer, Frame, load
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Pages
 from beaconframes.schema import Count, Flag, Hex, RequestField, Table
 from beaconframes.v1._addresses import AddressOrName
 from beaconframes.v1._validator_lookup import null_placeholder_indices
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class DepositOrigin(Table):
@@ -61,14 +57,6 @@ DEPOSIT_ORIGIN = Endpoint(
 )
 
 
-@overload
-def load_deposit_origin(address: str | Iterable[str], **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_deposit_origin(address: str | Iterable[str], **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_deposit_origin(
-    address: str | Iterable[str], **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
 def load_deposit_origin(
     address: str | Iterable[str],
     *,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, ExpectedRows, Identifiers
 from beaconframes.v1._deposits import Deposits
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from beaconframes.endpoint import Fields, View
 
 
@@ -43,21 +41,8 @@ DEPOSITS = Endpoint(
 )
 
 
-@overload
-def load_deposits(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_deposits(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_deposits(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_deposits(
-    validators: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(DEPOSITS)
+def load_deposits(validators: Subjects) -> Values:
     """Load the deposits of validators, one row per event of the deposit contract, in gwei.
 
     100 validators per request. Top-ups have rows too, and so have deposits without effect, whose
@@ -68,8 +53,6 @@ def load_deposits(
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length. A
         public key that never became a validator can have deposits too.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -83,12 +66,4 @@ def load_deposits(
     ``GET /api/v1/validator/{indexOrPubkey}/deposits``. Never final: more deposits are possible at
     any time. The response does not state how many there are, so a missing one is not detected.
     """
-    return load(
-        DEPOSITS,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, ExpectedRows, Finality, UnitPerRequest
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
     from beaconframes.endpoint import ChainHead, Fields
 
 
@@ -47,22 +44,8 @@ EPOCH_SLOTS = Endpoint(
 )
 
 
-@overload
-def load_epoch_slots(**options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_epoch_slots(**options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_epoch_slots(**options: Unpack[PandasRange]) -> pd.DataFrame: ...
-def load_epoch_slots(
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(EPOCH_SLOTS, missing="missing rows")
+def load_epoch_slots(*, since: Moment | None = None, until: Moment | None = None) -> Values:
     """Load the blocks of epochs, one row per block; a missed slot has a row too.
 
     One request per epoch. A slot with an orphaned block beside the canonical one has two rows. The
@@ -76,9 +59,6 @@ def load_epoch_slots(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
-        warning.
 
     Returns
     -------
@@ -90,12 +70,4 @@ def load_epoch_slots(
     -----
     ``GET /api/v1/epoch/{epoch}/slots``. Final once the epoch is finalized.
     """
-    return load(
-        EPOCH_SLOTS,
-        {"since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"since": since, "until": until}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Shape, UnitPerRequest
 from beaconframes.schema import Count, Epoch, EpochTime, Flag, Fraction, Gwei, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Epochs(Table):
@@ -71,22 +65,8 @@ EPOCHS = Endpoint(
 )
 
 
-@overload
-def load_epochs(**options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_epochs(**options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_epochs(**options: Unpack[PandasRange]) -> pd.DataFrame: ...
-def load_epochs(
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(EPOCHS, missing="missing rows")
+def load_epochs(*, since: Moment | None = None, until: Moment | None = None) -> Values:
     """Load epoch overviews, one row per epoch.
 
     One request per epoch.
@@ -99,9 +79,6 @@ def load_epochs(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
-        warning.
 
     Returns
     -------
@@ -112,12 +89,4 @@ def load_epochs(
     -----
     ``GET /api/v1/epoch/{epoch}``. Final once the epoch is finalized.
     """
-    return load(
-        EPOCHS,
-        {"since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"since": since, "until": until}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import (
     Batch,
     Endpoint,
@@ -22,7 +22,6 @@ from beaconframes.v1._execution_blocks import ExecutionBlocks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
     import polars as pl
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
@@ -99,21 +98,8 @@ EXECUTION_BLOCKS = Endpoint(
 )
 
 
-@overload
-def load_execution_blocks(blocks: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_execution_blocks(blocks: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_execution_blocks(blocks: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_execution_blocks(
-    blocks: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(EXECUTION_BLOCKS, missing="blocks that do not exist")
+def load_execution_blocks(blocks: Subjects) -> Values:
     """Load execution blocks by number, one row per block.
 
     100 blocks per request.
@@ -123,9 +109,6 @@ def load_execution_blocks(
     blocks
         Numbers of execution blocks (not slots): one, or a list, range or Series of them, of any
         length. ``exec_block_number`` of `load_epoch_slots` is such a number.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, blocks that do not exist raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -138,12 +121,4 @@ def load_execution_blocks(
     -----
     ``GET /api/v1/execution/block/{blockNumber}``. Final once its epoch is finalized.
     """
-    return load(
-        EXECUTION_BLOCKS,
-        {"blocks": blocks},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"blocks": blocks}

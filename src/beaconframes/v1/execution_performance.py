@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Table, Wei
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class ExecutionPerformance(Table):
@@ -24,20 +18,20 @@ class ExecutionPerformance(Table):
         nullable=True,
     )
     performance_7d_wei = Wei(
-        "Income of the last 7 days; null if a dataset does not have all of it.",
+        "Rewards of the last 7 days; null if a dataset does not have all of it.",
         wire="performance7d",
         nullable=True,
     )
     performance_31d_wei = Wei(
-        "Income of the last 31 days; null if a dataset does not have all of it.",
+        "Rewards of the last 31 days; null if a dataset does not have all of it.",
         wire="performance31d",
         nullable=True,
     )
     performance_365d_wei = Wei(
-        "Income of the last 365 days.", wire="performance365d", optional=True
+        "Rewards of the last 365 days.", wire="performance365d", optional=True
     )
     performance_total_wei = Wei(
-        "Income since genesis.", wire=("performanceTotal", "performancetotal"), optional=True
+        "Rewards since genesis.", wire=("performanceTotal", "performancetotal"), optional=True
     )
 
 
@@ -51,21 +45,8 @@ EXECUTION_PERFORMANCE = Endpoint(
 )
 
 
-@overload
-def load_execution_performance(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_execution_performance(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_execution_performance(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_execution_performance(
-    validators: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(EXECUTION_PERFORMANCE, missing="validators without a row")
+def load_execution_performance(validators: Subjects) -> Values:
     """Load the execution-layer rewards of validators in total and over 1 to 365 days, one row per
     validator, in wei.
 
@@ -75,9 +56,6 @@ def load_execution_performance(
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, validators without a row raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -91,12 +69,4 @@ def load_execution_performance(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/execution/performance``. Never final.
     """
-    return load(
-        EXECUTION_PERFORMANCE,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Envelope, Shape
 from beaconframes.schema import Number, Table, UnixMillis, Wei
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class GasFees(Table):
@@ -35,26 +29,9 @@ GAS_FEES = Endpoint(
 )
 
 
-@overload
-def load_gas_fees(**options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_gas_fees(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_gas_fees(**options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_gas_fees(
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(GAS_FEES)
+def load_gas_fees() -> Values:
     """Load the recommended gas fees of this moment, one row.
-
-    Parameters
-    ----------
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -65,12 +42,4 @@ def load_gas_fees(
     -----
     ``GET /api/v1/execution/gasfees``; on the public service, ``gasnow``. Never final.
     """
-    return load(
-        GAS_FEES,
-        {},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {}

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Batch, Endpoint, Finality
 from beaconframes.schema import Count, Slot, SlotTime, Table, Text
 from beaconframes.v1._wall_parameters import Region, SlotWindow, Switch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pandas as pd
 
     from beaconframes.endpoint import ChainHead
 
@@ -73,39 +71,14 @@ GRAFFITI_WALL = Endpoint(
 )
 
 
-@overload
-def load_graffiti_wall(
-    region: tuple[int, int, int, int] | None = None,
-    *,
-    summarize: bool = False,
-    **options: Unpack[EagerRange],
-) -> pl.DataFrame: ...
-@overload
-def load_graffiti_wall(
-    region: tuple[int, int, int, int] | None = None,
-    *,
-    summarize: bool = False,
-    **options: Unpack[LazyRange],
-) -> pl.LazyFrame: ...
-@overload
-def load_graffiti_wall(
-    region: tuple[int, int, int, int] | None = None,
-    *,
-    summarize: bool = False,
-    **options: Unpack[PandasRange],
-) -> pd.DataFrame: ...
+@loader(GRAFFITI_WALL)
 def load_graffiti_wall(
     region: tuple[int, int, int, int] | None = None,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
     summarize: bool = False,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+) -> Values:
     """Load the graffiti wall, one row per painted pixel, oldest first.
 
     One request per 500,000 slots.
@@ -123,8 +96,6 @@ def load_graffiti_wall(
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
     summarize
         Whether to load the latest paint of each pixel only, instead of every paint.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -135,12 +106,4 @@ def load_graffiti_wall(
     -----
     ``GET /api/v1/graffitiwall``. Final once the epoch of the slot is finalized.
     """
-    return load(
-        GRAFFITI_WALL,
-        {"region": region, "since": since, "until": until, "summarize": summarize},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"region": region, "since": since, "until": until, "summarize": summarize}

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Finality, Identifiers
 from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table, Wei
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class IncomeHistory(Table):
@@ -125,23 +119,10 @@ INCOME_HISTORY = Endpoint(
 )
 
 
-@overload
-def load_income_history(validators: Subjects, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_income_history(validators: Subjects, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_income_history(validators: Subjects, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
+@loader(INCOME_HISTORY, missing="missing rows")
 def load_income_history(
-    validators: Subjects,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    validators: Subjects, *, since: Moment | None = None, until: Moment | None = None
+) -> Values:
     """Load income by duty, one row per validator per epoch, in gwei (fees in wei).
 
     100 validators and 100 epochs per request.
@@ -157,9 +138,6 @@ def load_income_history(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, missing rows raise `MissingRows` instead of a
-        warning.
 
     Returns
     -------
@@ -174,12 +152,4 @@ def load_income_history(
     ``GET /api/v1/validator/{indexOrPubkey}/incomedetailhistory``. Final once the epoch is
     finalized.
     """
-    return load(
-        INCOME_HISTORY,
-        {"validators": validators, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Envelope, Shape
 from beaconframes.schema import Count, Epoch, Flag, Json, Number, Slot, SlotTime, Table, Text
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class LatestState(Table):
@@ -111,26 +105,9 @@ LATEST_STATE = Endpoint(
 )
 
 
-@overload
-def load_latest_state(**options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_latest_state(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_latest_state(**options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_latest_state(
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(LATEST_STATE)
+def load_latest_state() -> Values:
     """Load the chain head and the exchange rates of the service, one row.
-
-    Parameters
-    ----------
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -142,12 +119,4 @@ def load_latest_state(
     -----
     ``GET /api/v1/latestState``. Never final.
     """
-    return load(
-        LATEST_STATE,
-        {},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Batch, Endpoint, Parameter, Role
 from beaconframes.schema import Count, Gwei, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
     import polars as pl
 
     from beaconframes.endpoint import ChainHead, Fields, View
@@ -66,28 +65,11 @@ LEADERBOARD = Endpoint(
 )
 
 
-@overload
-def load_leaderboard(**options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_leaderboard(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_leaderboard(**options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_leaderboard(
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(LEADERBOARD)
+def load_leaderboard() -> Values:
     """Load the 100 validators with the highest income of 7 days, one row per validator, in gwei.
 
     One request.
-
-    Parameters
-    ----------
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -99,12 +81,4 @@ def load_leaderboard(
     -----
     ``GET /api/v1/validator/leaderboard``. Updated every day, so never final.
     """
-    return load(
-        LEADERBOARD,
-        {},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {}

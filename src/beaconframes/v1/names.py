@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Shape, Texts
 from beaconframes.schema import Hex, RequestField, SameAddress, Table, Text
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from beaconframes.endpoint import Fields, View
 
 
@@ -64,21 +62,8 @@ NAMES = Endpoint(
 )
 
 
-@overload
-def load_names(names: str | Iterable[str], **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_names(names: str | Iterable[str], **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_names(names: str | Iterable[str], **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_names(
-    names: str | Iterable[str],
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(NAMES, missing="unknown names")
+def load_names(names: str | Iterable[str]) -> Values:
     """Load the addresses of ENS names, and the names of addresses, one row per name or address.
 
     One request each, in both directions.
@@ -87,9 +72,6 @@ def load_names(
     ----------
     names
         Names that end in ``.eth``, or addresses: one, or a list or Series of them, mixed.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, unknown names raise `MissingRows` instead of a
-        warning.
 
     Returns
     -------
@@ -101,12 +83,4 @@ def load_names(
     -----
     ``GET /api/v1/ens/lookup/{domain}``. Never final: a name can move to another address.
     """
-    return load(
-        NAMES,
-        {"names": names},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"names": names}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers
 from beaconframes.schema import Count, Gwei, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Performance(Table):
@@ -46,21 +40,8 @@ PERFORMANCE = Endpoint(
 )
 
 
-@overload
-def load_performance(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_performance(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_performance(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_performance(
-    validators: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(PERFORMANCE, missing="validators without a row")
+def load_performance(validators: Subjects) -> Values:
     """Load the consensus-layer income of validators in total and over 1 to 365 days, one row per
     validator, in gwei.
 
@@ -70,9 +51,6 @@ def load_performance(
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, validators without a row raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -84,12 +62,4 @@ def load_performance(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/performance``. Never final.
     """
-    return load(
-        PERFORMANCE,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Shape
 from beaconframes.schema import Count, Fraction, Number, Table, Text, Units, UnixTime, Wei
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class PoolStats(Table):
@@ -54,26 +48,9 @@ POOL_STATS = Endpoint(
 )
 
 
-@overload
-def load_pool_stats(**options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_pool_stats(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_pool_stats(**options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_pool_stats(
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(POOL_STATS)
+def load_pool_stats() -> Values:
     """Load the statistics of the liquid-staking pool, one row.
-
-    Parameters
-    ----------
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -86,12 +63,4 @@ def load_pool_stats(
     ``GET /api/v1/poolprotocol/stats``; on the public service, ``rocketpool/stats``. The service
     updates it every few minutes. Never final.
     """
-    return load(
-        POOL_STATS,
-        {},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Identifiers, Shape
 from beaconframes.schema import Count, Flag, Fraction, Hex, Table, Text, Units, UnixTime, Wei
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class PoolValidators(Table):
@@ -84,21 +78,8 @@ POOL_VALIDATORS = Endpoint(
 )
 
 
-@overload
-def load_pool_validators(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_pool_validators(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_pool_validators(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_pool_validators(
-    validators: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(POOL_VALIDATORS)
+def load_pool_validators(validators: Subjects) -> Values:
     """Load the validators of the liquid-staking pool, one row per validator.
 
     100 validators per request.
@@ -107,8 +88,6 @@ def load_pool_validators(
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -122,12 +101,4 @@ def load_pool_validators(
     ``GET /api/v1/poolprotocol/validator/{indexOrPubkey}``; on the public service, ``rocketpool``.
     Never final.
     """
-    return load(
-        POOL_VALIDATORS,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import (
     ADDRESS,
     Batch,
@@ -28,8 +28,6 @@ from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import pandas as pd
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
 
@@ -150,27 +148,8 @@ PRODUCED_BLOCKS = Endpoint(
 )
 
 
-@overload
-def load_produced_blocks(
-    producers: int | str | Iterable[int | str], **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_produced_blocks(
-    producers: int | str | Iterable[int | str], **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_produced_blocks(
-    producers: int | str | Iterable[int | str], **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_produced_blocks(
-    producers: int | str | Iterable[int | str],
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(PRODUCED_BLOCKS)
+def load_produced_blocks(producers: int | str | Iterable[int | str]) -> Values:
     """Load the execution blocks of producers, one row per block.
 
     20 addresses or 100 validators, and 100 blocks, per request.
@@ -180,8 +159,6 @@ def load_produced_blocks(
     producers
         Fee recipients (addresses of 40 hex digits), validator indices or public keys: one, or a
         list, range or Series of them, mixed, of any length.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -195,12 +172,4 @@ def load_produced_blocks(
     ``GET /api/v1/execution/{addressIndexOrPubkey}/produced``. Final once the epoch of the block is
     finalized.
     """
-    return load(
-        PRODUCED_BLOCKS,
-        {"producers": producers},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"producers": producers}

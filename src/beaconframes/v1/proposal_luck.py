@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Identifiers, RequestRefused, Shape
 from beaconframes.errors import UsageError
 from beaconframes.schema import Number, RequestField, Table, Text, UnixTime
 from beaconframes.v1._proposal_luck import compute_luck
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from beaconframes.endpoint import Fields, View
 
 
@@ -82,21 +80,8 @@ PROPOSAL_LUCK = Endpoint(
 )
 
 
-@overload
-def load_proposal_luck(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_proposal_luck(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_proposal_luck(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_proposal_luck(
-    validators: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(PROPOSAL_LUCK)
+def load_proposal_luck(validators: Subjects) -> Values:
     """Load the proposal luck of a set of validators, one row for the whole set.
 
     One request. At most 100 validators: the luck of a set does not follow from that of its parts.
@@ -105,8 +90,6 @@ def load_proposal_luck(
     ----------
     validators
         Indices or public keys: one, or a list, range or Series of them, mixed.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -119,12 +102,4 @@ def load_proposal_luck(
     -----
     ``GET /api/v1/validators/proposalLuck``. Never final.
     """
-    return load(
-        PROPOSAL_LUCK,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
-    import pandas as pd
     import polars as pl
 
     from beaconframes.endpoint import Fields, View
@@ -46,23 +45,10 @@ PROPOSALS = Endpoint(
 )
 
 
-@overload
-def load_proposals(validators: Subjects, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_proposals(validators: Subjects, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_proposals(validators: Subjects, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
+@loader(PROPOSALS)
 def load_proposals(
-    validators: Subjects,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    validators: Subjects, *, since: Moment | None = None, until: Moment | None = None
+) -> Values:
     """Load the block proposals of validators, one row per block.
 
     100 validators and 101 epochs per request. Missed, orphaned and scheduled proposals have rows
@@ -79,8 +65,6 @@ def load_proposals(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -93,12 +77,4 @@ def load_proposals(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/proposals``. Final once the epoch is finalized.
     """
-    return load(
-        PROPOSALS,
-        {"validators": validators, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality
 from beaconframes.schema import Consecutive, Count, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class ProposerSlashings(Table):
@@ -52,21 +46,8 @@ PROPOSER_SLASHINGS = Endpoint(
 )
 
 
-@overload
-def load_proposer_slashings(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_proposer_slashings(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_proposer_slashings(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_proposer_slashings(
-    slots: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(PROPOSER_SLASHINGS)
+def load_proposer_slashings(slots: Subjects) -> Values:
     """Load the proposer slashings in blocks, one row per included proof.
 
     One request per slot. A slot without slashings, or without a block, has no rows.
@@ -75,8 +56,6 @@ def load_proposer_slashings(
     ----------
     slots
         Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -90,12 +69,4 @@ def load_proposer_slashings(
     A gap in the numbers of a block's slashings raises ``IntegrityError``. The response does not
     state how many there are: compare with ``proposer_slashings_count`` of `load_slots`.
     """
-    return load(
-        PROPOSER_SLASHINGS,
-        {"slots": slots},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots}

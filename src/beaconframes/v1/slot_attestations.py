@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality
 from beaconframes.schema import (
     Consecutive,
@@ -18,10 +16,6 @@ from beaconframes.schema import (
     Table,
 )
 from beaconframes.v1._slot_items import SlotItems
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SlotAttestations(Table):
@@ -67,21 +61,8 @@ SLOT_ATTESTATIONS = Endpoint(
 )
 
 
-@overload
-def load_slot_attestations(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_slot_attestations(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_slot_attestations(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_slot_attestations(
-    slots: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SLOT_ATTESTATIONS)
+def load_slot_attestations(slots: Subjects) -> Values:
     """Load the attestations in blocks, one row per included aggregate.
 
     One request per slot. A slot without attestations, or without a block, has no rows.
@@ -90,8 +71,6 @@ def load_slot_attestations(
     ----------
     slots
         Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -106,12 +85,4 @@ def load_slot_attestations(
     A gap in the numbers of the attestations raises ``IntegrityError``. The response does not
     state how many there are: compare with ``attestations_count`` of `load_slots`.
     """
-    return load(
-        SLOT_ATTESTATIONS,
-        {"slots": slots},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Pages
 from beaconframes.schema import Consecutive, Count, Gwei, Hex, Slot, SlotTime, Table, Text
 from beaconframes.v1._slot_items import SlotItems
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SlotDeposits(Table):
@@ -47,21 +41,8 @@ SLOT_DEPOSITS = Endpoint(
 )
 
 
-@overload
-def load_slot_deposits(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_slot_deposits(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_slot_deposits(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_slot_deposits(
-    slots: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SLOT_DEPOSITS)
+def load_slot_deposits(slots: Subjects) -> Values:
     """Load the deposits in blocks, one row per included deposit, in gwei.
 
     One request per slot. A slot without deposits, or without a block, has no rows.
@@ -70,8 +51,6 @@ def load_slot_deposits(
     ----------
     slots
         Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -86,12 +65,4 @@ def load_slot_deposits(
     A gap in the numbers of a block's deposits raises ``IntegrityError``. The response does not
     state how many there are: compare with ``deposits_count`` of `load_slots`.
     """
-    return load(
-        SLOT_DEPOSITS,
-        {"slots": slots},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality
 from beaconframes.schema import Consecutive, Count, Gwei, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SlotWithdrawals(Table):
@@ -40,21 +34,8 @@ SLOT_WITHDRAWALS = Endpoint(
 )
 
 
-@overload
-def load_slot_withdrawals(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_slot_withdrawals(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_slot_withdrawals(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_slot_withdrawals(
-    slots: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SLOT_WITHDRAWALS)
+def load_slot_withdrawals(slots: Subjects) -> Values:
     """Load the withdrawals in blocks, one row per withdrawal, in gwei.
 
     One request per slot. A slot without withdrawals, or without a block, has no rows.
@@ -63,8 +44,6 @@ def load_slot_withdrawals(
     ----------
     slots
         Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -78,12 +57,4 @@ def load_slot_withdrawals(
     A gap in the numbers of the withdrawals raises ``IntegrityError``. The response does not
     state how many there are: compare with ``withdrawals_count`` of `load_slots`.
     """
-    return load(
-        SLOT_WITHDRAWALS,
-        {"slots": slots},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots}

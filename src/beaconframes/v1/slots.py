@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Finality, Numbers, Shape
 from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-
-    import pandas as pd
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
 
@@ -107,21 +105,8 @@ SLOTS = Endpoint(
 )
 
 
-@overload
-def load_slots(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_slots(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_slots(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_slots(
-    slots: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SLOTS, missing="slots and roots without a block")
+def load_slots(slots: Subjects) -> Values:
     """Load blocks by slot or root, one row per block.
 
     One request per block. `load_epoch_slots` loads whole epochs, missed slots included, in far
@@ -132,9 +117,6 @@ def load_slots(
     slots
         Slots or block roots: one, or a list, range or Series of them, mixed. ``"latest"`` is the
         latest processed slot, ``"head"`` the latest block.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, slots and roots without a block raise
-        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -147,12 +129,4 @@ def load_slots(
     -----
     ``GET /api/v1/slot/{slotOrHash}``. Final once the epoch of the slot is finalized.
     """
-    return load(
-        SLOTS,
-        {"slots": slots},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Numbers, Shape
 from beaconframes.schema import Count, Epoch, Period, Position, Table, WholeCommittee
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SyncCommittees(Table):
@@ -44,25 +38,8 @@ SYNC_COMMITTEES = Endpoint(
 )
 
 
-@overload
-def load_sync_committees(
-    periods: Subjects = "latest", **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_sync_committees(periods: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_sync_committees(
-    periods: Subjects = "latest", **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_sync_committees(
-    periods: Subjects = "latest",
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SYNC_COMMITTEES, missing="periods without a committee")
+def load_sync_committees(periods: Subjects = "latest") -> Values:
     """Load the members of sync committees, one row per seat.
 
     One request per period.
@@ -72,9 +49,6 @@ def load_sync_committees(
     periods
         Periods: one, or a list, range or Series of them; ``"latest"`` is the current period,
         ``"next"`` the one after it. The period of an epoch is ``epoch // 256``.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, periods without a committee raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -86,12 +60,4 @@ def load_sync_committees(
     -----
     ``GET /api/v1/sync_committee/{period}``. Final as soon as it is published.
     """
-    return load(
-        SYNC_COMMITTEES,
-        {"periods": periods},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"periods": periods}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import ADDRESS, Endpoint, Pages, identifiers
 from beaconframes.schema import DecimalPlaces, DecimalText, Hex, RequestField, Table, Text
 from beaconframes.v1._addresses import AddressOrName
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
     from beaconframes.endpoint import Fields
 
 
@@ -55,23 +52,8 @@ TOKEN_BALANCES = Endpoint(
 )
 
 
-@overload
-def load_token_balances(address: str | Iterable[str], **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_token_balances(address: str | Iterable[str], **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_token_balances(
-    address: str | Iterable[str], **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_token_balances(
-    address: str | Iterable[str],
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(TOKEN_BALANCES)
+def load_token_balances(address: str | Iterable[str]) -> Values:
     """Load all token balances of an address, one row per token.
 
     200 tokens per request.
@@ -80,8 +62,6 @@ def load_token_balances(
     ----------
     address
         An address of 40 hex digits, or a list or Series of them.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -96,12 +76,4 @@ def load_token_balances(
     -----
     ``GET /api/v1/execution/address/{address}/erc20tokens``. Never final.
     """
-    return load(
-        TOKEN_BALANCES,
-        {"address": address},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"address": address}

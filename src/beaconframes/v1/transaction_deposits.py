@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import TRANSACTION, Endpoint, Finality, Texts
 from beaconframes.v1._deposits import Deposits
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
 
 TRANSACTION_DEPOSITS = Endpoint(
     "transaction_deposits",
@@ -32,27 +26,8 @@ TRANSACTION_DEPOSITS = Endpoint(
 )
 
 
-@overload
-def load_transaction_deposits(
-    tx_hashes: str | Iterable[str], **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_transaction_deposits(
-    tx_hashes: str | Iterable[str], **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_transaction_deposits(
-    tx_hashes: str | Iterable[str], **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_transaction_deposits(
-    tx_hashes: str | Iterable[str],
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(TRANSACTION_DEPOSITS, missing="transactions without deposits")
+def load_transaction_deposits(tx_hashes: str | Iterable[str]) -> Values:
     """Load the deposits of transactions, one row per deposit, in gwei.
 
     One request per transaction.
@@ -61,9 +36,6 @@ def load_transaction_deposits(
     ----------
     tx_hashes
         Hashes of execution transactions: one, or a list or Series of them.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, transactions without deposits raise
-        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -76,12 +48,4 @@ def load_transaction_deposits(
     ``GET /api/v1/eth1deposit/{txhash}``. Final as soon as its block is final, some minutes later.
     The response does not state how many deposits there are, so a missing one is not detected.
     """
-    return load(
-        TRANSACTION_DEPOSITS,
-        {"tx_hashes": tx_hashes},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"tx_hashes": tx_hashes}

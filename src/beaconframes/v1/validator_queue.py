@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Shape
 from beaconframes.schema import Count, Gwei, Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class ValidatorQueue(Table):
@@ -42,26 +36,9 @@ VALIDATOR_QUEUE = Endpoint(
 )
 
 
-@overload
-def load_validator_queue(**options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_validator_queue(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_validator_queue(**options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_validator_queue(
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(VALIDATOR_QUEUE)
+def load_validator_queue() -> Values:
     """Load the number and the balance of validators that wait to enter and to leave, one row.
-
-    Parameters
-    ----------
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -73,12 +50,4 @@ def load_validator_queue(
     -----
     ``GET /api/v1/validators/queue``. Never final.
     """
-    return load(
-        VALIDATOR_QUEUE,
-        {},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {}

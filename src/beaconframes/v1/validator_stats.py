@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
+from beaconframes.client import Explorer, Frame, Subjects, load
 from beaconframes.endpoint import (
     Batch,
     Endpoint,
@@ -25,7 +25,6 @@ from beaconframes.v1._validator_lookup import find_indices
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
     import polars as pl
 
     from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
@@ -186,12 +185,6 @@ VALIDATOR_STATS = Endpoint(
 )
 
 
-@overload
-def load_validator_stats(validators: Subjects, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_validator_stats(validators: Subjects, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_validator_stats(validators: Subjects, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
 def load_validator_stats(
     validators: Subjects,
     *,

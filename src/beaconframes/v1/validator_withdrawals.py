@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.parameter import permit_any_text
@@ -15,7 +15,6 @@ from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotInEpoch, Slot
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import pandas as pd
     import polars as pl
 
     from beaconframes.endpoint import Fields, JsonSchema, View
@@ -64,29 +63,10 @@ VALIDATOR_WITHDRAWALS = Endpoint(
 )
 
 
-@overload
+@loader(VALIDATOR_WITHDRAWALS)
 def load_validator_withdrawals(
-    validators: Subjects, **options: Unpack[EagerRange]
-) -> pl.DataFrame: ...
-@overload
-def load_validator_withdrawals(
-    validators: Subjects, **options: Unpack[LazyRange]
-) -> pl.LazyFrame: ...
-@overload
-def load_validator_withdrawals(
-    validators: Subjects, **options: Unpack[PandasRange]
-) -> pd.DataFrame: ...
-def load_validator_withdrawals(
-    validators: Subjects,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    validators: Subjects, *, since: Moment | None = None, until: Moment | None = None
+) -> Values:
     """Load the withdrawals of validators, one row per withdrawal, in gwei.
 
     100 validators and 100 epochs per request.
@@ -102,8 +82,6 @@ def load_validator_withdrawals(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -115,12 +93,4 @@ def load_validator_withdrawals(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}/withdrawals``. Final once the epoch is finalized.
     """
-    return load(
-        VALIDATOR_WITHDRAWALS,
-        {"validators": validators, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until}

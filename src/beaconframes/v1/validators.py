@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
 from beaconframes.schema import Count, Epoch, Flag, Gwei, Hex, Slot, Table, Text
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Validators(Table):
@@ -79,21 +73,8 @@ VALIDATORS = Endpoint(
 )
 
 
-@overload
-def load_validators(validators: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_validators(validators: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_validators(validators: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_validators(
-    validators: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(VALIDATORS)
+def load_validators(validators: Subjects) -> Values:
     """Load validators, one row per validator, as of the latest processed epoch.
 
     100 validators per request; public keys that are too long for a URL are sent by POST.
@@ -129,12 +110,4 @@ def load_validators(
     -----
     ``GET /api/v1/validator/{indexOrPubkey}`` and ``POST /api/v1/validator``. Never final.
     """
-    return load(
-        VALIDATORS,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality
 from beaconframes.schema import Consecutive, Count, Epoch, Hex, Slot, SlotTime, Table
 from beaconframes.v1._slot_items import SlotItems
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class VoluntaryExits(Table):
@@ -42,21 +36,8 @@ VOLUNTARY_EXITS = Endpoint(
 )
 
 
-@overload
-def load_voluntary_exits(slots: Subjects, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_voluntary_exits(slots: Subjects, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_voluntary_exits(slots: Subjects, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_voluntary_exits(
-    slots: Subjects,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(VOLUNTARY_EXITS)
+def load_voluntary_exits(slots: Subjects) -> Values:
     """Load the voluntary exits in blocks, one row per included exit.
 
     One request per slot. A slot without exits, or without a block, has no rows.
@@ -65,8 +46,6 @@ def load_voluntary_exits(
     ----------
     slots
         Slots: one, or a list, range or Series of them; ``"latest"`` is the latest processed slot.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -81,12 +60,4 @@ def load_voluntary_exits(
     A gap in the numbers of a block's exits raises ``IntegrityError``. The response does not
     state how many there are: compare with ``voluntary_exits_count`` of `load_slots`.
     """
-    return load(
-        VOLUNTARY_EXITS,
-        {"slots": slots},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots}

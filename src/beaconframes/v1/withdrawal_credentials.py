@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, Endpoint, Pages
 from beaconframes.schema import Count, Hex, RequestField, Table
 from beaconframes.v1._addresses import AddressOrName
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-
 
 PATH_FIELD = "withdrawalCredentialsOrEth1address"
 
@@ -62,27 +56,8 @@ WITHDRAWAL_CREDENTIALS = Endpoint(
 )
 
 
-@overload
-def load_withdrawal_credentials(
-    credentials: str | Iterable[str], **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_withdrawal_credentials(
-    credentials: str | Iterable[str], **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_withdrawal_credentials(
-    credentials: str | Iterable[str], **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_withdrawal_credentials(
-    credentials: str | Iterable[str],
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(WITHDRAWAL_CREDENTIALS)
+def load_withdrawal_credentials(credentials: str | Iterable[str]) -> Values:
     """Load the validators with given withdrawal credentials or addresses, one row per validator.
 
     200 validators per request.
@@ -92,8 +67,6 @@ def load_withdrawal_credentials(
     credentials
         Credentials of 64 hex digits, an address of 40, or a name that ends in ``.eth``; or a list
         of them. An address stands for all credentials that pay to it.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`.
 
     Returns
     -------
@@ -106,12 +79,4 @@ def load_withdrawal_credentials(
     ``GET /api/v1/validator/withdrawalCredentials/{withdrawalCredentialsOrEth1address}``. Never
     final: validators can change their credentials, and more validators can follow.
     """
-    return load(
-        WITHDRAWAL_CREDENTIALS,
-        {"credentials": credentials},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"credentials": credentials}

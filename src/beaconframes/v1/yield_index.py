@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Finality, UnitPerRequest
 from beaconframes.schema import Day, DayTime, Fraction, Table, Wei
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class YieldIndex(Table):
@@ -70,22 +64,8 @@ YIELD_INDEX = Endpoint(
 )
 
 
-@overload
-def load_yield_index(**options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_yield_index(**options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_yield_index(**options: Unpack[PandasRange]) -> pd.DataFrame: ...
-def load_yield_index(
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(YIELD_INDEX, missing="days that are not published")
+def load_yield_index(*, since: Moment | None = None, until: Moment | None = None) -> Values:
     """Load the daily yield index, one row per day of the chain.
 
     One request per day.
@@ -99,9 +79,6 @@ def load_yield_index(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `load_validators`. With ``strict=True``, days that are not published raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -112,12 +89,4 @@ def load_yield_index(
     -----
     ``GET /api/v1/yieldindex/{day}``; on the public service, ``ethstore``. Final when published.
     """
-    return load(
-        YIELD_INDEX,
-        {"since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"since": since, "until": until}

@@ -5,8 +5,7 @@
     bf.v2.load_rewards([1, 2, 3], since=-10)
     bf.v2.load_rewards_aggregate(bf.v2.dashboard(7), "30d")
 """
-
-from typing import TYPE_CHECKING
+# ruff: noqa: F401, PLE0604 - the name of a loader is that of its endpoint
 
 from beaconframes.endpoint.validator_sets import (
     dashboard,
@@ -105,42 +104,8 @@ ENDPOINTS = (
     YIELD_INDEX,
 )
 
-__all__ = [  # noqa: RUF022 - by purpose: loaders, sets of validators, comparison with V1
-    "load_validators",
-    "load_balances",
-    "load_metadata",
-    "load_rewards",
-    "load_rewards_aggregate",
-    "load_performance",
-    "load_performance_aggregate",
-    "load_apy_roi",
-    "load_proposal_slots",
-    "load_attestation_slots",
-    "load_deposit_slots",
-    "load_withdrawal_slots",
-    "load_upcoming_duty_slots",
-    "load_sync_committee_periods",
-    "load_validator_queues",
-    "load_slot",
-    "load_slot_withdrawals",
-    "load_block",
-    "load_block_rewards",
-    "load_slot_attestation_duties",
-    "load_slot_sync_committee_duties",
-    "load_slot_deposits",
-    "load_state",
-    "load_config",
-    "load_sync_committee",
-    "load_sync_committee_validators",
-    "load_queues",
-    "load_machine_metrics",
-    "load_network_performance",
-    "load_entities",
-    "load_sub_entities",
-    "load_owners",
-    "load_operators",
-    "load_machine_names",
-    "load_yield_index",
+__all__ = [
+    *(f"load_{e.name}" for e in ENDPOINTS),
     "validators",
     "dashboard",
     "withdrawal",
@@ -152,11 +117,9 @@ __all__ = [  # noqa: RUF022 - by purpose: loaders, sets of validators, compariso
 ]
 
 
-if not TYPE_CHECKING:  # Type checkers would accept every name.
-
-    def __getattr__(name: str) -> object:
-        """Raise an AttributeError that suggests a public name."""
-        raise missing_name(__name__, name, __all__)
+def __getattr__(name: str) -> object:
+    """Raise an AttributeError that suggests a public name."""
+    raise missing_name(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

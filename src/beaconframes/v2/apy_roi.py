@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Endpoint,
@@ -19,13 +19,10 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Epoch, Fraction, Table, Text, UnixTime
 from beaconframes.schema.decode_checked import parse_records
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import pandas as pd
 
     from beaconframes.calendar import Chain
     from beaconframes.schema import EnvelopeContext
@@ -143,28 +140,8 @@ APY_ROI = Endpoint(
 )
 
 
-@overload
-def load_apy_roi(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_apy_roi(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_apy_roi(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_apy_roi(
-    validators: SubjectsOrSet,
-    window: str = "30d",
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(APY_ROI)
+def load_apy_roi(validators: SubjectsOrSet, window: str = "30d") -> Values:
     """Load the return and the yearly yield of a set of validators over a window, one row.
 
     Figures are fractions: 0.03 is 3 per cent. One request. At most 100 validators (20 on the
@@ -178,8 +155,6 @@ def load_apy_roi(
     window
         ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends with the latest
         finalized epoch.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -191,12 +166,4 @@ def load_apy_roi(
     -----
     ``POST /api/v2/ethereum/validators/apy-roi``. Never final: the window moves.
     """
-    return load(
-        APY_ROI,
-        {"validators": validators, "window": window},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "window": window}

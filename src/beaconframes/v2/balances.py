@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -17,12 +15,7 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey, Table, Text, Wei
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY, NO_VALIDATORS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Balances(Table):
@@ -59,23 +52,10 @@ BALANCES = Endpoint(
 )
 
 
-@overload
-def load_balances(validators: SubjectsOrSet, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_balances(validators: SubjectsOrSet, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_balances(validators: SubjectsOrSet, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
+@loader(BALANCES, missing="missing rows")
 def load_balances(
-    validators: SubjectsOrSet,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    validators: SubjectsOrSet, *, since: Moment | None = None, until: Moment | None = None
+) -> Values:
     """Load balances, one row per validator per epoch, in wei.
 
     One epoch per call and ten rows per request: a year of one validator is 82,000 requests, and of
@@ -92,9 +72,6 @@ def load_balances(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -105,12 +82,4 @@ def load_balances(
     -----
     ``POST /api/v2/ethereum/validators/balances``. Final once the epoch is finalized.
     """
-    return load(
-        BALANCES,
-        {"validators": validators, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until}

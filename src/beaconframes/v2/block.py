@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import BlockSelector, ChainName, Endpoint, Envelope, Finality, Shape
 from beaconframes.schema import (
     Count,
@@ -19,10 +17,6 @@ from beaconframes.schema import (
     Wei,
 )
 from beaconframes.v2._columns import ABSENT, FINALITY
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Block(Table):
@@ -101,21 +95,8 @@ BLOCK = Endpoint(
 )
 
 
-@overload
-def load_block(blocks: Subjects = "latest", **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_block(blocks: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_block(blocks: Subjects = "latest", **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_block(
-    blocks: Subjects = "latest",
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(BLOCK, missing="blocks that do not exist")
+def load_block(blocks: Subjects = "latest") -> Values:
     """Load execution blocks with gas, burned fees and blobs, one row per block.
 
     One request per block. `beaconframes.load_execution_blocks` loads a hundred per request, with
@@ -126,9 +107,6 @@ def load_block(
     blocks
         Numbers of execution blocks (not slots): one, or a list, range or Series of them; or
         ``"latest"``, ``"finalized"``.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, blocks that do not exist raise
-        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -139,12 +117,4 @@ def load_block(
     -----
     ``POST /api/v2/ethereum/block``. Final once its epoch is finalized.
     """
-    return load(
-        BLOCK,
-        {"blocks": blocks},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"blocks": blocks}

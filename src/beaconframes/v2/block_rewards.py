@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import BlockSelector, ChainName, Endpoint, Envelope, Finality, Shape
 from beaconframes.schema import Count, Epoch, Flag, Hex, Slot, SlotInEpoch, Table, Text, Wei
 from beaconframes.v2._columns import ABSENT, FINALITY
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class BlockRewards(Table):
@@ -106,21 +100,8 @@ BLOCK_REWARDS = Endpoint(
 )
 
 
-@overload
-def load_block_rewards(blocks: Subjects = "latest", **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_block_rewards(blocks: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_block_rewards(blocks: Subjects = "latest", **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_block_rewards(
-    blocks: Subjects = "latest",
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(BLOCK_REWARDS, missing="blocks that do not exist")
+def load_block_rewards(blocks: Subjects = "latest") -> Values:
     """Load the rewards of execution blocks and their recipients, one row per block, in wei.
 
     One request per block. Never add ``mev_wei`` and ``priority_fees_wei``: with a builder, the fees
@@ -131,9 +112,6 @@ def load_block_rewards(
     blocks
         Numbers of execution blocks (not slots): one, or a list, range or Series of them; or
         ``"latest"``, ``"finalized"``.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, blocks that do not exist raise
-        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -145,12 +123,4 @@ def load_block_rewards(
     ``POST /api/v2/ethereum/block/rewards``. Final once its epoch is finalized.
     `beaconframes.load_execution_blocks` loads a hundred blocks per request.
     """
-    return load(
-        BLOCK_REWARDS,
-        {"blocks": blocks},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"blocks": blocks}

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import ChainName, Endpoint, Envelope, Shape
 from beaconframes.schema import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Config(Table):
@@ -29,28 +23,11 @@ CONFIG = Endpoint(
 )
 
 
-@overload
-def load_config(**options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_config(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_config(**options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_config(
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(CONFIG)
+def load_config() -> Values:
     """Load the settings of the network, one row.
 
     `beaconframes.Chain` has the settings that beaconframes itself uses.
-
-    Parameters
-    ----------
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -63,12 +40,4 @@ def load_config(
     columns follow from the response. If the service does not have it yet, the call raises
     `NotServed`. Never final.
     """
-    return load(
-        CONFIG,
-        {},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, RollingWindow, SortOrder
 from beaconframes.schema import Count, Fraction, Text
 from beaconframes.v2._columns import RankingColumns
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Entities(RankingColumns):
@@ -40,41 +34,10 @@ ENTITIES = Endpoint(
 )
 
 
-@overload
+@loader(ENTITIES)
 def load_entities(
-    window: str = "30d",
-    *,
-    sort_by: str = "net_share",
-    sort_order: str = "desc",
-    **options: Unpack[Eager],
-) -> pl.DataFrame: ...
-@overload
-def load_entities(
-    window: str = "30d",
-    *,
-    sort_by: str = "net_share",
-    sort_order: str = "desc",
-    **options: Unpack[Lazy],
-) -> pl.LazyFrame: ...
-@overload
-def load_entities(
-    window: str = "30d",
-    *,
-    sort_by: str = "net_share",
-    sort_order: str = "desc",
-    **options: Unpack[Pandas],
-) -> pd.DataFrame: ...
-def load_entities(
-    window: str = "30d",
-    *,
-    sort_by: str = "net_share",
-    sort_order: str = "desc",
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    window: str = "30d", *, sort_by: str = "net_share", sort_order: str = "desc"
+) -> Values:
     """Load entities with their size and score, one row per entity.
 
     Ten rows per request. Requires a larger plan; others raise `TierTooLow`.
@@ -86,8 +49,6 @@ def load_entities(
     sort_by, sort_order
         ``"net_share"``, ``"beaconscore"``, ``"validator_count"`` or ``"sub_entity_count"``;
         ``"desc"`` or ``"asc"``.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -100,12 +61,4 @@ def load_entities(
     ``POST /api/v2/ethereum/entities``. The service has announced its end on 2026-12-17;
     `load_owners` and `load_operators` replace it. Never final.
     """
-    return load(
-        ENTITIES,
-        {"window": window, "sort_by": sort_by, "sort_order": sort_order},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"window": window, "sort_by": sort_by, "sort_order": sort_order}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, MachineSelector, Shape, TimestampRange
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Flag, Number, Slot, Table, Text, UnixTime
@@ -16,7 +16,6 @@ from beaconframes.schema import Count, Flag, Number, Slot, Table, Text, UnixTime
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    import pandas as pd
     import polars as pl
 
     from beaconframes.calendar import Chain
@@ -136,29 +135,13 @@ MACHINE_METRICS = Endpoint(
 )
 
 
-@overload
-def load_machine_metrics(
-    machines: str | Iterable[str] | None = None, **options: Unpack[EagerRange]
-) -> pl.DataFrame: ...
-@overload
-def load_machine_metrics(
-    machines: str | Iterable[str] | None = None, **options: Unpack[LazyRange]
-) -> pl.LazyFrame: ...
-@overload
-def load_machine_metrics(
-    machines: str | Iterable[str] | None = None, **options: Unpack[PandasRange]
-) -> pd.DataFrame: ...
+@loader(MACHINE_METRICS)
 def load_machine_metrics(
     machines: str | Iterable[str] | None = None,
     *,
     since: Moment | None = None,
     until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+) -> Values:
     """Load the metrics that machines pushed with this key, one row per machine, process and
     reading.
 
@@ -174,8 +157,6 @@ def load_machine_metrics(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -187,12 +168,4 @@ def load_machine_metrics(
     -----
     ``POST /api/v2/machine-metrics``. Its times are assumed to be Unix seconds. Never final.
     """
-    return load(
-        MACHINE_METRICS,
-        {"machines": machines, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"machines": machines, "since": since, "until": until}

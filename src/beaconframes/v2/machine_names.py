@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
 import msgspec
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Envelope
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Table, Text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-
-    import pandas as pd
 
     from beaconframes.calendar import Chain
     from beaconframes.schema import EnvelopeContext
@@ -63,28 +61,11 @@ MACHINE_NAMES = Endpoint(
 )
 
 
-@overload
-def load_machine_names(**options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_machine_names(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_machine_names(**options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_machine_names(
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(MACHINE_NAMES)
+def load_machine_names() -> Values:
     """Load the names of machines that pushed metrics with this key, one row per machine.
 
     One request.
-
-    Parameters
-    ----------
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -95,12 +76,4 @@ def load_machine_names(
     -----
     ``POST /api/v2/machine-metrics/machine-names``. Never final.
     """
-    return load(
-        MACHINE_NAMES,
-        {},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {}

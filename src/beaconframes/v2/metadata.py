@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Count, Hex, SamePubkey, Table, Text
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import NO_VALIDATORS, Undocumented
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Metadata(Table):
@@ -62,21 +55,8 @@ METADATA = Endpoint(
 )
 
 
-@overload
-def load_metadata(validators: SubjectsOrSet, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_metadata(validators: SubjectsOrSet, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_metadata(validators: SubjectsOrSet, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_metadata(
-    validators: SubjectsOrSet,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(METADATA)
+def load_metadata(validators: SubjectsOrSet) -> Values:
     """Load depositor, operator and withdrawal credentials of validators, one row per validator.
 
     100 validators per call, ten rows per request. Requires a larger plan; others raise
@@ -86,8 +66,6 @@ def load_metadata(
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -100,12 +78,4 @@ def load_metadata(
     -----
     ``POST /api/v2/ethereum/validators/metadata``. Never final.
     """
-    return load(
-        METADATA,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -16,10 +14,6 @@ from beaconframes.endpoint import (
     SortOrder,
 )
 from beaconframes.v2._columns import RankingColumns
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Operators(RankingColumns):
@@ -44,7 +38,7 @@ OPERATORS = Endpoint(
 )
 
 
-@overload
+@loader(OPERATORS)
 def load_operators(
     window: str = "30d",
     *,
@@ -52,41 +46,7 @@ def load_operators(
     sort_order: str = "desc",
     search: str | None = None,
     owner: int | str | None = None,
-    **options: Unpack[Eager],
-) -> pl.DataFrame: ...
-@overload
-def load_operators(
-    window: str = "30d",
-    *,
-    sort_by: str = "validator_count",
-    sort_order: str = "desc",
-    search: str | None = None,
-    owner: int | str | None = None,
-    **options: Unpack[Lazy],
-) -> pl.LazyFrame: ...
-@overload
-def load_operators(
-    window: str = "30d",
-    *,
-    sort_by: str = "validator_count",
-    sort_order: str = "desc",
-    search: str | None = None,
-    owner: int | str | None = None,
-    **options: Unpack[Pandas],
-) -> pd.DataFrame: ...
-def load_operators(
-    window: str = "30d",
-    *,
-    sort_by: str = "validator_count",
-    sort_order: str = "desc",
-    search: str | None = None,
-    owner: int | str | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+) -> Values:
     """Load operators with their size and score, one row per operator.
 
     Ten rows per request. Requires a larger plan; others raise `TierTooLow`.
@@ -101,8 +61,6 @@ def load_operators(
         Only names that contain this text. Default: all.
     owner
         Only operators that run validators of this owner: an id or a path; see `owner`.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -116,18 +74,10 @@ def load_operators(
     ``POST /api/v2/ethereum/entities/operators``. The shape of its response is not published: names
     and types of columns follow from the response. Never final.
     """
-    return load(
-        OPERATORS,
-        {
-            "window": window,
-            "sort_by": sort_by,
-            "sort_order": sort_order,
-            "search": search,
-            "owner": owner,
-        },
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {
+        "window": window,
+        "sort_by": sort_by,
+        "sort_order": sort_order,
+        "search": search,
+        "owner": owner,
+    }

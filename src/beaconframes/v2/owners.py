@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -16,10 +14,6 @@ from beaconframes.endpoint import (
     SortOrder,
 )
 from beaconframes.v2._columns import RankingColumns
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Owners(RankingColumns):
@@ -44,7 +38,7 @@ OWNERS = Endpoint(
 )
 
 
-@overload
+@loader(OWNERS)
 def load_owners(
     window: str = "30d",
     *,
@@ -52,41 +46,7 @@ def load_owners(
     sort_order: str = "desc",
     search: str | None = None,
     operator: int | str | None = None,
-    **options: Unpack[Eager],
-) -> pl.DataFrame: ...
-@overload
-def load_owners(
-    window: str = "30d",
-    *,
-    sort_by: str = "validator_count",
-    sort_order: str = "desc",
-    search: str | None = None,
-    operator: int | str | None = None,
-    **options: Unpack[Lazy],
-) -> pl.LazyFrame: ...
-@overload
-def load_owners(
-    window: str = "30d",
-    *,
-    sort_by: str = "validator_count",
-    sort_order: str = "desc",
-    search: str | None = None,
-    operator: int | str | None = None,
-    **options: Unpack[Pandas],
-) -> pd.DataFrame: ...
-def load_owners(
-    window: str = "30d",
-    *,
-    sort_by: str = "validator_count",
-    sort_order: str = "desc",
-    search: str | None = None,
-    operator: int | str | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+) -> Values:
     """Load owners with their size and score, one row per owner.
 
     Ten rows per request. Requires a larger plan; others raise `TierTooLow`.
@@ -101,8 +61,6 @@ def load_owners(
         Only names that contain this text. Default: all.
     operator
         Only owners of validators that this operator runs: an id or a path; see `operator`.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -116,18 +74,10 @@ def load_owners(
     ``POST /api/v2/ethereum/entities/owners``. The shape of its response is not published: names and
     types of columns follow from the response. Never final.
     """
-    return load(
-        OWNERS,
-        {
-            "window": window,
-            "sort_by": sort_by,
-            "sort_order": sort_order,
-            "search": search,
-            "operator": operator,
-        },
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {
+        "window": window,
+        "sort_by": sort_by,
+        "sort_order": sort_order,
+        "search": search,
+        "operator": operator,
+    }

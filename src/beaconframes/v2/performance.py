@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -17,13 +15,8 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import NO_VALIDATORS
 from beaconframes.v2._score_columns import ScoreColumns
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Performance(ScoreColumns):
@@ -55,23 +48,10 @@ PERFORMANCE = Endpoint(
 )
 
 
-@overload
-def load_performance(validators: SubjectsOrSet, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_performance(validators: SubjectsOrSet, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_performance(validators: SubjectsOrSet, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
+@loader(PERFORMANCE, missing="missing rows")
 def load_performance(
-    validators: SubjectsOrSet,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    validators: SubjectsOrSet, *, since: Moment | None = None, until: Moment | None = None
+) -> Values:
     """Load the duty scores of validators (BeaconScore and its counts), one row per validator per
     epoch.
 
@@ -91,9 +71,6 @@ def load_performance(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -106,12 +83,4 @@ def load_performance(
     -----
     ``POST /api/v2/ethereum/validators/performance-list``. Final once the epoch is finalized.
     """
-    return load(
-        PERFORMANCE,
-        {"validators": validators, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Endpoint,
@@ -14,12 +12,7 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Epoch, Text, UnixTime
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._score_columns import ScoreColumns
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class PerformanceAggregate(ScoreColumns):
@@ -46,28 +39,8 @@ PERFORMANCE_AGGREGATE = Endpoint(
 )
 
 
-@overload
-def load_performance_aggregate(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_performance_aggregate(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_performance_aggregate(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_performance_aggregate(
-    validators: SubjectsOrSet,
-    window: str = "30d",
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(PERFORMANCE_AGGREGATE)
+def load_performance_aggregate(validators: SubjectsOrSet, window: str = "30d") -> Values:
     """Load the duty scores of a set of validators over a window, one row.
 
     One request. At most 100 validators (20 on the smallest plans) or a dashboard of any size: the
@@ -80,8 +53,6 @@ def load_performance_aggregate(
     window
         ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends with the latest
         finalized epoch.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -93,12 +64,4 @@ def load_performance_aggregate(
     -----
     ``POST /api/v2/ethereum/validators/performance-aggregate``. Never final: the window moves.
     """
-    return load(
-        PERFORMANCE_AGGREGATE,
-        {"validators": validators, "window": window},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "window": window}

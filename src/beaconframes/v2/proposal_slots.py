@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -16,12 +14,7 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class ProposalSlots(Table):
@@ -56,29 +49,10 @@ PROPOSAL_SLOTS = Endpoint(
 )
 
 
-@overload
+@loader(PROPOSAL_SLOTS)
 def load_proposal_slots(
-    validators: SubjectsOrSet, **options: Unpack[EagerRange]
-) -> pl.DataFrame: ...
-@overload
-def load_proposal_slots(
-    validators: SubjectsOrSet, **options: Unpack[LazyRange]
-) -> pl.LazyFrame: ...
-@overload
-def load_proposal_slots(
-    validators: SubjectsOrSet, **options: Unpack[PandasRange]
-) -> pd.DataFrame: ...
-def load_proposal_slots(
-    validators: SubjectsOrSet,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    validators: SubjectsOrSet, *, since: Moment | None = None, until: Moment | None = None
+) -> Values:
     """Load the slots in which validators had to propose, one row per slot.
 
     Ten rows per request, for 100 validators (20 on the smallest plans) and any range.
@@ -93,8 +67,6 @@ def load_proposal_slots(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -107,12 +79,4 @@ def load_proposal_slots(
     -----
     ``POST /api/v2/ethereum/validators/proposal-slots``. Final immediately.
     """
-    return load(
-        PROPOSAL_SLOTS,
-        {"validators": validators, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until}

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import ChainName, Endpoint, Envelope, Shape
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Epoch, Json, Table, Text, UnixTime, Wei
 from beaconframes.schema.decode_checked import parse_records
-from beaconframes.v2._columns import FINALITY
-from beaconframes.v2._other_fields import split_fields
+from beaconframes.v2._columns import FINALITY, split_fields
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    import pandas as pd
     import polars as pl
 
     from beaconframes.calendar import Chain
@@ -187,26 +185,9 @@ QUEUES = Endpoint(
 )
 
 
-@overload
-def load_queues(**options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_queues(**options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_queues(**options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_queues(
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(QUEUES)
+def load_queues() -> Values:
     """Load the queues of the network (deposits, exits, withdrawals), one row, in wei.
-
-    Parameters
-    ----------
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -220,12 +201,4 @@ def load_queues(
     ``POST /api/v2/ethereum/queues``, version 2.1; the earlier shape is decoded too. Queues without
     documentation, such as consolidations, are in ``more``. Never final.
     """
-    return load(
-        QUEUES,
-        {},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {}

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -17,13 +15,8 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import NO_VALIDATORS
 from beaconframes.v2._reward_columns import RewardColumns
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Rewards(RewardColumns):
@@ -55,23 +48,10 @@ REWARDS = Endpoint(
 )
 
 
-@overload
-def load_rewards(validators: SubjectsOrSet, **options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_rewards(validators: SubjectsOrSet, **options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_rewards(validators: SubjectsOrSet, **options: Unpack[PandasRange]) -> pd.DataFrame: ...
+@loader(REWARDS, missing="missing rows")
 def load_rewards(
-    validators: SubjectsOrSet,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    validators: SubjectsOrSet, *, since: Moment | None = None, until: Moment | None = None
+) -> Values:
     """Load the rewards of both layers by duty, one row per validator per epoch, in wei.
 
     One epoch per call and ten rows per request: a year of one validator is 82,000 requests, and of
@@ -90,9 +70,6 @@ def load_rewards(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, missing rows raise `MissingRows`
-        instead of a warning.
 
     Returns
     -------
@@ -104,12 +81,4 @@ def load_rewards(
     -----
     ``POST /api/v2/ethereum/validators/rewards-list``. Finalized epochs only, so rows are final.
     """
-    return load(
-        REWARDS,
-        {"validators": validators, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 import polars as pl
 import polars.selectors as cs
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Endpoint,
@@ -16,12 +14,8 @@ from beaconframes.endpoint import (
     Shape,
     ValidatorSelector,
 )
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import WindowColumns
 from beaconframes.v2._reward_columns import RewardColumns
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class RewardsAggregate(WindowColumns, RewardColumns):
@@ -60,28 +54,8 @@ REWARDS_AGGREGATE = Endpoint(
 )
 
 
-@overload
-def load_rewards_aggregate(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_rewards_aggregate(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_rewards_aggregate(
-    validators: SubjectsOrSet, window: str = "30d", **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_rewards_aggregate(
-    validators: SubjectsOrSet,
-    window: str = "30d",
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(REWARDS_AGGREGATE)
+def load_rewards_aggregate(validators: SubjectsOrSet, window: str = "30d") -> Values:
     """Load the rewards of a set of validators over a window, one row, in wei.
 
     One request. More than 100 validators (20 on the smallest plans) take one request per hundred,
@@ -95,8 +69,6 @@ def load_rewards_aggregate(
     window
         ``"24h"``, ``"7d"``, ``"30d"``, ``"90d"`` or ``"all_time"``. It ends with the latest
         finalized epoch.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -108,12 +80,4 @@ def load_rewards_aggregate(
     -----
     ``POST /api/v2/ethereum/validators/rewards-aggregate``. Never final: the window moves.
     """
-    return load(
-        REWARDS_AGGREGATE,
-        {"validators": validators, "window": window},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "window": window}

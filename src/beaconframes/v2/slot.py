@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import ChainName, Endpoint, Envelope, Finality, Shape, SlotSelector
 from beaconframes.schema import (
     Count,
@@ -19,10 +17,6 @@ from beaconframes.schema import (
     Wei,
 )
 from beaconframes.v2._columns import ABSENT, FINALITY
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SlotOverview(Table):
@@ -186,21 +180,8 @@ SLOT = Endpoint(
 )
 
 
-@overload
-def load_slot(slots: Subjects = "latest", **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_slot(slots: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_slot(slots: Subjects = "latest", **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_slot(
-    slots: Subjects = "latest",
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SLOT, missing="slots and roots that do not exist")
+def load_slot(slots: Subjects = "latest") -> Values:
     """Load slots with the contents of their blocks, one row per slot.
 
     One request per slot. `beaconframes.load_epoch_slots` loads the blocks of a whole epoch in one
@@ -211,9 +192,6 @@ def load_slot(
     slots
         Slots: one, or a list, range or Series of them; or block roots. ``"latest"`` and
         ``"finalized"`` are resolved to a number first.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, slots and roots that do not exist
-        raise `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -225,12 +203,4 @@ def load_slot(
     -----
     ``POST /api/v2/ethereum/slot``. Final once the epoch of the slot is finalized.
     """
-    return load(
-        SLOT,
-        {"slots": slots},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -15,12 +13,7 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SlotAttestationDuties(Table):
@@ -131,28 +124,10 @@ SLOT_ATTESTATION_DUTIES = Endpoint(
 )
 
 
-@overload
+@loader(SLOT_ATTESTATION_DUTIES)
 def load_slot_attestation_duties(
-    slots: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_slot_attestation_duties(
-    slots: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_slot_attestation_duties(
-    slots: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_slot_attestation_duties(
-    slots: Subjects = "latest",
-    validators: SubjectsOrSet | None = None,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    slots: Subjects = "latest", validators: SubjectsOrSet | None = None
+) -> Values:
     """Load attestation duties of slots with their rewards, one row per slot per validator, in wei.
 
     One slot per call and ten rows per request. A slot on mainnet has 30,000 duties, so name
@@ -168,8 +143,6 @@ def load_slot_attestation_duties(
     validators
         Only rows of these validators: indices, public keys, or a set; see `load_validators`.
         Default: all.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -182,12 +155,4 @@ def load_slot_attestation_duties(
     ``POST /api/v2/ethereum/slot/attestation-duties``. Final once the epoch of the slot and the next
     one are finalized.
     """
-    return load(
-        SLOT_ATTESTATION_DUTIES,
-        {"slots": slots, "validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots, "validators": validators}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -15,11 +13,6 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Hex, Slot, Table
-from beaconframes.v2._arguments import SubjectsOrSet
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SlotDeposits(Table):
@@ -42,28 +35,8 @@ SLOT_DEPOSITS = Endpoint(
 )
 
 
-@overload
-def load_slot_deposits(
-    slots: Subjects, validators: SubjectsOrSet | None = None, **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_slot_deposits(
-    slots: Subjects, validators: SubjectsOrSet | None = None, **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_slot_deposits(
-    slots: Subjects, validators: SubjectsOrSet | None = None, **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_slot_deposits(
-    slots: Subjects,
-    validators: SubjectsOrSet | None = None,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SLOT_DEPOSITS)
+def load_slot_deposits(slots: Subjects, validators: SubjectsOrSet | None = None) -> Values:
     """Load the deposits of slots, one row per deposit.
 
     One slot per call and ten rows per request. `beaconframes.load_slot_deposits` and
@@ -77,8 +50,6 @@ def load_slot_deposits(
     validators
         Only rows of these validators: indices, public keys, or a set; see `load_validators`.
         Default: all.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -91,12 +62,4 @@ def load_slot_deposits(
     ``slot/withdrawals``. The shape of its response is not published: names and types of columns
     follow from the response. If the service does not have it yet, the call raises `NotServed`.
     """
-    return load(
-        SLOT_DEPOSITS,
-        {"slots": slots, "validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots, "validators": validators}

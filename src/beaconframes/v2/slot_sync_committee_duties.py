@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -15,12 +13,7 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text, Wei
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SlotSyncCommitteeDuties(Table):
@@ -68,30 +61,10 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
 )
 
 
-@overload
+@loader(SLOT_SYNC_COMMITTEE_DUTIES)
 def load_slot_sync_committee_duties(
-    slots: Subjects = "finalized", validators: SubjectsOrSet | None = None, **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_slot_sync_committee_duties(
-    slots: Subjects = "finalized", validators: SubjectsOrSet | None = None, **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_slot_sync_committee_duties(
-    slots: Subjects = "finalized",
-    validators: SubjectsOrSet | None = None,
-    **options: Unpack[Pandas],
-) -> pd.DataFrame: ...
-def load_slot_sync_committee_duties(
-    slots: Subjects = "finalized",
-    validators: SubjectsOrSet | None = None,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    slots: Subjects = "finalized", validators: SubjectsOrSet | None = None
+) -> Values:
     """Load sync-committee duties of slots with their rewards, one row per slot per validator, in
     wei.
 
@@ -106,8 +79,6 @@ def load_slot_sync_committee_duties(
     validators
         Only rows of these validators: indices, public keys, or a set; see `load_validators`.
         Default: all.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -119,12 +90,4 @@ def load_slot_sync_committee_duties(
     -----
     ``POST /api/v2/ethereum/slot/sync-committee-duties``. Finalized slots only.
     """
-    return load(
-        SLOT_SYNC_COMMITTEE_DUTIES,
-        {"slots": slots, "validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots, "validators": validators}

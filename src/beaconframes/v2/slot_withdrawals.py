@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 import polars as pl
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -19,12 +18,7 @@ from beaconframes.endpoint import (
     ValueFilter,
 )
 from beaconframes.schema import Count, Hex, Json, Slot, SlotTime, Table, Text, Wei
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import Ordinal, Undocumented
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 TYPES = ("manual", "partial_sweep", "full_exit_sweep", "system")
 SWEEPS = ("partial_sweep", "full_exit_sweep")
@@ -109,41 +103,13 @@ SLOT_WITHDRAWALS = Endpoint(
 )
 
 
-@overload
+@loader(SLOT_WITHDRAWALS)
 def load_slot_withdrawals(
     slots: Subjects,
     validators: SubjectsOrSet | None = None,
     *,
     type_filter: str | Iterable[str] | None = None,
-    **options: Unpack[Eager],
-) -> pl.DataFrame: ...
-@overload
-def load_slot_withdrawals(
-    slots: Subjects,
-    validators: SubjectsOrSet | None = None,
-    *,
-    type_filter: str | Iterable[str] | None = None,
-    **options: Unpack[Lazy],
-) -> pl.LazyFrame: ...
-@overload
-def load_slot_withdrawals(
-    slots: Subjects,
-    validators: SubjectsOrSet | None = None,
-    *,
-    type_filter: str | Iterable[str] | None = None,
-    **options: Unpack[Pandas],
-) -> pd.DataFrame: ...
-def load_slot_withdrawals(
-    slots: Subjects,
-    validators: SubjectsOrSet | None = None,
-    *,
-    type_filter: str | Iterable[str] | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+) -> Values:
     """Load the withdrawals of slots, one row per withdrawal, in wei.
 
     One slot per call and ten rows per request; a block pays at most 16. A slot without withdrawals
@@ -161,8 +127,6 @@ def load_slot_withdrawals(
     type_filter
         Only these types: ``"manual"``, ``"partial_sweep"``, ``"full_exit_sweep"``, ``"system"``.
         Default: all.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -174,12 +138,4 @@ def load_slot_withdrawals(
     -----
     ``POST /api/v2/ethereum/slot/withdrawals``. Final once the epoch of the slot is finalized.
     """
-    return load(
-        SLOT_WITHDRAWALS,
-        {"slots": slots, "validators": validators, "type_filter": type_filter},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"slots": slots, "validators": validators, "type_filter": type_filter}

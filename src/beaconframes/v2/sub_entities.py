@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, Unpack, overload
 
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -17,10 +16,6 @@ from beaconframes.endpoint import (
 )
 from beaconframes.schema import Count, Fraction, Text
 from beaconframes.v2._columns import RankingColumns
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SubEntities(RankingColumns):
@@ -48,45 +43,14 @@ SUB_ENTITIES = Endpoint(
 )
 
 
-@overload
+@loader(SUB_ENTITIES)
 def load_sub_entities(
     entity: str | Iterable[str],
     window: str = "30d",
     *,
     sort_by: str = "net_share",
     sort_order: str = "desc",
-    **options: Unpack[Eager],
-) -> pl.DataFrame: ...
-@overload
-def load_sub_entities(
-    entity: str | Iterable[str],
-    window: str = "30d",
-    *,
-    sort_by: str = "net_share",
-    sort_order: str = "desc",
-    **options: Unpack[Lazy],
-) -> pl.LazyFrame: ...
-@overload
-def load_sub_entities(
-    entity: str | Iterable[str],
-    window: str = "30d",
-    *,
-    sort_by: str = "net_share",
-    sort_order: str = "desc",
-    **options: Unpack[Pandas],
-) -> pd.DataFrame: ...
-def load_sub_entities(
-    entity: str | Iterable[str],
-    window: str = "30d",
-    *,
-    sort_by: str = "net_share",
-    sort_order: str = "desc",
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+) -> Values:
     """Load the sub-entities of entities with their size and score, one row per sub-entity.
 
     One entity per call and ten rows per request. Requires a larger plan; others raise `TierTooLow`.
@@ -99,8 +63,6 @@ def load_sub_entities(
         ``"24h"``, ``"7d"``, ``"30d"`` or ``"90d"``.
     sort_by, sort_order
         ``"net_share"``, ``"beaconscore"`` or ``"validator_count"``; ``"desc"`` or ``"asc"``.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -112,12 +74,4 @@ def load_sub_entities(
     ``POST /api/v2/ethereum/entity/sub-entities``. The service has announced its end on 2026-12-17;
     `load_owners` and `load_operators` replace it. Never final.
     """
-    return load(
-        SUB_ENTITIES,
-        {"entity": entity, "window": window, "sort_by": sort_by, "sort_order": sort_order},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"entity": entity, "window": window, "sort_by": sort_by, "sort_order": sort_order}

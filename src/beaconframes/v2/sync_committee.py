@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import ChainName, Endpoint, Envelope, Finality, PeriodSelector, Shape
 from beaconframes.schema import Epoch, Period, Table, Text, UnixTime
 from beaconframes.v2._columns import ABSENT, FINALITY
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SyncCommittee(Table):
@@ -38,23 +32,8 @@ SYNC_COMMITTEE = Endpoint(
 )
 
 
-@overload
-def load_sync_committee(periods: Subjects = "latest", **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_sync_committee(periods: Subjects = "latest", **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_sync_committee(
-    periods: Subjects = "latest", **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_sync_committee(
-    periods: Subjects = "latest",
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SYNC_COMMITTEE, missing="periods without a committee")
+def load_sync_committee(periods: Subjects = "latest") -> Values:
     """Load the periods of sync committees with their epochs and times, one row per period.
 
     One request per period. `load_sync_committee_validators` loads the members, and
@@ -65,9 +44,6 @@ def load_sync_committee(
     periods
         Periods: one, or a list, range or Series of them; ``"latest"`` is the current period,
         ``"next"`` the one after it. The period of an epoch is ``epoch // 256``.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, periods without a committee raise
-        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -78,12 +54,4 @@ def load_sync_committee(
     -----
     ``POST /api/v2/ethereum/sync-committee``. Final once its last epoch is finalized.
     """
-    return load(
-        SYNC_COMMITTEE,
-        {"periods": periods},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"periods": periods}

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Epoch, Table
-from beaconframes.v2._arguments import SubjectsOrSet
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SyncCommitteePeriods(Table):
@@ -33,27 +26,8 @@ SYNC_COMMITTEE_PERIODS = Endpoint(
 )
 
 
-@overload
-def load_sync_committee_periods(
-    validators: SubjectsOrSet, **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_sync_committee_periods(
-    validators: SubjectsOrSet, **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_sync_committee_periods(
-    validators: SubjectsOrSet, **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_sync_committee_periods(
-    validators: SubjectsOrSet,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(SYNC_COMMITTEE_PERIODS)
+def load_sync_committee_periods(validators: SubjectsOrSet) -> Values:
     """Load the periods in which validators are in a sync committee, one row per record of the
     service.
 
@@ -65,8 +39,6 @@ def load_sync_committee_periods(
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -78,12 +50,4 @@ def load_sync_committee_periods(
     ``POST /api/v2/ethereum/validators/sync-committee-periods``. The shape of its response is not
     published: names and types of columns follow from the response.
     """
-    return load(
-        SYNC_COMMITTEE_PERIODS,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, Subjects, load
+from beaconframes.client import Subjects, SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -14,11 +12,6 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Epoch, Period, Table, Text
-from beaconframes.v2._arguments import SubjectsOrSet
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class SyncCommitteeValidators(Table):
@@ -45,28 +38,10 @@ SYNC_COMMITTEE_VALIDATORS = Endpoint(
 )
 
 
-@overload
+@loader(SYNC_COMMITTEE_VALIDATORS)
 def load_sync_committee_validators(
-    periods: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_sync_committee_validators(
-    periods: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_sync_committee_validators(
-    periods: Subjects = "latest", validators: SubjectsOrSet | None = None, **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_sync_committee_validators(
-    periods: Subjects = "latest",
-    validators: SubjectsOrSet | None = None,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    periods: Subjects = "latest", validators: SubjectsOrSet | None = None
+) -> Values:
     """Load the members of sync committees, one row per member.
 
     `beaconframes.load_sync_committees` loads them from V1 by seat, one request per period.
@@ -79,8 +54,6 @@ def load_sync_committee_validators(
     validators
         Only rows of these validators: indices, public keys, or a set; see `load_validators`.
         Default: all.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -93,12 +66,4 @@ def load_sync_committee_validators(
     names and types of columns follow from the response. If the service does not have it yet, the
     call raises `NotServed`.
     """
-    return load(
-        SYNC_COMMITTEE_VALIDATORS,
-        {"periods": periods, "validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"periods": periods, "validators": validators}

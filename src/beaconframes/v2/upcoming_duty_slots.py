@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Slot, Table
-from beaconframes.v2._arguments import SubjectsOrSet
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class UpcomingDutySlots(Table):
@@ -33,27 +26,8 @@ UPCOMING_DUTY_SLOTS = Endpoint(
 )
 
 
-@overload
-def load_upcoming_duty_slots(
-    validators: SubjectsOrSet, **options: Unpack[Eager]
-) -> pl.DataFrame: ...
-@overload
-def load_upcoming_duty_slots(
-    validators: SubjectsOrSet, **options: Unpack[Lazy]
-) -> pl.LazyFrame: ...
-@overload
-def load_upcoming_duty_slots(
-    validators: SubjectsOrSet, **options: Unpack[Pandas]
-) -> pd.DataFrame: ...
-def load_upcoming_duty_slots(
-    validators: SubjectsOrSet,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(UPCOMING_DUTY_SLOTS)
+def load_upcoming_duty_slots(validators: SubjectsOrSet) -> Values:
     """Load the slots with future duties of validators, one row per record of the service.
 
     One request per page. At most 100 validators (20 on the smallest plans) or a dashboard of any
@@ -63,8 +37,6 @@ def load_upcoming_duty_slots(
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -78,12 +50,4 @@ def load_upcoming_duty_slots(
     types of columns follow from the response. If the service does not have it yet, the call raises
     `NotServed`.
     """
-    return load(
-        UPCOMING_DUTY_SLOTS,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.active_periods import Lifetime
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Count, Epoch, Flag, Hex, SamePubkey, Table, Text, Wei
-from beaconframes.v2._arguments import SubjectsOrSet
 from beaconframes.v2._columns import FINALITY, NO_VALIDATORS, NullableEpoch
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class Validators(Table):
@@ -92,21 +85,8 @@ VALIDATORS = Endpoint(
 )
 
 
-@overload
-def load_validators(validators: SubjectsOrSet, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_validators(validators: SubjectsOrSet, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_validators(validators: SubjectsOrSet, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_validators(
-    validators: SubjectsOrSet,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(VALIDATORS, missing="validators that do not exist")
+def load_validators(validators: SubjectsOrSet) -> Values:
     """Load validators, one row per validator, as of now, with amounts in wei.
 
     100 validators per call (20 on the smallest plans), ten rows per request.
@@ -117,9 +97,6 @@ def load_validators(
         Indices or public keys: one, or a list, range or Series of them, mixed, of any length. Or a
         set: `dashboard`, or on the larger plans `withdrawal`, `deposit_address`, `entity`, `owner`,
         `operator`.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, validators that do not exist raise
-        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -131,12 +108,4 @@ def load_validators(
     ``POST /api/v2/ethereum/validators``. `beaconframes.load_validators` loads the same from V1, a
     hundred rows per request. Never final.
     """
-    return load(
-        VALIDATORS,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
-from beaconframes.client import Eager, Explorer, Frame, Lazy, Pandas, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, ValidatorSelector
 from beaconframes.schema import Epoch, Table
-from beaconframes.v2._arguments import SubjectsOrSet
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class ValidatorQueues(Table):
@@ -32,21 +25,8 @@ VALIDATOR_QUEUES = Endpoint(
 )
 
 
-@overload
-def load_validator_queues(validators: SubjectsOrSet, **options: Unpack[Eager]) -> pl.DataFrame: ...
-@overload
-def load_validator_queues(validators: SubjectsOrSet, **options: Unpack[Lazy]) -> pl.LazyFrame: ...
-@overload
-def load_validator_queues(validators: SubjectsOrSet, **options: Unpack[Pandas]) -> pd.DataFrame: ...
-def load_validator_queues(
-    validators: SubjectsOrSet,
-    *,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(VALIDATOR_QUEUES)
+def load_validator_queues(validators: SubjectsOrSet) -> Values:
     """Load the places of validators in queues, one row per record of the service.
 
     100 validators per request (20 on the smallest plans). Times are estimates from the current
@@ -56,8 +36,6 @@ def load_validator_queues(
     ----------
     validators
         Indices, public keys, or a set; see `load_validators`.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -71,12 +49,4 @@ def load_validator_queues(
     types of columns follow from the response. If the service does not have it yet, the call raises
     `NotServed`.
     """
-    return load(
-        VALIDATOR_QUEUES,
-        {"validators": validators},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators}

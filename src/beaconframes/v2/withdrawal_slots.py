@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Unpack, overload
-
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
     Cursor,
@@ -16,11 +14,6 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Slot, Table
-from beaconframes.v2._arguments import SubjectsOrSet
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
 
 
 class WithdrawalSlots(Table):
@@ -43,29 +36,10 @@ WITHDRAWAL_SLOTS = Endpoint(
 )
 
 
-@overload
+@loader(WITHDRAWAL_SLOTS)
 def load_withdrawal_slots(
-    validators: SubjectsOrSet, **options: Unpack[EagerRange]
-) -> pl.DataFrame: ...
-@overload
-def load_withdrawal_slots(
-    validators: SubjectsOrSet, **options: Unpack[LazyRange]
-) -> pl.LazyFrame: ...
-@overload
-def load_withdrawal_slots(
-    validators: SubjectsOrSet, **options: Unpack[PandasRange]
-) -> pd.DataFrame: ...
-def load_withdrawal_slots(
-    validators: SubjectsOrSet,
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+    validators: SubjectsOrSet, *, since: Moment | None = None, until: Moment | None = None
+) -> Values:
     """Load the slots with withdrawals of validators, one row per record of the service.
 
     One request per page. At most 100 validators (20 on the smallest plans) or a dashboard of any
@@ -82,8 +56,6 @@ def load_withdrawal_slots(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`.
 
     Returns
     -------
@@ -97,12 +69,4 @@ def load_withdrawal_slots(
     columns follow from the response. If the service does not have it yet, the call raises
     `NotServed`.
     """
-    return load(
-        WITHDRAWAL_SLOTS,
-        {"validators": validators, "since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"validators": validators, "since": since, "until": until}

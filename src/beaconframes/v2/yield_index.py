@@ -5,24 +5,22 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal, Unpack, overload
+from typing import TYPE_CHECKING
 
 import msgspec
 import polars as pl
 
 from beaconframes.calendar import Moment
-from beaconframes.client import EagerRange, Explorer, Frame, LazyRange, PandasRange, load
+from beaconframes.client import Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, Finality
 from beaconframes.schema import Day, DayTime, Fraction, Json, Table, Text, Wei
 from beaconframes.schema.decode_checked import parse_records
 from beaconframes.schema.invariants import Invariant, Rule
+from beaconframes.v2._columns import split_fields
 from beaconframes.v2._day_range import DayRange
-from beaconframes.v2._other_fields import split_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    import pandas as pd
 
     from beaconframes.calendar import Chain
     from beaconframes.schema import EnvelopeContext
@@ -243,22 +241,8 @@ YIELD_INDEX = Endpoint(
 )
 
 
-@overload
-def load_yield_index(**options: Unpack[EagerRange]) -> pl.DataFrame: ...
-@overload
-def load_yield_index(**options: Unpack[LazyRange]) -> pl.LazyFrame: ...
-@overload
-def load_yield_index(**options: Unpack[PandasRange]) -> pd.DataFrame: ...
-def load_yield_index(
-    *,
-    since: Moment | None = None,
-    until: Moment | None = None,
-    explorer: Explorer | None = None,
-    strict: bool | None = None,
-    lazy: bool = False,
-    frame: Literal["polars", "pandas"] | None = None,
-    max_requests: int | None = None,
-) -> Frame:
+@loader(YIELD_INDEX, missing="days that are not published")
+def load_yield_index(*, since: Moment | None = None, until: Moment | None = None) -> Values:
     """Load the daily yield index, one row per day of the chain, in wei.
 
     Ten days per request: a year is 37 requests, where `beaconframes.load_yield_index` sends 365.
@@ -274,9 +258,6 @@ def load_yield_index(
         A date is the whole UTC day: ``until="2026-10-01"`` includes all of October 1.
         ``"2026-10"`` is the whole month.
         A Timestamp is one instant: ``until=pd.Timestamp("2026-10-01")`` ends at its midnight.
-    explorer, strict, lazy, frame, max_requests
-        See `beaconframes.load_validators`. With ``strict=True``, days that are not published raise
-        `MissingRows` instead of a warning.
 
     Returns
     -------
@@ -291,12 +272,4 @@ def load_yield_index(
     value under another name is in ``more``; its column is null, a warning is logged, and the row is
     not stored.
     """
-    return load(
-        YIELD_INDEX,
-        {"since": since, "until": until},
-        explorer=explorer,
-        strict=strict,
-        lazy=lazy,
-        frame=frame,
-        max_requests=max_requests,
-    )
+    return {"since": since, "until": until}
