@@ -45,6 +45,7 @@ LOADS = {
     "statistics": lambda e: bf.load_validator_stats(range(3), since=0, until=1, explorer=e),
     "all statistics": lambda e: bf.load_validator_stats(range(3), explorer=e),
     "committees": lambda e: bf.load_sync_committees([0, 1], explorer=e),
+    "a committee that does not exist": lambda e: bf.load_sync_committees([0, 50], explorer=e),
     "next committee": lambda e: bf.load_sync_committees(["next"], explorer=e),
     "efficiency": lambda e: bf.load_attestation_efficiency(range(99), explorer=e),
     "slots": lambda e: bf.load_slots([*range(3200, 3206), "latest"], explorer=e),
