@@ -167,7 +167,7 @@ def test_a_load_equals_that_of_the_local_explorer(opened, served, name):
     elif name == "pandas":
         assert rows.equals(found)
     else:
-        assert_frame_equal(rows, found)
+        assert_frame_equal(rows, found, check_exact=True)
         assert_frame_equal(gaps, same_gaps)
     assert messages == same_messages
 
