@@ -155,9 +155,6 @@ def build_frame(table: TableSpec, cells: Cells, first_row: int, chain: Chain) ->
     for column in table.columns:
         if isinstance(column, TimeOf):
             check_calendar_range(table, column, frame, first_row, chain)
-            if column.name in cells:
-                start = build_time(column, chain)
-                frame = frame.with_columns(pl.coalesce(column.name, start).alias(column.name))
     return frame.select(complete_columns(table, frame.columns, chain))
 
 
@@ -168,21 +165,17 @@ def complete_columns(table: TableSpec, names: Collection[str], chain: Chain) -> 
     """
     columns = []
     for column in table.columns:
-        if column.name in names:
+        if isinstance(column, TimeOf):
+            start = chain.time_expr(column.by, pl.col(column.of) + column.offset)
+            cells = pl.coalesce(column.name, start) if column.name in names else start
+        elif column.name in names:
             cells = pl.col(column.name)
-        elif isinstance(column, TimeOf):
-            cells = build_time(column, chain)
         elif isinstance(column, DecimalPlaces):
             cells = column.count()
         else:
             cells = pl.lit(None, column.dtype)
         columns.append(cells.alias(column.name))
     return columns
-
-
-def build_time(column: TimeOf, chain: Chain) -> pl.Expr:
-    """Return the start of the units that *column* follows from."""
-    return chain.time_expr(column.by, pl.col(column.of) + column.offset)
 
 
 def check_calendar_range(
