@@ -92,6 +92,10 @@ class _TableRecorder:
             schema = indexed.table.schema() if indexed else _SCHEMAS[table]
         return pl.LazyFrame(schema=schema)
 
+    def derive(self, make_rows: Callable[[View], pl.LazyFrame], **_: object) -> pl.LazyFrame:
+        """Return no rows, and record the tables that *make_rows* scans."""
+        return make_rows(self)  # type: ignore[arg-type]
+
 
 def find_needs(
     endpoint: Endpoint, calls: Iterable[Call], view: View, can_answer: Callable[[str], bool]
