@@ -24,7 +24,7 @@ from sizes import choose
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import Head
-from beaconframes.fetch.source import ApiSource
+from beaconframes.fetch.source import ApiSource, plan_calls
 from beaconframes.http.session import Session
 from beaconframes.v1.income_history import INCOME_HISTORY, IncomeHistory
 
@@ -87,9 +87,8 @@ def write_pages(folder: Path) -> None:
     incomes = [write_income(dice) for _ in range(5_000)]
     explorer = connect(folder)
     values = {"validators": range(VALIDATORS), "since": LAST - EPOCHS + 1, "until": LAST}
-    for call in explorer.source.plan(
-        INCOME_HISTORY, [values], explorer.chain_head_of(INCOME_HISTORY)
-    ):
+    chain_head = explorer.chain_head_of(INCOME_HISTORY)
+    for call in plan_calls(INCOME_HISTORY, [values], chain_head):
         request = call.request
         query = dict(request.query)
         latest, limit = int(query["latest_epoch"]), int(query["limit"])

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.charts import CHARTS
 from beaconframes.charts.caption import add_sources
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from beaconframes.charts.model import Chart
 
@@ -42,9 +41,9 @@ class Library:
         shared = [p for p in whole.parameters.values() if p.kind is p.KEYWORD_ONLY]
         return whole.replace(parameters=shared)
 
-    def make_functions(self) -> dict[str, Callable[..., Any]]:
-        """Return the public functions of all charts by name."""
-        return {build.__name__: self._make_function(build) for build in CHARTS}
+    def make_functions(self, charts: Iterable[Callable[..., Chart]]) -> dict[str, Any]:
+        """Return the public functions of *charts* by name."""
+        return {build.__name__: self._make_function(build) for build in charts}
 
     def _make_function(self, build: Callable[..., Chart]) -> Callable[..., Any]:
         """Return the public function of a chart: it builds the chart, and draws it."""

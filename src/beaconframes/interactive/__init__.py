@@ -10,6 +10,7 @@ style.
 ``aria-label``.
 """
 
+from beaconframes.charts import CHARTS
 from beaconframes.charts.library import Library
 from beaconframes.interactive.alt_text import alt_text
 from beaconframes.interactive.figure import build_figure
@@ -24,7 +25,7 @@ _CHARTS = Library(
     for_plotly,
     second_panel="``layout.yaxis2``",
     keywords="*kwargs* go to ``Figure.update_layout``.",
-).make_functions()
+).make_functions(CHARTS)
 # Type checkers and editors read these names in `__init__.pyi`, which `make docs` writes.
 globals().update(_CHARTS)
 

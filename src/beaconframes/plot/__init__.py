@@ -17,6 +17,7 @@ On a dark theme, such as ``plt.style.use("dark_background")``, the colours of a 
 a dark background. ``plot.alt_text(ax)`` describes a chart for readers who do not see it.
 """
 
+from beaconframes.charts import CHARTS
 from beaconframes.charts.library import Library
 from beaconframes.misspelled_names import missing_name
 from beaconframes.plot.alt_text import alt_text
@@ -30,7 +31,7 @@ _CHARTS = Library(
     draw_chart,
     for_matplotlib,
     second_panel="``ax.figure.axes[-1]``",
-).make_functions()
+).make_functions(CHARTS)
 # Type checkers and editors read these names in `__init__.pyi`, which `make docs` writes.
 globals().update(_CHARTS)
 
