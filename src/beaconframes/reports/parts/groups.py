@@ -20,6 +20,12 @@ _OUTCOMES = ["proposed", "missed", "orphaned"]
 LOSSES = ("votes_missed", "lost_gwei")
 """The measures that judge a group: more is worse."""
 _MEASURES = ("apr_on_effective", "effectiveness", "sync_rate", *LOSSES)
+_NO_MEASURES = {
+    "group": pl.String,
+    "measure": pl.String,
+    "difference": pl.Float64,
+    "differs": pl.Boolean,
+}
 
 
 def build_validators(inputs: Inputs, frames: Frames) -> Frames:
@@ -130,6 +136,9 @@ def build_groups(inputs: Inputs, frames: Frames) -> Frames:
     if set(_OUTCOMES) <= set(table.columns):
         table = table.with_columns(drawn=pl.sum_horizontal(_OUTCOMES))
         shares = {"proposed": ("proposed", "drawn")}
+    if not values and not shares:
+        # Without a figure, the groups are listed with an unknown verdict.
+        return {"group_verdict": judge_groups(table, pl.DataFrame(schema=_NO_MEASURES))}
     found = analysis.compare_groups(table, by="group", values=values, shares=shares)
     return {"groups": found, "group_verdict": judge_groups(table, found)}
 
