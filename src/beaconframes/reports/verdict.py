@@ -46,7 +46,7 @@ def list_verdict(frames: Frames) -> list[str]:
 
 def _describe_worse_groups(frames: Frames) -> Iterator[str]:
     """Yield a sentence for each group that is worse than the others by more than chance."""
-    if "groups" not in frames:
+    if not {"groups", "group_verdict"} <= frames.keys():
         return
     verdicts, mark = frames["group_verdict"], read_marks(frames, "group_verdict").get(None)
     worse = verdicts.filter(pl.col("verdict") == "worse")["group"].to_list()
