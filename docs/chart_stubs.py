@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
-import subprocess
-import sys
 import textwrap
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.charts import CHARTS
@@ -84,8 +81,7 @@ def build_stub(module: ModuleType, renderer: ModuleType) -> str:
             imports |= annotations.imports
         else:
             imports.add(f"from {function.__module__} import {name} as {name}")
-    code = "\n".join([HEAD, *sorted(imports), "__all__: list[str]  # noqa: PYI035", *functions])
-    return format_code(code, Path(str(module.__file__)))
+    return "\n".join([HEAD, *sorted(imports), "__all__: list[str]  # noqa: PYI035", *functions])
 
 
 def build_function(function: Callable[..., Any], annotations: Annotations) -> str:
@@ -101,14 +97,3 @@ def build_function(function: Callable[..., Any], annotations: Annotations) -> st
     result = annotations.write(signature.return_annotation)
     docstring = textwrap.indent(f'"""{inspect.getdoc(function)}\n"""', "    ")
     return f"def {function.__name__}({', '.join(listed)}) -> {result}:\n{docstring}"
-
-
-def format_code(code: str, path: Path) -> str:
-    """Return code as `make format` leaves it."""
-    for command in (("check", "--fix", "--select=I"), ("format",)):
-        code = subprocess.check_output(  # noqa: S603 - ruff of this environment
-            [sys.executable, "-m", "ruff", *command, "-q", f"--stdin-filename={path}i", "-"],
-            input=code,
-            text=True,
-        )
-    return code

@@ -12,6 +12,7 @@ import argparse
 import inspect
 import json
 import re
+import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -40,6 +41,7 @@ from beaconframes.setting_table import DEFAULTS, SETTINGS, VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from types import ModuleType
 
 DOCS = Path(__file__).resolve().parent
 LOADER_GROUP = re.compile(r"# Load (.+)\.\nfrom beaconframes\.v1 import \(([^)]+)\)")
@@ -256,15 +258,28 @@ def pages() -> dict[Path, str]:
             for path in (DOCS / name for name in WITH_PARTS)
         },
         **{
-            Path(str(module.__file__)).with_suffix(".pyi"): chart_stubs.build_stub(module, renderer)
+            find_stub(module): format_stub(chart_stubs.build_stub(module, renderer))
             for module, renderer in ((plot, canvas), (interactive, figure))
         },
         DOCS / "openapi.json": json.dumps(build_openapi(), indent=1) + "\n",
-        **{
-            Path(str(module.__file__)).with_suffix(".pyi"): loader_stubs.build_stub(module)
-            for module in (v1, v2)
-        },
+        **{find_stub(module): format_stub(loader_stubs.build_stub(module)) for module in (v1, v2)},
     }
+
+
+def find_stub(module: ModuleType) -> Path:
+    """Return the path of the stub of a package."""
+    return Path(str(module.__file__)).with_suffix(".pyi")
+
+
+def format_stub(code: str) -> str:
+    """Return the code of a stub as `make format` leaves it."""
+    for command in (("check", "--fix", "--select=I"), ("format",)):
+        code = subprocess.check_output(  # noqa: S603 - ruff of this environment
+            [sys.executable, "-m", "ruff", *command, "-q", "--stdin-filename=stub.pyi", "-"],
+            input=code,
+            text=True,
+        )
+    return code
 
 
 def main() -> None:

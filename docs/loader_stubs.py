@@ -9,11 +9,8 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import subprocess
-import sys
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.client.loader import OPTIONS
@@ -45,7 +42,7 @@ def build_stub(module: ModuleType) -> str:
             imports |= {*list_imports(value)}
         elif name in sources:
             imports.add(f"from {sources[name]} import {name} as {name}")
-    return format_code(HEAD + "\n".join([*sorted(imports), *functions]), Path(str(module.__file__)))
+    return HEAD + "\n".join([*sorted(imports), *functions])
 
 
 def split_arguments(function: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], str]:
@@ -94,14 +91,3 @@ def read_imports(module: str) -> dict[str, str]:
         if isinstance(statement, ast.ImportFrom)
         for alias in statement.names
     }
-
-
-def format_code(code: str, path: Path) -> str:
-    """Return code as `make format` leaves it."""
-    for command in (("check", "--fix", "--select=I"), ("format",)):
-        code = subprocess.check_output(  # noqa: S603 - ruff of this environment
-            [sys.executable, "-m", "ruff", *command, "-q", f"--stdin-filename={path}i", "-"],
-            input=code,
-            text=True,
-        )
-    return code
