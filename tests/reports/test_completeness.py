@@ -125,6 +125,18 @@ def test_the_strongest_mark_counts(made, whole, no_charts):
     assert [("unknown", "load_balance_history, load_proposals")] == marks[:, 2:].rows()
 
 
+def test_groups_without_a_figure_have_an_unknown_verdict(made, whole, no_charts):
+    """Without income and proposals, nothing is left to compare groups by; they stay listed."""
+    failed = ["income", "proposals"]
+
+    report = make(made.inputs, failed=failed)
+
+    assert [] == find_silent_numbers(made.inputs, whole, failed=failed)
+    verdict = report.frames["group_verdict"]
+    assert whole["income"].frames["group_verdict"]["group"].to_list() == verdict["group"].to_list()
+    assert verdict.height == verdict["verdict"].null_count() > 0
+
+
 @pytest.mark.parametrize(
     ("error", "sent", "is_node", "defect"),
     [
