@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 from beaconframes.addresses import is_loopback
-from beaconframes.beacon_node import Node
 from beaconframes.client.plan import PlanningExplorer, format_requests
 from beaconframes.errors import RequestLimitExceeded
 from beaconframes.reports.formats import show_quantity
@@ -39,11 +38,6 @@ def is_local(explorer: Explorer) -> bool:
     return is_loopback(urlsplit(explorer.url).hostname or "")
 
 
-def is_node(explorer: Explorer) -> bool:
-    """Return whether a node answers, also where its requests are only planned."""
-    return isinstance(explorer, Node) or explorer.source.is_node
-
-
 def is_limited(explorer: Explorer) -> bool:
     """Return whether a limit of requests is known: of the service, or ``max_requests``."""
     quota, most = explorer.read_quota(), explorer.settings.max_requests
@@ -52,7 +46,7 @@ def is_limited(explorer: Explorer) -> bool:
 
 def has_quota(explorer: Explorer) -> bool:
     """Return whether requests are limited; those to a remote service may be."""
-    return is_limited(explorer) or not (is_node(explorer) or is_local(explorer))
+    return is_limited(explorer) or not (explorer.source.is_node or is_local(explorer))
 
 
 def choose_detail(inputs: Inputs, load: Load) -> None:

@@ -22,7 +22,6 @@ from beaconframes.reports.detail import (
     has_quota,
     is_limited,
     is_local,
-    is_node,
 )
 from beaconframes.reports.input_frames import EPOCHS_PER_LOAD, Detail, Input, Inputs
 from beaconframes.v1.attestations import SERVED_EPOCHS
@@ -211,7 +210,7 @@ def _load_duties(inputs: Inputs, head: int) -> None:
             f"services have the duties of the last {SERVED_EPOCHS} epochs, and the report ends "
             "earlier"
         )
-    elif is_node(inputs.explorer):
+    elif inputs.explorer.source.is_node:
         reason = "a node would have to read the blocks of these epochs"
     if reason:
         inputs.skip("attestations", v1.load_attestations, reason)
@@ -277,7 +276,7 @@ def _load_network(inputs: Inputs) -> None:
     first, last = _find_days(inputs)
     inputs.load("queue", v1.load_validator_queue)
     days = (inputs.last - inputs.first + 1) / inputs.chain.epochs_per_day
-    if is_node(inputs.explorer) and _is_too_large(inputs, days):
+    if inputs.explorer.source.is_node and _is_too_large(inputs, days):
         reason = "a node would have to read the income of all validators"
         inputs.skip("index", v1.load_yield_index, reason)
     else:
@@ -338,7 +337,7 @@ def _is_too_large(inputs: Inputs, days: float) -> bool:
     if not is_local(inputs.explorer):
         return False
     queue = inputs.get("queue")
-    if isinstance(inputs.explorer, PlanningExplorer) and is_node(inputs.explorer):
+    if isinstance(inputs.explorer, PlanningExplorer) and inputs.explorer.source.is_node:
         return True
     count = 0 if queue is None or queue.is_empty() else queue["validators_count"][0] or 0
     return bool(count * days * inputs.chain.epochs_per_day > _MOST_VOTES)
