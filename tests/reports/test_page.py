@@ -115,7 +115,7 @@ def test_amounts_are_rounded_exactly():
     """Half a step is rounded up, tiny amounts are not 0, and no float loses a digit."""
     assert "1.00001" == show_eth(1_000_005_000)
     assert "\u22120.50000" == show_eth(-500_000_000)
-    assert "<0.00001" == show_eth(4_999)
+    assert ["<0.00001", ">\u22120.00001"] == [show_eth(4_999), show_eth(-4_999)]
     assert "0.00000" == show_eth(0)
     assert "unknown" == show_eth(None)
     assert "90,071,992,547.40993" == show_eth_wei(Decimal(90_071_992_547_409_930_000_000_000_001))
@@ -224,11 +224,14 @@ def test_groups_have_names_and_units(page):
 
 
 def test_worse_groups_are_listed_first(made, no_charts):
-    """On the page and as text; of many groups, the others are counted, and in the file."""
+    """Then those that lost most, on the page and as text; the file has all of many groups."""
     names = [f"group {number:02}" for number in range(12)]
     verdicts = ["better", *["like the others"] * 9, "worse", None]
+    lost = [None, 5, 9, 7, *[1] * 7, 99]
     table = pl.concat([made.report.frames["group_verdict"].head(1)] * 12).with_columns(
-        group=pl.Series(names), verdict=pl.Series(verdicts)
+        group=pl.Series(names),
+        verdict=pl.Series(verdicts),
+        lost_per_validator_gwei=pl.Series(lost, dtype=pl.Int64),
     )
     report = Report(made.report.frames | {"group_verdict": table}, {})
 
@@ -236,14 +239,17 @@ def test_worse_groups_are_listed_first(made, no_charts):
 
     section = page[page.index('<section id="groups">') : page.index("All measures")]
     listed = re.findall(r'data-label="Group">([^<]*)<', section)
-    assert ["group 10", *names[:7]] == listed
-    assert "8 of 12 rows." in section
+    assert ["group 10", "group 02", "group 03", "group 01"] == listed
+    assert "4 of 12 rows." in section
     known = [line for line in lines if line.startswith("  group ")]
-    assert 10 == len(known)
-    assert known[0].startswith("  group group 10 ")
+    assert listed == [line.split("group ", 1)[1][:8] for line in known]
     assert known[0].endswith(": worse")
-    assert known[1].endswith(": better")
-    assert "  and 2 other groups" == lines[-1]
+    assert "  and 8 other groups" == lines[-1]
+    few = Report(made.report.frames | {"group_verdict": table.tail(8)}, {}).summarize()
+    known = [line for line in few if line.startswith("  group ")]
+    assert "group 10" in known[0]
+    assert 8 == len(known)
+    assert few[-1] == known[-1]
 
 
 def test_a_range_with_missing_epochs_says_so(made, no_charts):

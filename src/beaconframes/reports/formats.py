@@ -52,7 +52,7 @@ def _show_ratio(amount: int, unit: int) -> str:
     """Return *amount* in *unit*, rounded exactly: a float has too few digits for large sums."""
     steps = (2 * abs(amount) * 10**5 + unit) // (2 * unit)
     if amount and not steps:
-        return "<0.00001" if amount > 0 else "\u2212<0.00001"
+        return "<0.00001" if amount > 0 else ">\u22120.00001"
     sign = "\u2212" if amount < 0 and steps else ""
     return f"{sign}{steps // 10**5:,}.{steps % 10**5:05d}"
 

@@ -35,7 +35,7 @@ from beaconframes.reports.formats import (
 from beaconframes.reports.luck import list_luck
 from beaconframes.reports.pictures import build_pictures
 from beaconframes.reports.renderers import render_plotly, render_svg
-from beaconframes.reports.tables import list_tables, select_problems, sort_groups
+from beaconframes.reports.tables import list_tables, rank_groups, select_problems
 from beaconframes.reports.verdict import list_verdict
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 Frames = dict[str, pl.DataFrame]
 
 _SCRIPTS = ("table_sort.js", "table_files.js")
-_MOST_GROUPS = 10
 
 
 def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) -> str:
@@ -180,17 +179,17 @@ def list_answer(frames: Frames) -> list[str]:
 
 def _list_groups(frames: Frames) -> list[str]:
     """Return a line for each group, those that are worse first."""
-    rows = sort_groups(frames).rows(named=True)
+    rows = rank_groups(frames).rows(named=True)
     mark = read_marks(frames, "group_verdict").get(None)
     lines = []
-    for row in rows[:_MOST_GROUPS]:
+    for row in rows:
         text = f"{show_percent(row['effectiveness'])} effectiveness, "
         text += f"lost per validator (ETH) {show_eth(row['lost_per_validator_gwei'])}"
         text = show_marked(f"{text}: {show_verdict(row['verdict'])}", mark)
         name = f"group {show_label(row['group'])}"
         lines.append(f"  {name:17} {text}")
-    if len(rows) > _MOST_GROUPS:
-        lines.append(f"  and {show_quantity(len(rows) - _MOST_GROUPS, 'other group')}")
+    if rows and (others := frames["group_verdict"].height - len(rows)):
+        lines.append(f"  and {show_quantity(others, 'other group')}")
     return lines
 
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Frames = dict[str, pl.DataFrame]
 
 _MOST_PROBLEMS, _FIRST_PROBLEMS = 8, 3
-_MOST_GROUPS = 8
+_MOST_GROUPS, _FIRST_GROUPS = 8, 4
 _MOST_UPCOMING, _FIRST_UPCOMING = 8, 5
 """Up to this many rows are listed; of more, the first few, below their number by kind."""
 _MOST_VALIDATORS = 20
@@ -221,8 +221,8 @@ def list_tables(frames: Frames) -> dict[str, Any]:
         **_list_problems(frames.get("problems", pl.DataFrame())),
         **_list_upcoming(frames),
         **_list_groups(frames),
-        "group_verdict": sort_groups(frames).head(_MOST_GROUPS).rows(named=True),
-        "group_count": sort_groups(frames).height,
+        "group_verdict": rank_groups(frames).rows(named=True),
+        "group_count": frames["group_verdict"].height if "group_verdict" in frames else 0,
         "group_verdict_columns": _GROUP_VERDICT,
         "figure_columns": _FIGURES,
         **_list_rows(frames, "inputs", _INPUTS, "input"),
@@ -259,10 +259,17 @@ def _list_upcoming(frames: Frames) -> dict[str, Any]:
     }
 
 
-def sort_groups(frames: Frames) -> pl.DataFrame:
-    """Return the verdict on each group, those that are worse first."""
-    groups = frames.get("group_verdict", pl.DataFrame({"verdict": []}))
-    return groups.sort(pl.col("verdict") != "worse", maintain_order=True, nulls_last=True)
+def rank_groups(frames: Frames) -> pl.DataFrame:
+    """Return the verdict on each group, or on the first few: those that are worse, or lost most."""
+    if "group_verdict" not in frames:
+        return pl.DataFrame()
+    groups = frames["group_verdict"]
+    if groups.height <= _MOST_GROUPS:
+        return groups.sort(pl.col("verdict") != "worse", maintain_order=True, nulls_last=True)
+    keys = [pl.col("verdict") == "worse", "lost_per_validator_gwei"]
+    return groups.sort(keys, descending=True, maintain_order=True, nulls_last=True).head(
+        _FIRST_GROUPS
+    )
 
 
 def _list_groups(frames: Frames) -> dict[str, Any]:
