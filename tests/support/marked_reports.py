@@ -4,11 +4,14 @@ import json
 import re
 from html.parser import HTMLParser
 
-MARKS = ("unknown", "incomplete", "at least", "left out", "not counted")
+MARKS = ("unknown", "incomplete", "at least", "left out", "not counted", "not every epoch")
 ABOUT_LOADS = ("inputs", "facts", "missing", "incomplete")
 """Frames about the loads of a report: without numbers of validators."""
-STATEMENTS = ("execution_income_basis", "cost_unknown", "days_without_price")
-"""Columns that say themselves what a number is, or how much of it is unknown."""
+STATEMENTS = ("execution_income_basis", "cost_unknown", "days_without_price", "p_corrected")
+"""Columns that say themselves what a number is, or how much of it is unknown.
+
+A probability is corrected for the comparisons that a report has.
+"""
 
 
 def find_silent(whole, part):

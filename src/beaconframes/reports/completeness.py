@@ -102,7 +102,7 @@ TABLES: dict[str, Needs] = {
     "groups": _FIGURES,
     "group_verdict": _FIGURES,
     "comparison": {**_FIGURES, "index": "unknown", "proposals": "unknown"},
-    "upcoming": dict.fromkeys(("committees", "next_committees", "duties"), "incomplete"),
+    "upcoming": {"committees": "incomplete", "next_committees": "at least", "duties": "incomplete"},
     "queue": {"queue": "unknown"},
     "missed_rewards": {"missed_rewards": "unknown"},
     "reconciliation": _CHECKED,
@@ -161,7 +161,7 @@ def build_marks(inputs: Inputs, frames: Frames) -> Frames:
     for frame, column, need in needs:
         mark, incomplete = find_mark(inputs, need)
         if mark is not None and (column != "income_value" or inputs.prices is not None):
-            without = ", ".join(inputs.items[name].loader for name in incomplete)
+            without = ", ".join(dict.fromkeys(inputs.items[name].loader for name in incomplete))
             rows.append((frame, column, mark, without))
     answer, marked = frames["summary"].row(0, named=True), {row[:2] for row in rows}
     if answer.get("cost_unknown") and answer.get("lost_gwei") is not None:
@@ -202,7 +202,8 @@ def describe_marks(frames: Frames, *names: str, with_columns: bool = True) -> li
     for (mark, without), part in rows.group_by("mark", "without", maintain_order=True):
         columns = part["column"].unique(maintain_order=True).to_list()
         whose = "" if None in columns else f": {', '.join(map(_name_column, columns))}"
-        found.append(f"{str(mark).capitalize()} without {without}{whose}.")
+        title = "At least this" if mark == "at least" else str(mark).capitalize()
+        found.append(f"{title} without {without}{whose}.")
     return found
 
 
