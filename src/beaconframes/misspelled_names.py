@@ -1,7 +1,8 @@
-"""The error for a name that a module does not have, with the names that are probably meant."""
+"""The errors for names that do not exist, with the names that are probably meant."""
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,9 @@ SYNONYMS = {
 }
 """Names of `beaconframes` that a user may expect, and those of the same meaning."""
 
+_ARGUMENTS = {"begin": "since", "end": "until", "from_": "since", "start": "since", "to": "until"}
+"""Arguments of other libraries, and those of the same meaning."""
+
 
 def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
     """Return the error for *name*, which is none of the public *names* of *module*."""
@@ -73,3 +77,22 @@ def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError
         text += f". Did you mean {' or '.join(meant)}?"
     # With an object, Python would add a second suggestion.
     return AttributeError(text, name=name)
+
+
+def wrong_arguments(error: TypeError, names: list[str]) -> TypeError:
+    """Return the *error* of a call that does not fit, with the argument of *names* that is meant.
+
+    An error of the function itself is returned as it is.
+    """
+    if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+        return error
+    text = str(error)
+    if unknown := re.search(r"unexpected keyword argument '(\w+)'", text):
+        meant = {name: name for name in names} | {
+            other: own for other, own in _ARGUMENTS.items() if own in names
+        }
+        for match in get_close_matches(unknown[1], meant, n=1, cutoff=0.7):
+            return TypeError(f"{text}. Did you mean {meant[match]}?")
+    elif "positional argument" in text and "given" in text:
+        return TypeError(f"{text}. Pass the others by name: {', '.join(names)}")
+    return error

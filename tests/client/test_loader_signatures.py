@@ -14,6 +14,7 @@ import pytest
 import beaconframes as bf
 from beaconframes import v1, v2
 from beaconframes.client import Explorer, Frame
+from beaconframes.client import loader as make_loader
 
 OPTIONS = {"explorer": None, "strict": None, "lazy": False, "frame": None, "max_requests": None}
 """Keywords of every loader, with their defaults."""
@@ -170,6 +171,38 @@ def test_wrong_arguments_are_the_errors_of_any_function(arguments, options, word
     """They name the loader, and no request is sent."""
     with pytest.raises(TypeError, match=words):
         bf.load_validators(*arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "words"),
+    [
+        ((1,), {"sinse": "7d"}, r"'sinse'\. Did you mean since\?$"),
+        ((1,), {"start": "7d"}, r"'start'\. Did you mean since\?$"),
+        ((1,), {"end": "7d"}, r"'end'\. Did you mean until\?$"),
+        ((1,), {"stricht": True}, r"'stricht'\. Did you mean strict\?$"),
+        ((1,), {"colour": 1}, r"'colour'$"),
+        ((1, "7d"), {}, r"2 were given\. Pass the others by name: validators, since, until, "),
+    ],
+)
+def test_an_argument_that_does_not_exist_has_a_suggestion(arguments, options, words):
+    """A misspelled name, the name of another library, or no name at all."""
+    with pytest.raises(TypeError, match=words) as raised:
+        bf.load_income_history(*arguments, **options)
+    assert raised.value.__suppress_context__
+
+
+def test_an_error_inside_a_loader_is_not_changed():
+    """It is about another call."""
+
+    def count(values):
+        return values
+
+    @make_loader(v1.ENDPOINTS[0])
+    def load_x(values):
+        return count(values, start=1)
+
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'start'$"):
+        load_x("1", strict=True)
 
 
 def test_a_loader_of_a_range_documents_dates_and_timestamps(loader):

@@ -23,6 +23,7 @@ from beaconframes.client.connection import get_explorer
 from beaconframes.client.explorer import Explorer
 from beaconframes.endpoint import Endpoint, Envelope
 from beaconframes.endpoint.validator_sets import ValidatorSet
+from beaconframes.misspelled_names import wrong_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,9 +149,13 @@ def loader(
             max_requests: int | None = None,
             **kwargs: Any,
         ) -> Frame:
+            try:
+                values = function(*args, **kwargs)
+            except TypeError as error:
+                raise wrong_arguments(error, [*own.parameters, *OPTIONS]) from None
             return load(
                 endpoint,
-                function(*args, **kwargs),
+                values,
                 explorer=explorer,
                 strict=strict,
                 lazy=lazy,
