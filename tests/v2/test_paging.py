@@ -398,7 +398,7 @@ def test_the_end_of_an_endpoint_warns_once():
 
     (warning,) = caught
     assert errors.EndpointDeprecated is warning.category
-    assert "on 2026-12-17 10:00 UTC" in str(warning.message)
+    assert "on 2026-12-17 10:00 UTC. Check whether a newer" in str(warning.message)
     assert __file__ == warning.filename
 
 

@@ -238,7 +238,7 @@ def test_entities_are_sets_in_the_requested_order(explorer):
     E16: the validators of one depositor are a sub-entity. E2: both endpoints state when they end,
     which the client reports once.
     """
-    with pytest.warns(errors.EndpointDeprecated, match="2026-12-17 10:00 UTC"):
+    with pytest.warns(errors.EndpointDeprecated, match=r"2026-12-17 10:00 UTC\. Use .*load_owners"):
         found = bf.v2.load_entities("24h", sort_by="net_share", sort_order="asc")
     assert found["net_share"].is_sorted()
     for word in ("beaconscore", "validator_count"):
@@ -250,7 +250,7 @@ def test_entities_are_sets_in_the_requested_order(explorer):
     fyrlykt = found.filter(entity="Fyrlykt")
     whole = bf.v2.load_performance_aggregate(bf.v2.entity("Fyrlykt"), "24h")
     assert whole["beaconscore"][0] == pytest.approx(fyrlykt["beaconscore"][0])
-    with pytest.warns(errors.EndpointDeprecated, match="2026-12-17"):
+    with pytest.warns(errors.EndpointDeprecated, match=r"2026-12-17.* Use .*load_operators"):
         parts = bf.v2.load_sub_entities("Fyrlykt", "24h")
     assert [2] == fyrlykt["sub_entity_count"].to_list()
     assert parts["net_share"].sum() == pytest.approx(fyrlykt["net_share"][0])

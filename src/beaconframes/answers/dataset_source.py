@@ -131,7 +131,7 @@ class DatasetSource(Source):
         if not is_ending or endpoint.route in self._reported_sunsets:
             return []
         self._reported_sunsets.add(endpoint.route)
-        return [build_sunset_warning(endpoint.route, SUNSETS[endpoint.name])]
+        return [build_sunset_warning(endpoint, SUNSETS[endpoint.name])]
 
 
 def narrow_call(

@@ -80,7 +80,8 @@ class Endpoint:
     text of the error by which the service says that an object does not exist. ``accept`` is the
     media type of the response version that the table describes. With ``is_contiguous`` a gap
     between two final rows is an error; without it, units may have no row. ``lifetime`` says in
-    which epochs a requested validator must have rows.
+    which epochs a requested validator must have rows. ``replaced_by`` names the loaders to use
+    instead, if the service will remove the endpoint.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Endpoint:
     accept: str = ""
     is_contiguous: bool = False
     lifetime: Lifetime | None = None
+    replaced_by: str = ""
 
     @property
     def method(self) -> str:

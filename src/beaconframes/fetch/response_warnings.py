@@ -100,15 +100,20 @@ class ResponseWarnings:
         if self._sunset is None or route in reported:
             return None
         reported.add(route)
-        return build_sunset_warning(route, self._sunset)
+        return build_sunset_warning(self.endpoint, self._sunset)
 
 
-def build_sunset_warning(route: str, header: str) -> EndpointDeprecated:
+def build_sunset_warning(endpoint: Endpoint, header: str) -> EndpointDeprecated:
     """Return the warning that an endpoint will end, as stated in a sunset *header*."""
+    instead = (
+        f"Use {endpoint.replaced_by}"
+        if endpoint.replaced_by
+        else ("Check whether a newer version of beaconframes has its replacement")
+    )
     return EndpointDeprecated(
         f"the service will remove this endpoint{sunset_date(header)}",
-        endpoint=route,
-        hint="Check whether a newer version of beaconframes has its replacement",
+        endpoint=endpoint.route,
+        hint=instead,
     )
 
 

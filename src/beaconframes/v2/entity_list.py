@@ -31,6 +31,7 @@ ENTITIES = Endpoint(
     ),
     pagination=Cursor(),
     envelope=Envelope.V2,
+    replaced_by="bf.v2.load_owners and bf.v2.load_operators",
 )
 
 

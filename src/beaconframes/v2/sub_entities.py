@@ -40,6 +40,7 @@ SUB_ENTITIES = Endpoint(
     ),
     pagination=Cursor(),
     envelope=Envelope.V2,
+    replaced_by="bf.v2.load_owners and bf.v2.load_operators",
 )
 
 
