@@ -227,19 +227,18 @@ def transport(chain):
     return FaultyService(Service(chain))
 
 
-@pytest.mark.parametrize("count", [12, pytest.param(1_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("has_store", [False, True])
-def test_a_load_after_a_faulty_one_has_all_rows(chain, transport, tmp_path, has_store, count):
-    """G4: the second load equals one without a store, on a connection of its own."""
+def find_differing(chain, transport, tmp_path, seeds, *, has_store):
+    """Return the pairs whose second load differs from one without a store."""
     pubkeys = chain.scan("validators").sort("validator_index").collect()["pubkey"].to_list()
     transport.faults.clear()
     differing = []
-    for seed in range(count):
+    for seed in seeds:
         first, second = choose_pair(seed, pubkeys)
         expected = run(second, connect_to(transport, store=False))
         store = tmp_path / str(seed) if has_store else False
         with connect_to(transport, store=store, timeout=1_000_000) as explorer:
             explorer.rate_limiter.clock = VeryQuickClock()
+            transport.sent.clear()
             transport.seed = seed
             run(first, explorer)
             transport.seed = None
@@ -251,7 +250,47 @@ def test_a_load_after_a_faulty_one_has_all_rows(chain, transport, tmp_path, has_
         if not is_equal:
             differing.append((seed, first, second))
         shutil.rmtree(tmp_path / str(seed), ignore_errors=True)
+    return differing
 
-    assert [] == differing
-    assert count // 2 < transport.faults.total()
-    assert 6 <= len(transport.faults)
+
+@pytest.mark.parametrize("seconds", [0, 60], ids=["each response at once", "all together"])
+@pytest.mark.parametrize("count", [6, pytest.param(1_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("has_store", [False, True])
+def test_a_load_after_a_faulty_one_has_all_rows(
+    chain, transport, tmp_path, monkeypatch, has_store, count, seconds
+):
+    """G4: the second load equals one without a store, on a connection of its own.
+
+    Responses are stored together or one by one, as it happens.
+    """
+    monkeypatch.setattr("beaconframes.fetch.source.FLUSH_SECONDS", seconds)
+
+    found = find_differing(chain, transport, tmp_path, range(count), has_store=has_store)
+
+    assert [] == found
+    assert count // 3 < transport.faults.total()
+    assert min(count // 2, 6) <= len(transport.faults)
+
+
+def test_rows_of_another_window_are_not_lost(chain, transport, tmp_path, monkeypatch):
+    """Two windows overlap; a replica that lags behind answers one of them, and the other is whole.
+
+    Each response is stored at once. The first load has all rows already, and so has the second.
+    """
+    monkeypatch.setattr("beaconframes.fetch.source.FLUSH_SECONDS", 0)
+    pubkeys = chain.scan("validators").sort("validator_index").collect()["pubkey"].to_list()
+    call, _ = choose_pair(295, pubkeys)
+    expected = run(call, connect_to(transport, store=False))
+
+    with connect_to(transport, store=tmp_path, timeout=1_000_000) as explorer:
+        explorer.rate_limiter.clock = VeryQuickClock()
+        transport.sent.clear()
+        transport.faults.clear()
+        transport.seed = 295
+        found = [run(call, explorer)]
+        transport.seed = None
+        found.append(run(call, explorer))
+
+    assert 1 == transport.faults["late"]
+    assert [expected.height] * 2 == [rows.height for rows in found]
+    assert all(expected.equals(rows) for rows in found)

@@ -29,6 +29,7 @@ from beaconframes.fetch.completeness import (
     NO_GAPS,
     Requirement,
     drop_duplicates,
+    drop_received,
     drop_unrequested,
     find_missing,
 )
@@ -63,6 +64,8 @@ class ReadThrough:
     """The requested units that were not stored when the load started, by subject."""
     unstored: list[pl.DataFrame] = field(default_factory=list)
     """Fetched rows that are not in the store, mostly because they are not final."""
+    of_other_calls: list[pl.DataFrame] = field(default_factory=list)
+    """Fetched rows that other calls request: the responses to these may lack them."""
     is_lazy: bool = False
     """Whether the rows are read later, from a LazyFrame."""
     _finalized: int = -1
@@ -93,7 +96,7 @@ class ReadThrough:
         self._use = StoreUse(time.time_ns(), self.store.removals)
         if self.store.limit is not None:
             self.mark_used()
-        self.unstored = []
+        self.unstored, self.of_other_calls = [], []
         self._selection = None
         self.missing = self.find_unstored()
 
@@ -134,6 +137,8 @@ class ReadThrough:
     def put(self, fetched: FetchedRows) -> None:
         """Store the final rows of *fetched*, and hold the others in memory."""
         rows = drop_unrequested(self.endpoint, fetched.calls, fetched.rows)
+        if rows.height < fetched.rows.height:
+            self.of_other_calls.append(drop_received(list(self.grid.key), fetched.rows, rows))
         rows = drop_duplicates(self.endpoint, rows)
         last = self.policy.final_until(self.chain_head, self._finalized)
         is_final = pl.all_horizontal(pl.col(self.grid.unit) <= last, *self.endpoint.final_rows)
@@ -145,8 +150,9 @@ class ReadThrough:
         else:
             if self.policy.unit_name == "slot":
                 last = min(last, find_last_slot(fetched.ranges))
-            present = self.present_until(last, rows) if self.policy.unit_name else last
-            complete, empty = split_by_rows(fetched, self.grid, last, present, rows)
+            old = self.policy.absent_until(self.chain_head, self._finalized)
+            old = old if self.policy.unit_name else last
+            complete, empty = split_by_rows(fetched, self.grid, last, old, rows)
             if fetched.uncovered:
                 uncovered = find_uncovered_units(self.policy, fetched.uncovered)
                 complete = subtract_uncovered(complete, uncovered)
@@ -310,6 +316,17 @@ class ReadThrough:
                 use=self._use,
             )
 
+    def add_rows_of_other_calls(self) -> None:
+        """Add the rows of units that no other response is known to have."""
+        if not self.of_other_calls:
+            return
+        rows = filter_covered(pl.concat(self.of_other_calls), self.grid, self.missing)
+        requested = self.requested
+        covered = self.store.coverage(self.table, requested.subjects, requested.intervals)
+        rows = filter_covered(rows, self.grid, covered, inside=False)
+        if not rows.is_empty():
+            self.unstored.append(rows)
+
     def is_consistent(self) -> bool:
         """Return whether no stored row was removed since the start."""
         before, now = self._use.removals, self.store.removals
@@ -333,6 +350,7 @@ class ReadThrough:
             required = self.requirement(())
             if required.subjects is not None:
                 required.subjects.pubkeys.update(self.unknown_pubkeys)
+        self.add_rows_of_other_calls()
         selection = self.select()
         return LoadResult(selection.rows, gaps, required, warnings, is_sorted=selection.ordered)
 
@@ -382,14 +400,14 @@ def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:
 
 
 def split_by_rows(
-    fetched: FetchedRows, grid: Grid, last: int, present_until: int, rows: pl.DataFrame
+    fetched: FetchedRows, grid: Grid, last: int, old: int, rows: pl.DataFrame
 ) -> tuple[Covered, Covered]:
     """Return the final units that the calls requested, those up to *last*, by subject.
 
-    The first ones are of calls with any of the *rows*, up to the unit *present_until*: the service
-    has what they request, so their other units have no rows. The second ones are later, or of calls
-    without any row. A call with an empty page counts as one without: its other pages do not show
-    what is missing from that page, and another window may have rows of its units.
+    The first ones are of calls with any of the *rows*, up to the newest row of the call or the unit
+    *old*: the service has what they request, so their other units have no rows. The second ones are
+    later, or of calls without any row. A call with an empty page counts as one without: its other
+    pages do not show what is missing from that page, and another window may have rows of its units.
     """
     present = find_covered(rows, grid)
     empty = {id(call) for call in fetched.empty}
@@ -397,12 +415,17 @@ def split_by_rows(
     without_rows: dict[str, list[Interval]] = {}
     for call in fetched.calls:
         subjects, units = find_requested_units(call, grid)
-        has_rows = id(call) not in empty and any(
-            clip_intervals(present.get(subject, ()), *interval)
-            for subject in subjects
-            for interval in units
+        newest = max(
+            (
+                end
+                for subject in subjects
+                for interval in units
+                for _, end in clip_intervals(present.get(subject, ()), *interval)
+            ),
+            default=None,
         )
-        complete = min(last, present_until) if has_rows else -1
+        # Of replicas that answer one load, each has rows up to an epoch of its own.
+        complete = -1 if newest is None or id(call) in empty else min(last, max(old, newest))
         for subject in subjects:
             with_rows.setdefault(subject, []).extend(clip_intervals(units, 0, complete))
             rest = clip_intervals(units, complete + 1, last)
