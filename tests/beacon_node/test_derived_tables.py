@@ -7,8 +7,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node import derived_tables
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.beacon_node.index import derived_tables
+from beaconframes.beacon_node.index.coverage import INDEXED_TABLES
 from beaconframes.dataset import Dataset
 from beaconframes.derive import ChainTables, Coverage
 from beaconframes.endpoint import Head

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node import index
-from beaconframes.beacon_node.index import compact_before, compact_rest
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.beacon_node.index import task_runner as index
+from beaconframes.beacon_node.index.coverage import INDEXED_TABLES
+from beaconframes.beacon_node.index.task_runner import compact_before, compact_rest
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset, segments
 

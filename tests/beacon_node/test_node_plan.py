@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node import node_session, node_source
-from beaconframes.beacon_node.load_estimate import BLOCK, BLOCK_REWARDS, STATE, SYNC_REWARDS
-from beaconframes.beacon_node.reader import CONCURRENT_REQUESTS
+from beaconframes.beacon_node.chain.reader import CONCURRENT_REQUESTS
+from beaconframes.beacon_node.client import session as node_session
+from beaconframes.beacon_node.loads import source as node_source
+from beaconframes.beacon_node.loads.estimate import BLOCK, BLOCK_REWARDS, STATE, SYNC_REWARDS
 from beaconframes.errors import RequestLimitExceeded
 
 from ..support.beacon_node_faults import PrunedStates

@@ -8,11 +8,11 @@ import pkgutil
 import pytest
 
 from beaconframes import v1
-from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.capabilities import NEEDS, NEVER
-from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS, find_client
-from beaconframes.beacon_node.execution import ExecutionApi
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.clients import CONSENSUS_CLIENTS, find_client
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.execution.api import ExecutionApi
 from beaconframes.beacon_node.probe import probe
 from beaconframes.endpoint import Endpoint
 from beaconframes.errors import ConnectionFailed, ResponseError

@@ -13,15 +13,15 @@ from dataclasses import replace
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.epoch import build_epoch
-from beaconframes.beacon_node.epoch_amounts import Deposit, build_reward_tables
-from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
-from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.reader import ChainReader
-from beaconframes.beacon_node.replay_amounts import ReplayAmounts
-from beaconframes.beacon_node.route_amounts import RouteAmounts
-from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.beacon_node.amounts.replay import ReplayAmounts
+from beaconframes.beacon_node.amounts.routes import RouteAmounts
+from beaconframes.beacon_node.amounts.states import StateAmounts
+from beaconframes.beacon_node.chain.reader import ChainReader
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.index.coverage import REWARD_TABLES, EpochTask
+from beaconframes.beacon_node.index.epoch import build_epoch
+from beaconframes.beacon_node.tables.income import Deposit, build_reward_tables
 from beaconframes.consensus.epoch_moves import Move
 from beaconframes.consensus.slot_income import SlotIncome
 from beaconframes.consensus.spec import Spec

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from beaconframes.beacon_node.clients import find_client
-from beaconframes.beacon_node.index_coverage import LARGE_TABLES
-from beaconframes.beacon_node.reader import MANY_VALIDATORS
+from beaconframes.beacon_node.chain.reader import MANY_VALIDATORS
+from beaconframes.beacon_node.client.clients import find_client
+from beaconframes.beacon_node.index.coverage import LARGE_TABLES
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.summary import render_html, render_text
 

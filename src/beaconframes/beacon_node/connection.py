@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.amounts.replay import ReplayAmounts
+from beaconframes.beacon_node.amounts.routes import RouteAmounts
+from beaconframes.beacon_node.amounts.states import VERIFIED_LATER, StateAmounts
 from beaconframes.beacon_node.capabilities import REPLAY_NEEDS, ROUTE_NEEDS
-from beaconframes.beacon_node.execution import ExecutionApi
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.chain.reader import ChainReader
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.execution.api import ExecutionApi
 from beaconframes.beacon_node.probe import probe
-from beaconframes.beacon_node.reader import ChainReader
-from beaconframes.beacon_node.replay_amounts import ReplayAmounts
-from beaconframes.beacon_node.route_amounts import RouteAmounts
-from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
 from beaconframes.consensus.spec import is_since
 from beaconframes.errors import BadRequest, NotFound, NotServed, ServerError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from beaconframes.beacon_node.capabilities import Capabilities, TableAbility
-    from beaconframes.beacon_node.epoch_amounts import AmountSource
+    from beaconframes.beacon_node.tables.income import AmountSource
     from beaconframes.calendar import Chain
     from beaconframes.consensus.spec import Spec
     from beaconframes.secret import Secret

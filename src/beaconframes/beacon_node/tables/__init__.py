@@ -1,0 +1,1 @@
+"""The tables of a node, each with its rows."""

@@ -1,0 +1,157 @@
+"""Tables of blocks and of what they include, from the JSON of beacon blocks."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+from beaconframes.beacon_node.client.slot_blocks import MISSED
+from beaconframes.beacon_node.tables.frames import build_frame
+from beaconframes.beacon_node.tables.operations import build_operation_tables
+from beaconframes.v1._blocks import Blocks
+from beaconframes.v1.graffiti_wall import GraffitiWall
+from beaconframes.wall import from_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import polars as pl
+
+    from beaconframes.beacon_node.client.signed_block import Body, ExecutionPayload
+    from beaconframes.beacon_node.client.slot_blocks import SlotBlock
+    from beaconframes.calendar import Chain
+    from beaconframes.consensus.spec import Spec
+
+_NO_HASH: Final = "0x" + "00" * 32
+
+_BLOCK_FIELDS: Final = {
+    "parent_root": "message.parent_root",
+    "state_root": "message.state_root",
+    "randao_reveal": "message.body.randao_reveal",
+    "signature": "signature",
+    "graffiti": "message.body.graffiti",
+    "eth1_data_block_hash": "message.body.eth1_data.block_hash",
+    "eth1_data_deposit_root": "message.body.eth1_data.deposit_root",
+}
+"""The field of a signed block for each column that is null without a block."""
+
+_COUNTS: Final = {
+    "attestations_count": "attestations",
+    "attester_slashings_count": "attester_slashings",
+    "proposer_slashings_count": "proposer_slashings",
+    "deposits_count": "deposits",
+    "voluntary_exits_count": "voluntary_exits",
+}
+_PAYLOAD_FIELDS: Final = {
+    "exec_block_number": "block_number",
+    "exec_block_hash": "block_hash",
+    "exec_parent_hash": "parent_hash",
+    "exec_fee_recipient": "fee_recipient",
+    "exec_state_root": "state_root",
+    "exec_receipts_root": "receipts_root",
+    "exec_logs_bloom": "logs_bloom",
+    "exec_random": "prev_randao",
+    "exec_gas_limit": "gas_limit",
+    "exec_gas_used": "gas_used",
+    "exec_time": "timestamp",
+    "exec_base_fee_per_gas_wei": "base_fee_per_gas",
+}
+
+
+def build_block_tables(
+    spec: Spec,
+    slots: Sequence[SlotBlock],
+    *,
+    votes: Mapping[str, int | None] | None = None,
+) -> dict[str, pl.DataFrame]:
+    """Return the tables of *slots* by name: blocks, and everything in them but attestations.
+
+    *votes* has the number of votes for each block, by root; see `attestations.count_votes`.
+    """
+    blocks = build_blocks(spec, slots, votes=votes)
+    return {
+        "blocks": blocks,
+        "graffiti_wall": build_wall(blocks, spec.chain),
+        **build_operation_tables(spec, slots),
+    }
+
+
+def build_blocks(
+    spec: Spec, slots: Sequence[SlotBlock], *, votes: Mapping[str, int | None] | None = None
+) -> pl.DataFrame:
+    """Return blocks, one row per slot with or without a block.
+
+    As in the service, counts and participation of a slot without a block are 0.
+    """
+    blocks = [slot.block for slot in slots]
+    bodies = [block.message.body if block else None for block in blocks]
+    payloads = [get_payload(body) for body in bodies]
+    aggregates = [body.sync_aggregate if body else None for body in bodies]
+    columns: dict[str, list[Any]] = {
+        "slot": [slot.slot for slot in slots],
+        "block_root": [slot.root for slot in slots],
+        "epoch": [spec.epoch_of(slot.slot) for slot in slots],
+        "status": [slot.status for slot in slots],
+        "proposer_index": [slot.proposer_index for slot in slots],
+        "graffiti_text": [decode_graffiti(body.graffiti) if body else "" for body in bodies],
+        "eth1_data_deposit_count": [
+            body.eth1_data.deposit_count if body else 0 for body in bodies
+        ],
+        "sync_aggregate_bits": [each.sync_committee_bits if each else None for each in aggregates],
+        "sync_aggregate_signature": [
+            each.sync_committee_signature if each else None for each in aggregates
+        ],
+        "sync_aggregate_participation": [
+            _count_bits(each.sync_committee_bits) / spec.sync_committee_size if each else 0.0
+            for each in aggregates
+        ],
+        "withdrawals_count": [len(payload.withdrawals or ()) if payload else 0
+                              for payload in payloads],
+        "exec_extra_data": [
+            payload.extra_data if payload and payload.extra_data != "0x" else None
+            for payload in payloads
+        ],
+        "exec_transactions_count": [
+            len(payload.transactions) if payload else 0 for payload in payloads
+        ],
+        "votes": [_find_votes(slot, votes) for slot in slots],
+    }  # fmt: skip
+    for name, path in _BLOCK_FIELDS.items():
+        get = attrgetter(path)
+        columns[name] = [get(block) if block else None for block in blocks]
+    for name, field in _COUNTS.items():
+        get = attrgetter(field)
+        columns[name] = [len(get(body)) if body else 0 for body in bodies]
+    for name, field in _PAYLOAD_FIELDS.items():
+        get = attrgetter(field)
+        columns[name] = [get(payload) if payload else None for payload in payloads]
+    return build_frame(Blocks, columns, spec.chain)
+
+
+def get_payload(body: Body | None) -> ExecutionPayload | None:
+    """Return the execution block; None before the Merge, when the payload is empty."""
+    payload = body.execution_payload if body else None
+    return payload if payload and payload.block_hash != _NO_HASH else None
+
+
+def _find_votes(slot: SlotBlock, votes: Mapping[str, int | None] | None) -> int | None:
+    """Return the number of votes for a block: 0 if no attestation has its root."""
+    if votes is None or slot.root is None or slot.status == MISSED:
+        return None
+    return votes.get(slot.root, 0)
+
+
+def _count_bits(text: str) -> int:
+    return int(text, 16).bit_count()
+
+
+def decode_graffiti(graffiti: str) -> str:
+    """Return graffiti as text, as the service does: without zero bytes and invalid characters."""
+    text = bytes.fromhex(graffiti[2:]).decode("utf-8", "ignore")
+    return text.replace("\0", "").replace("\ufffd", "")
+
+
+def build_wall(blocks: pl.DataFrame, chain: Chain) -> pl.DataFrame:
+    """Return the pixels that blocks paint, one row per pixel."""
+    pixels = from_blocks(blocks)
+    return build_frame(GraffitiWall, pixels.to_dict(), chain)
