@@ -38,7 +38,7 @@ from beaconframes.beacon_node.amounts.states import StateAmounts
 from beaconframes.beacon_node.chain.reader import ChainReader
 from beaconframes.beacon_node.index.coverage import INDEXED_TABLES, EpochTask
 from beaconframes.beacon_node.index.epoch_builder import EpochBuilder
-from beaconframes.beacon_node.index.task_runner import write_epochs
+from beaconframes.beacon_node.index.epoch_writer import write_epochs
 from beaconframes.consensus.attestation_rewards import AttestationRewards, update_inactivity_scores
 from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.consensus.epoch_moves import compute_transition

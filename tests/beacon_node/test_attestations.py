@@ -7,13 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beaconframes.beacon_node.chain.votes import (
-    build_attestations,
-    build_slot_attestations,
-    count_votes,
-    read_votes,
-)
+from beaconframes.beacon_node.chain.votes import count_votes, read_votes
 from beaconframes.beacon_node.client.slot_blocks import ORPHANED, SlotBlock, read_slots
+from beaconframes.beacon_node.tables.attestations import build_attestations, build_slot_attestations
 from beaconframes.beacon_node.tables.blocks import build_block_tables, build_blocks
 from beaconframes.consensus.participation import decode_bitlist
 from beaconframes.errors import ResponseError

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beaconframes.beacon_node.chain.votes import build_slot_attestations, read_votes
+from beaconframes.beacon_node.chain.votes import read_votes
 from beaconframes.beacon_node.client.slot_blocks import (
     apply_state_roots,
     find_roots_to_check,
@@ -21,6 +21,7 @@ from beaconframes.beacon_node.client.slot_blocks import (
     read_orphan,
     read_slots,
 )
+from beaconframes.beacon_node.tables.attestations import build_slot_attestations
 from beaconframes.beacon_node.tables.blocks import build_block_tables, build_blocks, decode_graffiti
 from beaconframes.errors import ResponseError
 from beaconframes.v1 import ENDPOINTS, _blocks, graffiti_wall

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from beaconframes.beacon_node.index.coverage import INDEXED_TABLES, EpochTask, find_tasks
-from beaconframes.beacon_node.index.task_runner import compute_coverage
+from beaconframes.beacon_node.index.verdicts import compute_coverage
 from beaconframes.beacon_node.tables.income_tables import UnexplainedChanges
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset

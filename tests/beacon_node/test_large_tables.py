@@ -11,7 +11,7 @@ import beaconframes as bf
 from beaconframes.beacon_node import probe
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.index import indexing
-from beaconframes.beacon_node.index.indexing import choose_tables
+from beaconframes.beacon_node.index.arguments import choose_tables
 from beaconframes.beacon_node.index.report import read_report
 from beaconframes.cli import commands
 from beaconframes.errors import TableNotInDataset, UsageError

@@ -17,7 +17,8 @@ from beaconframes.beacon_node.execution.deposit_events import (
     GET_DEPOSIT_COUNT,
     read_deposits,
 )
-from beaconframes.beacon_node.execution.payments import build_execution_blocks, read_payments
+from beaconframes.beacon_node.execution.payments import read_payments
+from beaconframes.beacon_node.tables.execution_blocks import build_execution_blocks
 from beaconframes.beacon_node.tables.readings import read_address_balances, read_gas_fees
 from beaconframes.calendar import MAINNET
 

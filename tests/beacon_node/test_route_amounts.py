@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 import beaconframes as bf
+from beaconframes.beacon_node.amounts.epoch_amounts import Deposit
 from beaconframes.beacon_node.amounts.replay import ReplayAmounts
 from beaconframes.beacon_node.amounts.routes import RouteAmounts
 from beaconframes.beacon_node.amounts.states import StateAmounts
@@ -21,7 +22,7 @@ from beaconframes.beacon_node.client.api import BeaconApi
 from beaconframes.beacon_node.client.session import NodeSession
 from beaconframes.beacon_node.index.coverage import REWARD_TABLES, EpochTask
 from beaconframes.beacon_node.index.epoch import build_epoch
-from beaconframes.beacon_node.tables.income import Deposit, build_reward_tables
+from beaconframes.beacon_node.tables.income import build_reward_tables
 from beaconframes.consensus.epoch_moves import Move
 from beaconframes.consensus.slot_income import SlotIncome
 from beaconframes.consensus.spec import Spec

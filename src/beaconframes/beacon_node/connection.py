@@ -22,8 +22,8 @@ from beaconframes.errors import BadRequest, NotFound, NotServed, ServerError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from beaconframes.beacon_node.amounts.epoch_amounts import AmountSource
     from beaconframes.beacon_node.capabilities import Capabilities, TableAbility
-    from beaconframes.beacon_node.tables.income import AmountSource
     from beaconframes.calendar import Chain
     from beaconframes.consensus.spec import Spec
     from beaconframes.secret import Secret

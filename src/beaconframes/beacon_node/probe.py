@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.beacon_node.capabilities import Capabilities
 from beaconframes.beacon_node.chain.reader import MANY_VALIDATORS
-from beaconframes.beacon_node.client.signed_block import parse_block
+from beaconframes.beacon_node.client.block_checks import parse_block
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, FORKS, is_since
 from beaconframes.errors import (
     BeaconframesError,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from beaconframes.beacon_node.tables.income import UNKNOWN
+from beaconframes.beacon_node.amounts.epoch_amounts import UNKNOWN
 from beaconframes.consensus.registry import compute_total_active_balance
 from beaconframes.consensus.rewards import (
     TIMELY_HEAD_WEIGHT,

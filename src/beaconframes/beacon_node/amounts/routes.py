@@ -23,11 +23,11 @@ from beaconframes.beacon_node.amounts.chosen_validators import (
     BlockMoves,
     ChosenValidators,
 )
+from beaconframes.beacon_node.amounts.epoch_amounts import UNKNOWN, Change, Deposit, EpochAmounts
 from beaconframes.beacon_node.amounts.reward_checks import find_contradicted
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
 from beaconframes.beacon_node.amounts.transition_moves import TransitionMoves
 from beaconframes.beacon_node.chain.request_cache import RequestCache
-from beaconframes.beacon_node.tables.income import UNKNOWN, Change, Deposit, EpochAmounts
 from beaconframes.consensus.epoch_moves import Move
 from beaconframes.consensus.slot_income import KINDS, SlotIncome
 from beaconframes.consensus.spec import is_since

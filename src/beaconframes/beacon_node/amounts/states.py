@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from beaconframes.beacon_node.amounts.epoch_amounts import Change, Deposit, EpochAmounts
 from beaconframes.beacon_node.chain.reader import CACHED_AMOUNTS
-from beaconframes.beacon_node.tables.income import Change, Deposit, EpochAmounts
 from beaconframes.consensus.attestation_rewards import AttestationRewards
 from beaconframes.consensus.epoch_moves import compute_transition
 from beaconframes.consensus.participation import BlockParticipation

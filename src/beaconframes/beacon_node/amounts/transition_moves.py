@@ -16,8 +16,8 @@ from beaconframes.beacon_node.amounts.chosen_validators import (
     find_removed,
     find_upgrade_moves,
 )
+from beaconframes.beacon_node.amounts.epoch_amounts import Deposit
 from beaconframes.beacon_node.client.validator_rows import build_whole_registry
-from beaconframes.beacon_node.tables.income import Deposit
 from beaconframes.consensus.registry import (
     Registry,
     compute_total_active_balance,

@@ -15,7 +15,7 @@ import numpy as np
 
 from beaconframes.beacon_node.chain.request_cache import RequestCache
 from beaconframes.beacon_node.chain.votes import read_votes
-from beaconframes.beacon_node.client.signed_block import build_error
+from beaconframes.beacon_node.client.block_checks import build_error
 from beaconframes.beacon_node.client.slot_blocks import (
     MISSED,
     SlotBlock,

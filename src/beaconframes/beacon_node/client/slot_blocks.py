@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from beaconframes.beacon_node.client.signed_block import (
-    Index,
-    SignedBlock,
-    build_error,
-    check_validators,
-    parse_block,
-)
+from beaconframes.beacon_node.client.block_checks import build_error, check_validators, parse_block
+from beaconframes.beacon_node.client.signed_block import Index, SignedBlock
 from beaconframes.errors import ResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from beaconframes.beacon_node.client.signed_block import Body, ExecutionPayload
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
@@ -192,3 +188,12 @@ def _build_slot(block: SignedBlock, root: str | None, proposer: int | None) -> S
             slot, f"message.proposer_index is {index}, but the duty was that of {proposer}"
         )
     return SlotBlock(slot, PROPOSED, index, root, block)
+
+
+_NO_HASH: Final = "0x" + "00" * 32
+
+
+def get_payload(body: Body | None) -> ExecutionPayload | None:
+    """Return the execution block; None before the Merge, when the payload is empty."""
+    payload = body.execution_payload if body else None
+    return payload if payload and payload.block_hash != _NO_HASH else None

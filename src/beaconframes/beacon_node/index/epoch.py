@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
-from beaconframes.beacon_node.chain.votes import (
-    build_attestations,
-    build_slot_attestations,
-    count_votes,
-)
-from beaconframes.beacon_node.execution.payments import build_execution_blocks, sum_fees
+from beaconframes.beacon_node.chain.votes import count_votes
+from beaconframes.beacon_node.execution.payments import sum_fees
 from beaconframes.beacon_node.index.coverage import REWARD_TABLES
+from beaconframes.beacon_node.tables.attestations import build_attestations, build_slot_attestations
 from beaconframes.beacon_node.tables.blocks import build_block_tables
+from beaconframes.beacon_node.tables.execution_blocks import build_execution_blocks
 from beaconframes.beacon_node.tables.income import build_reward_tables
 from beaconframes.beacon_node.tables.state import build_sync_committees
 from beaconframes.consensus.spec import is_since
@@ -27,10 +25,10 @@ from beaconframes.memory import trim_heap
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from beaconframes.beacon_node.amounts.epoch_amounts import AmountSource, EpochAmounts
     from beaconframes.beacon_node.chain.reader import ChainReader
     from beaconframes.beacon_node.chain.votes import IncludedVote
     from beaconframes.beacon_node.index.coverage import EpochTask
-    from beaconframes.beacon_node.tables.income import AmountSource, EpochAmounts
 
 ATTESTATIONS = "attestations"
 SLOT_ATTESTATIONS = "slot_attestations"

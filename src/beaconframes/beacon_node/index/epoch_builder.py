@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from beaconframes.beacon_node.amounts.epoch_amounts import AmountSource
     from beaconframes.beacon_node.chain.reader import ChainReader
     from beaconframes.beacon_node.index.coverage import EpochTask
     from beaconframes.beacon_node.index.epoch import EpochResult
-    from beaconframes.beacon_node.tables.income import AmountSource
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.beacon_node.index.head_events import HeadEvents
-from beaconframes.beacon_node.index.indexing import (
-    Indexer,
+from beaconframes.beacon_node.index.arguments import (
     find_epochs,
     open_connection,
     resolve_validators,
 )
-from beaconframes.beacon_node.index.task_runner import COVERAGE
+from beaconframes.beacon_node.index.head_events import HeadEvents
+from beaconframes.beacon_node.index.indexing import Indexer
+from beaconframes.beacon_node.index.verdicts import COVERAGE
 from beaconframes.calendar import resolve_bound
 from beaconframes.errors import (
     BadRequest,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.beacon_node.index.chain_index import LEFT_OUT
-from beaconframes.beacon_node.index.task_runner import UNEXPLAINED, compute_coverage
+from beaconframes.beacon_node.index.verdicts import UNEXPLAINED, compute_coverage
 from beaconframes.beacon_node.tables.income_tables import UnexplainedChanges
 from beaconframes.dataset import Dataset
 from beaconframes.endpoint.chain_metadata import ChainMetadata

@@ -33,7 +33,7 @@ from beaconframes.beacon_node.index.execution_tables import (
     write_deposits,
     write_readings,
 )
-from beaconframes.beacon_node.index.task_runner import build_optimistic_warning, find_unexplained
+from beaconframes.beacon_node.index.verdicts import build_optimistic_warning, find_unexplained
 from beaconframes.beacon_node.loads.estimate import LoadEstimate
 from beaconframes.beacon_node.loads.needs import BY_EPOCH, find_needs, find_tables
 from beaconframes.cache.pubkey_index import KEYS_PATH

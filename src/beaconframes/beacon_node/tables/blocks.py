@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from beaconframes.beacon_node.client.slot_blocks import MISSED
+from beaconframes.beacon_node.client.slot_blocks import MISSED, get_payload
 from beaconframes.beacon_node.tables.frames import build_frame
 from beaconframes.beacon_node.tables.operations import build_operation_tables
 from beaconframes.v1._blocks import Blocks
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.beacon_node.client.signed_block import Body, ExecutionPayload
     from beaconframes.beacon_node.client.slot_blocks import SlotBlock
     from beaconframes.calendar import Chain
     from beaconframes.consensus.spec import Spec
 
-_NO_HASH: Final = "0x" + "00" * 32
 
 _BLOCK_FIELDS: Final = {
     "parent_root": "message.parent_root",
@@ -126,12 +124,6 @@ def build_blocks(
         get = attrgetter(field)
         columns[name] = [get(payload) if payload else None for payload in payloads]
     return build_frame(Blocks, columns, spec.chain)
-
-
-def get_payload(body: Body | None) -> ExecutionPayload | None:
-    """Return the execution block; None before the Merge, when the payload is empty."""
-    payload = body.execution_payload if body else None
-    return payload if payload and payload.block_hash != _NO_HASH else None
 
 
 def _find_votes(slot: SlotBlock, votes: Mapping[str, int | None] | None) -> int | None:
