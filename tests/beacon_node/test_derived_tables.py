@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from beaconframes.beacon_node.index import derived_tables
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES
+from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.dataset import Dataset
 from beaconframes.derive import ChainTables, Coverage
 from beaconframes.endpoint import Head
@@ -16,7 +16,7 @@ from beaconframes.endpoint.chain_metadata import ChainMetadata
 
 from .conftest import UNTIL
 
-GROWING = list(derived_tables.GROWING)
+GROWING = list(derived_tables.GROWING_TABLES)
 TABLES = ("attestations", "balance_history", "blocks", "deposit_events", "income_history",
           "slot_withdrawals", "sync_committees", "transfer_events")  # fmt: skip
 

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from beaconframes.beacon_node.index import epoch_writer
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES
 from beaconframes.beacon_node.index.epoch_writer import compact_before, compact_rest
+from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset, segments
 

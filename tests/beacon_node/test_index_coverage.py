@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES, EpochTask, find_tasks
+from beaconframes.beacon_node.index.coverage import EpochTask, find_tasks
 from beaconframes.beacon_node.index.verdicts import compute_coverage
-from beaconframes.beacon_node.tables.income_tables import UnexplainedChanges
+from beaconframes.beacon_node.tables import INDEXED_TABLES
+from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset
 

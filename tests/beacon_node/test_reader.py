@@ -14,8 +14,9 @@ from beaconframes.beacon_node.chain.reader import ChainReader
 from beaconframes.beacon_node.chain.request_cache import RequestCache
 from beaconframes.beacon_node.client.api import BeaconApi
 from beaconframes.beacon_node.client.session import NodeSession
-from beaconframes.beacon_node.index.coverage import REWARD_TABLES, EpochTask
+from beaconframes.beacon_node.index.coverage import EpochTask
 from beaconframes.beacon_node.index.epoch import build_epoch
+from beaconframes.beacon_node.tables import REWARD_TABLES
 from beaconframes.errors import ConnectionFailed, NotFound, ResponseError
 
 from ..support.beacon_node_stub import BeaconNodeStub

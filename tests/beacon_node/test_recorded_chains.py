@@ -12,8 +12,8 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.beacon_node.amounts.states import StateAmounts
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES
 from beaconframes.beacon_node.index.indexing import index
+from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.dataset import Dataset
 
 from ..support.beacon_node_faults import MoreBalance

@@ -9,9 +9,8 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES, LARGE_TABLES, REWARD_TABLES
-from beaconframes.beacon_node.index.execution_tables import DEPOSITS
 from beaconframes.beacon_node.node import Node
+from beaconframes.beacon_node.tables import DEPOSITS, INDEXED_TABLES, LARGE_TABLES, REWARD_TABLES
 from beaconframes.calendar import resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES, WHOLE_CHAIN, find_tasks
+from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_tasks
 from beaconframes.beacon_node.index.derived_tables import write_derived_tables
 from beaconframes.beacon_node.index.epoch import OPTIMISTIC
 from beaconframes.beacon_node.index.epoch_writer import FIRST_UNSETTLED, compact_rest, write_epochs
 from beaconframes.beacon_node.index.verdicts import REMARKS, compute_coverage
+from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.beacon_node.tables.state import (
     build_latest_state,
     build_validator_queue,

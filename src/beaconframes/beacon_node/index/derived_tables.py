@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES
+from beaconframes.beacon_node.tables import GROWING_TABLES, INDEXED_TABLES
 from beaconframes.derive import derive_tables, find_obstacles
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from beaconframes.derive import ChainTables
     from beaconframes.endpoint.intervals import Intervals
 
-GROWING: Final = {"epochs": "epoch", "validator_stats": "day", "yield_index": "day"}
-"""Derived tables whose final rows stay, and the column that orders them."""
-
 SOURCES: Final = "derived_from"
 SUBJECTS: Final = "validators"
 RULES: Final = "rules"
@@ -37,7 +34,7 @@ RULES_VERSION: Final = 2
 def write_derived_tables(dataset: Dataset, data: ChainTables) -> None:
     """Write all tables that follow from others: new rows of growing tables, all rows of others."""
     sources, obstacles = describe_sources(dataset, data), find_obstacles(data)
-    growing = {name: unit for name, unit in GROWING.items() if name not in obstacles}
+    growing = {name: unit for name, unit in GROWING_TABLES.items() if name not in obstacles}
     stored = dataset.tables()
     known = dataset.meta.get(SOURCES, {}) if growing.keys() <= stored.keys() else {}
     if data.days and "validator_stats" in stored and not stored["validator_stats"].rows:
@@ -46,7 +43,7 @@ def write_derived_tables(dataset: Dataset, data: ChainTables) -> None:
     if data.head.epoch > data.head.finalized_epoch:
         changed.append(data.head.finalized_epoch + 1)
     derived = [each.table.table_name for each in DERIVATIONS]
-    others = [name for name in derived if name not in GROWING and name not in INDEXED_TABLES]
+    others = [name for name in derived if name not in GROWING_TABLES and name not in INDEXED_TABLES]
     dataset.replace_tables(dict(_derive(data, others)))
     if not changed or not growing:
         return

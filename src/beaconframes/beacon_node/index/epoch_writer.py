@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES, WHOLE_CHAIN
+from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN
 from beaconframes.beacon_node.index.task_runner import run_tasks
 from beaconframes.beacon_node.index.verdicts import REMARKS
-from beaconframes.beacon_node.tables.income_tables import UnexplainedChanges
+from beaconframes.beacon_node.tables import INDEXED_TABLES
+from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.endpoint.intervals import merge_intervals
 
 if TYPE_CHECKING:

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.index.chain_index import ChainIndex
     from beaconframes.consensus.state import BeaconState
 
-READINGS = frozenset({"gas_fees", "address_balances"})
-"""Tables that describe the present, and are read for each load."""
-DEPOSITS = frozenset({Deposits.table_name, DepositOrigin.table_name})
 LAST_BLOCK, DEPOSIT_COUNT = "deposits_last_block", "deposits_count"
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from beaconframes.beacon_node.index.chain_index import LEFT_OUT
 from beaconframes.beacon_node.index.verdicts import UNEXPLAINED, compute_coverage
-from beaconframes.beacon_node.tables.income_tables import UnexplainedChanges
+from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.dataset import Dataset
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.endpoint.intervals import intervals_of

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
 from beaconframes.beacon_node.chain.reader import CONCURRENT_REQUESTS
 from beaconframes.beacon_node.connection import REPLAY, ROUTES, STATES
-from beaconframes.beacon_node.index.coverage import BLOCK_TABLES, REWARD_TABLES
-from beaconframes.beacon_node.index.epoch import VOTING_EPOCHS
 from beaconframes.beacon_node.index.task_runner import WORKERS
+from beaconframes.beacon_node.tables import INDEXED_TABLES
+from beaconframes.beacon_node.tables.declaration import BLOCKS, DUTIES, INCOME, PAYMENTS
+from beaconframes.beacon_node.tables.epoch_data import VOTING_EPOCHS
 from beaconframes.fetch.source import RequestEstimate
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ RECORD_BYTES: Final = {VALIDATORS: 600, REWARDS: 115}
 
 SEAT_BYTES: Final = 45
 
-EXECUTION_TABLES: Final = {"income_history", "execution_blocks"}
 MORE_ROUTES: Final = (
     "blocks of the validators and their slots in a sync committee need one more request each, and "
     "balances that rewards do not explain need the blocks of their epoch"
@@ -133,13 +133,14 @@ class LoadEstimate:
         self._epochs.setdefault(route, set()).update(range(max(first, 0), last + 1))
 
     def _add_task(self, epoch: int, tables: set[str]) -> None:
-        if self._node.execution is not None and tables & EXECUTION_TABLES:
+        needs = {INDEXED_TABLES[name].needs for name in tables}
+        if self._node.execution is not None and needs & {INCOME, PAYMENTS}:
             self._may_be_more["requests to the execution node are not counted"] = None
-        if tables & set(REWARD_TABLES):
+        if INCOME in needs:
             self._add_rewards(epoch)
-        if tables & {*BLOCK_TABLES, "attestations", "slot_attestations", "execution_blocks"}:
+        if needs & {BLOCKS, DUTIES, PAYMENTS}:
             self._add_votes(epoch)
-        following = VOTING_EPOCHS if tables & set(BLOCK_TABLES) else "attestations" in tables
+        following = VOTING_EPOCHS if BLOCKS in needs else "attestations" in tables
         for number in range(epoch + 1, min(epoch + following, self._last) + 1):
             if self._source == STATES and number > epoch + 1:
                 # These votes do not need the root of the last block, which the next state has.

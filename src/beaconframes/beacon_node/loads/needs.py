@@ -11,8 +11,12 @@ import polars as pl
 
 from beaconframes.answers.selection import find_stored_table
 from beaconframes.answers.v2 import ROWS
-from beaconframes.beacon_node.index.coverage import INDEXED_TABLES
-from beaconframes.beacon_node.index.execution_tables import DEPOSITS, READINGS
+from beaconframes.beacon_node.tables import (
+    GROWING_TABLES,
+    INDEXED_TABLES,
+    NODE_TABLES,
+    TABLES_BY_NAME,
+)
 from beaconframes.derive.attestation_efficiency import find_rated_epochs
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Envelope
@@ -29,16 +33,16 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Call, Endpoint, View
 
 VALIDATORS = "validators"
-HEAD_TABLES = frozenset({VALIDATORS, "latest_state", "validator_queue"})
-"""Tables that describe the head, which are read again for each head."""
-
-BY_EPOCH = frozenset({"epochs"})
+BY_EPOCH = frozenset(name for name, unit in GROWING_TABLES.items() if unit == "epoch")
 """Derived tables of which an epoch follows from this epoch alone."""
 
-_SCHEMAS = {endpoint.table.table_name: endpoint.table.schema() for endpoint in ENDPOINTS}
+_SCHEMAS = {
+    table.table_name: table.schema()
+    for table in (*(each.table for each in ENDPOINTS), *(each.table for each in NODE_TABLES))
+}
 _SOURCES = {
     derivation.table.table_name: [
-        next((name for name in names if name in INDEXED_TABLES or name in HEAD_TABLES), names[0])
+        next((name for name in names if name in TABLES_BY_NAME), names[0])
         for names in derivation.sources
     ]
     for derivation in DERIVATIONS
@@ -69,8 +73,7 @@ class Needs:
     @property
     def others(self) -> list[str]:
         """Return the tables that a beacon node cannot answer."""
-        known = {*INDEXED_TABLES, *_SOURCES, *HEAD_TABLES, *READINGS, *DEPOSITS}
-        return sorted(self.tables - known)
+        return sorted(self.tables - TABLES_BY_NAME.keys())
 
 
 class _TableRecorder:
@@ -87,9 +90,7 @@ class _TableRecorder:
         """Return no rows."""
         if schema is None:
             self.tables.add(table)
-        if schema is None:
-            indexed = INDEXED_TABLES.get(table)
-            schema = indexed.table.schema() if indexed else _SCHEMAS[table]
+            schema = _SCHEMAS[table]
         return pl.LazyFrame(schema=schema)
 
     def derive(self, make_rows: Callable[[View], pl.LazyFrame], **_: object) -> pl.LazyFrame:

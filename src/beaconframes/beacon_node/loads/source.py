@@ -20,22 +20,13 @@ from beaconframes.beacon_node.capabilities import INDEX_HINT, WHOLE_REGISTRY
 from beaconframes.beacon_node.client.slot_blocks import MISSED
 from beaconframes.beacon_node.client.validator_rows import read_validators
 from beaconframes.beacon_node.connection import REPLAY
-from beaconframes.beacon_node.index.coverage import (
-    INDEXED_TABLES,
-    REWARD_TABLES,
-    EpochTask,
-    add_companions,
-)
+from beaconframes.beacon_node.index.coverage import EpochTask, add_companions
 from beaconframes.beacon_node.index.epoch_builder import EpochBuilder
-from beaconframes.beacon_node.index.execution_tables import (
-    DEPOSITS,
-    READINGS,
-    write_deposits,
-    write_readings,
-)
+from beaconframes.beacon_node.index.execution_tables import write_deposits, write_readings
 from beaconframes.beacon_node.index.verdicts import build_optimistic_warning, find_unexplained
 from beaconframes.beacon_node.loads.estimate import LoadEstimate
 from beaconframes.beacon_node.loads.needs import BY_EPOCH, find_needs, find_tables
+from beaconframes.beacon_node.tables import DEPOSITS, INDEXED_TABLES, READINGS, REWARD_TABLES
 from beaconframes.cache.pubkey_index import KEYS_PATH
 from beaconframes.endpoint import Envelope, Head, ObjectNotFound
 from beaconframes.endpoint.absent_table import EXECUTION_TABLES
@@ -424,7 +415,7 @@ class GrowingIndex:
 
     def _check_registry(self, endpoint: Endpoint, needs: Needs) -> None:
         """Raise NotServed for tables of all validators, if the index has only chosen ones."""
-        is_by_validator = set(needs.indexed) & {*REWARD_TABLES, "attestations"}
+        is_by_validator = any(INDEXED_TABLES[name].by_validator for name in needs.indexed)
         is_of_all = needs.tables & WHOLE_REGISTRY or (is_by_validator and needs.validators is None)
         if is_of_all and not self.has_all_validators:
             raise NotServed(

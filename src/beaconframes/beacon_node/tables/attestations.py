@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes.beacon_node.chain.votes import SlotCommittees
 from beaconframes.beacon_node.client.slot_blocks import PROPOSED
+from beaconframes.beacon_node.tables.declaration import DUTIES, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
 from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.slot_attestations import SlotAttestations
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.beacon_node.chain.votes import IncludedVote
+    from beaconframes.beacon_node.tables.epoch_data import EpochData
     from beaconframes.consensus.shuffling import Committees
     from beaconframes.consensus.spec import Spec
 
@@ -113,3 +115,23 @@ def _describe(vote: IncludedVote) -> dict[str, Any]:
         "target_root": data.target.root,
         "signature": vote.attestation.signature,
     }
+
+
+def build_chosen_attestations(data: EpochData) -> pl.DataFrame:
+    """Return the attestation duties of the chosen validators."""
+    committees = data.reader.committees(data.epoch)
+    duties = build_attestations(data.spec, data.epoch, committees, data.read_votes(1))
+    if data.validators is None:
+        return duties
+    return duties.filter(pl.col("validator_index").is_in(data.validators))
+
+
+ATTESTATIONS = NodeTable(Attestations, "epoch", DUTIES, build_chosen_attestations)
+# The lists of validators are three quarters of the bytes of an epoch of mainnet.
+SLOT_ATTESTATIONS = NodeTable(
+    SlotAttestations,
+    "block_slot",
+    DUTIES,
+    lambda data: build_slot_attestations(data.spec, data.reader.votes(data.epoch)),
+    is_large=True,
+)

@@ -1,4 +1,4 @@
-"""Tables of blocks and of what they include, from the JSON of beacon blocks."""
+"""Tables of blocks, and of the pixels that they paint."""
 
 from __future__ import annotations
 
@@ -6,21 +6,19 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from beaconframes.beacon_node.client.slot_blocks import MISSED, get_payload
+from beaconframes.beacon_node.tables.declaration import BLOCKS, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
-from beaconframes.beacon_node.tables.operations import build_operation_tables
 from beaconframes.v1._blocks import Blocks
 from beaconframes.v1.graffiti_wall import GraffitiWall
 from beaconframes.wall import from_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import polars as pl
 
     from beaconframes.beacon_node.client.slot_blocks import SlotBlock
-    from beaconframes.calendar import Chain
-    from beaconframes.consensus.spec import Spec
-
+    from beaconframes.beacon_node.tables.epoch_data import EpochData
 
 _BLOCK_FIELDS: Final = {
     "parent_root": "message.parent_root",
@@ -56,31 +54,12 @@ _PAYLOAD_FIELDS: Final = {
 }
 
 
-def build_block_tables(
-    spec: Spec,
-    slots: Sequence[SlotBlock],
-    *,
-    votes: Mapping[str, int | None] | None = None,
-) -> dict[str, pl.DataFrame]:
-    """Return the tables of *slots* by name: blocks, and everything in them but attestations.
-
-    *votes* has the number of votes for each block, by root; see `attestations.count_votes`.
-    """
-    blocks = build_blocks(spec, slots, votes=votes)
-    return {
-        "blocks": blocks,
-        "graffiti_wall": build_wall(blocks, spec.chain),
-        **build_operation_tables(spec, slots),
-    }
-
-
-def build_blocks(
-    spec: Spec, slots: Sequence[SlotBlock], *, votes: Mapping[str, int | None] | None = None
-) -> pl.DataFrame:
+def build_blocks(data: EpochData) -> pl.DataFrame:
     """Return blocks, one row per slot with or without a block.
 
     As in the service, counts and participation of a slot without a block are 0.
     """
+    spec, slots, votes = data.spec, data.slots, data.vote_counts
     blocks = [slot.block for slot in slots]
     bodies = [block.message.body if block else None for block in blocks]
     payloads = [get_payload(body) for body in bodies]
@@ -143,7 +122,19 @@ def decode_graffiti(graffiti: str) -> str:
     return text.replace("\0", "").replace("\ufffd", "")
 
 
-def build_wall(blocks: pl.DataFrame, chain: Chain) -> pl.DataFrame:
+def build_wall(data: EpochData) -> pl.DataFrame:
     """Return the pixels that blocks paint, one row per pixel."""
-    pixels = from_blocks(blocks)
-    return build_frame(GraffitiWall, pixels.to_dict(), chain)
+    blocks = [(slot, slot.block.message.body) for slot in data.slots if slot.block is not None]
+    columns = {
+        "slot": [slot.slot for slot, _ in blocks],
+        "block_root": [slot.root for slot, _ in blocks],
+        "status": [slot.status for slot, _ in blocks],
+        "proposer_index": [slot.proposer_index for slot, _ in blocks],
+        "graffiti": [body.graffiti for _, body in blocks],
+    }
+    pixels = from_blocks(build_frame(Blocks, columns, data.spec.chain))
+    return build_frame(GraffitiWall, pixels.to_dict(), data.spec.chain)
+
+
+BLOCK_ROWS = NodeTable(Blocks, "epoch", BLOCKS, build_blocks)
+GRAFFITI_WALL = NodeTable(GraffitiWall, "slot", BLOCKS, build_wall)

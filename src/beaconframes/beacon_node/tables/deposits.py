@@ -6,8 +6,10 @@ import struct
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.beacon_node.tables.declaration import DEPOSIT, PAYMENTS, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
 from beaconframes.v1._deposits import Deposits
+from beaconframes.v1.deposit_origin import DepositOrigin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -82,3 +84,7 @@ def find_validity(
         is_candidate &= deposit.pubkey not in known
         found.append(True if is_candidate and len(signed[deposit.pubkey]) == 1 else None)
     return found
+
+
+DEPOSITS = NodeTable(Deposits, DEPOSIT, PAYMENTS)
+DEPOSIT_ORIGIN = NodeTable(DepositOrigin, DEPOSIT, PAYMENTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from beaconframes.beacon_node.tables.declaration import PAYMENTS, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
 from beaconframes.derive.execution_blocks import NO_UNCLES
 from beaconframes.v1._execution_blocks import ExecutionBlocks
@@ -54,3 +55,14 @@ def build_execution_blocks(
         "relay_producer_fee_recipient": [payment.paid_address for payment in payments],
     }
     return build_frame(ExecutionBlocks, columns, spec.chain)
+
+
+EXECUTION_BLOCKS = NodeTable(
+    ExecutionBlocks,
+    "epoch",
+    PAYMENTS,
+    # The rows of an epoch are stored once it is final.
+    lambda data: build_execution_blocks(
+        data.spec, data.reader.payments(data.epoch), finalized_epoch=data.epoch
+    ),
+)

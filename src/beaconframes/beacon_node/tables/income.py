@@ -1,4 +1,4 @@
-"""Tables of income and balances, and whether the balances are explained."""
+"""Tables of what validators earn: income, balances, and the rewards that votes missed."""
 
 from __future__ import annotations
 
@@ -10,32 +10,21 @@ import numpy as np
 import polars as pl
 
 from beaconframes.beacon_node.amounts.epoch_amounts import UNKNOWN, find_positions
+from beaconframes.beacon_node.tables.declaration import INCOME, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
-from beaconframes.beacon_node.tables.income_tables import (
-    DepositEvents,
-    EpochMoves,
-    MissedRewardEvents,
-    SlotIncome,
-    SwitchEvents,
-    TransferEvents,
-    UnexplainedChanges,
-)
+from beaconframes.schema import Count, Epoch, Gwei, Table
 from beaconframes.v1.balance_history import BalanceHistory
 from beaconframes.v1.income_history import IncomeHistory
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from beaconframes.beacon_node.amounts.epoch_amounts import Change, EpochAmounts
-    from beaconframes.calendar import Chain
-    from beaconframes.consensus.epoch_moves import Move
-    from beaconframes.consensus.slot_income import SlotIncome as SlotIncomeRow
-    from beaconframes.schema import Table
+    from beaconframes.beacon_node.amounts.epoch_amounts import EpochAmounts
+    from beaconframes.beacon_node.tables.epoch_data import EpochData
 
     Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 REWARD_COLUMNS = {
     "attestation_inclusion": "proposer_attestation_inclusion_reward_gwei",
@@ -51,25 +40,24 @@ PENALTIES = ("slashing_penalty", "slashing_correlation")
 """Kinds of the column ``slashing_penalty_gwei``: in the block, and half-way to withdrawal."""
 
 
-TRANSFERS = ("switch_to_compounding", "pending_consolidation", "fork_upgrade")
+class MissedRewardEvents(Table):
+    """Rewards that votes missed. One row per validator and epoch with any.
 
+    A vote that is wrong, late or missing would have earned the amount. In an inactivity leak, and
+    for slashed validators, no vote earns anything.
+    """
 
-SWITCHES = ("switch_to_compounding",)
-
-
-def build_reward_tables(amounts: EpochAmounts, chain: Chain) -> dict[str, pl.DataFrame]:
-    """Return the tables of income, balances and their reconciliation, by name."""
-    return {
-        IncomeHistory.table_name: build_income(amounts, chain),
-        BalanceHistory.table_name: build_balances(amounts, chain),
-        SlotIncome.table_name: build_rows(SlotIncome, amounts, amounts.slot_income, chain),
-        EpochMoves.table_name: build_rows(EpochMoves, amounts, amounts.moves, chain),
-        DepositEvents.table_name: build_deposits(amounts, chain),
-        TransferEvents.table_name: build_events(TransferEvents, TRANSFERS, amounts, chain),
-        SwitchEvents.table_name: build_switches(amounts, chain),
-        MissedRewardEvents.table_name: build_missed_rewards(amounts, chain),
-        UnexplainedChanges.table_name: build_unexplained(amounts.unexplained, chain),
-    }
+    validator_index = Count("Validator.", key=True)
+    epoch = Epoch("Epoch of the duty.", key=True)
+    attestation_head_missed_gwei = Gwei(
+        "Missed reward of the head vote; null if the node does not state it.", nullable=True
+    )
+    attestation_source_missed_gwei = Gwei(
+        "Missed reward of the source vote; null if the node does not state it.", nullable=True
+    )
+    attestation_target_missed_gwei = Gwei(
+        "Missed reward of the target vote; null if the node does not state it.", nullable=True
+    )
 
 
 def sum_income(amounts: EpochAmounts) -> dict[str, tuple[Ints, Ints]]:
@@ -97,8 +85,9 @@ def sum_income(amounts: EpochAmounts) -> dict[str, tuple[Ints, Ints]]:
     return found
 
 
-def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
+def build_income(data: EpochData) -> pl.DataFrame:
     """Return the income history of the epoch: validators with duties, and others with income."""
+    amounts = data.amounts
     sums = sum_income(amounts)
     has_row = amounts.is_rewarded.copy()
     for positions, _ in sums.values():
@@ -126,7 +115,7 @@ def build_income(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
                 values[np.searchsorted(rows, positions)] = sparse
     if amounts.fees_wei is not None:
         columns[FEES] = build_fees(amounts.fees_wei, validators)
-    return build_frame(IncomeHistory, columns, chain)
+    return build_frame(IncomeHistory, columns, data.spec.chain)
 
 
 def build_fees(fees_wei: Mapping[int, int | None], validators: Ints) -> pl.Series:
@@ -140,9 +129,9 @@ def build_fees(fees_wei: Mapping[int, int | None], validators: Ints) -> pl.Serie
     return known.gather(places)
 
 
-def build_balances(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
+def build_balances(data: EpochData) -> pl.DataFrame:
     """Return the balances after the block of the epoch's first slot."""
-    has_balance = amounts.has_balance
+    amounts, has_balance = data.amounts, data.amounts.has_balance
     # A mask would copy each column.
     rows = slice(None) if has_balance.all() else has_balance
     columns = {
@@ -151,74 +140,12 @@ def build_balances(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
         "balance_gwei": amounts.balances[rows],
         "effective_balance_gwei": amounts.effective_balances[rows],
     }
-    return build_frame(BalanceHistory, columns, chain)
+    return build_frame(BalanceHistory, columns, data.spec.chain)
 
 
-def build_rows(
-    table: type[SlotIncome | EpochMoves],
-    amounts: EpochAmounts,
-    rows: Sequence[SlotIncomeRow] | Sequence[Move],
-    chain: Chain,
-) -> pl.DataFrame:
-    """Return *rows* of amounts by kind, those of the validators of *amounts*."""
-    indices = np.array([row.validator_index for row in rows], np.int64)
-    _, is_chosen = find_positions(amounts.validators, indices)
-    chosen = [rows[place] for place in np.flatnonzero(is_chosen).tolist()]
-    unit = "slot" if table is SlotIncome else "epoch"
-    columns: dict[str, Any] = {
-        unit: np.array([row[0] for row in chosen], np.int64),
-        "kind": pl.Series("kind", [row.kind for row in chosen], pl.String),
-        "validator_index": np.array([row.validator_index for row in chosen], np.int64),
-        "amount_gwei": np.array([row.amount_gwei for row in chosen], np.int64),
-    }
-    return build_frame(table, columns, chain)
-
-
-def build_events(
-    table: type[Table],
-    kinds: Collection[str],
-    amounts: EpochAmounts,
-    chain: Chain,
-) -> pl.DataFrame:
-    """Return the amounts of some *kinds*, one row per slot and validator."""
-    last_slot = chain.last_slot_of(amounts.epoch)
-    moves = [(last_slot, *row[1:]) for row in amounts.moves]
-    sums: Counter[tuple[int, int]] = Counter()
-    for slot, kind, index, amount in [*amounts.slot_income, *moves]:
-        if kind in kinds:
-            sums[slot, index] += amount
-    indices = np.array([index for _, index in sums], np.int64)
-    _, is_chosen = find_positions(amounts.validators, indices)
-    columns = {
-        "slot": np.array([slot for slot, _ in sums], np.int64)[is_chosen],
-        "validator_index": indices[is_chosen],
-        "amount_gwei": np.array(list(sums.values()), np.int64)[is_chosen],
-    }
-    return build_frame(table, columns, chain)
-
-
-def build_switches(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
-    """Return the balances that switches to compounding credentials moved, as positive amounts."""
-    rows = build_events(SwitchEvents, SWITCHES, amounts, chain)
-    return rows.with_columns(-pl.col("amount_gwei"))
-
-
-def build_deposits(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
-    """Return the deposits that reached a balance, one row per deposit."""
-    counts: Counter[tuple[int, int]] = Counter()
-    rows: list[tuple[int, int, int, int]] = []
-    for slot, index, amount in amounts.deposits:
-        rows.append((slot, index, counts[slot, index], amount))
-        counts[slot, index] += 1
-    array = np.array(rows, np.int64).reshape(-1, 4)
-    names = list(DepositEvents.schema())
-    _, is_chosen = find_positions(amounts.validators, array[:, names.index("validator_index")])
-    columns = dict(zip(names, array[is_chosen].T, strict=True))
-    return build_frame(DepositEvents, columns, chain)
-
-
-def build_missed_rewards(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
+def build_missed_rewards(data: EpochData) -> pl.DataFrame:
     """Return what votes of the epoch missed, one row per validator with any."""
+    amounts = data.amounts
     has_missed = np.any(list(amounts.missed.values()), axis=0)
     validators = amounts.validators[has_missed]
     columns = {
@@ -229,19 +156,9 @@ def build_missed_rewards(amounts: EpochAmounts, chain: Chain) -> pl.DataFrame:
             for vote, missed in amounts.missed.items()
         },
     }
-    return build_frame(MissedRewardEvents, columns, chain)
+    return build_frame(MissedRewardEvents, columns, data.spec.chain)
 
 
-def build_unexplained(changes: Sequence[Change], chain: Chain) -> pl.DataFrame:
-    """Return the changes of balance that are not explained, one row per validator and epoch."""
-    empty = np.zeros(0, np.int64)
-    change = np.concatenate([empty, *(one.change for one in changes)])
-    explained = np.concatenate([empty, *(one.explained for one in changes)])
-    columns = {
-        "validator_index": np.concatenate([empty, *(one.validators for one in changes)]),
-        "epoch": np.concatenate([empty, *(np.full(len(c.validators), c.epoch) for c in changes)]),
-        "change_gwei": change,
-        "explained_gwei": explained,
-        "unexplained_gwei": change - explained,
-    }
-    return build_frame(UnexplainedChanges, columns, chain)
+INCOME_HISTORY = NodeTable(IncomeHistory, "epoch", INCOME, build_income)
+BALANCE_HISTORY = NodeTable(BalanceHistory, "epoch", INCOME, build_balances)
+MISSED_REWARD_EVENTS = NodeTable(MissedRewardEvents, "epoch", INCOME, build_missed_rewards)

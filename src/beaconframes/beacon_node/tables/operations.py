@@ -1,4 +1,4 @@
-"""Tables of the operations in blocks: withdrawals, deposits, exits, slashings, BLS changes."""
+"""Tables of the operations in blocks: withdrawals, deposits, exits, slashings, requests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from beaconframes.beacon_node.client.slot_blocks import ORPHANED
+from beaconframes.beacon_node.tables.declaration import BLOCKS, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
-from beaconframes.beacon_node.tables.income_tables import BlobCommitments, ExecutionRequests
+from beaconframes.schema import Count, Gwei, Hex, Slot, Table, Text
 from beaconframes.v1._execution_requests import DepositRequests
 from beaconframes.v1.attester_slashings import AttesterSlashings
 from beaconframes.v1.bls_changes import BlsChanges
@@ -18,7 +19,7 @@ from beaconframes.v1.validator_withdrawals import ValidatorWithdrawals
 from beaconframes.v1.voluntary_exits import VoluntaryExits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     import polars as pl
 
@@ -28,48 +29,60 @@ if TYPE_CHECKING:
         IndexedAttestation,
         SignedHeader,
     )
-    from beaconframes.beacon_node.client.slot_blocks import SlotBlock
-    from beaconframes.consensus.spec import Spec
-    from beaconframes.schema import Table
+    from beaconframes.beacon_node.tables.epoch_data import EpochData
 
     Row = dict[str, Any]
 
 _LARGEST: Final = 2**63 - 1
 
 
-def build_operation_tables(spec: Spec, slots: Sequence[SlotBlock]) -> dict[str, pl.DataFrame]:
-    """Return the tables of the operations in *slots*, by name."""
-    return {
-        table.table_name: _build_table(spec, table, list_rows, slots)
-        for table, list_rows in _LISTS.items()
-    }
+class BlobCommitments(Table):
+    """Blob commitments of blocks. One row per block."""
+
+    block_slot = Slot("Slot of the block.", key=True)
+    block_root = Hex("Root of the block.", key=True, nullable=True)
+    commitments_count = Count("Blob commitments included; 0 before Deneb.")
 
 
-def _build_table(
-    spec: Spec,
-    table: type[Table],
-    list_rows: Callable[[Body], Iterator[Row]],
-    slots: Sequence[SlotBlock],
-) -> pl.DataFrame:
-    """Return the rows of a *table*: those of each body, with slot, epoch and root of the block.
+class ExecutionRequests(Table):
+    """Requests for withdrawals and consolidations in blocks, valid or not. One row per request."""
 
-    What orphaned blocks include is in the tables whose rows are identified by the block root.
+    block_slot = Slot("Slot of the block.", key=True)
+    kind = Text("withdrawal or consolidation.", key=True)
+    request_index = Count("Position among the requests of the kind in the block.", key=True)
+    source_address = Hex("Sender of the request.")
+    pubkey = Hex("BLS public key of the validator.")
+    target_pubkey = Hex("Public key of the target of a consolidation.", nullable=True)
+    amount_gwei = Gwei("Requested amount; 0 is an exit. Null for a consolidation.", nullable=True)
+
+
+def of_bodies(
+    table: type[Table], unit: str, list_rows: Callable[[Body], Iterator[Row]]
+) -> NodeTable:
+    """Return the declaration of a *table* with rows of each block body.
+
+    A row may leave out slot, epoch and root of its block. What orphaned blocks include is in the
+    tables whose rows are identified by the block root.
     """
-    names = table.schema().names()
+    names = [name for name in table.schema().names() if name != "time"]
     with_orphans = "block_root" in table.key()
-    rows = []
-    for slot in slots:
-        if slot.block is None or (slot.status == ORPHANED and not with_orphans):
-            continue
-        place = {
-            "slot": slot.slot,
-            "block_slot": slot.slot,
-            "epoch": spec.epoch_of(slot.slot),
-            "block_root": slot.root,
-        }
-        rows += [place | row for row in list_rows(slot.block.message.body)]
-    columns = {name: [row[name] for row in rows] for name in names if name != "time"}
-    return build_frame(table, columns, spec.chain)
+
+    def build(data: EpochData) -> pl.DataFrame:
+        rows = []
+        for slot in data.slots:
+            if slot.block is None or (slot.status == ORPHANED and not with_orphans):
+                continue
+            place = {
+                "slot": slot.slot,
+                "block_slot": slot.slot,
+                "epoch": data.spec.epoch_of(slot.slot),
+                "block_root": slot.root,
+            }
+            rows += [place | row for row in list_rows(slot.block.message.body)]
+        columns = {name: [row[name] for row in rows] for name in names}
+        return build_frame(table, columns, data.spec.chain)
+
+    return NodeTable(table, unit, BLOCKS, build)
 
 
 def list_withdrawals(body: Body) -> Iterator[Row]:
@@ -214,15 +227,13 @@ def _limit(number: int) -> int | None:
     return number if number <= _LARGEST else None
 
 
-_LISTS: Final[Mapping[type[Table], Callable[[Body], Iterator[Row]]]] = {
-    ValidatorWithdrawals: list_withdrawals,
-    SlotWithdrawals: list_withdrawals,
-    SlotDeposits: list_deposits,
-    DepositRequests: list_deposit_requests,
-    BlobCommitments: list_blob_commitments,
-    ExecutionRequests: list_execution_requests,
-    VoluntaryExits: list_voluntary_exits,
-    BlsChanges: list_bls_changes,
-    ProposerSlashings: list_proposer_slashings,
-    AttesterSlashings: list_attester_slashings,
-}
+ATTESTER_SLASHINGS = of_bodies(AttesterSlashings, "block_slot", list_attester_slashings)
+PROPOSER_SLASHINGS = of_bodies(ProposerSlashings, "block_slot", list_proposer_slashings)
+VOLUNTARY_EXITS = of_bodies(VoluntaryExits, "block_slot", list_voluntary_exits)
+SLOT_DEPOSITS = of_bodies(SlotDeposits, "block_slot", list_deposits)
+DEPOSIT_REQUESTS = of_bodies(DepositRequests, "block_slot", list_deposit_requests)
+BLOB_COMMITMENTS = of_bodies(BlobCommitments, "block_slot", list_blob_commitments)
+EXECUTION_REQUESTS = of_bodies(ExecutionRequests, "block_slot", list_execution_requests)
+SLOT_WITHDRAWALS = of_bodies(SlotWithdrawals, "block_slot", list_withdrawals)
+VALIDATOR_WITHDRAWALS = of_bodies(ValidatorWithdrawals, "epoch", list_withdrawals)
+BLS_CHANGES = of_bodies(BlsChanges, "epoch", list_bls_changes)

@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes.beacon_node.client.signed_block import LARGEST_WEI
 from beaconframes.beacon_node.execution.records import FeeHistory, Quantity, RpcBlock, to_int
+from beaconframes.beacon_node.tables.declaration import EXECUTION, LOAD, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
 from beaconframes.errors import ResponseError
 from beaconframes.v1.address_balances import AddressBalances
@@ -68,3 +69,7 @@ def read_address_balances(
             )
     balances = pl.Series("balance_wei", amounts, dtype=pl.Int128)
     return build_frame(AddressBalances, {"address": names, "balance_wei": balances}, chain)
+
+
+GAS_FEES = NodeTable(GasFees, LOAD, EXECUTION)
+ADDRESS_BALANCES = NodeTable(AddressBalances, LOAD, EXECUTION)

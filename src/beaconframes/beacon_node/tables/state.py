@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from beaconframes.beacon_node.client.signed_block import Amount, Pubkey
 from beaconframes.beacon_node.client.validator_rows import EPOCHS
+from beaconframes.beacon_node.tables.declaration import HEAD, NOTHING, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.derive.validator_tables import find_statuses
@@ -23,6 +24,7 @@ from beaconframes.v1.validators import Validators
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from beaconframes.beacon_node.tables.epoch_data import EpochData
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
@@ -204,3 +206,15 @@ def build_latest_state(
         "syncing": is_syncing,
     }
     return build_frame(LatestState, {name: [value] for name, value in row.items()}, spec.chain)
+
+
+def build_members(data: EpochData) -> pl.DataFrame:
+    """Return the seats of the sync committee in an epoch."""
+    period = data.epoch // data.spec.epochs_per_sync_committee_period
+    return build_sync_committees(data.spec, {period: data.reader.sync_committee(data.epoch)})
+
+
+SYNC_COMMITTEES = NodeTable(SyncCommittees, "period", (("ssz",), ("duties",)), build_members)
+VALIDATORS = NodeTable(Validators, HEAD, NOTHING)
+LATEST_STATE = NodeTable(LatestState, HEAD, NOTHING)
+VALIDATOR_QUEUE = NodeTable(ValidatorQueue, HEAD, (("pending",),))
