@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_tasks
+from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_epochs, find_tasks, find_units
 from beaconframes.beacon_node.index.derived_tables import write_derived_tables
 from beaconframes.beacon_node.index.epoch import OPTIMISTIC
 from beaconframes.beacon_node.index.epoch_writer import FIRST_UNSETTLED, compact_rest, write_epochs
@@ -177,7 +177,7 @@ class ChainIndex:
             for name, grid in self.dataset.grids().items():
                 indexed = INDEXED_TABLES.get(name)
                 if indexed is not None and indexed.unit != "period":
-                    start = indexed.units_of(first, self.chain)[0]
+                    start = find_units(indexed.unit, first, self.chain)[0]
                     remove_rows(writer, name, grid, None, start, MAX_UNIT)
             writer.set_meta({FIRST_UNSETTLED: None})
 
@@ -279,7 +279,7 @@ class ChainIndex:
             if indexed is None or indexed.unit == "period":
                 continue
             parts = _intersect(self.dataset.coverage(name, subjects).values())
-            by_table[name] = indexed.find_epochs(parts, self.chain)
+            by_table[name] = find_epochs(indexed.unit, parts, self.chain)
         return Coverage(by_table.get("balance_history", ()), by_table, chosen)
 
     def coverage(self) -> pl.DataFrame:

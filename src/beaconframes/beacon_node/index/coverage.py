@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
-    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.endpoint.intervals import Interval, Intervals
 
 WHOLE_CHAIN = ""
 """The subject of rows of the whole chain."""
@@ -28,6 +28,28 @@ def add_companions(tables: Collection[str]) -> tuple[str, ...]:
         if found & set(together):
             found |= set(together)
     return tuple(name for name in INDEXED_TABLES if name in found)
+
+
+def find_units(unit: str, epoch: int, chain: Chain) -> tuple[int, int]:
+    """Return the first and the last *unit* of an epoch: an epoch, a period or a slot."""
+    if unit == "epoch":
+        return epoch, epoch
+    if unit == "period":
+        period = epoch // chain.epochs_per_sync_period
+        return period, period
+    return chain.first_slot_of(epoch), chain.last_slot_of(epoch)
+
+
+def find_epochs(unit: str, units: Iterable[Interval], chain: Chain) -> Intervals:
+    """Return the epochs whose units are all among *units*."""
+    if unit == "epoch":
+        return tuple(units)
+    if unit == "period":
+        size = chain.epochs_per_sync_period
+        return tuple((low * size, (high + 1) * size - 1) for low, high in units)
+    size = chain.slots_per_epoch
+    found = ((-(-low // size), (high + 1) // size - 1) for low, high in units)
+    return tuple((low, high) for low, high in found if low <= high)
 
 
 @dataclass(frozen=True)
@@ -66,7 +88,8 @@ def find_tasks(
             groups[covered.get(subject, ())].append(subject)
         for units, group in groups.items():
             part = name, tuple(group)
-            for first, last in subtract_intervals(requested, indexed.find_epochs(units, chain)):
+            stored = find_epochs(indexed.unit, units, chain)
+            for first, last in subtract_intervals(requested, stored):
                 begins[first].append(part)
                 ends[last + 1].append(part)
     tasks: list[EpochTask] = []

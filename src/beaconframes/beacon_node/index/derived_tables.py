@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
+from beaconframes.beacon_node.index.coverage import find_epochs
 from beaconframes.beacon_node.tables import GROWING_TABLES, INDEXED_TABLES
 from beaconframes.derive import derive_tables, find_obstacles
 from beaconframes.derive.derivations import DERIVATIONS
@@ -75,7 +76,7 @@ def describe_sources(dataset: Dataset, data: ChainTables) -> dict[str, Any]:
             continue
         covered = dataset.coverage(name)
         parts: Intervals = merge_intervals(part for units in covered.values() for part in units)
-        epochs = data.coverage.tables.get(name, indexed.find_epochs(parts, data.chain))
+        epochs = data.coverage.tables.get(name, find_epochs(indexed.unit, parts, data.chain))
         sources[name] = [
             list(part) for part in clip_intervals(epochs, 0, data.head.finalized_epoch)
         ]

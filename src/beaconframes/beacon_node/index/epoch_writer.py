@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN
+from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_units
 from beaconframes.beacon_node.index.task_runner import run_tasks
 from beaconframes.beacon_node.index.verdicts import REMARKS
 from beaconframes.beacon_node.tables import INDEXED_TABLES
@@ -86,7 +86,7 @@ def store_epoch(
             rows = result.frames.pop(name)
             indexed = INDEXED_TABLES[name]
             grid = indexed.grid(chosen=chosen)
-            first, last = indexed.units_of(task.epoch, chain)
+            first, last = find_units(indexed.unit, task.epoch, chain)
             if name == UnexplainedChanges.table_name:
                 # Later units compare the same changes again; equal rows are stored once.
                 last = result.verified_until

@@ -13,8 +13,6 @@ from beaconframes.endpoint.intervals import merge_intervals, numbers_of, subtrac
 from beaconframes.errors import UnverifiedRows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint.intervals import Intervals
@@ -47,23 +45,6 @@ def build_optimistic_warning(epochs: Intervals) -> UnverifiedRows:
         + ": the rows may still change",
         hint="Load again when print(node) says synchronized; the coverage lists the epochs",
     )
-
-
-def find_unexplained(
-    dataset: Dataset, epochs: Collection[int] | None, validators: Collection[int] | None
-) -> pl.DataFrame:
-    """Return the unexplained changes that contain income of *epochs*, by default of all.
-
-    They are those of some *validators*, by default of all.
-    """
-    name, epoch = UnexplainedChanges.table_name, pl.col("epoch")
-    rows = dataset.scan(name, schema=UnexplainedChanges.schema())
-    if epochs is not None:
-        later = {each + after for each in epochs for after in range(VERIFIED_LATER + 1)}
-        rows = rows.filter(epoch.is_in(sorted(later)))
-    if validators is not None:
-        rows = rows.filter(pl.col("validator_index").is_in(sorted(validators)))
-    return rows.sort("epoch", "validator_index").collect()
 
 
 def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:

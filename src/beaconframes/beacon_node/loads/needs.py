@@ -1,4 +1,4 @@
-"""Needs of a load: the tables of an index from which its rows follow, their epochs, validators."""
+"""Needs of a load: tables, epochs and validators of its rows; and what a node refuses."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ import polars as pl
 
 from beaconframes.answers.selection import find_stored_table
 from beaconframes.answers.v2 import ROWS
+from beaconframes.beacon_node.capabilities import INDEX_HINT, WHOLE_REGISTRY
 from beaconframes.beacon_node.tables import (
+    DEPOSITS,
+    EXECUTION_TABLES,
     GROWING_TABLES,
     INDEXED_TABLES,
     NODE_TABLES,
+    READINGS,
     TABLES_BY_NAME,
 )
 from beaconframes.derive.attestation_efficiency import find_rated_epochs
@@ -23,16 +27,23 @@ from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.endpoint.set_members import resolve_members
+from beaconframes.errors import NotFound, NotServed
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from beaconframes.beacon_node.connection import NodeConnection
     from beaconframes.calendar import Unit
-    from beaconframes.endpoint import Call, Endpoint, View
+    from beaconframes.endpoint import Call, Endpoint, Head, View
 
 VALIDATORS = "validators"
+UPCOMING = "upcoming_duty_slots"
+"""The endpoint whose rows are all after the head."""
+COMMITTEES = ("sync_committees", "sync_committee", "sync_committee_validators")
+"""The endpoints with sync committees."""
+LIST_HINT = "print(node) lists what this node can answer"
 BY_EPOCH = frozenset(name for name, unit in GROWING_TABLES.items() if unit == "epoch")
 """Derived tables of which an epoch follows from this epoch alone."""
 
@@ -186,3 +197,103 @@ def find_subjects(
             has_subject |= bool({"validator_index", "pubkey"} & expected.values.keys())
             has_subject |= bool(expected.pubkeys)
     return (frozenset(indices) if has_subject else None), frozenset(pubkeys)
+
+
+def find_gap(node: NodeConnection, tables: Iterable[str]) -> tuple[int, str]:
+    """Return the first epoch that the node can answer of *tables*, and why not earlier."""
+    capabilities = node.capabilities
+    starts = node.find_starts(INDEXED_TABLES.keys() & {*tables})
+    first = max(starts.values(), default=0)
+    if first <= capabilities.first_epoch:
+        return first, ""
+    return first, (
+        f"before epoch {first}, the oldest that this node can answer: {capabilities.archive_hint}"
+    )
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """Checks of a load, before it sends a request for its rows."""
+
+    node: NodeConnection
+    endpoint: Endpoint
+    needs: Needs
+    head: Head
+    has_all_validators: bool
+
+    def check(self) -> None:
+        """Raise NotServed for tables that the node cannot answer, NotFound for a future period."""
+        self._check_head()
+        self._check_tables()
+        self._check_registry()
+        self._check_coverage()
+
+    def _refuse(self, reason: str, hint: str) -> NotServed:
+        return NotServed(reason, hint=hint, endpoint=self.endpoint.route)
+
+    def _check_head(self) -> None:
+        """Raise an error for duties after the last epoch, and for a sync period after it."""
+        if self.endpoint.name == UPCOMING:
+            raise self._refuse(
+                f"load_{UPCOMING} needs duties after the head, and frames from a node end "
+                f"with its last complete epoch, {self.head.epoch}",
+                "Request /eth/v1/validator/duties of the node, or use the explorer API",
+            )
+        if self.endpoint.name not in COMMITTEES or not self.needs.epochs:
+            return
+        size = self.node.chain.epochs_per_sync_period
+        period = max(self.needs.epochs) // size
+        if (first := period * size) > self.head.epoch:
+            raise NotFound(
+                f"load_{self.endpoint.name}: sync period {period} begins in epoch {first}, and "
+                f"frames from a node end with its last complete epoch, {self.head.epoch}",
+                hint=f"Request /eth/v1/beacon/states/head/sync_committees?epoch={first} of the "
+                "node, or use the explorer API",
+                endpoint=self.endpoint.route,
+            )
+
+    def _check_tables(self) -> None:
+        """Raise NotServed for tables that no node has, and for those that this one cannot answer.
+
+        Some tables need an execution node.
+        """
+        name, needs = f"load_{self.endpoint.name}", self.needs
+        of_execution = needs.tables & {*READINGS, *DEPOSITS}
+        of_execution |= {self.endpoint.table.table_name} & EXECUTION_TABLES
+        for table in [*needs.others, *sorted(of_execution)]:
+            ability = self.node.find_ability(table)
+            if ability.oldest_epoch is None:
+                raise self._refuse(
+                    f"{name} cannot be answered by a beacon node: {ability.reason}", LIST_HINT
+                )
+        for table in needs.indexed:
+            ability = self.node.find_ability(table)
+            if ability.oldest_epoch is None:
+                raise self._refuse(f"this node cannot answer {name}: {ability.reason}", LIST_HINT)
+
+    def _check_registry(self) -> None:
+        """Raise NotServed for tables of all validators, if the index has only chosen ones."""
+        needs = self.needs
+        is_by_validator = any(INDEXED_TABLES[name].by_validator for name in needs.indexed)
+        is_of_all = needs.tables & WHOLE_REGISTRY or (is_by_validator and needs.validators is None)
+        if is_of_all and not self.has_all_validators:
+            raise self._refuse(
+                f"load_{self.endpoint.name} needs all validators of the chain", INDEX_HINT
+            )
+
+    def _check_coverage(self) -> None:
+        """Raise NotServed for old epochs, if the response cannot say that they are missing."""
+        endpoint, needs = self.endpoint, self.needs
+        first, reason = find_gap(self.node, needs.indexed)
+        old = [epoch for epoch in needs.epochs or () if epoch < first]
+        if endpoint.name in COMMITTEES:
+            # One state of a period has its committee.
+            size = self.node.chain.epochs_per_sync_period
+            old = [epoch for epoch in old if (epoch // size + 1) * size <= first]
+        # These tables, and answers of V2, state no coverage.
+        is_whole = BY_EPOCH & needs.tables or endpoint.envelope is Envelope.V2
+        if old and is_whole and reason:
+            raise self._refuse(
+                f"load_{endpoint.name} needs epochs {min(old)} to {max(old)}, {reason}",
+                f"Load epochs from {first} on",
+            )

@@ -65,3 +65,7 @@ READINGS: Final = frozenset(each.name for each in NODE_TABLES if each.unit == LO
 DEPOSITS: Final = frozenset(each.name for each in NODE_TABLES if each.unit == DEPOSIT)
 GROWING_TABLES: Final = {e.name: e.unit for e in DERIVED_TABLES if e.unit != HEAD}
 """Derived tables whose final rows stay, and the column that orders them."""
+EXECUTION_TABLES: Final = frozenset(
+    each.name for each in NODE_TABLES if all("execution" in needs for needs in each.needs)
+)
+"""Tables that only an execution node makes possible."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from beaconframes.dataset import Grid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     import polars as pl
 
     from beaconframes.beacon_node.tables.epoch_data import EpochData
-    from beaconframes.calendar import Chain
-    from beaconframes.endpoint.intervals import Interval, Intervals
     from beaconframes.schema import Table
 
 Needs: TypeAlias = tuple[tuple[str, ...], ...]
@@ -57,7 +56,7 @@ class NodeTable:
         """Return the name of the stored table."""
         return self.table.table_name
 
-    @property
+    @cached_property
     def by_validator(self) -> bool:
         """Return whether an index of chosen validators has rows of these only.
 
@@ -72,23 +71,3 @@ class NodeTable:
         if subject is not None and key[0] != subject:
             key = (subject, *(name for name in key if name != subject))
         return Grid(subject, self.unit, key)
-
-    def units_of(self, epoch: int, chain: Chain) -> tuple[int, int]:
-        """Return the first and the last unit of an epoch."""
-        if self.unit == "epoch":
-            return epoch, epoch
-        if self.unit == "period":
-            period = epoch // chain.epochs_per_sync_period
-            return period, period
-        return chain.first_slot_of(epoch), chain.last_slot_of(epoch)
-
-    def find_epochs(self, units: Iterable[Interval], chain: Chain) -> Intervals:
-        """Return the epochs whose units are all among *units*."""
-        if self.unit == "epoch":
-            return tuple(units)
-        if self.unit == "period":
-            size = chain.epochs_per_sync_period
-            return tuple((low * size, (high + 1) * size - 1) for low, high in units)
-        size = chain.slots_per_epoch
-        found = ((-(-low // size), (high + 1) // size - 1) for low, high in units)
-        return tuple((low, high) for low, high in found if low <= high)
