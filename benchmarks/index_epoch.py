@@ -54,7 +54,7 @@ from beaconframes.dataset import Dataset
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from beaconframes.beacon_node.index.epoch import EpochResult
+    from beaconframes.beacon_node.index.epoch_builder import EpochResult
 
 INDEXED = choose(10, 2)
 """Epochs that are built and stored, one after the other."""

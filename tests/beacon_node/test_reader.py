@@ -15,7 +15,7 @@ from beaconframes.beacon_node.chain.request_cache import RequestCache
 from beaconframes.beacon_node.client.api import BeaconApi
 from beaconframes.beacon_node.client.session import NodeSession
 from beaconframes.beacon_node.index.coverage import EpochTask
-from beaconframes.beacon_node.index.epoch import build_epoch
+from beaconframes.beacon_node.index.epoch_builder import build_epoch
 from beaconframes.beacon_node.tables import REWARD_TABLES
 from beaconframes.errors import ConnectionFailed, NotFound, ResponseError
 

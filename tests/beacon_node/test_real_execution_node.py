@@ -18,7 +18,7 @@ from beaconframes.beacon_node.execution.deposit_events import (
     read_deposits,
 )
 from beaconframes.beacon_node.execution.payments import read_payments
-from beaconframes.beacon_node.tables.execution_blocks import build_execution_blocks
+from beaconframes.beacon_node.tables.blocks import build_execution_blocks
 from beaconframes.beacon_node.tables.readings import read_address_balances, read_gas_fees
 from beaconframes.calendar import MAINNET
 

@@ -21,7 +21,7 @@ from beaconframes.beacon_node.chain.reader import ChainReader
 from beaconframes.beacon_node.client.api import BeaconApi
 from beaconframes.beacon_node.client.session import NodeSession
 from beaconframes.beacon_node.index.coverage import EpochTask
-from beaconframes.beacon_node.index.epoch import build_epoch
+from beaconframes.beacon_node.index.epoch_builder import build_epoch
 from beaconframes.beacon_node.tables import REWARD_TABLES
 from beaconframes.consensus.epoch_moves import Move
 from beaconframes.consensus.slot_income import SlotIncome

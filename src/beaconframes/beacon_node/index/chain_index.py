@@ -8,7 +8,7 @@ import polars as pl
 
 from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_epochs, find_tasks, find_units
 from beaconframes.beacon_node.index.derived_tables import write_derived_tables
-from beaconframes.beacon_node.index.epoch import OPTIMISTIC
+from beaconframes.beacon_node.index.epoch_builder import OPTIMISTIC
 from beaconframes.beacon_node.index.epoch_writer import FIRST_UNSETTLED, compact_rest, write_epochs
 from beaconframes.beacon_node.index.verdicts import REMARKS, compute_coverage
 from beaconframes.beacon_node.tables import INDEXED_TABLES

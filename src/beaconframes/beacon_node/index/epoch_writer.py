@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from beaconframes.beacon_node.index.coverage import EpochTask
-    from beaconframes.beacon_node.index.epoch import EpochResult
-    from beaconframes.beacon_node.index.epoch_builder import EpochBuilder
+    from beaconframes.beacon_node.index.epoch_builder import EpochBuilder, EpochResult
     from beaconframes.beacon_node.index.task_runner import Executor
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset

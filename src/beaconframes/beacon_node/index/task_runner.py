@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
     from beaconframes.beacon_node.index.coverage import EpochTask
-    from beaconframes.beacon_node.index.epoch import EpochResult
-    from beaconframes.beacon_node.index.epoch_builder import EpochBuilder
+    from beaconframes.beacon_node.index.epoch_builder import EpochBuilder, EpochResult
 
 log = logging.getLogger("beaconframes.index")
 

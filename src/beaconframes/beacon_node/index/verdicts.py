@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
-from beaconframes.beacon_node.index.epoch import OPTIMISTIC
+from beaconframes.beacon_node.index.epoch_builder import OPTIMISTIC
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.endpoint.intervals import merge_intervals, numbers_of, subtract_intervals
 from beaconframes.errors import UnverifiedRows

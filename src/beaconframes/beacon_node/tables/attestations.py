@@ -126,12 +126,13 @@ def build_chosen_attestations(data: EpochData) -> pl.DataFrame:
     return duties.filter(pl.col("validator_index").is_in(data.validators))
 
 
-ATTESTATIONS = NodeTable(Attestations, "epoch", DUTIES, build_chosen_attestations)
-# The lists of validators are three quarters of the bytes of an epoch of mainnet.
-SLOT_ATTESTATIONS = NodeTable(
-    SlotAttestations,
-    "block_slot",
-    DUTIES,
-    lambda data: build_slot_attestations(data.spec, data.reader.votes(data.epoch)),
-    is_large=True,
+def build_aggregates(data: EpochData) -> pl.DataFrame:
+    """Return the attestations in the blocks of the epoch."""
+    return build_slot_attestations(data.spec, data.reader.votes(data.epoch))
+
+
+TABLES: Final = (
+    NodeTable(Attestations, "epoch", DUTIES, build_chosen_attestations),
+    # The lists of validators are three quarters of the bytes of an epoch of mainnet.
+    NodeTable(SlotAttestations, "block_slot", DUTIES, build_aggregates, is_large=True),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -175,24 +175,26 @@ def build_unexplained(data: EpochData) -> pl.DataFrame:
     return build_frame(UnexplainedChanges, columns, data.spec.chain)
 
 
-SLOT_INCOME = NodeTable(
-    SlotIncome,
-    "slot",
-    INCOME,
-    lambda data: build_rows(SlotIncome, data, data.amounts.slot_income),
+def build_slot_income(data: EpochData) -> pl.DataFrame:
+    """Return the amounts inside blocks."""
+    return build_rows(SlotIncome, data, data.amounts.slot_income)
+
+
+def build_epoch_moves(data: EpochData) -> pl.DataFrame:
+    """Return the amounts at the end of the epoch."""
+    return build_rows(EpochMoves, data, data.amounts.moves)
+
+
+def build_transfers(data: EpochData) -> pl.DataFrame:
+    """Return the other moves of balances, signed."""
+    return build_events(TransferEvents, TRANSFERS, data)
+
+
+TABLES: Final = (
+    NodeTable(SlotIncome, "slot", INCOME, build_slot_income),
+    NodeTable(EpochMoves, "epoch", INCOME, build_epoch_moves),
+    NodeTable(DepositEvents, "slot", INCOME, build_deposits),
+    NodeTable(TransferEvents, "slot", INCOME, build_transfers),
+    NodeTable(SwitchEvents, "slot", INCOME, build_switches),
+    NodeTable(UnexplainedChanges, "epoch", INCOME, build_unexplained),
 )
-EPOCH_MOVES = NodeTable(
-    EpochMoves,
-    "epoch",
-    INCOME,
-    lambda data: build_rows(EpochMoves, data, data.amounts.moves),
-)
-DEPOSIT_EVENTS = NodeTable(DepositEvents, "slot", INCOME, build_deposits)
-TRANSFER_EVENTS = NodeTable(
-    TransferEvents,
-    "slot",
-    INCOME,
-    lambda data: build_events(TransferEvents, TRANSFERS, data),
-)
-SWITCH_EVENTS = NodeTable(SwitchEvents, "slot", INCOME, build_switches)
-UNEXPLAINED_CHANGES = NodeTable(UnexplainedChanges, "epoch", INCOME, build_unexplained)

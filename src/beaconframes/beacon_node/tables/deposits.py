@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from beaconframes.beacon_node.tables.declaration import DEPOSIT, PAYMENTS, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
@@ -86,5 +86,4 @@ def find_validity(
     return found
 
 
-DEPOSITS = NodeTable(Deposits, DEPOSIT, PAYMENTS)
-DEPOSIT_ORIGIN = NodeTable(DepositOrigin, DEPOSIT, PAYMENTS)
+TABLES: Final = tuple(NodeTable(each, DEPOSIT, PAYMENTS) for each in (Deposits, DepositOrigin))

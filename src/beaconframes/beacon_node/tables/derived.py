@@ -24,7 +24,7 @@ from beaconframes.v1.withdrawal_credentials import WithdrawalCredentials
 from beaconframes.v1.yield_index import YieldIndex
 
 # The rows of an epoch or a day stay once they are final; the other tables are replaced.
-DERIVED_TABLES: Final = (
+TABLES: Final = (
     NodeTable(Epochs, "epoch", tuple(tuple(dict.fromkeys(("blocks", *n))) for n in INCOME)),
     NodeTable(ValidatorStats, "day", INCOME),
     NodeTable(YieldIndex, "day", tuple((*needs, "execution") for needs in INCOME)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -159,6 +159,8 @@ def build_missed_rewards(data: EpochData) -> pl.DataFrame:
     return build_frame(MissedRewardEvents, columns, data.spec.chain)
 
 
-INCOME_HISTORY = NodeTable(IncomeHistory, "epoch", INCOME, build_income)
-BALANCE_HISTORY = NodeTable(BalanceHistory, "epoch", INCOME, build_balances)
-MISSED_REWARD_EVENTS = NodeTable(MissedRewardEvents, "epoch", INCOME, build_missed_rewards)
+TABLES: Final = (
+    NodeTable(IncomeHistory, "epoch", INCOME, build_income),
+    NodeTable(BalanceHistory, "epoch", INCOME, build_balances),
+    NodeTable(MissedRewardEvents, "epoch", INCOME, build_missed_rewards),
+)

@@ -227,13 +227,15 @@ def _limit(number: int) -> int | None:
     return number if number <= _LARGEST else None
 
 
-ATTESTER_SLASHINGS = of_bodies(AttesterSlashings, "block_slot", list_attester_slashings)
-PROPOSER_SLASHINGS = of_bodies(ProposerSlashings, "block_slot", list_proposer_slashings)
-VOLUNTARY_EXITS = of_bodies(VoluntaryExits, "block_slot", list_voluntary_exits)
-SLOT_DEPOSITS = of_bodies(SlotDeposits, "block_slot", list_deposits)
-DEPOSIT_REQUESTS = of_bodies(DepositRequests, "block_slot", list_deposit_requests)
-BLOB_COMMITMENTS = of_bodies(BlobCommitments, "block_slot", list_blob_commitments)
-EXECUTION_REQUESTS = of_bodies(ExecutionRequests, "block_slot", list_execution_requests)
-SLOT_WITHDRAWALS = of_bodies(SlotWithdrawals, "block_slot", list_withdrawals)
-VALIDATOR_WITHDRAWALS = of_bodies(ValidatorWithdrawals, "epoch", list_withdrawals)
-BLS_CHANGES = of_bodies(BlsChanges, "epoch", list_bls_changes)
+TABLES: Final = (
+    of_bodies(AttesterSlashings, "block_slot", list_attester_slashings),
+    of_bodies(ProposerSlashings, "block_slot", list_proposer_slashings),
+    of_bodies(VoluntaryExits, "block_slot", list_voluntary_exits),
+    of_bodies(SlotDeposits, "block_slot", list_deposits),
+    of_bodies(DepositRequests, "block_slot", list_deposit_requests),
+    of_bodies(BlobCommitments, "block_slot", list_blob_commitments),
+    of_bodies(ExecutionRequests, "block_slot", list_execution_requests),
+    of_bodies(SlotWithdrawals, "block_slot", list_withdrawals),
+    of_bodies(ValidatorWithdrawals, "epoch", list_withdrawals),
+    of_bodies(BlsChanges, "epoch", list_bls_changes),
+)

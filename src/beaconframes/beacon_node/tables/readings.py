@@ -71,5 +71,4 @@ def read_address_balances(
     return build_frame(AddressBalances, {"address": names, "balance_wei": balances}, chain)
 
 
-GAS_FEES = NodeTable(GasFees, LOAD, EXECUTION)
-ADDRESS_BALANCES = NodeTable(AddressBalances, LOAD, EXECUTION)
+TABLES: Final = tuple(NodeTable(each, LOAD, EXECUTION) for each in (GasFees, AddressBalances))

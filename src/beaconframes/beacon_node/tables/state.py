@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -214,7 +214,9 @@ def build_members(data: EpochData) -> pl.DataFrame:
     return build_sync_committees(data.spec, {period: data.reader.sync_committee(data.epoch)})
 
 
-SYNC_COMMITTEES = NodeTable(SyncCommittees, "period", (("ssz",), ("duties",)), build_members)
-VALIDATORS = NodeTable(Validators, HEAD, NOTHING)
-LATEST_STATE = NodeTable(LatestState, HEAD, NOTHING)
-VALIDATOR_QUEUE = NodeTable(ValidatorQueue, HEAD, (("pending",),))
+TABLES: Final = (
+    NodeTable(SyncCommittees, "period", (("ssz",), ("duties",)), build_members),
+    NodeTable(Validators, HEAD, NOTHING),
+    NodeTable(LatestState, HEAD, NOTHING),
+    NodeTable(ValidatorQueue, HEAD, (("pending",),)),
+)
