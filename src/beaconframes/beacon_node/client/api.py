@@ -2,59 +2,34 @@
 
 from __future__ import annotations
 
-import functools
-import logging
-import threading
-from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import numpy as np
 
-from beaconframes.beacon_node.client.quirks import QUIRKS
+from beaconframes.beacon_node.client.checked_requests import MAX_SLOT
 from beaconframes.beacon_node.client.records import (
-    AttestationReward,
-    AttestationRewardRows,
-    AttestationRewards,
     BlockHeader,
-    BlockRewards,
     Checkpoints,
     CommitteeLabel,
     Event,
     SyncCommittee,
-    SyncReward,
 )
-from beaconframes.beacon_node.client.session import QUICK, SLOW, SSZ
+from beaconframes.beacon_node.client.rewards import RewardsApi
+from beaconframes.beacon_node.client.session import SLOW, SSZ
 from beaconframes.beacon_node.client.signed_block import SignedBlock
 from beaconframes.beacon_node.client.validator_rows import ValidatorRow
-from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, Spec
-from beaconframes.errors import (
-    BadRequest,
-    IntegrityError,
-    NotFound,
-    NotServed,
-    SchemaError,
-    UsageError,
-)
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
+from beaconframes.errors import BadRequest, IntegrityError, NotFound, NotServed
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import NoReturn, Self
+    import threading
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from beaconframes.beacon_node.client.session import NodeSession
-    from beaconframes.http.response import ResponsePage
 
-T = TypeVar("T")
-
-log = logging.getLogger("beaconframes.node")
-
-MAX_REWARD: Final = 10**9
-"""Gwei: no reward of one block, and no reward of one epoch's attestation, is higher."""
-MAX_SLOT: Final = 2**40
-"""No chain has a head after it."""
 MAX_IDS: Final = 5000
 """Identifiers of one POST request."""
 MAX_IDS_IN_QUERY: Final = 64
@@ -62,7 +37,7 @@ MAX_IDS_IN_QUERY: Final = 64
 _SSZ_HEAD: Final = np.dtype([("time", "<u8"), ("root", "V32"), ("slot", "<u8")])
 
 
-class BeaconApi:
+class BeaconApi(RewardsApi):
     """The Beacon API of one node: thread-safe, with connections that stay open.
 
     Methods return the ``data`` of the response, parsed, or SSZ bytes. What is impossible in one
@@ -72,91 +47,10 @@ class BeaconApi:
 
     def __init__(self, session: NodeSession) -> None:
         """Send requests by *session*."""
-        self.session = session
-        self.corrected: Counter[str] = Counter()
-        """How often each quirk was repaired, by the names of `QUIRKS`."""
-        self._lock = threading.Lock()
+        super().__init__(session)
         self._has_post_ids = True
         self._eligibility: dict[str, int] = {}
         """First epoch in which each validator of the head is known to exist, by index and key."""
-        self._final_slot_count = 0
-        """Slots before the finalized checkpoint that was read last."""
-        self.optimistic_slot: int | None = None
-        """The first slot of which a response was optimistic, since the head was read last.
-
-        None if the execution node has verified all blocks. If only the head was requested, a slot
-        after it.
-        """
-        self._warned: set[str] = set()
-        """The members of envelopes of which a warning was logged."""
-
-    def __repr__(self) -> str:
-        client = self.session.client_version
-        return f"BeaconApi({self.url!r}{f', client={client!r}' if client else ''})"
-
-    def __reduce__(self) -> NoReturn:
-        """Raise a UsageError: connections cannot be pickled, and credentials must not be."""
-        raise UsageError(
-            "a BeaconApi cannot be pickled or copied",
-            hint="Create one from the address of the node in each process",
-        )
-
-    def __enter__(self) -> Self:
-        """Return the API itself."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Close all connections."""
-        self.close()
-
-    @property
-    def url(self) -> str:
-        """Return the address without credentials."""
-        return self.session.url
-
-    @property
-    def requests(self) -> Counter[str]:
-        """Return the number of requests by route, retries not included."""
-        return self.session.requests
-
-    @property
-    def request_count(self) -> int:
-        """Return the number of requests, retries included."""
-        return self.session.request_count
-
-    def close(self) -> None:
-        """Close all connections; a later request opens new ones."""
-        self.session.close()
-
-    # The node.
-
-    def version(self) -> str:
-        """Return client and version, such as ``Lighthouse/v8.0.1-9f31cd0``; requested once."""
-        if not self.session.client_version:
-            page = self._fetch("/eth/v1/node/version", timeouts=QUICK)
-            data = self._decode("/eth/v1/node/version", page.data, dict[str, Any])
-            version = data.get("version")
-            if not isinstance(version, str) or not version:
-                raise self._schema_error("/eth/v1/node/version", "has no version")
-            self.session.client_version = version[:120]
-        return self.session.client_version
-
-    def syncing(self) -> dict[str, Any]:
-        """Return whether the node is synchronizing, and how far it is behind."""
-        return self._get_object("/eth/v1/node/syncing")
-
-    def spec(self) -> dict[str, Any]:
-        """Return the constants of the chain as the node states them."""
-        return self._get_object("/eth/v1/config/spec")
-
-    def genesis(self) -> dict[str, Any]:
-        """Return genesis time, root of the genesis validators and the first fork version."""
-        return self._get_object("/eth/v1/beacon/genesis")
-
-    @functools.cached_property
-    def chain_spec(self) -> Spec:
-        """Return the constants of the chain, parsed; requested once, by two requests."""
-        return Spec.parse(self.spec(), self.genesis())
 
     # Blocks.
 
@@ -311,7 +205,7 @@ class BeaconApi:
         self._check_slot(route, state_id, {"slot": int(head["slot"])}, ("slot",))
         return page.data
 
-    # Duties and rewards.
+    # Duties and events.
 
     def proposer_duties(self, epoch: int) -> list[dict[str, Any]]:
         """Return the proposer of each slot of an epoch."""
@@ -328,78 +222,6 @@ class BeaconApi:
                 route, f"does not have the slots of epoch {epoch}: {shorten(wrong)}"
             )
         return duties
-
-    def attestation_rewards(self, epoch: int, ids: Sequence[int] | None) -> AttestationRewardRows:
-        """Return the attestation rewards of an epoch, sorted by validator.
-
-        *ids* are validators that were active in the epoch, or slashed and not withdrawable; None
-        for all. Each must be in the response.
-        """
-        route = "/eth/v1/beacon/rewards/attestations/{epoch}"
-        body = [] if ids is None else [str(each) for each in ids]
-        page = self._fetch(route, {"epoch": epoch}, body=body, timeouts=SLOW)
-        decoded = self._decode(route, page.data, AttestationRewards)
-        rewards = decoded.total_rewards
-        if ids is not None:
-            chosen = set(ids)
-            rewards = [row for row in rewards if row.validator_index in chosen]
-            if missing := sorted(chosen - {row.validator_index for row in rewards}):
-                raise self._integrity_error(
-                    route,
-                    f"epoch {epoch}: validators {shorten(missing)} were requested, and are not "
-                    "in the response",
-                    "empty-data",
-                )
-        rewards.sort(key=lambda row: row.validator_index)
-        self._check_rewards(route, epoch, rewards)
-        indices, source, target, head, inactivity = (
-            np.array([getattr(row, name) for row in rewards], np.int64)
-            for name in ("validator_index", "source", "target", "head", "inactivity")
-        )
-        ideal = {
-            (vote, row.effective_balance): getattr(row, vote)
-            for row in decoded.ideal_rewards
-            for vote in ("source", "target", "head")
-        }
-        return AttestationRewardRows(indices, source, target, head, inactivity, ideal)
-
-    def block_rewards(self, block_id: int | str) -> dict[str, int]:
-        """Return the proposer's reward for a block in gwei: its parts and their ``total``."""
-        route = "/eth/v1/beacon/rewards/blocks/{block_id}"
-        page = self._fetch(route, {"block_id": block_id}, timeouts=SLOW)
-        rewards = msgspec.structs.asdict(self._decode(route, page.data, BlockRewards))
-        parts = [rewards[name] for name in rewards if name not in {"proposer_index", "total"}]
-        if sum(parts) != rewards["total"] or min(parts) < 0:
-            raise self._schema_error(
-                route, f"block {block_id}: the parts {parts} do not add up to {rewards['total']}"
-            )
-        return rewards
-
-    def sync_rewards(self, block_id: int | str, ids: Sequence[int] | None = None) -> dict[int, int]:
-        """Return the sync committee reward of a block in gwei by validator, the sum of its seats.
-
-        *ids* that are not in the committee have no reward.
-        """
-        route = "/eth/v1/beacon/rewards/sync_committee/{block_id}"
-        body = [] if ids is None else [str(each) for each in ids]
-        page = self._fetch(route, {"block_id": block_id}, body=body, timeouts=SLOW)
-        chosen = None if ids is None else set(ids)
-        rewards: Counter[int] = Counter()
-        rows = self._decode(route, page.data, list[SyncReward])
-        for row in rows:
-            if chosen is None or row.validator_index in chosen:
-                rewards[row.validator_index] += row.reward
-        if len({row.validator_index for row in rows}) < len(rows):
-            self.count_correction("duplicate-sync-rewards")
-        for index, reward in rewards.items():
-            if abs(reward) > MAX_REWARD:
-                raise self._integrity_error(
-                    route,
-                    f"block {block_id}: the sync committee reward of validator {index} is "
-                    f"{reward} gwei, which is not a reward but a balance",
-                    "sync-reward-is-balance",
-                )
-        return dict(rewards)
 
     def events(
         self, topics: Sequence[str], *, stop: threading.Event | None = None
@@ -421,50 +243,6 @@ class BeaconApi:
                 name, lines = "", []
 
     # Requests.
-
-    def _fetch(self, route: str, path_arguments: Any = None, **options: Any) -> ResponsePage:
-        page = self.session.fetch(route, path_arguments, **options)
-        if page.envelope_fields.get("execution_optimistic") == b"true":
-            self._note_optimistic(path_arguments or {})
-        if page.envelope_fields.get("finalized") == b"false":
-            self._check_final(path_arguments or {})
-        return page
-
-    def _note_optimistic(self, path_arguments: Mapping[str, object]) -> None:
-        """Note the slot of a response whose block the execution node has not verified."""
-        given = path_arguments.get("state_id", path_arguments.get("block_id"))
-        if "epoch" in path_arguments:
-            given = self.chain_spec.first_slot_of(int(str(path_arguments["epoch"])))
-        slot = int(str(given)) if str(given).isdigit() else MAX_SLOT
-        with self._lock:
-            known = self.optimistic_slot
-            self.optimistic_slot = slot if known is None else min(slot, known)
-
-    def _check_final(self, path_arguments: Mapping[str, object]) -> None:
-        """Warn of a response for a final slot that the node does not call final."""
-        slot = str(path_arguments.get("state_id", path_arguments.get("block_id")))
-        if slot.isdigit() and int(slot) < self._final_slot_count:
-            self._warn_once(
-                "finalized",
-                f"{self._client()}: slot {slot} is not final in a response, but slots before "
-                f"{self._final_slot_count} are finalized: if the address has several nodes "
-                "behind it, one of them is behind",
-            )
-
-    def _warn_once(self, member: str, message: str) -> None:
-        with self._lock:
-            is_new = member not in self._warned
-            self._warned.add(member)
-        if is_new:
-            log.warning(message)
-
-    def _get_object(
-        self, route: str, path_arguments: Any = None, kind: type[Any] | None = None
-    ) -> dict[str, Any]:
-        page = self._fetch(route, path_arguments)
-        if kind is not None:
-            self._decode(route, page.data, kind)
-        return self._decode(route, page.data, dict[str, Any])
 
     def _get_pending(self, name: str, state_id: int | str) -> list[dict[str, Any]]:
         route = f"/eth/v1/beacon/states/{{state_id}}/{name}"
@@ -536,82 +314,6 @@ class BeaconApi:
             "response",
             "empty-data",
         )
-
-    # Checks.
-
-    def _decode(self, route: str, data: bytes, kind: type[T]) -> T:
-        """Return JSON *data* as a value of this *kind*; numbers may be strings."""
-        try:
-            value: T = msgspec.json.decode(data, type=kind, strict=False)
-        except msgspec.MsgspecError as error:
-            raise self._schema_error(route, f"is invalid: {error}") from None
-        return value
-
-    def _check_slot(
-        self, route: str, requested: int | str, data: dict[str, Any], path: tuple[str, ...]
-    ) -> None:
-        """Raise IntegrityError if the answer is for another slot than the *requested* one."""
-        if not str(requested).isdigit():
-            return
-        value: Any = data
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        if str(value) != str(requested):
-            raise self._integrity_error(
-                route,
-                f"slot {requested} was requested, but the response is for slot {value}",
-                "reorganization",
-                hint="Repeat the request; request finalized slots only",
-            )
-
-    def _check_rewards(self, route: str, epoch: int, rewards: list[AttestationReward]) -> None:
-        """Raise an error for a row that cannot be right."""
-        previous = -1
-        for row in rewards:
-            problem = quirk = ""
-            if row.validator_index == previous:
-                problem = "has several rows"
-            elif row.inactivity is None:
-                problem, quirk = "has no inactivity penalty", "no-inactivity"
-            elif row.inactivity > 0:
-                problem = f"has a positive inactivity penalty, {row.inactivity} gwei"
-                quirk = "positive-inactivity"
-            elif max(abs(row.source), abs(row.target), abs(row.head)) > MAX_REWARD:
-                problem = "has a reward above 1 ETH"
-            if problem:
-                raise self._integrity_error(
-                    route, f"epoch {epoch}: validator {row.validator_index} {problem}", quirk
-                )
-            previous = row.validator_index
-
-    def count_correction(self, quirk: str) -> None:
-        """Count that a *quirk* of the client was repaired."""
-        with self._lock:
-            self.corrected[quirk] += 1
-
-    def _schema_error(self, route: str, problem: str) -> SchemaError:
-        return SchemaError(
-            f"the response of {self._client()} {problem}",
-            hint="Check that the address is that of a beacon node, and update the client",
-            endpoint=route,
-        )
-
-    def _integrity_error(
-        self, route: str, problem: str, quirk: str = "", hint: str | None = None
-    ) -> IntegrityError:
-        """Return the error for an impossible answer, with the known *quirk* that explains it."""
-        message = f"{self._client()}: {problem}"
-        if quirk:
-            known = QUIRKS[quirk]
-            message += f" (known of {known.client}: {quirk}, {known.evidence})"
-        return IntegrityError(
-            message,
-            hint=hint or "Update the client; rewards can also be computed from SSZ states",
-            endpoint=route,
-        )
-
-    def _client(self) -> str:
-        return self.session.client_version or "the node"
 
 
 def _lower_hex(data: bytes) -> bytes:

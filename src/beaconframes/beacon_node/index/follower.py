@@ -20,13 +20,7 @@ from beaconframes.beacon_node.index.head_events import HeadEvents
 from beaconframes.beacon_node.index.indexing import Indexer
 from beaconframes.beacon_node.index.verdicts import COVERAGE
 from beaconframes.calendar import resolve_bound
-from beaconframes.errors import (
-    BadRequest,
-    IntegrityError,
-    NotFound,
-    ResponseError,
-    ServiceError,
-)
+from beaconframes.errors import BadRequest, IntegrityError, NotFound, ResponseError, ServiceError
 
 if TYPE_CHECKING:
     import os

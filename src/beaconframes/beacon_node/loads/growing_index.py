@@ -24,12 +24,7 @@ from beaconframes.beacon_node.loads.estimate import LoadEstimate
 from beaconframes.beacon_node.loads.needs import Refusals, find_gap, find_needs, find_tables
 from beaconframes.beacon_node.tables import DEPOSITS, INDEXED_TABLES, READINGS, REWARD_TABLES
 from beaconframes.endpoint import Head, ObjectNotFound
-from beaconframes.errors import (
-    BeaconframesError,
-    NotFound,
-    NotServed,
-    RequestLimitExceeded,
-)
+from beaconframes.errors import BeaconframesError, NotFound, NotServed, RequestLimitExceeded
 from beaconframes.fetch.source import RequestEstimate
 from beaconframes.progress import PROGRESS
 
