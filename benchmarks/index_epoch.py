@@ -34,11 +34,13 @@ from beacon_state import (
 )
 from sizes import choose
 
-from beaconframes.beacon_node.epoch_builder import EpochBuilder
-from beaconframes.beacon_node.index import write_epochs
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, EpochTask
-from beaconframes.beacon_node.reader import ChainReader
-from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.beacon_node.amounts.states import StateAmounts
+from beaconframes.beacon_node.chain.reader import ChainReader
+from beaconframes.beacon_node.index.coverage import EpochTask
+from beaconframes.beacon_node.index.epoch_builder import EpochBuilder
+from beaconframes.beacon_node.index.epoch_writer import write_epochs
+from beaconframes.beacon_node.tables import INDEXED_TABLES
+from beaconframes.beacon_node.tables.declaration import PAYMENTS
 from beaconframes.consensus.attestation_rewards import AttestationRewards, update_inactivity_scores
 from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.consensus.epoch_moves import compute_transition
@@ -52,7 +54,7 @@ from beaconframes.dataset import Dataset
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from beaconframes.beacon_node.epoch import EpochResult
+    from beaconframes.beacon_node.index.epoch_builder import EpochResult
 
 INDEXED = choose(10, 2)
 """Epochs that are built and stored, one after the other."""
@@ -60,7 +62,7 @@ EPOCHS = INDEXED + 3
 """States that are made; the first one has no blocks."""
 TRANSACTIONS, BYTES_PER_TRANSACTION = 200, 500
 ROUNDS = choose(3, 1)
-TABLES = tuple(name for name in INDEXED_TABLES if name != "execution_blocks")
+TABLES = tuple(name for name, each in INDEXED_TABLES.items() if each.needs is not PAYMENTS)
 """All tables of a consensus node."""
 
 

@@ -175,7 +175,8 @@ class Mainnet:
 
 def write_day(folder: str, validators: int) -> dict[str, Any]:
     """Write the day as a dataset with files as those of a compacted index."""
-    from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, WHOLE_CHAIN
+    from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN
+    from beaconframes.beacon_node.tables import INDEXED_TABLES
     from beaconframes.dataset import Dataset
     from beaconframes.dataset.segments import ROWS
 

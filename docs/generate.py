@@ -25,9 +25,9 @@ import loader_stubs
 import beaconframes
 from beaconframes import analysis, dictionary, interactive, plot, v1, v2
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
-from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS
+from beaconframes.beacon_node.client.clients import CONSENSUS_CLIENTS
+from beaconframes.beacon_node.client.quirks import QUIRKS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
-from beaconframes.beacon_node.quirks import QUIRKS
 from beaconframes.charts import CHARTS
 from beaconframes.cli.connection_options import list_options
 from beaconframes.cli.exit_codes import list_exit_codes

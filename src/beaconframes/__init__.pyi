@@ -97,8 +97,8 @@ from beaconframes import v2 as v2
 from beaconframes.v1.recorder import record as record
 
 # Index your own node.
-from beaconframes.beacon_node.indexing import index as index
-from beaconframes.beacon_node.follower import follow as follow
+from beaconframes.beacon_node.index.indexing import index as index
+from beaconframes.beacon_node.index.follower import follow as follow
 
 # Analyse and draw.
 from beaconframes import (

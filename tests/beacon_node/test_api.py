@@ -14,10 +14,10 @@ import httpx
 import numpy as np
 import pytest
 
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.quirks import QUIRKS
-from beaconframes.beacon_node.validator_rows import build_registry
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.quirks import QUIRKS
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.client.validator_rows import build_registry
 from beaconframes.errors import (
     ConnectionFailed,
     IntegrityError,
@@ -132,7 +132,7 @@ def test_validators_are_never_requested_by_comma_lists(fault):
 
 def test_validators_in_several_requests(monkeypatch):
     """Lists of identifiers longer than one request are sent in parts."""
-    monkeypatch.setattr("beaconframes.beacon_node.api.MAX_IDS", 3)
+    monkeypatch.setattr("beaconframes.beacon_node.client.api.MAX_IDS", 3)
     api, stub = connect("electra")
     rows = api.validators(8, range(8))
 

@@ -7,18 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from beaconframes.beacon_node.attestations import (
-    build_attestations,
-    build_slot_attestations,
-    count_votes,
-    read_votes,
-)
-from beaconframes.beacon_node.blocks import build_block_tables, build_blocks
-from beaconframes.beacon_node.slot_blocks import ORPHANED, SlotBlock, read_slots
+from beaconframes.beacon_node.chain.votes import count_votes, read_votes
+from beaconframes.beacon_node.client.slot_blocks import ORPHANED, SlotBlock, read_slots
+from beaconframes.beacon_node.tables.attestations import build_attestations, build_slot_attestations
 from beaconframes.consensus.participation import decode_bitlist
 from beaconframes.errors import ResponseError
 from beaconframes.v1 import attestations, slot_attestations
 
+from ..support.node_tables import build_block_tables
 from ..support.recorded_blocks import load_blocks
 
 CHAINS = ("altair", "capella", "electra")
@@ -122,7 +118,7 @@ def test_votes_of_a_block_count_each_vote_once():
     counts = count_votes(chain.votes)
     included = [row for row in chain.expected["attestation_votes"] if row[5] is not None]
     assert len(included) == sum(counts.values())
-    blocks = build_blocks(chain.spec, chain.slots, votes=counts)
+    blocks = build_block_tables(chain.spec, chain.slots, counts)["blocks"]
     assert blocks.filter(status="missed")["votes"].null_count() == 34
     assert len(included) == blocks["votes"].sum()
     # The right votes for a block are those of its slot, and of the missed slots that follow.

@@ -11,12 +11,13 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.beacon_node import connection as connections
-from beaconframes.beacon_node.capabilities import ROUTE_NEEDS, Capabilities
+from beaconframes.beacon_node.amounts.replay import ReplayAmounts
+from beaconframes.beacon_node.amounts.routes import RouteAmounts
+from beaconframes.beacon_node.amounts.states import StateAmounts
+from beaconframes.beacon_node.capabilities import Capabilities
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
-from beaconframes.beacon_node.indexing import index
-from beaconframes.beacon_node.replay_amounts import ReplayAmounts
-from beaconframes.beacon_node.route_amounts import RouteAmounts
-from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.beacon_node.index.indexing import index
+from beaconframes.beacon_node.tables.declaration import ROUTE_NEEDS
 from beaconframes.errors import NotServed, ServerError
 from beaconframes.http import retry
 

@@ -13,9 +13,9 @@ import pytest
 import beaconframes as bf
 from beaconframes import progress
 from beaconframes.beacon_node import Node
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.execution import ExecutionApi
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.execution.api import ExecutionApi
 from beaconframes.config import current
 from beaconframes.errors import BeaconframesError, ConfigError, Unauthorized, UsageError
 from beaconframes.http import retry

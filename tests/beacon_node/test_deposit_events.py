@@ -9,10 +9,14 @@ from datetime import UTC, datetime
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node import execution_tables
 from beaconframes.beacon_node.connection import NodeConnection
-from beaconframes.beacon_node.deposit_events import DEPOSIT_EVENT, FIRST_BLOCKS, read_deposits
-from beaconframes.beacon_node.deposit_tables import build_deposits, find_validity
+from beaconframes.beacon_node.execution.deposit_events import (
+    DEPOSIT_EVENT,
+    FIRST_BLOCKS,
+    read_deposits,
+)
+from beaconframes.beacon_node.index import execution_tables
+from beaconframes.beacon_node.tables.deposits import build_deposits, find_validity
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import BadRequest, IntegrityError, NotFound, ResponseError, ServerError
 from beaconframes.v1._deposits import Deposits

@@ -7,8 +7,9 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node import derived_tables
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.beacon_node.index import derived_tables
+from beaconframes.beacon_node.index.coverage import find_units
+from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.dataset import Dataset
 from beaconframes.derive import ChainTables, Coverage
 from beaconframes.endpoint import Head
@@ -16,7 +17,7 @@ from beaconframes.endpoint.chain_metadata import ChainMetadata
 
 from .conftest import UNTIL
 
-GROWING = list(derived_tables.GROWING)
+GROWING = list(derived_tables.GROWING_TABLES)
 TABLES = ("attestations", "balance_history", "blocks", "deposit_events", "income_history",
           "slot_withdrawals", "sync_committees", "transfer_events")  # fmt: skip
 
@@ -48,7 +49,7 @@ def grow(folder, index, last, without=(), validators=None):
         for name, grid in source.grids().items():
             indexed = INDEXED_TABLES[name]
             if name in TABLES and name not in without:
-                first, end = (indexed.units_of(epoch, chain) for epoch in (0, last))
+                first, end = (find_units(indexed.unit, epoch, chain) for epoch in (0, last))
                 units = {"": ((first[0], end[1]),)}
                 writer.add_covered(name, source.scan(name).collect(), grid, units)
                 covered[name] = ((0, last),)

@@ -9,13 +9,10 @@ import json
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node.clients import EXECUTION_CLIENTS
-from beaconframes.beacon_node.execution_blocks import (
-    build_execution_blocks,
-    read_payments,
-    sum_fees,
-)
-from beaconframes.beacon_node.execution_readings import read_address_balances, read_gas_fees
+from beaconframes.beacon_node.client.clients import EXECUTION_CLIENTS
+from beaconframes.beacon_node.execution.payments import read_payments, sum_fees
+from beaconframes.beacon_node.tables.blocks import build_execution_blocks
+from beaconframes.beacon_node.tables.readings import read_address_balances, read_gas_fees
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import (
     IntegrityError,

@@ -13,14 +13,14 @@ from typing import ClassVar
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node import follower
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.api_records import Event
-from beaconframes.beacon_node.chain_index import ChainIndex
+from beaconframes.beacon_node.chain.reader import ChainReader
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.records import Event
+from beaconframes.beacon_node.client.session import NodeSession
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
-from beaconframes.beacon_node.head_events import HeadEvents
-from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.reader import ChainReader
+from beaconframes.beacon_node.index import follower
+from beaconframes.beacon_node.index.chain_index import ChainIndex
+from beaconframes.beacon_node.index.head_events import HeadEvents
 from beaconframes.dataset import Dataset
 from beaconframes.errors import (
     BadRequest,

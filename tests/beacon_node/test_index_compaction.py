@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node import index
-from beaconframes.beacon_node.index import compact_before, compact_rest
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.beacon_node.index import epoch_writer
+from beaconframes.beacon_node.index.epoch_writer import compact_before, compact_rest
+from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset, segments
 
@@ -35,7 +35,7 @@ def build_rows(epoch):
 def dataset(tmp_path, monkeypatch):
     """A dataset whose segments have up to 80 rows: of ten validators in a day."""
     monkeypatch.setattr(segments, "ROWS", 80)
-    monkeypatch.setattr(index, "GROUP", 3)
+    monkeypatch.setattr(epoch_writer, "GROUP", 3)
     return Dataset.create(tmp_path / "index", meta={})
 
 

@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node.income_tables import UnexplainedChanges
-from beaconframes.beacon_node.index import compute_coverage
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES, EpochTask, find_tasks
+from beaconframes.beacon_node.index.coverage import EpochTask, find_epochs, find_tasks, find_units
+from beaconframes.beacon_node.index.verdicts import compute_coverage
+from beaconframes.beacon_node.tables import INDEXED_TABLES
+from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset
 
@@ -47,7 +48,7 @@ def find_tasks_one_by_one(dataset, epochs, validators):
             if name not in TABLES:
                 continue
             indexed = INDEXED_TABLES[name]
-            first, last = indexed.units_of(epoch, CHAIN)
+            first, last = find_units(indexed.unit, epoch, CHAIN)
             covered = coverage[name]
             for subject in map(str, validators) if indexed.by_validator else [""]:
                 if not any(low <= first and last <= high for low, high in covered.get(subject, ())):
@@ -89,7 +90,7 @@ def test_find_tasks_of_scattered_coverage(dataset):
     ],
 )
 def test_an_epoch_is_covered_if_all_its_units_are(table, units, epochs):
-    assert epochs == INDEXED_TABLES[table].find_epochs(units, CHAIN)
+    assert epochs == find_epochs(INDEXED_TABLES[table].unit, units, CHAIN)
 
 
 def test_find_tasks_of_a_year(dataset):

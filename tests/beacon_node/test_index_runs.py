@@ -19,8 +19,8 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.beacon_node.connection import NodeConnection
-from beaconframes.beacon_node.epoch_builder import EpochBuilder, build_address
-from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.index.epoch_builder import EpochBuilder, build_address
+from beaconframes.beacon_node.index.indexing import index
 from beaconframes.dataset import Dataset
 from beaconframes.errors import NotFound, ResponseError, UsageError
 
@@ -76,7 +76,7 @@ def list_states(stub):
 RUNNER = """
 import importlib, os, pkgutil, sys, traceback
 import beaconframes.beacon_node as package
-from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.index.indexing import index
 
 for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
     importlib.import_module(module.name)

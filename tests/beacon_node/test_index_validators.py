@@ -10,7 +10,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.beacon_node.connection import NodeConnection
-from beaconframes.beacon_node.indexing import resolve_validators
+from beaconframes.beacon_node.index.arguments import resolve_validators
 from beaconframes.errors import UsageError
 
 from ..support.beacon_node_stub import BeaconNodeStub

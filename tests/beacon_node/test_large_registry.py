@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node.api import BeaconApi
+from beaconframes.beacon_node.client.api import BeaconApi
 from beaconframes.client import set_explorer
 from beaconframes.errors import NotServed
 

@@ -8,10 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 import beaconframes as bf
-from beaconframes.beacon_node import indexing, probe
+from beaconframes.beacon_node import probe
 from beaconframes.beacon_node.connection import NodeConnection
-from beaconframes.beacon_node.index_report import read_report
-from beaconframes.beacon_node.indexing import choose_tables
+from beaconframes.beacon_node.index import indexing
+from beaconframes.beacon_node.index.arguments import choose_tables
+from beaconframes.beacon_node.index.report import read_report
 from beaconframes.cli import commands
 from beaconframes.errors import TableNotInDataset, UsageError
 

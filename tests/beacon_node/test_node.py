@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.indexing import index
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.index.indexing import index
 from beaconframes.errors import NotServed
 
 from ..support.beacon_node_stub import FOLDER, BeaconNodeStub

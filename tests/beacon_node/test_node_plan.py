@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node import node_session, node_source
-from beaconframes.beacon_node.load_estimate import BLOCK, BLOCK_REWARDS, STATE, SYNC_REWARDS
-from beaconframes.beacon_node.reader import CONCURRENT_REQUESTS
+from beaconframes.beacon_node.chain.reader import CONCURRENT_REQUESTS
+from beaconframes.beacon_node.client import session as node_session
+from beaconframes.beacon_node.loads import growing_index
+from beaconframes.beacon_node.loads.estimate import BLOCK, BLOCK_REWARDS, STATE, SYNC_REWARDS
 from beaconframes.errors import RequestLimitExceeded
 
 from ..support.beacon_node_faults import PrunedStates
@@ -140,7 +141,7 @@ def test_what_the_node_cannot_answer():
 def test_long_loads_are_planned(monkeypatch):
     """A load of more epochs than one load adds has a plan, and names the way to load them."""
     with BeaconNodeStub("capella") as stub, bf.node(stub.url, store=False) as node:
-        monkeypatch.setattr(node_source, "MAX_EPOCHS", 3)
+        monkeypatch.setattr(growing_index, "MAX_EPOCHS", 3)
         planned = bf.plan(bf.load_income_history, [1], since=3, until=9, explorer=node)
         assert "bf.index(node, folder)" in planned.unavailable[0]
 
@@ -149,7 +150,7 @@ def test_the_limits_of_a_load_are_documented():
     """The page about nodes has the epochs of one load, and the time for a state."""
     text = " ".join(OWN_NODE.read_text(encoding="utf-8").split())
 
-    assert f"up to {node_source.MAX_EPOCHS:,} epochs in one load" in text
+    assert f"up to {growing_index.MAX_EPOCHS:,} epochs in one load" in text
     assert "half an hour in all, with pauses of up to ten minutes" in text
     assert (1800.0, 600.0) == (node_session.SLOW.total, node_session.SLOW.read)
 

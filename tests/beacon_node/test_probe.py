@@ -8,13 +8,14 @@ import pkgutil
 import pytest
 
 from beaconframes import v1
-from beaconframes.beacon_node.api import BeaconApi
 from beaconframes.beacon_node.capabilities import NEEDS, NEVER
-from beaconframes.beacon_node.clients import CONSENSUS_CLIENTS, find_client
-from beaconframes.beacon_node.execution import ExecutionApi
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.clients import CONSENSUS_CLIENTS, find_client
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.execution.api import ExecutionApi
 from beaconframes.beacon_node.probe import probe
-from beaconframes.endpoint import Endpoint
+from beaconframes.beacon_node.tables import EXECUTION_TABLES, READINGS
+from beaconframes.endpoint import Endpoint, absent_table
 from beaconframes.errors import ConnectionFailed, ResponseError
 
 from ..support.beacon_node_faults import PrunedStates
@@ -205,6 +206,11 @@ def test_every_table_of_v1_has_its_needs():
     }
 
     assert endpoints == (NEEDS.keys() | NEVER.keys()) - {"slot_income"}
+
+
+def test_tables_of_an_execution_node_have_the_hint_for_datasets_without_them():
+    assert EXECUTION_TABLES == absent_table.EXECUTION_TABLES | absent_table.READING_TABLES
+    assert READINGS == absent_table.READING_TABLES
 
 
 def test_clients_by_their_version():

@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.epoch import build_epoch
-from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
-from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.reader import ChainReader
-from beaconframes.beacon_node.request_cache import RequestCache
-from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.beacon_node.amounts.states import StateAmounts
+from beaconframes.beacon_node.chain.reader import ChainReader
+from beaconframes.beacon_node.chain.request_cache import RequestCache
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.index.coverage import EpochTask
+from beaconframes.beacon_node.index.epoch_builder import build_epoch
+from beaconframes.beacon_node.tables import REWARD_TABLES
 from beaconframes.errors import ConnectionFailed, NotFound, ResponseError
 
 from ..support.beacon_node_stub import BeaconNodeStub

@@ -11,14 +11,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from beaconframes.beacon_node.deposit_events import (
+from beaconframes.beacon_node.client.slot_blocks import SlotBlock
+from beaconframes.beacon_node.execution.deposit_events import (
     DEPOSIT_EVENT,
     GET_DEPOSIT_COUNT,
     read_deposits,
 )
-from beaconframes.beacon_node.execution_blocks import build_execution_blocks, read_payments
-from beaconframes.beacon_node.execution_readings import read_address_balances, read_gas_fees
-from beaconframes.beacon_node.slot_blocks import SlotBlock
+from beaconframes.beacon_node.execution.payments import read_payments
+from beaconframes.beacon_node.tables.blocks import build_execution_blocks
+from beaconframes.beacon_node.tables.readings import read_address_balances, read_gas_fees
 from beaconframes.calendar import MAINNET
 
 from ..support.execution_chains import Anvil, EthTester, to_int

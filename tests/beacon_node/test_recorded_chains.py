@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
-from beaconframes.beacon_node.indexing import index
-from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.beacon_node.amounts.states import StateAmounts
+from beaconframes.beacon_node.index.indexing import index
+from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.dataset import Dataset
 
 from ..support.beacon_node_faults import MoreBalance

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from beaconframes.beacon_node import replay_amounts
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.reader import ChainReader
-from beaconframes.beacon_node.replay_amounts import ReplayAmounts
-from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.beacon_node.amounts import replay as replay_amounts
+from beaconframes.beacon_node.amounts.replay import ReplayAmounts
+from beaconframes.beacon_node.amounts.states import StateAmounts
+from beaconframes.beacon_node.chain.reader import ChainReader
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.session import NodeSession
 from beaconframes.errors import NotServed, ResponseError
 
 from ..support.beacon_node_faults import Fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.index.indexing import index
 
 from ..support.beacon_node_stub import BeaconNodeStub
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from beaconframes.beacon_node.epoch_amounts import UNKNOWN
-from beaconframes.beacon_node.reward_checks import find_contradicted
+from beaconframes.beacon_node.amounts.epoch_amounts import UNKNOWN
+from beaconframes.beacon_node.amounts.reward_checks import find_contradicted
 from beaconframes.consensus.registry import Registry
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 

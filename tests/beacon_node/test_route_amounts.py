@@ -13,15 +13,16 @@ from dataclasses import replace
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.epoch import build_epoch
-from beaconframes.beacon_node.epoch_amounts import Deposit, build_reward_tables
-from beaconframes.beacon_node.index_coverage import REWARD_TABLES, EpochTask
-from beaconframes.beacon_node.node_session import NodeSession
-from beaconframes.beacon_node.reader import ChainReader
-from beaconframes.beacon_node.replay_amounts import ReplayAmounts
-from beaconframes.beacon_node.route_amounts import RouteAmounts
-from beaconframes.beacon_node.state_amounts import StateAmounts
+from beaconframes.beacon_node.amounts.epoch_amounts import Deposit
+from beaconframes.beacon_node.amounts.replay import ReplayAmounts
+from beaconframes.beacon_node.amounts.routes import RouteAmounts
+from beaconframes.beacon_node.amounts.states import StateAmounts
+from beaconframes.beacon_node.chain.reader import ChainReader
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.index.coverage import EpochTask
+from beaconframes.beacon_node.index.epoch_builder import build_epoch
+from beaconframes.beacon_node.tables import REWARD_TABLES
 from beaconframes.consensus.epoch_moves import Move
 from beaconframes.consensus.slot_income import SlotIncome
 from beaconframes.consensus.spec import Spec
@@ -29,6 +30,7 @@ from beaconframes.errors import BeaconframesError, NotServed, ServerError, Unrec
 
 from ..support.beacon_node_faults import Fault, is_state
 from ..support.beacon_node_stub import BeaconNodeStub, read_recording
+from ..support.node_tables import build_reward_tables
 
 PARTS = ("source", "target", "head", "inactivity")
 ELECTRA = (2, 10, 11, 13, 15, 16, 60, 61, 63, 67, 70, 71, 72)

@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node.state_tables import (
+from beaconframes.beacon_node.client.validator_rows import read_validators
+from beaconframes.beacon_node.tables.state import (
     build_latest_state,
     build_sync_committees,
     build_validator_queue,
     build_validators,
     read_state_validators,
 )
-from beaconframes.beacon_node.validator_rows import read_validators
 from beaconframes.errors import ResponseError
 from beaconframes.v1 import latest_state, sync_committees, validator_queue, validators
 

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node.epoch_amounts import build_fees
-from beaconframes.beacon_node.tables import build_frame
+from beaconframes.beacon_node.tables.frames import build_frame
+from beaconframes.beacon_node.tables.income import build_fees
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import IntegrityError
 from beaconframes.v1.income_history import IncomeHistory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from beaconframes.beacon_node.chosen_validators import (
+from beaconframes.beacon_node.amounts.chosen_validators import (
     NO_SIGNATURE,
     BalanceMove,
     BlockMoves,
@@ -12,7 +12,7 @@ from beaconframes.beacon_node.chosen_validators import (
     find_applied_deposits,
     find_upgrade_moves,
 )
-from beaconframes.beacon_node.transition_moves import TransitionMoves
+from beaconframes.beacon_node.amounts.transition_moves import TransitionMoves
 
 from ..support.beacon_states import parse_rows
 from ..support.small_blocks import ETH, build_block, build_spec

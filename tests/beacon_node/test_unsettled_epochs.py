@@ -8,9 +8,9 @@ from contextlib import closing
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import NodeConnection
-from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.index.chain_index import ChainIndex
+from beaconframes.beacon_node.index.indexing import index
 from beaconframes.errors import DatasetError
 
 from ..support.beacon_node_stub import BeaconNodeStub

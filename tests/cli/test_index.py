@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 import beaconframes as bf
 from beaconframes.beacon_node.connection import NodeConnection
-from beaconframes.beacon_node.income_tables import UnexplainedChanges
-from beaconframes.beacon_node.index_coverage import INDEXED_TABLES
+from beaconframes.beacon_node.tables import INDEXED_TABLES
+from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.cli import commands
 from beaconframes.dataset import Dataset
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from beaconframes.beacon_node.validator_rows import build_whole_registry
+from beaconframes.beacon_node.client.validator_rows import build_whole_registry
 from beaconframes.consensus.registry import find_creating_deposit, is_slashable
 from beaconframes.errors import ResponseError
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.index.indexing import index
 from beaconframes.dataset import Dataset
 
 from .test_every_number import compare, load

@@ -8,7 +8,7 @@ import json
 
 import msgspec
 
-from beaconframes.beacon_node.validator_rows import ValidatorRow, build_whole_registry
+from beaconframes.beacon_node.client.validator_rows import ValidatorRow, build_whole_registry
 from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import Spec
 from beaconframes.consensus.state import decode_state

@@ -13,8 +13,8 @@ from collections import Counter
 
 import httpx
 
-from beaconframes.beacon_node.execution import ExecutionApi
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.execution.api import ExecutionApi
 
 from .execution_node import FakeNode
 

@@ -6,8 +6,8 @@ import json
 
 import httpx
 
-from beaconframes.beacon_node.execution import ExecutionApi
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.execution.api import ExecutionApi
 
 from .faults import FastClock
 

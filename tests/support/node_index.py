@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 
-from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.index.indexing import index
 
 from .beacon_node_stub import BeaconNodeStub
 

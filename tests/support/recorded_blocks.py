@@ -6,8 +6,8 @@ import copy
 import functools
 import json
 
-from beaconframes.beacon_node.attestations import read_votes
-from beaconframes.beacon_node.slot_blocks import parse_proposers, read_slots
+from beaconframes.beacon_node.chain.votes import read_votes
+from beaconframes.beacon_node.client.slot_blocks import parse_proposers, read_slots
 from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import Spec
 

@@ -4,6 +4,7 @@
 
     NodeConnection      api, probe: routes, and what this node can answer
     ChainReader         blocks, states and duties, each requested once
+    NODE_TABLES         the rows of each table of an epoch, from blocks, duties and amounts
     build_epoch         the tables of one epoch, and whether its balances are explained
     ChainIndex          a dataset to which epochs are added, each in one commit
 """

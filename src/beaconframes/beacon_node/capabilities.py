@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from beaconframes.beacon_node.clients import find_client
-from beaconframes.beacon_node.index_coverage import LARGE_TABLES
-from beaconframes.beacon_node.reader import MANY_VALIDATORS
+from beaconframes.answers.selection import find_stored_table
+from beaconframes.beacon_node.chain.reader import MANY_VALIDATORS
+from beaconframes.beacon_node.client.clients import find_client
+from beaconframes.beacon_node.tables import LARGE_TABLES, TABLES_BY_NAME
+from beaconframes.beacon_node.tables.balance_moves import SlotIncome
+from beaconframes.beacon_node.tables.declaration import INCOME
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.summary import render_html, render_text
+from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from beaconframes.beacon_node.tables.declaration import Needs
 
 ABILITIES: Final = {
     "blocks": "blocks",
@@ -28,47 +34,12 @@ ABILITIES: Final = {
 }
 """What a node may be able to answer, by name: in words."""
 
-ROUTE_NEEDS: Final = ("states", "attestation_rewards", "block_rewards", "sync_rewards", "proposers")
-"""What a node must have, so that income can be read from the rewards routes."""
-REPLAY_NEEDS: Final = ("blocks", "states", "duties", "genesis")
-"""What a node must have since genesis, so that its blocks can be replayed."""
-
-_INCOME: Final = (("blocks", "ssz"), ROUTE_NEEDS, REPLAY_NEEDS)
-_BLOCKS: Final = (("blocks",),)
-_DUTIES: Final = (("blocks", "ssz"), ("blocks", "duties"))
-_EXECUTION: Final = (("blocks", "execution"),)
-NEEDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    **dict.fromkeys(
-        (
-            "attester_slashings", "bls_changes", "epoch_slots", "graffiti_wall", "proposal_luck",
-            "proposals", "proposer_slashings", "slot_deposits", "slot_withdrawals", "slots",
-            "validator_withdrawals", "voluntary_exits",
-        ),
-        _BLOCKS,
-    ),
-    **dict.fromkeys(("attestations", "slot_attestations", "attestation_efficiency"), _DUTIES),
-    **dict.fromkeys(
-        (
-            "balance_history", "income_history", "leaderboard", "performance", "slot_income",
-            "validator_stats",
-        ),
-        _INCOME,
-    ),
-    "epochs": tuple(tuple(dict.fromkeys(("blocks", *needs))) for needs in _INCOME),
-    "sync_committees": (("ssz",), ("duties",)),
-    **dict.fromkeys(("latest_state", "validators", "withdrawal_credentials"), ((),)),
-    "validator_queue": (("pending",),),
-    **dict.fromkeys(
-        (
-            "deposit_origin", "deposits", "execution_blocks", "execution_performance",
-            "produced_blocks", "transaction_deposits",
-        ),
-        _EXECUTION,
-    ),
-    "yield_index": tuple((*needs, "execution") for needs in _INCOME),
-    **dict.fromkeys(("address_balances", "gas_fees"), (("execution",),)),
-}  # fmt: skip
-"""By table: what it needs. One of the alternatives suffices; ``genesis``: a replay from epoch 0."""
+NEEDS: Final[Mapping[str, Needs]] = {
+    endpoint.name: TABLES_BY_NAME[name].needs
+    for endpoint in ENDPOINTS
+    if (name := find_stored_table(endpoint)) in TABLES_BY_NAME
+} | {SlotIncome.table_name: INCOME}
+"""What each loader needs of a node, and the one table without a loader that users read."""
 
 WITHOUT_STATES: Final = frozenset({"blocks", "execution", "pending"})
 """What a node can answer of old epochs without their states."""
@@ -154,13 +125,14 @@ class Capabilities:
     @property
     def tables(self) -> tuple[TableAbility, ...]:
         """Return for each table since when the node can answer it, or why not."""
-        found = [self._assess_table(table) for table in NEEDS]
-        found += [TableAbility(table, None, reason) for table, reason in NEVER.items()]
-        return tuple(sorted(found))
+        return tuple(self.find_table(table) for table in sorted(NEEDS.keys() | NEVER.keys()))
 
     def find_table(self, table: str) -> TableAbility:
-        """Return since when the node can answer a *table*, or why not."""
-        return next(each for each in self.tables if each.table == table)
+        """Return since when the node can answer a *table* or a loader, or why not."""
+        if table in NEVER:
+            return TableAbility(table, None, NEVER[table])
+        needs = TABLES_BY_NAME[table].needs if table in TABLES_BY_NAME else NEEDS[table]
+        return self._assess_table(table, needs)
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the facts, each with its label."""
@@ -217,10 +189,10 @@ class Capabilities:
         holes = ", with holes before it" if self.has_holes else ""
         return f"epoch {oldest:,}{holes}; for older ones {self.archive_hint}"
 
-    def _assess_table(self, table: str) -> TableAbility:
+    def _assess_table(self, table: str, alternatives: Needs) -> TableAbility:
         best: int | None = None
         used: tuple[str, ...] = ()
-        for needs in NEEDS[table]:
+        for needs in alternatives:
             if any(name not in self.oldest for name in needs):
                 continue
             if "genesis" in needs and any(self.oldest[name] for name in needs):
@@ -229,7 +201,7 @@ class Capabilities:
             if best is None or epoch < best:
                 best, used = epoch, needs
         if best is None:
-            return TableAbility(table, None, self._explain(table))
+            return TableAbility(table, None, self._explain(alternatives))
         if self.loads_chosen_validators and table in WHOLE_REGISTRY:
             return TableAbility(table, None, f"needs all validators of the chain. {INDEX_HINT}")
         best = max(best, self.first_epoch)
@@ -243,11 +215,11 @@ class Capabilities:
         # A chain that began before Altair has no usable state before its first epoch.
         return oldest if ability in WITHOUT_STATES or oldest == 0 else oldest + self.margin
 
-    def _explain(self, table: str) -> str:
-        """Return why the node cannot answer a table: what is missing of the first alternatives."""
+    def _explain(self, alternatives: Needs) -> str:
+        """Return what the node is missing of the first *alternatives*."""
         missing = [
             [name for name in needs if name not in self.oldest and name != "genesis"]
-            for needs in NEEDS[table][:2]
+            for needs in alternatives[:2]
         ]
         texts = [", ".join(ABILITIES[name] for name in names) for names in missing if names]
         known = [self.reasons[name] for names in missing for name in names if name in self.reasons]

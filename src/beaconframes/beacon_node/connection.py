@@ -7,23 +7,23 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from beaconframes.beacon_node.api import BeaconApi
-from beaconframes.beacon_node.capabilities import REPLAY_NEEDS, ROUTE_NEEDS
-from beaconframes.beacon_node.execution import ExecutionApi
-from beaconframes.beacon_node.node_session import NodeSession
+from beaconframes.beacon_node.amounts.replay import ReplayAmounts
+from beaconframes.beacon_node.amounts.routes import RouteAmounts
+from beaconframes.beacon_node.amounts.states import VERIFIED_LATER, StateAmounts
+from beaconframes.beacon_node.chain.reader import ChainReader
+from beaconframes.beacon_node.client.api import BeaconApi
+from beaconframes.beacon_node.client.session import NodeSession
+from beaconframes.beacon_node.execution.api import ExecutionApi
 from beaconframes.beacon_node.probe import probe
-from beaconframes.beacon_node.reader import ChainReader
-from beaconframes.beacon_node.replay_amounts import ReplayAmounts
-from beaconframes.beacon_node.route_amounts import RouteAmounts
-from beaconframes.beacon_node.state_amounts import VERIFIED_LATER, StateAmounts
+from beaconframes.beacon_node.tables.declaration import REPLAY_NEEDS, ROUTE_NEEDS
 from beaconframes.consensus.spec import is_since
 from beaconframes.errors import BadRequest, NotFound, NotServed, ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from beaconframes.beacon_node.amounts.epoch_amounts import AmountSource
     from beaconframes.beacon_node.capabilities import Capabilities, TableAbility
-    from beaconframes.beacon_node.epoch_amounts import AmountSource
     from beaconframes.calendar import Chain
     from beaconframes.consensus.spec import Spec
     from beaconframes.secret import Secret
@@ -37,21 +37,6 @@ AMOUNTS: Final[Mapping[str, Callable[[ChainReader], AmountSource]]] = {
 """Where income comes from, by name."""
 LARGE_REGISTRY: Final = 50_000
 """Validators of a chain from which the rewards routes are cheaper than states for chosen ones."""
-
-
-LOADED_TABLES = {
-    "blocks": "slots",
-    "blob_commitments": "slots",
-    "deposit_requests": "slots",
-    "deposit_events": "income_history",
-    "transfer_events": "income_history",
-    "switch_events": "income_history",
-    "missed_reward_events": "income_history",
-    "execution_requests": "slots",
-    "epoch_moves": "income_history",
-    "unexplained_changes": "income_history",
-}
-"""Tables that no loader returns, and a loaded table that a node can answer in the same cases."""
 
 
 class ChainStatus(NamedTuple):
@@ -134,12 +119,11 @@ class NodeConnection:
 
     def find_starts(self, tables: Iterable[str]) -> dict[str, int]:
         """Return the first epoch that the node can answer, for each of the *tables* of an index."""
-        found = {each.table: each.oldest_epoch for each in self.capabilities.tables}
-        return {name: found[LOADED_TABLES.get(name, name)] or 0 for name in tables}
+        return {name: self.find_ability(name).oldest_epoch or 0 for name in tables}
 
     def find_ability(self, table: str) -> TableAbility:
         """Return since when the node can answer a *table* of an index, or why not."""
-        return self.capabilities.find_table(LOADED_TABLES.get(table, table))
+        return self.capabilities.find_table(table)
 
     def can_index(self, table: str) -> bool:
         """Return whether the node can answer a *table* of an index."""
@@ -242,7 +226,7 @@ class NodeConnection:
         """
         source = self.find_source(validators)
         if source is None:
-            ability = self.capabilities.find_table("income_history")
+            ability = self.find_ability("income_history")
             raise NotServed(
                 f"the node cannot answer income_history: {ability.reason}",
                 hint="Use another node, or start this one with the flag of its client",

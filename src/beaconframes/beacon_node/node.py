@@ -12,10 +12,11 @@ import polars as pl
 from beaconframes.active_periods import NOT_IN_DATASET, REASON
 from beaconframes.answers.dataset_source import ADDRESS
 from beaconframes.answers.view import DatasetViews
-from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import NodeConnection
-from beaconframes.beacon_node.index import EXPLAINED, UNEXPLAINED, UNVERIFIED
-from beaconframes.beacon_node.node_source import GrowingIndex, NodeSource
+from beaconframes.beacon_node.index.chain_index import ChainIndex
+from beaconframes.beacon_node.index.verdicts import EXPLAINED, UNEXPLAINED, UNVERIFIED
+from beaconframes.beacon_node.loads.growing_index import GrowingIndex
+from beaconframes.beacon_node.loads.source import NodeSource
 from beaconframes.cache.local_store import store_folder
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.quota import Quota

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.beacon_node.capabilities import Capabilities
-from beaconframes.beacon_node.reader import MANY_VALIDATORS
-from beaconframes.beacon_node.signed_block import parse_block
+from beaconframes.beacon_node.chain.reader import MANY_VALIDATORS
+from beaconframes.beacon_node.client.block_checks import parse_block
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, FORKS, is_since
 from beaconframes.errors import (
     BeaconframesError,
@@ -23,8 +23,8 @@ from beaconframes.http.session import CALL_TIMEOUTS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from beaconframes.beacon_node.api import BeaconApi
-    from beaconframes.beacon_node.execution import ExecutionApi
+    from beaconframes.beacon_node.client.api import BeaconApi
+    from beaconframes.beacon_node.execution.api import ExecutionApi
 
 
 def probe(api: BeaconApi, execution: ExecutionApi | None = None) -> Capabilities:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.beacon_node.connection import NodeConnection
-    from beaconframes.beacon_node.index_report import IndexReport
-    from beaconframes.beacon_node.indexing import IndexProgress
+    from beaconframes.beacon_node.index.indexing import IndexProgress
+    from beaconframes.beacon_node.index.report import IndexReport
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
 WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop immediately"
@@ -82,7 +82,7 @@ def index(
         Show progress on standard error; the default is to show it on a terminal.
         [BEACONFRAMES_PROGRESS]
     """
-    from beaconframes.beacon_node.index_report import read_report
+    from beaconframes.beacon_node.index.report import read_report
     from beaconframes.config import settings
 
     if check and node is None:
@@ -129,10 +129,10 @@ def write_index(
 ) -> None:
     """Index the *chosen* epochs of a node, and print the report."""
     from beaconframes.beacon_node.connection import NodeConnection
-    from beaconframes.beacon_node.follower import follow as follow_chain
-    from beaconframes.beacon_node.index import open_threads
-    from beaconframes.beacon_node.index_report import read_report
-    from beaconframes.beacon_node.indexing import index as index_chain
+    from beaconframes.beacon_node.index.follower import follow as follow_chain
+    from beaconframes.beacon_node.index.indexing import index as index_chain
+    from beaconframes.beacon_node.index.report import read_report
+    from beaconframes.beacon_node.index.task_runner import open_threads
 
     connection = NodeConnection(node, execution)
     stored: list[int] = []

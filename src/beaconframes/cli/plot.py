@@ -212,7 +212,7 @@ def check_picture(out: Path, *, overwrite: bool) -> str:
 
 def draw_index(chart: str, values: dict[str, Any]) -> None:
     """Draw a chart of the coverage of an index and write it to a file."""
-    from beaconframes.beacon_node.index_report import read_report
+    from beaconframes.beacon_node.index.report import read_report
 
     out: Path = values["out"]
     suffix = check_picture(out, overwrite=values["overwrite"])

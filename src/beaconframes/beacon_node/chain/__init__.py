@@ -1,0 +1,1 @@
+"""The chain that a node has: each block, state and duty requested once."""

@@ -1,0 +1,518 @@
+"""The reader of a chain: blocks, states and duties of a node, each requested once and cached."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from beaconframes.beacon_node.chain.request_cache import RequestCache
+from beaconframes.beacon_node.chain.votes import read_votes
+from beaconframes.beacon_node.client.block_checks import build_error
+from beaconframes.beacon_node.client.slot_blocks import (
+    MISSED,
+    SlotBlock,
+    apply_state_roots,
+    find_roots_to_check,
+    parse_proposers,
+    read_slots,
+)
+from beaconframes.beacon_node.execution.payments import read_payments
+from beaconframes.consensus.block_root import compute_block_root
+from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
+from beaconframes.consensus.state import SharedColumns, decode_state
+from beaconframes.errors import (
+    BadRequest,
+    ConnectionFailed,
+    NotFound,
+    ResponseError,
+    ServerError,
+    ServiceError,
+)
+from beaconframes.http.session import STOP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from numpy.typing import NDArray
+
+    from beaconframes.beacon_node.chain.votes import IncludedVote
+    from beaconframes.beacon_node.client.api import BeaconApi
+    from beaconframes.beacon_node.execution.api import ExecutionApi
+    from beaconframes.beacon_node.execution.payments import BlockPayment
+    from beaconframes.consensus.spec import Spec
+    from beaconframes.consensus.state import BeaconState
+
+T = TypeVar("T")
+
+CACHED_EPOCHS = 5
+"""Epochs whose blocks, duties and other small objects are cached: neighbors share them."""
+CACHED_STATES = 4
+"""States that are cached.
+
+A thread needs up to three states; a second thread on the next epoch needs one more. Sizes here
+are for two threads; `ChainReader.reserve` adds one epoch per further thread.
+"""
+CACHED_VOTES = 3
+"""Epochs whose votes are cached: the votes for an epoch are in the blocks of three."""
+CACHED_AMOUNTS = 2
+"""Epochs whose amounts by validator are cached: tens of megabytes each for all of mainnet."""
+MANY_VALIDATORS = 500_000
+"""Validators from which two epochs at a time would need more than 2 GB."""
+CONCURRENT_REQUESTS = 8
+"""Requests for the slots of an epoch that are sent at the same time."""
+
+
+class ChainReader:
+    """Reads a chain from a node, for any number of threads."""
+
+    def __init__(
+        self,
+        api: BeaconApi,
+        spec: Spec,
+        *,
+        head_slot: int,
+        has_states: bool,
+        oldest: Mapping[str, int] | None = None,
+        execution: ExecutionApi | None = None,
+    ) -> None:
+        """Read from *api* up to *head_slot*.
+
+        With *has_states*, duties are computed from states instead of being requested. *oldest* has
+        the first epoch of each ability of the node, by the names of `ABILITIES`; by default, it has
+        all of them since genesis. An *execution* node has the fees of the blocks.
+        """
+        self._oldest = oldest
+        self.execution = execution
+        self.api, self.spec, self.has_states = api, spec, has_states
+        self.head_slot = head_slot
+        slots = spec.slots_per_epoch
+        self._blocks = RequestCache(CACHED_EPOCHS * slots)
+        self._states = RequestCache(CACHED_STATES)
+        self._columns = SharedColumns()
+        self._more_epochs = 0
+        self.last_epoch: int | None = None
+        """The last epoch that is read; its state is needed again after it."""
+        self._objects: dict[str, RequestCache] = {}
+        self.orphans: dict[str, SlotBlock] = {}
+        """Blocks that may be orphaned, by root."""
+        self._reading: Counter[int] = Counter()
+        """The epochs that threads read now."""
+        self._reading_lock = threading.Lock()
+        self.has_large_states = False
+        """Whether memory holds the states of one epoch only; known after the first state."""
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
+
+    def has_state(self, epoch: int) -> bool:
+        """Return whether duties of an epoch are computed from its state."""
+        return self.has_states and self._has("ssz", epoch)
+
+    def has_committees(self, epoch: int) -> bool:
+        """Return whether the node has the attestation committees of an epoch."""
+        return self.has_state(epoch) or self._has("duties", epoch)
+
+    def has_proposers(self, epoch: int) -> bool:
+        """Return whether the node has the proposer duties of an epoch."""
+        return self.has_state(epoch) or self._has("proposers", epoch)
+
+    def _has(self, ability: str, epoch: int) -> bool:
+        return self._oldest is None or epoch >= self._oldest.get(ability, FAR_FUTURE_EPOCH)
+
+    @property
+    def head_epoch(self) -> int:
+        """Return the epoch of the head."""
+        return self.spec.epoch_of(self.head_slot)
+
+    @property
+    def last_complete_epoch(self) -> int:
+        """Return the last epoch whose slots are all at or before the head."""
+        return (self.head_slot + 1) // self.spec.slots_per_epoch - 1
+
+    def close(self) -> None:
+        """End the requests that are under way, and return when their threads have ended.
+
+        Later requests fail.
+        """
+        self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def cancel(self) -> None:
+        """End the requests as `close` does, and close the connections that wait for responses."""
+        self.close()
+        self.api.close()
+        if self.execution is not None:
+            self.execution.close()
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Return the result of *function*, whose requests end when this reader is closed."""
+        previous = STOP.set(self._stop)
+        try:
+            return function()
+        finally:
+            STOP.reset(previous)
+
+    def _check_closed(self) -> None:
+        if self._stop.is_set():
+            raise ConnectionFailed("the load was stopped before this request")
+
+    def forget_from(self, epoch: int) -> None:
+        """Drop cached blocks, states and derived values from *epoch* on: they may change."""
+        self._blocks.forget_from(self.spec.first_slot_of(epoch))
+        for cache in (self._states, *self._objects.values()):
+            cache.forget_from(epoch)
+
+    def cached(
+        self, kind: str, number: int, compute: Callable[[], T], *, size: int = CACHED_EPOCHS
+    ) -> T:
+        """Return the object of a *kind* and an epoch or period, computed once.
+
+        Of each kind, the last *size* objects are cached.
+        """
+        self._check_closed()
+        cache = self._objects.setdefault(kind, RequestCache(size))
+        cache.more = self._more_epochs
+        return cache.get(number, compute)
+
+    def reserve(self, threads: int) -> None:
+        """Enlarge the caches for *threads* threads that read consecutive epochs."""
+        self._more_epochs = self._states.more = max(threads - 2, 0)
+        self._blocks.more = self._more_epochs * self.spec.slots_per_epoch
+
+    def slots_of(self, epoch: int) -> range:
+        """Return the slots of an epoch."""
+        size = self.spec.slots_per_epoch
+        return range(epoch * size, (epoch + 1) * size)
+
+    def signed_block(self, slot: int) -> dict[str, Any] | None:
+        """Return the signed block of a slot as JSON, None if the slot has no block."""
+        self._check_closed()
+        return self._blocks.get(slot, lambda: self.api.block(slot))
+
+    def signed_blocks(self, epoch: int) -> dict[int, dict[str, Any] | None]:
+        """Return the signed block of each slot of an epoch as JSON, up to the head."""
+        slots = [slot for slot in self.slots_of(epoch) if slot <= self.head_slot]
+        return self.request_all(self.signed_block, slots)
+
+    def request_all(self, request: Callable[[int], T], slots: Sequence[int]) -> dict[int, T]:
+        """Return the answers of *request* by slot; several are sent at the same time."""
+        futures: list[Future[T]] = [
+            self._pool.submit(copy_context().run, self.run, partial(request, slot))
+            for slot in slots
+        ]
+        return {slot: future.result() for slot, future in zip(slots, futures, strict=True)}
+
+    def block_messages(self, epoch: int) -> dict[int, dict[str, Any]]:
+        """Return the messages of the blocks of an epoch by slot, in order."""
+        return {
+            slot: block["message"]
+            for slot, block in self.signed_blocks(epoch).items()
+            if block is not None
+        }
+
+    def slots(self, epoch: int) -> list[SlotBlock]:
+        """Return the slots of an epoch with their blocks, checked."""
+
+        def read() -> list[SlotBlock]:
+            slots = self._read_slots(epoch)
+            self._check_roots(slots)
+            return slots
+
+        return self.cached("slots", epoch, read)
+
+    def slots_with_orphans(self, epoch: int) -> list[SlotBlock]:
+        """Return the slots of an epoch with their blocks, and with those known to be orphaned.
+
+        A slot without a canonical block is not missed if an orphaned block was proposed in it.
+        """
+        slots = self.slots(epoch)
+        canonical = {slot.root for slot in slots}
+        numbers = self.slots_of(epoch)
+        orphans = [
+            block
+            for block in list(self.orphans.values())
+            if block.slot in numbers and block.root not in canonical
+        ]
+        proposed = {block.slot for block in orphans}
+        found = [slot for slot in slots if slot.status != MISSED or slot.slot not in proposed]
+        return sorted([*found, *orphans], key=lambda slot: slot.slot)
+
+    def _parse_slots(self, epoch: int) -> list[SlotBlock]:
+        """Return the slots of an epoch with their blocks; the last root is not known."""
+
+        def parse() -> list[SlotBlock]:
+            return read_slots(self.spec, self.signed_blocks(epoch), proposers=self.proposers(epoch))
+
+        return self.cached("parsed slots", epoch, parse, size=CACHED_VOTES)
+
+    def _read_slots(self, epoch: int) -> list[SlotBlock]:
+        if self.has_state(epoch) and epoch < self.last_complete_epoch:
+            # The state has the root of each slot, and shows a block that the node has lost.
+            return apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch + 1))
+        return self._confirm_slots(epoch, self.missed_proposers(epoch))
+
+    def _check_roots(self, slots: Sequence[SlotBlock]) -> None:
+        """Raise ResponseError if the content of a block has another root than the chain states."""
+        size = CACHED_EPOCHS * self.spec.slots_per_epoch
+        for slot in slots:
+            signed = None if slot.block is None else self.signed_block(slot.slot)
+            if signed is None or slot.root is None:
+                continue
+            compute = partial(compute_block_root, self.spec, signed["message"])
+            found = self.cached("block roots", slot.slot, compute, size=size)
+            if found != slot.root:
+                raise build_error(
+                    slot.slot,
+                    f"its content has the root {found}, but the chain has {slot.root}: the node "
+                    "has altered the block",
+                )
+
+    def _confirm_slots(self, epoch: int, proposers: Mapping[int, int]) -> list[SlotBlock]:
+        """Return the slots of an epoch; headers confirm the roots that no next block confirms."""
+        spec, signed_blocks = self.spec, self.signed_blocks(epoch)
+        # The root of the last block is the parent root of the first block after it.
+        last_root = None
+        if epoch < self.last_complete_epoch:
+            following = self.block_messages(epoch + 1).values()
+            last_root = next((message["parent_root"] for message in following), None)
+        slots = read_slots(spec, signed_blocks, proposers=proposers, last_root=last_root)
+        # A node that has lost a block answers as for a missed slot.
+        roots = {slot: self._request_root(slot) for slot in find_roots_to_check(slots)}
+        return read_slots(
+            spec, signed_blocks, proposers=proposers, last_root=last_root, roots=roots
+        )
+
+    def check_blocks(self, epoch: int) -> None:
+        """Raise ResponseError if a block of an epoch is invalid, or if the node has lost it.
+
+        Without states, no proposer duties are requested: pruned nodes may not have them.
+        """
+        if self.has_states:
+            self.slots(epoch)
+        else:
+            self._check_roots(self._confirm_slots(epoch, {}))
+
+    def header(self, slot: int) -> dict[str, Any] | None:
+        """Return root and header of the block of a slot; None if the slot has none."""
+        size = 2 * self.spec.slots_per_epoch
+        return self.cached("headers", slot, lambda: self.api.header(slot), size=size)
+
+    def check_missed(self, slot: int) -> None:
+        """Raise ResponseError if a slot without a block lies between blocks that are not linked.
+
+        A node that has lost a block answers as for a missed slot.
+        """
+        parent = self._find_header(range(slot - 1, -1, -1))
+        child = self._find_header(range(slot + 1, self.head_slot + 1))
+        # Some clients do not have the genesis block; the head has no next block.
+        if parent is None or child is None:
+            return
+        first, _ = _read_link(parent)
+        last, root = _read_link(child)
+        if root != str(parent["root"]).lower():
+            raise ResponseError(
+                f"the node has no block between the slots {first} and {last}, but the block of "
+                f"slot {last} has the parent {root}, which is not that of slot {first}",
+                hint="The node has lost a block, or the chain was reorganized. Try again, or use "
+                "another node",
+            )
+
+    def _find_header(self, slots: Iterable[int]) -> dict[str, Any] | None:
+        """Return root and header of the first block in *slots*; None if there is no block."""
+        for slot in slots:
+            header = self.header(slot)
+            if header is not None:
+                return header
+        return None
+
+    def _request_root(self, slot: int) -> str:
+        header = self.api.header(slot)
+        if header is None:
+            raise ResponseError(
+                f"the node has the block of slot {slot}, but not its header",
+                hint="The chain may have been reorganized. Try again",
+            )
+        return str(header["root"])
+
+    def payments(self, epoch: int) -> list[BlockPayment]:
+        """Return what the execution blocks of an epoch paid; there must be an execution node."""
+
+        def read() -> list[BlockPayment]:
+            assert self.execution is not None
+            return read_payments(self.execution, self.slots(epoch))
+
+        return self.cached("payments", epoch, read)
+
+    def votes(self, epoch: int) -> list[IncludedVote]:
+        """Return the attestations in the blocks of an epoch, with their signers."""
+        return self.cached(
+            "votes", epoch, lambda: self._read_votes(epoch, self.slots(epoch)), size=CACHED_VOTES
+        )
+
+    def votes_without_last_root(self, epoch: int) -> list[IncludedVote]:
+        """Return the attestations of `votes`, without the root of the last block of the epoch.
+
+        That root needs the state of the next epoch. The state of this one confirms the others.
+        """
+
+        def read() -> list[IncludedVote]:
+            slots = apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch))
+            self._check_roots(slots)
+            return self._read_votes(epoch, slots)
+
+        if not self.has_state(epoch):
+            return self.votes(epoch)
+        return self.cached("votes without last root", epoch, read, size=CACHED_VOTES)
+
+    def _read_votes(self, epoch: int, slots: Sequence[SlotBlock]) -> list[IncludedVote]:
+        """Return the attestations in the blocks of *slots*; their signers are found once."""
+
+        def read() -> list[IncludedVote]:
+            near = {number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0}
+            return read_votes(self.spec, slots, near)
+
+        places = {slot.slot: slot for slot in slots}
+        votes = self.cached("signers", epoch, read, size=CACHED_VOTES)
+        return [replace(vote, place=places[vote.place.slot]) for vote in votes]
+
+    def state(self, epoch: int) -> BeaconState:
+        """Return the state after the last slot of an epoch, before the transition at its end."""
+        self._check_closed()
+        return self._states.get(epoch, lambda: self._read_state(epoch))
+
+    def release(self, kind: str, number: int) -> None:
+        """Free the object of a *kind* and an epoch, which following epochs do not need."""
+        if kind in self._objects:
+            self._objects[kind].remove(number)
+
+    @contextmanager
+    def reading(self, epoch: int) -> Iterator[None]:
+        """Note that a thread needs the states of an *epoch* and of its neighbors."""
+        with self._reading_lock:
+            self._reading[epoch] += 1
+        try:
+            yield
+        finally:
+            with self._reading_lock:
+                self._reading -= Counter([epoch])
+
+    def release_states(self, epoch: int) -> None:
+        """Free the state of *epoch* and the one before, unless a thread reads an earlier epoch.
+
+        A state of mainnet has more than 200 MB, so that few of them should be in memory.
+        """
+        with self._reading_lock:
+            if min(self._reading, default=epoch) < epoch:
+                return
+        for number in (epoch - 1, epoch):
+            if number != self.last_epoch:
+                self._states.remove(number)
+
+    def _decode_state(self, state_id: int | str) -> BeaconState:
+        """Request a state, and free the response, which is larger than the state."""
+        state = self._columns.share(decode_state(self.api.state(state_id), self.spec))
+        self.has_large_states = len(state.balances) > MANY_VALIDATORS
+        return state
+
+    def _read_state(self, epoch: int) -> BeaconState:
+        last = self.slots_of(epoch)[-1]
+        # In the epoch of the head, clients refuse later slots, each with another error.
+        state = self.request_state(min(last, self.head_slot), self._decode_state)
+        if state.slot >= last:
+            return replace(state, slot=last)
+        # Within an epoch only blocks change a state, besides the root of each slot.
+        root = bytes.fromhex(self._request_root(state.slot)[2:])
+        roots = state.block_roots.copy()
+        places = np.arange(state.slot, last) % self.spec.slots_per_historical_root
+        roots[places] = np.frombuffer(root, np.uint8)
+        return replace(state, slot=last, block_roots=roots)
+
+    def request_state(self, slot: int, request: Callable[[int], T]) -> T:
+        """Return the answer of *request* for the state of *slot*.
+
+        Some clients have no state of a skipped slot: then for that of the epoch's last block.
+        """
+        try:
+            return request(slot)
+        except (NotFound, ServiceError):
+            slots = list(self.block_messages(self.spec.epoch_of(slot)))
+            if not slots or slot in slots:
+                raise
+            return request(slots[-1])
+
+    def genesis_state(self) -> BeaconState:
+        """Return the state of genesis, with which epoch 0 starts."""
+        try:
+            return self.cached("genesis", 0, lambda: self._decode_state("genesis"))
+        except (BadRequest, NotFound, ServerError) as error:
+            # Some clients delete it although they have the state of the first slots.
+            hint = "Leave out epoch 0, which starts with the state of genesis: since=1"
+            error.hint = f"{hint}. {error.hint}" if error.hint else hint
+            raise
+
+    def committees(self, epoch: int) -> Committees:
+        """Return the attestation committees of an epoch."""
+        if self.has_state(epoch):
+            return self.cached(
+                "committees",
+                epoch,
+                lambda: compute_committees(self.spec, self.state(epoch), epoch),
+            )
+        first = self.slots_of(epoch)[0]
+
+        def request() -> Committees:
+            data = self.request_state(first, lambda slot: self.api.committees(slot, epoch))
+            return Committees.from_api(self.spec, epoch, data)
+
+        return self.cached("committees", epoch, request)
+
+    def proposers(self, epoch: int) -> dict[int, int]:
+        """Return the proposer of each slot of an epoch."""
+
+        def compute() -> dict[int, int]:
+            found = compute_proposers(self.spec, self.state(epoch), epoch)
+            return dict(zip(self.slots_of(epoch), found.tolist(), strict=True))
+
+        def request() -> dict[int, int]:
+            return parse_proposers(self.spec, epoch, self.api.proposer_duties(epoch))
+
+        return self.cached("proposers", epoch, compute if self.has_state(epoch) else request)
+
+    def missed_proposers(self, epoch: int) -> dict[int, int]:
+        """Return the proposers of an epoch that blocks do not name: those of slots without one.
+
+        None if the node has no proposer duties of the epoch.
+        """
+        missed = [slot for slot, block in self.signed_blocks(epoch).items() if block is None]
+        if not any(missed) or not self.has_proposers(epoch):  # Slot 0 has no proposer.
+            return {}
+        return self.proposers(epoch)
+
+    def sync_committee(self, epoch: int) -> NDArray[np.int64]:
+        """Return the validator of each seat of the sync committee in an epoch."""
+        period = epoch // self.spec.epochs_per_sync_committee_period
+        if self.has_state(epoch):
+            return self.cached(
+                "sync_committee", period, lambda: self.state(epoch).current_sync_committee
+            )
+        first = self.slots_of(epoch)[0]
+        return self.cached(
+            "sync_committee",
+            period,
+            lambda: self.request_state(first, lambda slot: self.api.sync_committee(slot, epoch)),
+        )
+
+
+def _read_link(header: Mapping[str, Any]) -> tuple[int, str]:
+    """Return the slot of a block and the root of its parent."""
+    message = header["header"]["message"]
+    return int(message["slot"]), str(message["parent_root"]).lower()

@@ -1,0 +1,1 @@
+"""The Beacon API of a node: requests, and what their answers hold, each checked by itself."""

@@ -1,0 +1,215 @@
+"""Requests to a beacon node: each answer is checked as far as one answer allows."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from beaconframes.beacon_node.client.quirks import QUIRKS
+from beaconframes.beacon_node.client.session import QUICK
+from beaconframes.consensus.spec import Spec
+from beaconframes.errors import IntegrityError, SchemaError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NoReturn, Self
+
+    from beaconframes.beacon_node.client.session import NodeSession
+    from beaconframes.http.response import ResponsePage
+
+T = TypeVar("T")
+
+log = logging.getLogger("beaconframes.node")
+
+MAX_SLOT: Final = 2**40
+"""No chain has a head after it."""
+
+
+class CheckedRequests:
+    """Requests to one node: thread-safe, with connections that stay open."""
+
+    def __init__(self, session: NodeSession) -> None:
+        """Send requests by *session*."""
+        self.session = session
+        self.corrected: Counter[str] = Counter()
+        """How often each quirk was repaired, by the names of `QUIRKS`."""
+        self._lock = threading.Lock()
+        self._final_slot_count = 0
+        """Slots before the finalized checkpoint that was read last."""
+        self.optimistic_slot: int | None = None
+        """The first slot of which a response was optimistic, since the head was read last.
+
+        None if the execution node has verified all blocks. If only the head was requested, a slot
+        after it.
+        """
+        self._warned: set[str] = set()
+        """The members of envelopes of which a warning was logged."""
+
+    def __repr__(self) -> str:
+        client = self.session.client_version
+        return f"BeaconApi({self.url!r}{f', client={client!r}' if client else ''})"
+
+    def __reduce__(self) -> NoReturn:
+        """Raise a UsageError: connections cannot be pickled, and credentials must not be."""
+        raise UsageError(
+            "a BeaconApi cannot be pickled or copied",
+            hint="Create one from the address of the node in each process",
+        )
+
+    def __enter__(self) -> Self:
+        """Return the API itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close all connections."""
+        self.close()
+
+    @property
+    def url(self) -> str:
+        """Return the address without credentials."""
+        return self.session.url
+
+    @property
+    def requests(self) -> Counter[str]:
+        """Return the number of requests by route, retries not included."""
+        return self.session.requests
+
+    @property
+    def request_count(self) -> int:
+        """Return the number of requests, retries included."""
+        return self.session.request_count
+
+    def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        self.session.close()
+
+    def version(self) -> str:
+        """Return client and version, such as ``Lighthouse/v8.0.1-9f31cd0``; requested once."""
+        if not self.session.client_version:
+            page = self._fetch("/eth/v1/node/version", timeouts=QUICK)
+            data = self._decode("/eth/v1/node/version", page.data, dict[str, Any])
+            version = data.get("version")
+            if not isinstance(version, str) or not version:
+                raise self._schema_error("/eth/v1/node/version", "has no version")
+            self.session.client_version = version[:120]
+        return self.session.client_version
+
+    def syncing(self) -> dict[str, Any]:
+        """Return whether the node is synchronizing, and how far it is behind."""
+        return self._get_object("/eth/v1/node/syncing")
+
+    def spec(self) -> dict[str, Any]:
+        """Return the constants of the chain as the node states them."""
+        return self._get_object("/eth/v1/config/spec")
+
+    def genesis(self) -> dict[str, Any]:
+        """Return genesis time, root of the genesis validators and the first fork version."""
+        return self._get_object("/eth/v1/beacon/genesis")
+
+    @functools.cached_property
+    def chain_spec(self) -> Spec:
+        """Return the constants of the chain, parsed; requested once, by two requests."""
+        return Spec.parse(self.spec(), self.genesis())
+
+    def _fetch(self, route: str, path_arguments: Any = None, **options: Any) -> ResponsePage:
+        page = self.session.fetch(route, path_arguments, **options)
+        if page.envelope_fields.get("execution_optimistic") == b"true":
+            self._note_optimistic(path_arguments or {})
+        if page.envelope_fields.get("finalized") == b"false":
+            self._check_final(path_arguments or {})
+        return page
+
+    def _note_optimistic(self, path_arguments: Mapping[str, object]) -> None:
+        """Note the slot of a response whose block the execution node has not verified."""
+        given = path_arguments.get("state_id", path_arguments.get("block_id"))
+        if "epoch" in path_arguments:
+            given = self.chain_spec.first_slot_of(int(str(path_arguments["epoch"])))
+        slot = int(str(given)) if str(given).isdigit() else MAX_SLOT
+        with self._lock:
+            known = self.optimistic_slot
+            self.optimistic_slot = slot if known is None else min(slot, known)
+
+    def _check_final(self, path_arguments: Mapping[str, object]) -> None:
+        """Warn of a response for a final slot that the node does not call final."""
+        slot = str(path_arguments.get("state_id", path_arguments.get("block_id")))
+        if slot.isdigit() and int(slot) < self._final_slot_count:
+            self._warn_once(
+                "finalized",
+                f"{self._client()}: slot {slot} is not final in a response, but slots before "
+                f"{self._final_slot_count} are finalized: if the address has several nodes "
+                "behind it, one of them is behind",
+            )
+
+    def _warn_once(self, member: str, message: str) -> None:
+        with self._lock:
+            is_new = member not in self._warned
+            self._warned.add(member)
+        if is_new:
+            log.warning(message)
+
+    def _get_object(
+        self, route: str, path_arguments: Any = None, kind: type[Any] | None = None
+    ) -> dict[str, Any]:
+        page = self._fetch(route, path_arguments)
+        if kind is not None:
+            self._decode(route, page.data, kind)
+        return self._decode(route, page.data, dict[str, Any])
+
+    def _decode(self, route: str, data: bytes, kind: type[T]) -> T:
+        """Return JSON *data* as a value of this *kind*; numbers may be strings."""
+        try:
+            value: T = msgspec.json.decode(data, type=kind, strict=False)
+        except msgspec.MsgspecError as error:
+            raise self._schema_error(route, f"is invalid: {error}") from None
+        return value
+
+    def _check_slot(
+        self, route: str, requested: int | str, data: dict[str, Any], path: tuple[str, ...]
+    ) -> None:
+        """Raise IntegrityError if the answer is for another slot than the *requested* one."""
+        if not str(requested).isdigit():
+            return
+        value: Any = data
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if str(value) != str(requested):
+            raise self._integrity_error(
+                route,
+                f"slot {requested} was requested, but the response is for slot {value}",
+                "reorganization",
+                hint="Repeat the request; request finalized slots only",
+            )
+
+    def count_correction(self, quirk: str) -> None:
+        """Count that a *quirk* of the client was repaired."""
+        with self._lock:
+            self.corrected[quirk] += 1
+
+    def _schema_error(self, route: str, problem: str) -> SchemaError:
+        return SchemaError(
+            f"the response of {self._client()} {problem}",
+            hint="Check that the address is that of a beacon node, and update the client",
+            endpoint=route,
+        )
+
+    def _integrity_error(
+        self, route: str, problem: str, quirk: str = "", hint: str | None = None
+    ) -> IntegrityError:
+        """Return the error for an impossible answer, with the known *quirk* that explains it."""
+        message = f"{self._client()}: {problem}"
+        if quirk:
+            known = QUIRKS[quirk]
+            message += f" (known of {known.client}: {quirk}, {known.evidence})"
+        return IntegrityError(
+            message,
+            hint=hint or "Update the client; rewards can also be computed from SSZ states",
+            endpoint=route,
+        )
+
+    def _client(self) -> str:
+        return self.session.client_version or "the node"

@@ -1,0 +1,1 @@
+"""The dataset of a node's chain: written epoch by epoch, extended, and reported."""
