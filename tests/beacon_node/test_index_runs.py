@@ -438,14 +438,16 @@ def test_a_block_that_the_node_has_altered_is_an_error(tmp_path, recording, faul
 @pytest.mark.parametrize(
     ("recording", "faults", "validators"),
     [
-        ("altair", [], None),
-        ("capella", [], None),
-        ("capella", ["debug-forbidden"], range(8)),
-        ("capella", ["debug-forbidden", "no-rewards-routes"], None),
-        ("electra", ["debug-forbidden"], [2, 12, 60, 70]),
+        pytest.param("altair", [], None, id="states-altair", marks=pytest.mark.more),
+        pytest.param("capella", [], None, id="states"),
+        pytest.param("capella", ["debug-forbidden"], range(8), id="routes", marks=pytest.mark.more),
+        pytest.param(
+            *("capella", ["debug-forbidden", "no-rewards-routes"], None),
+            id="replay", marks=pytest.mark.more,
+        ),
+        pytest.param("electra", ["debug-forbidden"], [2, 12, 60, 70], id="routes-electra"),
     ],
-    ids=["states-altair", "states", "routes", "replay", "routes-electra"],
-)
+)  # fmt: skip
 def test_blocks_written_in_another_way(tmp_path, recording, faults, validators, fault):
     """Income and balances are the same from states, from routes and from blocks."""
     for name, more in (("plain", []), ("other", [fault()])):
