@@ -45,7 +45,7 @@ def confirm(connection: LedgerConnection, table: str, empty: Covered) -> Covered
                 "SELECT first, last, noted_at FROM empty_responses"
                 " WHERE table_name = ? AND subject = ? AND first <= ? AND last >= ?",
                 (table, subject, last, first),
-            ).fetchall()
+            )
             # A time in the future means that the clock was set back.
             old = [part[:2] for part in noted if not 0 <= now - part[2] < CONFIRMATION_SECONDS]
             seen_twice = clip_intervals(old, first, last)
@@ -56,11 +56,11 @@ def confirm(connection: LedgerConnection, table: str, empty: Covered) -> Covered
             for start, end, at in noted:
                 rest = subtract_intervals([(start, end)], seen_twice)
                 entries += [(*part, at) for part in rest]
-            connection.executemany(
+            connection.execute_many(
                 "DELETE FROM empty_responses WHERE table_name = ? AND subject = ? AND first = ?",
                 [(table, subject, part[0]) for part in noted],
             )
-            connection.executemany(
+            connection.execute_many(
                 "INSERT INTO empty_responses VALUES (?, ?, ?, ?, ?)",
                 [(table, subject, *entry) for entry in entries],
             )
@@ -72,7 +72,7 @@ def read(
 ) -> Covered:
     """Return the noted units of *subjects* from *first* to *last*."""
     exists = "SELECT count(*) FROM sqlite_schema WHERE name = 'empty_responses'"
-    if not connection.execute(exists).fetchone()[0]:
+    if connection.execute(exists) == [(0,)]:
         return {}
     rows = connection.execute(
         "SELECT subject, first, last FROM empty_responses"

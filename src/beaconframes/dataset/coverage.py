@@ -197,7 +197,7 @@ def add(connection: LedgerConnection, table: str, complete: Covered) -> None:
                 " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)"
                 " ORDER BY first",
                 {"table": table, "subject": subject, "first": first, "last": last},
-            ).fetchall()
+            )
             low, high = first, last
             if touched:
                 low, high = min(first, touched[0][0]), max(last, touched[-1][1])
@@ -238,7 +238,7 @@ def remove(
             "SELECT first, last FROM coverage WHERE table_name = ? AND subject = ?"
             " AND first <= ? AND last >= ?",
             (table, subject, last, first),
-        ).fetchall()
+        )
         rest = [(start, first - 1) for start, _ in touched if start < first]
         rest += [(last + 1, end) for _, end in touched if end > last]
         replace(connection, table, subject, touched, rest)

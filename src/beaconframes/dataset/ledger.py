@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sqlite3
 import stat
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-from beaconframes.errors import BeaconframesError, DatasetBusy, DatasetError, UsageError
+from beaconframes.errors import DatasetBusy, DatasetError, UsageError
+from beaconframes.sqlite_file import Database
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -32,11 +31,7 @@ CHECKSUM = "_checksum"
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 
-DISK_ERRORS = ("disk I/O", "unable to open", "readonly")
-"""Parts of SQLite's messages about the disk; other messages are about the file's content."""
-
 _APPLICATION = 0x62666473  # "bfds": identifies a ledger among SQLite files
-_LOCK_TIMEOUT = 60.0  # seconds that a writer waits for another one
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE segments (
@@ -94,14 +89,13 @@ class Segment:
         return any(first <= least and greatest <= last for first, last in parts)
 
 
-class LedgerConnection(sqlite3.Connection):
-    """A connection that knows the checksum of the ledger.
+class LedgerConnection(Database):
+    """An open ledger, which knows its checksum.
 
     The checksum is the exclusive or of a hash of each row, so that a commit reads only the rows
     that it changes. SQLite has no checksums of its own: it does not notice a changed number.
     """
 
-    folder: Path
     checksum: int | None = None
     """None if no transaction that writes is open."""
 
@@ -126,22 +120,16 @@ def create(folder: Path, meta: Mapping[str, Any]) -> None:
     """Create the ledger of an empty dataset, atomically."""
     draft = folder / f".ledger-{secrets.token_hex(8)}.tmp"
     try:
-        with (
-            translate_errors(folder),
-            closing(
-                sqlite3.connect(draft, isolation_level=None, factory=LedgerConnection)
-            ) as connection,
-        ):
+        with LedgerConnection(draft, name=f"the ledger of {folder}") as connection:
             # In WAL mode readers never wait for a writer. On a file system without shared memory
             # SQLite keeps its rollback journal, and readers wait for a moment.
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN")
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-            set_meta(connection, meta)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-            connection.execute("COMMIT")
+            with connection.transaction():
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                set_meta(connection, meta)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
         if is_private(folder):
             draft.chmod(PRIVATE_FILE)
         draft.replace(folder / NAME)
@@ -160,8 +148,8 @@ def check_format(folder: Path) -> None:
             hint="Pass the folder of a simulation, an export or a store",
         )
     with read_transaction(folder) as connection:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        ((application,),) = connection.execute("PRAGMA application_id")
+        ((version,),) = connection.execute("PRAGMA user_version")
         if application != _APPLICATION:
             raise DatasetError(
                 f"{folder} is not a dataset: its {NAME} belongs to another program",
@@ -172,16 +160,16 @@ def check_format(folder: Path) -> None:
                 f"{folder} has format version {version}, this beaconframes reads version {FORMAT}",
                 hint="Install a newer beaconframes, or create the dataset again",
             )
-        (others,) = connection.execute(
+        ((others,),) = connection.execute(
             "SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"
-        ).fetchone()
+        )
         if others:
             # beaconframes creates none, and one from elsewhere would run with every query.
             raise DatasetError(
                 f"the ledger of {folder} is damaged: it has views or triggers",
                 hint="Restore it from a copy, or create the dataset again",
             )
-        connection.execute("SELECT count(*) FROM segments").fetchone()
+        connection.execute("SELECT count(*) FROM segments")
 
 
 def is_intact(folder: Path) -> bool:
@@ -196,7 +184,7 @@ def is_intact(folder: Path) -> bool:
                     return False
             elif stored != compute_checksum(connection):
                 return False
-            return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            return connection.is_sound()
     except DatasetBusy:
         return True
     except DatasetError:
@@ -239,10 +227,12 @@ def read_transaction(folder: Path) -> Iterator[LedgerConnection]:
     """Open the ledger for reading; the block sees one consistent state."""
     # A reader needs write access to the write-ahead log; a read-only folder has no log.
     mode = "mode=rw" if os.access(folder, os.W_OK) else "immutable=1"
-    with translate_errors(folder), closing(_connect(folder, mode)) as connection:
-        connection.execute("BEGIN")
+    with (
+        _connect(folder, mode) as connection,
+        connection.translate_errors(),
+        connection.transaction("DEFERRED"),
+    ):
         yield connection
-        connection.execute("COMMIT")
 
 
 @contextmanager
@@ -250,28 +240,22 @@ def write_transaction(folder: Path) -> Iterator[LedgerConnection]:
     """Hold the write lock of the ledger; commit at the end of the block, or roll back."""
     if not os.access(folder, os.W_OK):
         raise DatasetError(f"{folder} cannot be written to", hint="Check its owner and permissions")
-    with translate_errors(folder):
-        connection = _connect(folder, "mode=rw")
-    with closing(connection):
-        with translate_errors(folder):
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("BEGIN IMMEDIATE")
+    with _connect(folder, "mode=rw") as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        with connection.transaction():
             before = get_meta(connection, inner=True).get(CHECKSUM)
             connection.checksum = before
             if before is None:
                 compute_checksum(connection)
-        # Exceptions of the block pass unchanged. Closing the connection rolls back.
-        yield connection
-        with translate_errors(folder):
+            yield connection
             if connection.checksum != before:
                 row = (CHECKSUM, json.dumps(connection.checksum))
                 connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
-            connection.execute("COMMIT")
 
 
 def get_meta(connection: LedgerConnection, *, inner: bool = False) -> dict[str, Any]:
     """Return the metadata of the data, or with *inner* that of the format itself, by name."""
-    with translate_errors(connection.folder):
+    with connection.translate_errors():
         rows = connection.execute("SELECT key, value FROM meta ORDER BY key")
         return {key: json.loads(value) for key, value in rows if key.startswith("_") == inner}
 
@@ -285,7 +269,7 @@ def set_meta(connection: LedgerConnection, facts: Mapping[str, Any]) -> None:
     replaced = "SELECT key, value FROM meta WHERE key IN (SELECT value FROM json_each(?))"
     connection.toggle("meta", connection.execute(replaced, (json.dumps(list(facts)),)))
     connection.toggle("meta", rows)
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+    connection.execute_many("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
 
 def get_segments(
@@ -293,7 +277,7 @@ def get_segments(
 ) -> list[Segment]:
     """Return the segments of one table, or of all, in the order of writing; at most *limit*."""
     condition = "" if table is None else "WHERE table_name = :table"
-    with translate_errors(connection.folder):
+    with connection.translate_errors():
         entries = connection.execute(
             "SELECT table_name, path, rows, bytes, sha256, ranges FROM segments"  # noqa: S608 - a constant
             f" {condition} ORDER BY number LIMIT :limit",
@@ -332,54 +316,15 @@ def drop_segments(connection: LedgerConnection, paths: Collection[str]) -> None:
     set_meta(connection, {LAST_NUMBER: next_number(connection) - 1})
     dropped = "SELECT * FROM segments WHERE path IN (SELECT value FROM json_each(?))"
     connection.toggle("segments", connection.execute(dropped, (json.dumps(list(paths)),)))
-    connection.executemany("DELETE FROM segments WHERE path = ?", [(path,) for path in paths])
+    connection.execute_many("DELETE FROM segments WHERE path = ?", [(path,) for path in paths])
 
 
 def next_number(connection: LedgerConnection) -> int:
     """Return the number of the next segment; no number is used twice."""
-    (last,) = connection.execute("SELECT max(number) FROM segments").fetchone()
+    ((last,),) = connection.execute("SELECT max(number) FROM segments")
     dropped = get_meta(connection, inner=True).get(LAST_NUMBER, 0)
     return max(int(last or 0), int(dropped)) + 1
 
 
 def _connect(folder: Path, mode: str) -> LedgerConnection:
-    address = f"file:{quote(str((folder / NAME).absolute()))}?{mode}"
-    connection = sqlite3.connect(
-        address,
-        uri=True,
-        timeout=_LOCK_TIMEOUT,
-        isolation_level=None,
-        factory=LedgerConnection,
-    )
-    connection.folder = folder
-    return connection
-
-
-@contextmanager
-def translate_errors(folder: Path) -> Iterator[None]:
-    """Convert SQLite's exceptions to a DatasetError with a hint."""
-    try:
-        yield
-    except BeaconframesError:
-        raise
-    except (sqlite3.Error, ValueError, TypeError, AttributeError, LookupError) as error:
-        # A damaged ledger may hold unreadable text, or values of another type.
-        text = str(error)
-        if "locked" in text or "busy" in text:
-            raise DatasetBusy(
-                f"{folder} is being written to by another process",
-                hint=f"Gave up after {_LOCK_TIMEOUT:.0f} seconds. Try again when it has finished",
-            ) from error
-        if isinstance(error, sqlite3.OperationalError) and "full" in text:
-            raise DatasetBusy(f"{folder} cannot be written to: the disk is full") from error
-        if isinstance(error, sqlite3.OperationalError) and any(
-            word in text for word in DISK_ERRORS
-        ):
-            raise DatasetBusy(
-                f"the ledger of {folder} cannot be used: {text}",
-                hint="Check whether the disk is full, read-only or disconnected",
-            ) from error
-        raise DatasetError(
-            f"the ledger of {folder} is damaged: {text}",
-            hint="Restore it from a copy, or create the dataset again",
-        ) from error
+    return LedgerConnection(folder / NAME, name=f"the ledger of {folder}", mode=mode)

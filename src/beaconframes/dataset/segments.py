@@ -63,7 +63,7 @@ class Writer:
         self.connection = connection
         self._schemas: dict[str, pl.Schema] = {}
         self._buffers: dict[str, _Buffer] = {}
-        with ledger.translate_errors(folder):
+        with connection.translate_errors():
             self._grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
             self._number = ledger.next_number(connection)
         self.written: list[Segment] = []
@@ -114,9 +114,8 @@ class Writer:
         if not intervals:
             return
         first, last = min(part[0] for part in intervals), max(part[1] for part in intervals)
-        with ledger.translate_errors(self.folder):
-            covered = coverage.read(self.connection, table, complete, first, last)
-            coverage.add(self.connection, table, complete)
+        covered = coverage.read(self.connection, table, complete, first, last)
+        coverage.add(self.connection, table, complete)
         rows = coverage.filter_covered(rows, grid, complete)
         self.add(
             table, coverage.filter_covered(rows, grid, covered, inside=False) if covered else rows
