@@ -66,6 +66,11 @@ class Database:
         """Return the folder of the file."""
         return self.path.parent
 
+    @property
+    def change_count(self) -> int:
+        """Return how many rows this connection has inserted, changed or deleted."""
+        return self._connection.total_changes
+
     def execute(
         self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()
     ) -> list[tuple[Any, ...]]:

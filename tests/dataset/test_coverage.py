@@ -16,6 +16,7 @@ import pytest
 
 from beaconframes.dataset import Dataset, Grid, coverage, ledger, maintenance, segments
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.sqlite_file import Database
 
 from ..support.calls import count_calls
 
@@ -64,7 +65,7 @@ class TestCoverage:
     def test_additions_and_removals_equal_those_of_sets(self):
         """3,000 random additions and removals have the same result as on plain sets."""
         dice = random.Random(1)
-        connection = ledger.LedgerConnection(None)
+        connection = Database(None)
         for statement in ledger._SCHEMA.split(";"):
             connection.execute(statement)
         truth = {str(n): set() for n in range(4)}
@@ -482,6 +483,7 @@ KILLED = """
 import os, random, sys, threading, time
 import polars as pl
 from beaconframes.dataset import Dataset, Grid, segments
+from beaconframes.sqlite_file import Database
 data, seed = Dataset.open(sys.argv[1]), int(sys.argv[2])
 segments.ROWS = 60
 threading.Timer(random.Random(seed).uniform(0.0, 0.15), os._exit, [9]).start()

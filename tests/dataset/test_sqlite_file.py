@@ -118,7 +118,7 @@ def test_a_disk_that_fails_at_any_statement_stops_no_load(tmp_path, monkeypatch,
             assert (set(), COVERED) == (kinds, store.coverage("income", ["1", "2"], ((0, 9),)))
             silent.append(number)
     assert number > 15
-    assert len(silent) < 8
+    assert len(silent) < number / 2
     assert COVERED == store.coverage("income", ["1", "2"], ((0, 9),))
 
 

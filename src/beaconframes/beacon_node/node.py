@@ -16,7 +16,7 @@ from beaconframes.beacon_node.chain_index import ChainIndex
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.index import EXPLAINED, UNEXPLAINED, UNVERIFIED
 from beaconframes.beacon_node.node_source import GrowingIndex, NodeSource
-from beaconframes.cache.local_store import store_folder
+from beaconframes.cache.store_folder import store_folder
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.quota import Quota
 from beaconframes.config import current as current_settings

@@ -13,10 +13,9 @@ import secrets
 import stat
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.errors import DatasetBusy, DatasetError, UsageError
+from beaconframes.errors import DatasetError, UsageError
 from beaconframes.sqlite_file import Database
 
 if TYPE_CHECKING:
@@ -26,14 +25,17 @@ if TYPE_CHECKING:
 NAME = "ledger.sqlite"
 FORMAT = 1
 LAST_NUMBER = "_last_number"
-CHECKSUM = "_checksum"
-"""The metadata with the checksum of all other rows of the ledger."""
+COMMITS = "_commits"
+"""The metadata with the number of commits that changed the ledger."""
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 
 _APPLICATION = 0x62666473  # "bfds": identifies a ledger among SQLite files
+# SQLite has no checksums: it does not notice a changed number. So each table has an index of all
+# its columns, and the integrity check of SQLite compares both.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX meta_copy ON meta (value, key);
 CREATE TABLE segments (
     number INTEGER PRIMARY KEY,
     table_name TEXT NOT NULL,
@@ -43,7 +45,8 @@ CREATE TABLE segments (
     sha256 TEXT NOT NULL,
     ranges TEXT NOT NULL
 );
-CREATE INDEX segments_of_table ON segments (table_name, number);
+CREATE INDEX segments_of_table
+    ON segments (table_name, number, path, rows, bytes, sha256, ranges);
 CREATE TABLE coverage (
     table_name TEXT NOT NULL,
     subject TEXT NOT NULL,
@@ -52,6 +55,7 @@ CREATE TABLE coverage (
     PRIMARY KEY (table_name, subject, first),
     CHECK (first <= last)
 ) WITHOUT ROWID;
+CREATE INDEX coverage_copy ON coverage (last, first, subject, table_name);
 """
 
 
@@ -89,38 +93,11 @@ class Segment:
         return any(first <= least and greatest <= last for first, last in parts)
 
 
-class LedgerConnection(Database):
-    """An open ledger, which knows its checksum.
-
-    The checksum is the exclusive or of a hash of each row, so that a commit reads only the rows
-    that it changes. SQLite has no checksums of its own: it does not notice a changed number.
-    """
-
-    checksum: int | None = None
-    """None if no transaction that writes is open."""
-
-    def toggle(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add *rows* to the checksum, or remove rows that were added before."""
-        if self.checksum is not None:
-            for row in rows:
-                content = blake2b(repr((table, row)).encode(), digest_size=7)
-                self.checksum ^= int.from_bytes(content.digest())
-
-
-def compute_checksum(connection: LedgerConnection) -> int:
-    """Return the checksum of all rows, and set it as that of the connection."""
-    connection.checksum = 0
-    for table in ("meta", "segments", "coverage"):
-        rows = connection.execute(f"SELECT * FROM {table}")  # noqa: S608 - a constant
-        connection.toggle(table, (row for row in rows if row[0] != CHECKSUM))
-    return connection.checksum
-
-
 def create(folder: Path, meta: Mapping[str, Any]) -> None:
     """Create the ledger of an empty dataset, atomically."""
     draft = folder / f".ledger-{secrets.token_hex(8)}.tmp"
     try:
-        with LedgerConnection(draft, name=f"the ledger of {folder}") as connection:
+        with Database(draft, name=f"the ledger of {folder}") as connection:
             # In WAL mode readers never wait for a writer. On a file system without shared memory
             # SQLite keeps its rollback journal, and readers wait for a moment.
             connection.execute("PRAGMA journal_mode = WAL")
@@ -172,29 +149,10 @@ def check_format(folder: Path) -> None:
         connection.execute("SELECT count(*) FROM segments")
 
 
-def is_intact(folder: Path) -> bool:
-    """Return whether the ledger passes its own and SQLite's integrity check; reads all of it."""
-    try:
-        with read_transaction(folder) as connection:
-            get_segments(connection)
-            stored = get_meta(connection, inner=True).get(CHECKSUM)
-            if stored is None:
-                # The first commit writes the checksum, after the metadata of the new dataset.
-                if not get_meta(connection):
-                    return False
-            elif stored != compute_checksum(connection):
-                return False
-            return connection.is_sound()
-    except DatasetBusy:
-        return True
-    except DatasetError:
-        return False
-
-
 def read_file_states(folder: Path) -> tuple[tuple[int, ...], ...]:
     """Return times and sizes of the ledger and of its write-ahead log, without opening them.
 
-    Only if they differ, `read_checksum` can differ.
+    Only if they differ, `read_version` can differ.
     """
     states = []
     path = os.fspath(folder / NAME)
@@ -210,11 +168,17 @@ def read_file_states(folder: Path) -> tuple[tuple[int, ...], ...]:
     return tuple(states)
 
 
-def read_checksum(folder: Path) -> int | None:
-    """Return the checksum of the ledger, which differs after each commit; None before the first."""
+def read_version(folder: Path, name: str = COMMITS) -> tuple[int, int]:
+    """Return a value that changes with each commit that counts in *name*, and with the file."""
     with read_transaction(folder) as connection:
-        checksum: int | None = get_meta(connection, inner=True).get(CHECKSUM)
-        return checksum
+        count = get_meta(connection, inner=True).get(name, 0)
+    return count, (folder / NAME).stat().st_ino
+
+
+def increase(connection: Database, name: str) -> None:
+    """Increase the number in the metadata *name* of the format."""
+    with connection.translate_errors():
+        set_meta(connection, {name: get_meta(connection, inner=True).get(name, 0) + 1})
 
 
 def is_private(folder: Path) -> bool:
@@ -223,7 +187,7 @@ def is_private(folder: Path) -> bool:
 
 
 @contextmanager
-def read_transaction(folder: Path) -> Iterator[LedgerConnection]:
+def read_transaction(folder: Path) -> Iterator[Database]:
     """Open the ledger for reading; the block sees one consistent state."""
     # A reader needs write access to the write-ahead log; a read-only folder has no log.
     mode = "mode=rw" if os.access(folder, os.W_OK) else "immutable=1"
@@ -236,44 +200,36 @@ def read_transaction(folder: Path) -> Iterator[LedgerConnection]:
 
 
 @contextmanager
-def write_transaction(folder: Path) -> Iterator[LedgerConnection]:
+def write_transaction(folder: Path) -> Iterator[Database]:
     """Hold the write lock of the ledger; commit at the end of the block, or roll back."""
     if not os.access(folder, os.W_OK):
         raise DatasetError(f"{folder} cannot be written to", hint="Check its owner and permissions")
     with _connect(folder, "mode=rw") as connection:
         connection.execute("PRAGMA synchronous = FULL")
         with connection.transaction():
-            before = get_meta(connection, inner=True).get(CHECKSUM)
-            connection.checksum = before
-            if before is None:
-                compute_checksum(connection)
             yield connection
-            if connection.checksum != before:
-                row = (CHECKSUM, json.dumps(connection.checksum))
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
+            if connection.change_count:
+                increase(connection, COMMITS)
 
 
-def get_meta(connection: LedgerConnection, *, inner: bool = False) -> dict[str, Any]:
+def get_meta(connection: Database, *, inner: bool = False) -> dict[str, Any]:
     """Return the metadata of the data, or with *inner* that of the format itself, by name."""
     with connection.translate_errors():
         rows = connection.execute("SELECT key, value FROM meta ORDER BY key")
         return {key: json.loads(value) for key, value in rows if key.startswith("_") == inner}
 
 
-def set_meta(connection: LedgerConnection, facts: Mapping[str, Any]) -> None:
+def set_meta(connection: Database, facts: Mapping[str, Any]) -> None:
     """Set some metadata; other entries stay unchanged."""
     try:
         rows = [(key, json.dumps(value, sort_keys=True)) for key, value in facts.items()]
     except (TypeError, ValueError) as error:
         raise UsageError(f"meta has a value that cannot be written as JSON: {error}") from error
-    replaced = "SELECT key, value FROM meta WHERE key IN (SELECT value FROM json_each(?))"
-    connection.toggle("meta", connection.execute(replaced, (json.dumps(list(facts)),)))
-    connection.toggle("meta", rows)
     connection.execute_many("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
 
 def get_segments(
-    connection: LedgerConnection, table: str | None = None, *, limit: int = -1
+    connection: Database, table: str | None = None, *, limit: int = -1
 ) -> list[Segment]:
     """Return the segments of one table, or of all, in the order of writing; at most *limit*."""
     condition = "" if table is None else "WHERE table_name = :table"
@@ -296,7 +252,7 @@ def get_segments(
         ]
 
 
-def add_segment(connection: LedgerConnection, number: int, segment: Segment) -> None:
+def add_segment(connection: Database, number: int, segment: Segment) -> None:
     """List a segment, which adds its rows to the dataset."""
     row = (
         number,
@@ -307,24 +263,21 @@ def add_segment(connection: LedgerConnection, number: int, segment: Segment) -> 
         segment.sha256,
         json.dumps(segment.ranges),
     )
-    connection.toggle("segments", [row])
     connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
-def drop_segments(connection: LedgerConnection, paths: Collection[str]) -> None:
+def drop_segments(connection: Database, paths: Collection[str]) -> None:
     """Remove segments from the ledger, and with them their rows."""
     set_meta(connection, {LAST_NUMBER: next_number(connection) - 1})
-    dropped = "SELECT * FROM segments WHERE path IN (SELECT value FROM json_each(?))"
-    connection.toggle("segments", connection.execute(dropped, (json.dumps(list(paths)),)))
     connection.execute_many("DELETE FROM segments WHERE path = ?", [(path,) for path in paths])
 
 
-def next_number(connection: LedgerConnection) -> int:
+def next_number(connection: Database) -> int:
     """Return the number of the next segment; no number is used twice."""
     ((last,),) = connection.execute("SELECT max(number) FROM segments")
     dropped = get_meta(connection, inner=True).get(LAST_NUMBER, 0)
     return max(int(last or 0), int(dropped)) + 1
 
 
-def _connect(folder: Path, mode: str) -> LedgerConnection:
-    return LedgerConnection(folder / NAME, name=f"the ledger of {folder}", mode=mode)
+def _connect(folder: Path, mode: str) -> Database:
+    return Database(folder / NAME, name=f"the ledger of {folder}", mode=mode)

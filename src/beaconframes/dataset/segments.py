@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.dataset.coverage import Covered, Grid
-    from beaconframes.dataset.ledger import LedgerConnection
+    from beaconframes.sqlite_file import Database
 
 ROW_GROUP = 131_072
 WIDE_ROW_GROUP = 2_048  # for rows that are mostly text: reading a few of them decompresses little
@@ -56,7 +56,7 @@ class _Buffer:
 class Writer:
     """Adds frames to a dataset in one commit; see ``Dataset.writing``."""
 
-    def __init__(self, folder: Path, connection: LedgerConnection) -> None:
+    def __init__(self, folder: Path, connection: Database) -> None:
         self.smallest = False
         """Whether files are to be as small as possible, which takes ten times as long."""
         self.folder = folder
@@ -189,6 +189,9 @@ class Writer:
                 f"table {table} cannot be written to {self.folder}: {reason}",
                 hint="The dataset is unchanged",
             ) from error
+        self._list(segment)
+
+    def _list(self, segment: Segment) -> None:
         ledger.add_segment(self.connection, self._number, segment)
         self.written.append(segment)
         self._number += 1
@@ -252,11 +255,7 @@ def write_segment(
     The ranges are those of *range_columns*, and of the first two columns. With *smallest* the file
     is as small as possible, which takes long.
     """
-    table_folder = folder / table
-    private = is_private(folder)
-    if not table_folder.is_dir():
-        table_folder.mkdir(mode=PRIVATE_FOLDER if private else 0o777)
-        sync(folder)
+    table_folder = create_table_folder(folder, table)
     draft = table_folder / f".{number:06d}.tmp"
     texts = sum(dtype == pl.String for dtype in frame.schema.values())
     # One chunk, so that the bytes of the file do not depend on the division into frames.
@@ -270,7 +269,7 @@ def write_segment(
             statistics=True,
             row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
         )
-    if private:
+    if is_private(folder):
         draft.chmod(PRIVATE_FILE)
     sync(draft)
     sha256 = digest(draft)
@@ -279,6 +278,15 @@ def write_segment(
     sync(table_folder)
     size = (folder / path).stat().st_size
     return Segment(table, path, frame.height, size, sha256, _find_ranges(frame, range_columns))
+
+
+def create_table_folder(folder: Path, table: str) -> Path:
+    """Return the folder of a table, which is created if it is missing."""
+    table_folder = folder / table
+    if not table_folder.is_dir():
+        table_folder.mkdir(mode=PRIVATE_FOLDER if is_private(folder) else 0o777)
+        sync(folder)
+    return table_folder
 
 
 def read_schema(folder: Path, segments: Iterable[Segment]) -> pl.Schema | None:
