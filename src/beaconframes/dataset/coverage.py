@@ -194,16 +194,14 @@ def read(
 
 def has_all(connection: Database, table: str, complete: Covered) -> bool:
     """Return whether all units in *complete* are covered."""
-    intervals = [part for parts in complete.values() for part in parts]
-    if not intervals:
-        return True
-    first, last = min(part[0] for part in intervals), max(part[1] for part in intervals)
-    covered = read(connection, table, complete, first, last)
-    return all(
-        any(low <= start and end <= high for low, high in covered.get(subject, ()))
-        for subject, parts in complete.items()
-        for start, end in parts
-    )
+    covered = read(connection, table, complete)
+    for subject, parts in complete.items():
+        stored = covered.get(subject, ())
+        for first, last in parts:
+            # Stored intervals never touch each other.
+            if not any(low <= first and last <= high for low, high in stored):
+                return False
+    return True
 
 
 def add(connection: Database, table: str, complete: Covered) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import shutil
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +16,7 @@ from beaconframes.dataset import (
     hex_columns,
     ledger,
     maintenance,
+    merging,
     published,
     segments,
 )
@@ -114,6 +117,52 @@ class Dataset(MaintainedTables):
         ledger.check_format(folder)
         return cls(folder)
 
+    @classmethod
+    def merge(
+        cls, folders: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str]
+    ) -> Dataset:
+        """Create a dataset in *target* from the rows of several ones, such as parts of an index.
+
+        ::
+
+            bf.Dataset.merge(["index-2025", "index-2026"], "index")
+
+        Files are linked, or copied to another disk: rows are not written again. Units that several
+        datasets have are merged if their rows are equal. Tables without coverage, such as those of
+        the head and those that follow from others, are left out: the next run of `index` adds them.
+
+        Raises
+        ------
+        DatasetError
+            The datasets are of different chains, one is damaged or not final, or they have
+            different rows of the same units. *target* is not created.
+        """
+        path, sources = Path(target), [cls.open(folder) for folder in folders]
+        if not sources:
+            raise UsageError("merge needs at least one folder")
+        for source in sources:
+            if not source.grids():
+                raise DatasetError(
+                    f"{source.path} has no table with coverage",
+                    hint="Merge stores, or indexes of a node",
+                )
+        if path.exists():
+            raise DatasetError(f"{path} exists already", hint="Choose another folder")
+        meta = merging.merge_meta({source.path: source.meta for source in sources})
+        draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+        private = any(ledger.is_private(source.path) for source in sources)
+        try:
+            with cls.create(draft, meta=meta, private=private).writing() as writer:
+                for source in sources:
+                    merging.add_tables(writer, source.path)
+            draft.rename(path)
+        except OSError as error:
+            raise DatasetError(f"{path} cannot be created: {error.strerror}") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        segments.sync(path.parent)
+        return cls(path)
+
     @property
     def meta(self) -> dict[str, Any]:
         """Return the metadata: the origin of the data, and its last epoch."""
@@ -180,12 +229,16 @@ class Dataset(MaintainedTables):
             if reason := self._find_damage(segment, thorough=False):
                 raise self._damage_error(segment, reason, RESTORE)
         rows = pl.scan_parquet([self.path / segment.path for segment in listed], glob=False)
-        return hex_columns.decode(rows, self._hex_columns.get(table, {}))
+        return self._decode(rows, table)
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one segment; raise DatasetError if it is damaged."""
         rows = maintenance.scan_segments(self.path, [segment])
-        return hex_columns.decode(rows, self._hex_columns.get(segment.table, {}))
+        return self._decode(rows, segment.table)
+
+    def _decode(self, rows: pl.LazyFrame, table: str) -> pl.LazyFrame:
+        columns = self._hex_columns.get(table)
+        return hex_columns.decode(rows, columns) if columns else rows
 
     def check_files(self) -> None:
         """Raise DatasetError for a file with invalid metadata, before a library reads it.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import stat
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +127,27 @@ class Writer:
         """Add *rows*, if there are any, as one separate segment."""
         if not rows.is_empty():
             self._write(table, rows)
+
+    def add_file(self, segment: Segment, file: Path) -> None:
+        """Add a segment of another dataset: its *file* is linked, or copied to another disk."""
+        folder = self.folder / segment.table
+        name = f"{self._number:06d}-{segment.sha256[:12]}.parquet"
+        try:
+            create_table_folder(self.folder, segment.table)
+            try:
+                os.link(file, folder / name)
+            except OSError:
+                draft = folder / f".{self._number:06d}.tmp"
+                shutil.copyfile(file, draft)
+                sync(draft)
+                draft.replace(folder / name)
+            sync(folder)
+        except OSError as error:
+            raise DatasetError(
+                f"{file} cannot be added to {self.folder}: {error.strerror}",
+                hint="The dataset is unchanged",
+            ) from error
+        self._list(replace(segment, path=f"{segment.table}/{name}"))
 
     def drop_table(self, table: str) -> None:
         """Remove the columns and the grid of a table whose segments were removed."""
