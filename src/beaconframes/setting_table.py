@@ -140,10 +140,10 @@ class Settings:
     )
     store_limit: int | None = _declare(
         None,
-        "Largest size of the store, such as 2GB.",
-        'Largest size of the store of this service, in bytes or as a text such as ``"2GB"``. The '
-        "least recently used rows are removed first. Rows of the current load are not removed: if "
-        "they do not fit, the others are not stored, and a warning says so. Default: no limit.",
+        "Warn if the store is larger than this, such as 2GB.",
+        "Size of the store of this service above which a warning says so, in bytes or as a text "
+        'such as ``"2GB"``. ``bf.store().prune(to="2GB")`` removes what was stored first. Default: '
+        "no limit.",
         rule='a number of bytes above 0, or a size such as "2GB"',
         convert=rules.convert_size,
         metavar="SIZE",

@@ -91,21 +91,15 @@ def test_flipped_bits_of_the_ledger(full, tmp_path, flips):
 
 
 STATEMENTS = (
-    "UPDATE coverage SET last = last + 1 WHERE subject = '3'",
-    "UPDATE coverage SET subject = '77' WHERE subject = '3'",
-    "UPDATE coverage SET last = 'x' WHERE subject = '3'",
-    "UPDATE segments SET table_name = 'proposals' WHERE number = 2",
-    "UPDATE segments SET ranges = '{\"epoch\": [50, 60]}' WHERE number = 2",
-    "DELETE FROM segments WHERE number = 2",
-    "UPDATE meta SET value = '967' WHERE key = 'finalized_epoch'",
     "UPDATE meta SET value = '{\"income\": {}}' WHERE key = '_grids'",
     "UPDATE meta SET value = '{\"income\": [1]}' WHERE key = '_grids'",
     "UPDATE meta SET value = '[]' WHERE key = '_grids'",
     "UPDATE meta SET value = 'null' WHERE key = '_grids'",
-    "UPDATE meta SET value = 7 WHERE key = '_grids'",
+    "UPDATE meta SET value = '{' WHERE key = 'chain'",
+    "UPDATE segments SET ranges = '[]'",
     "DELETE FROM meta",
 )
-"""Changes of the ledger that SQLite's own check does not notice."""
+"""Values that no version of this library writes."""
 
 
 @pytest.mark.parametrize(
@@ -162,7 +156,8 @@ def test_table_without_a_readable_file(tmp_path):
     (path,) = store.path.glob("income/*.parquet")
     path.write_bytes(path.read_bytes()[:-5] + b"12345")
 
-    store.drop_outdated("income", SCHEMA)
+    with pytest.warns(StoreUnavailable, match="rows of income are requested again"):
+        store.drop_outdated("income", SCHEMA)
     assert store.put("income", make_rows([2]), GRID, {"2": ((0, 19),)}, FINAL)
     assert {"2": ((0, 19),)} == store.coverage("income", ["1", "2"], ((0, 99),))
 

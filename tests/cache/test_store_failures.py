@@ -70,7 +70,10 @@ def test_only_the_rows_of_a_damaged_file_are_requested_again(server, store, how)
 
     found = load_counted(server, store, CALLS["balances"])
     assert_frame_equal(expected, found.rows)
-    assert (True, []) == (found.requests > 0, found.warnings)
+    assert found.requests > 0
+    (warning,) = found.warnings
+    assert isinstance(warning, errors.StoreUnavailable)
+    assert "rows of balance_history are requested again (validator_index 0 to " in str(warning)
     assert 0 == load_counted(server, store, CALLS["balances"]).requests
     assert 0 == load_counted(server, store, other).requests
 

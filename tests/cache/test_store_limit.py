@@ -1,11 +1,11 @@
-"""The limit of the store: least recently used rows are removed, and no load is disturbed."""
+"""The limit of the store, which is a warning, and the removal of what was stored first."""
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 import warnings
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
@@ -13,11 +13,10 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.cache.local_store import LocalStore, StoreUse
+from beaconframes.cache.local_store import LocalStore
 from beaconframes.calendar import MAINNET
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset, Grid
-from beaconframes.dataset.eviction import count_bytes
 from beaconframes.fetch import source
 from beaconframes.fetch.pipeline import Pipeline
 
@@ -35,7 +34,7 @@ def one_file_per_load(monkeypatch):
 
 @pytest.fixture
 def store(tmp_path):
-    """A store of at most 150 kB, which is about six entries beside the ledger."""
+    """A store with a limit of 150 kB, which is about seven entries."""
     return LocalStore(tmp_path / "store", url="http://x", chain=MAINNET, limit=150_000)
 
 
@@ -63,89 +62,91 @@ def list_stored(store):
     return sorted(int(subject) for subject in covered)
 
 
-def test_least_recently_used_entries_are_removed(store):
-    """F16, C11: the size never exceeds the limit by more than an entry; the oldest goes first."""
-    sizes = []
-    for validator in range(8):
-        assert put(store, validator)
-        sizes.append(count_bytes(store.path))
-        store.mark_used("noise", ["1"], ((0, 5),))
-    stored = list_stored(store)
-
-    assert max(sizes) <= 150_000 < count_bytes(store.path) / len(stored) * 8
-    assert [1, *range(9 - len(stored), 8)] == stored
-    assert 4 <= len(stored) <= 6
-    assert [] == Dataset.open(store.path).verify()
+def count_bytes(store):
+    """Return the size of the listed files."""
+    return sum(table.bytes for table in Dataset.open(store.path).tables().values())
 
 
-def test_entries_used_in_the_future_are_removed_first(store):
-    """The clock was set back: a year ahead is no time at which a load can have used them."""
-    for validator in range(4):
-        put(store, validator)
-    files = sorted(store.path.glob("noise/*.parquet"))
-    later = time.time() + 365 * 86_400
-    os.utime(files[2], (later, later))
-    for validator in range(4, 7):
-        put(store, validator)
-
-    assert 2 not in list_stored(store)
-
-
-def test_rows_of_the_current_load_stay(store):
-    """C11: a load that is larger than the limit says so once, and removes none of its rows."""
-    use = StoreUse(time.time_ns(), store.removals)
+def test_the_limit_is_one_warning(store):
+    """C11: the rows are stored; one warning states the size, the limit and the remedy."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        results = [put(store, validator, use=use) for validator in range(9)]
-    stored = list_stored(store)
+        assert all(put(store, validator) for validator in range(9))
 
-    assert stored == [validator for validator, is_stored in enumerate(results) if is_stored]
-    assert results == sorted(results, reverse=True)
-    assert 4 <= len(stored) <= 7
-    assert count_bytes(store.path) <= 150_000 + 25_000
+    assert list(range(9)) == list_stored(store)
     (warning,) = caught
     assert issubclass(warning.category, errors.StoreUnavailable)
-    assert "reached its limit of 150,000 bytes" in str(warning.message)
-
-    assert put(store, 20)
-    assert 20 in list_stored(store)
+    assert "more than its limit of 150,000" in str(warning.message)
+    assert "bf.store().prune(to=150000)" in str(warning.message)
 
 
-@pytest.mark.more
-def test_a_lower_limit_makes_room_at_the_next_load(store):
-    """C11: with a lower limit than before, the next load makes room."""
-    for validator in range(5):
+def test_a_size_keeps_what_was_stored_last(store):
+    """The files that were written first are removed, with their coverage, until the size fits."""
+    for validator in (5, 3, 1, 4, 2, 0):
         put(store, validator)
-    lower = LocalStore(store.path, url="http://x", chain=MAINNET, limit=80_000)
+    size = count_bytes(store)
+    bf.client.Store(store.path).prune(to=size // 2)
+    assert [0, 2, 4] == list_stored(store)
+    assert count_bytes(store) <= size // 2
 
-    assert put(lower, 7)
-    assert 7 in list_stored(lower)
-    assert count_bytes(store.path) <= 80_000
+    bf.client.Store(store.path).prune(to="1 GB")
+    assert [0, 2, 4] == list_stored(store)
+    bf.client.Store(store.path).prune(to=1)
+    assert [] == list_stored(store)
 
 
-@pytest.mark.more
-def test_damaged_entry_is_removed(store):
-    """C11, F12: a damaged file that is the least recently used one is removed like another."""
+@pytest.mark.parametrize("kind", ["age", "instant", "timedelta"])
+def test_an_age_keeps_what_was_stored_since(store, kind):
+    """Files that were written before the time are removed, whatever their order."""
+    for validator in range(4):
+        put(store, validator)
+    files = [store.path / segment.path for segment in Dataset.open(store.path).segments("noise")]
+    now = datetime.now(UTC)
+    for validator, days in ((0, 10), (2, 40), (3, 31)):
+        at = (now - timedelta(days=days)).timestamp()
+        os.utime(files[validator], (at, at))
+    ages = {"age": "30d", "instant": now - timedelta(days=30), "timedelta": timedelta(days=30)}
+    bf.client.Store(store.path).prune(older_than=ages[kind])
+
+    assert [0, 1] == list_stored(store)
+
+
+def test_units_of_a_removed_file_are_removed_from_others(store):
+    """A unit has rows in two files if one commit filled both: it is removed as a whole."""
     put(store, 0)
-    (segment,) = Dataset.open(store.path).segments("noise")
-    path = store.path / segment.path
+    dataset = Dataset.open(store.path)
+    with dataset.writing() as writer:
+        rows = make_entry(1)
+        writer.add_covered("noise", rows.head(0), GRID, {"1": ((0, ENTRY - 1),)})
+        # One file ends within an epoch of which the next one has more rows.
+        writer.add_segment("noise", rows[:100])
+        writer.add_segment("noise", pl.concat([rows[99:100], rows[100:]]))
+    files = [store.path / segment.path for segment in dataset.segments("noise")]
+    os.utime(files[2], (1, 1))
+    bf.client.Store(store.path).prune(older_than="1d")
+
+    assert {"0": ((0, ENTRY - 1),), "1": ((0, 98),)} == dataset.coverage("noise")
+    assert 99 == dataset.scan("noise").filter(pl.col("validator") == 1).collect().height
+
+
+def test_damaged_file_is_removed(store):
+    """C11, F12: a damaged file that was written first is removed like another."""
+    for validator in range(3):
+        put(store, validator)
+    (path, *_) = (store.path / one.path for one in Dataset.open(store.path).segments("noise"))
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    for validator in range(1, 7):
-        assert put(store, validator)
+    bf.client.Store(store.path).prune(to=count_bytes(store) - 1)
 
-    assert 0 not in list_stored(store)
+    assert [1, 2] == list_stored(store)
 
 
-@pytest.mark.more
-def test_compaction_respects_the_limit(store):
-    """C11: many small files are not merged into one that would be removed as a whole."""
-    for validator in range(25):
-        covered = {str(validator): ((0, 99),)}
-        store.put("noise", make_entry(validator).head(100), GRID, covered, 9)
-        store.compact_small("noise")
-        assert count_bytes(store.path) <= 150_000 + 2_500
+def test_other_arguments_are_refused(store):
+    """A size or an age is for the whole store."""
+    for wrong in ({"table": "noise", "to": 5}, {"first": 3, "older_than": "1d"}, {"to": "5 miles"}):
+        with pytest.raises(errors.UsageError, match=r"older_than and to exclude|is not a size"):
+            bf.client.Store(store.path).prune(**wrong)
 
 
 BALANCES = [{"validators": range(n, n + 40), "since": 0, "until": 150} for n in range(0, 200, 20)]
@@ -153,7 +154,7 @@ BALANCES = [{"validators": range(n, n + 40), "since": 0, "until": 150} for n in 
 
 @pytest.mark.more
 def test_loads_have_all_rows(server, tmp_path):
-    """F16, C11: threads whose loads remove each other's rows return the right rows."""
+    """F16, C11: threads that remove each other's rows return the right rows."""
     known = {"chain": server.service.chain, "rate": 10_000}
     with bf.Explorer(server.url, **known, store=False) as plain:
         expected = [bf.load_balance_history(**wanted, explorer=plain) for wanted in BALANCES[:4]]
@@ -161,12 +162,11 @@ def test_loads_have_all_rows(server, tmp_path):
 
     def load(number):
         try:
-            with bf.Explorer(
-                server.url, **known, store=tmp_path / "store", store_limit="60 kB"
-            ) as explorer:
+            with bf.Explorer(server.url, **known, store=tmp_path / "store") as explorer:
                 for n in (number, (number + 1) % 4, number):
                     found = bf.load_balance_history(**BALANCES[n], explorer=explorer)
                     assert_frame_equal(expected[n], found)
+                    bf.store(explorer).prune(to=20_000)
         except BaseException as error:  # noqa: BLE001 - reported by the test
             failures.append(error)
 
@@ -176,28 +176,6 @@ def test_loads_have_all_rows(server, tmp_path):
     for thread in threads:
         thread.join()
     assert [] == failures
-
-
-def test_eviction_takes_no_request(server, tmp_path):
-    """C11: a load that removes rows of others requests nothing twice, not even young rows."""
-    known = {"chain": server.service.chain, "rate": 10_000}
-    young = {"validators": range(40), "since": 400, "until": 469}
-    with (
-        bf.Explorer(server.url, **known, store=tmp_path / "a") as without_limit,
-        bf.Explorer(server.url, **known, store=tmp_path / "b", store_limit=30_000) as explorer,
-    ):
-        frames, requests = [], []
-        for one in (without_limit, explorer):
-            bf.load_balance_history(**BALANCES[9], explorer=one)
-            before = one.requests
-            frames.append(bf.load_balance_history(**young, explorer=one))
-            requests.append(one.requests - before)
-        stored = bf.store(explorer).tables()["subjects"].to_list()
-        full = bf.store(without_limit).tables()["subjects"].to_list()
-
-    assert_frame_equal(*frames)
-    assert requests[0] == requests[1]
-    assert (full, stored) == ([80], [40])
 
 
 def test_files_deleted_before_they_are_read(server, tmp_path, monkeypatch):
@@ -221,10 +199,11 @@ def test_files_deleted_before_they_are_read(server, tmp_path, monkeypatch):
 
 
 def test_lazy_frame_keeps_its_rows(server, tmp_path):
-    """F16, C11: the files under a LazyFrame stay while other loads need room."""
+    """F16, C11: the files under a LazyFrame stay readable after they are pruned."""
     known = {"chain": server.service.chain, "rate": 10_000}
-    with bf.Explorer(server.url, **known, store=tmp_path, store_limit=40_000) as explorer:
+    with bf.Explorer(server.url, **known, store=tmp_path) as explorer:
         lazy = bf.load_balance_history(**BALANCES[0], lazy=True, explorer=explorer)
+        bf.store(explorer).prune(to=1)
         for wanted in BALANCES[2:5:2]:
             bf.load_balance_history(**wanted, explorer=explorer)
         assert 40 * 151 == lazy.collect().height

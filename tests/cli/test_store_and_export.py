@@ -82,19 +82,38 @@ def test_stored_rows_are_loaded_offline(run, income):
     assert (2, "") == (more.exit_code, more.stdout)
 
 
-def test_store_limit_limits_the_store_of_a_load(run, chain, tmp_path):
-    """C11: --store-limit limits the store of a load; an unknown size is an error of the caller."""
+def test_store_limit_is_a_warning_of_a_load(run, chain, tmp_path):
+    """C11: --store-limit is a warning of a load; an unknown size is an error of the caller."""
     with Server(chain) as server:
         call = ["load", "balance-history", "--validators", "1", "--since", "100", "--until", "110",
                 "--url", server.url, "--store", tmp_path / "store"]  # fmt: skip
         wrong = run(*call, "--store-limit", "2 furlongs")
-        # The ledger alone is larger, so no rows are stored.
-        limited = run(*call, "--store-limit", "10KB")
+        limited = run(*call, "--store-limit", "1KB")
 
     assert (2, True) == (wrong.exit_code, "--store-limit" in wrong.stderr)
-    assert (0, True) == (limited.exit_code, "limit of 10,000 bytes" in limited.stderr)
+    assert (0, True) == (limited.exit_code, "more than its limit of 1,000" in limited.stderr)
     (folder,) = (tmp_path / "store").iterdir()
-    assert {} == Dataset.open(folder).tables()
+    assert 11 == Dataset.open(folder).tables()["balance_history"].rows
+
+
+def test_store_prune_removes_what_was_stored_first(run, chain, tmp_path):
+    """--to and --older-than remove whole files; they exclude other choices."""
+    store = ("--store", tmp_path / "store")
+    with Server(chain) as server:
+        for since in ("100", "111"):
+            call = ["load", "balance-history", "--validators", "1", "--since", since]
+            run(*call, "--until", str(int(since) + 9), "--url", server.url, *store)
+        of = ("--url", server.url, *store)
+        size = json.loads(run("store", "show", *of, "--json").stdout)["data"][0]["bytes"]
+        old = json.loads(run("store", "prune", "--older-than", "1d", *of, "--json").stdout)
+        large = json.loads(run("store", "prune", "--to", str(size - 1), *of, "--json").stdout)
+        (rest,) = json.loads(run("store", "show", *of, "--json").stdout)["data"]
+        both = run("store", "prune", "balance_history", "--to", "5", *of)
+
+    assert (20, 20) == (old["rows_before"], old["rows"])
+    assert (20, 10) == (large["rows_before"], large["rows"])
+    assert (111, 120) == (rest["first"], rest["last"])
+    assert (2, True) == (both.exit_code, "--older-than and --to exclude" in both.stderr)
 
 
 def test_store_verify_and_mend(run, income):

@@ -16,6 +16,7 @@ import pytest
 
 from beaconframes.dataset import Dataset, Grid, coverage, ledger, maintenance, segments
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.sqlite_file import Database
 
 from ..support.calls import count_calls
 
@@ -63,12 +64,8 @@ class TestCoverage:
 
     def test_additions_and_removals_equal_those_of_sets(self):
         """3,000 random additions and removals have the same result as on plain sets."""
-        import sqlite3
-
         dice = random.Random(1)
-        connection = sqlite3.connect(
-            ":memory:", isolation_level=None, factory=ledger.LedgerConnection
-        )
+        connection = Database(None)
         for statement in ledger._SCHEMA.split(";"):
             connection.execute(statement)
         truth = {str(n): set() for n in range(4)}
@@ -98,7 +95,7 @@ class TestCoverage:
     def test_many_subjects_and_intervals(self, dataset):
         """Reading and adding looks at each of 100,000 intervals of 1,000 subjects at most once."""
         with ledger.write_transaction(dataset.path) as connection:
-            connection.executemany(
+            connection.execute_many(
                 "INSERT INTO coverage VALUES ('t', ?, ?, ?)",
                 [(str(n), 100 * k, 100 * k + 49) for n in range(1000) for k in range(100)],
             )
@@ -486,6 +483,7 @@ KILLED = """
 import os, random, sys, threading, time
 import polars as pl
 from beaconframes.dataset import Dataset, Grid, segments
+from beaconframes.sqlite_file import Database
 data, seed = Dataset.open(sys.argv[1]), int(sys.argv[2])
 segments.ROWS = 60
 threading.Timer(random.Random(seed).uniform(0.0, 0.15), os._exit, [9]).start()

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -147,11 +148,11 @@ def test_dead_holder_is_not_named(tmp_path, monkeypatch):
 def test_lock_is_acquired_while_its_folder_is_removed(tmp_path, monkeypatch, moment):
     """The previous holder removes the folder at its end, at any moment."""
     folder = tmp_path / journal.WORK_FOLDER
-    place = lock.sqlite3 if moment == "connect" else type(folder)
+    place = sqlite3 if moment == "connect" else type(folder)
     real, times = getattr(place, moment), []
 
     def gone_before(path, *args, **more):
-        if path == folder / journal.LOCK and len(times) < 2:
+        if str(folder / journal.LOCK) in str(path) and len(times) < 2:
             times.append(path)
             shutil.rmtree(folder)
         return real(path, *args, **more)

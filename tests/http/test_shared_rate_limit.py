@@ -594,7 +594,7 @@ def test_it_costs_little(tmp_path):
     rate_limiter = rate_limiter_in(tmp_path, 1e6)
     send(rate_limiter)
     statements = []
-    rate_limiter._shared._database.set_trace_callback(statements.append)
+    rate_limiter._shared._database._connection.set_trace_callback(statements.append)
     counts = []
     for _ in range(300):
         statements.clear()

@@ -262,7 +262,7 @@ class DatasetViews:
     def _read(self) -> None:
         """Read the dataset as it is now."""
         state = ledger.read_file_states(self.dataset.path)
-        self._checksum = ledger.read_checksum(self.dataset.path) if state else None
+        self._ledger_version = ledger.read_version(self.dataset.path) if state else None
         view = DatasetView(
             self.dataset,
             self.simulation,
@@ -289,7 +289,7 @@ class DatasetViews:
             state = ledger.read_file_states(self.dataset.path)
             if state == self._state:
                 return
-            if ledger.read_checksum(self.dataset.path) == self._checksum:
+            if ledger.read_version(self.dataset.path) == self._ledger_version:
                 self._state = state
             else:
                 self._read()

@@ -17,7 +17,7 @@ from beaconframes.beacon_node.index.chain_index import ChainIndex
 from beaconframes.beacon_node.index.verdicts import EXPLAINED, UNEXPLAINED, UNVERIFIED
 from beaconframes.beacon_node.loads.growing_index import GrowingIndex
 from beaconframes.beacon_node.loads.source import NodeSource
-from beaconframes.cache.local_store import store_folder
+from beaconframes.cache.store_folder import store_folder
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.client.quota import Quota
 from beaconframes.config import current as current_settings

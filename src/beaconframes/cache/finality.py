@@ -1,28 +1,52 @@
-"""Finality: the last epoch whose rows may be stored.
+"""What may be stored: final rows, and the absence of rows that a second response confirms.
 
 Replicas of a service do not always agree, and one wrong response must not make rows final. So an
 epoch younger than a day counts as final only if two responses report it. A load up to such an epoch
 sends one more request. An older epoch counts as final if one response reports it.
+
+A service that fails may return an empty list instead of an error, or a list without some rows. So
+the units without rows are only noted, and requested again by the next load. If they have no rows in
+that response either, some time later, the rows do not exist.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.endpoint import Envelope
+from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
 from beaconframes.errors import NotFound, NotServed
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from beaconframes.cache.local_store import LocalStore
+    from beaconframes.dataset import Covered
     from beaconframes.endpoint import ChainHead, Endpoint
     from beaconframes.endpoint.cache_policy import CachePolicy
     from beaconframes.fetch.source import Connection
+    from beaconframes.sqlite_file import Database
 
 log = logging.getLogger("beaconframes.store")
 
 SECOND_RESPONSE_AGE = timedelta(days=1)
+CONFIRMATION_SECONDS = 600
+"""Seconds between two responses that together show that rows do not exist."""
+
+CREATE_EMPTY = """
+CREATE TABLE IF NOT EXISTS empty_responses (
+    table_name TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    noted_at INTEGER NOT NULL,
+    PRIMARY KEY (table_name, subject, first)
+) WITHOUT ROWID
+"""
 
 
 class StoredLoad(Protocol):
@@ -92,3 +116,55 @@ def last_final_epoch(load: StoredLoad, last: int) -> int:
         log.warning("rows are not stored, because no final epoch is known: %s", error)
         return load.store.finalized
     return min(stated, confirmed_final_epoch(load))
+
+
+def confirm_empty(connection: Database, table: str, empty: Covered) -> Covered:
+    """Note the units *empty* of a table; return those that an earlier response had no rows of."""
+    connection.execute(CREATE_EMPTY)
+    now = int(time.time())
+    confirmed: Covered = {}
+    for subject, intervals in empty.items():
+        for first, last in intervals:
+            noted = connection.execute(
+                "SELECT first, last, noted_at FROM empty_responses"
+                " WHERE table_name = ? AND subject = ? AND first <= ? AND last >= ?",
+                (table, subject, last, first),
+            )
+            # A time in the future means that the clock was set back.
+            old = [part[:2] for part in noted if not 0 <= now - part[2] < CONFIRMATION_SECONDS]
+            seen_twice = clip_intervals(old, first, last)
+            if seen_twice:
+                confirmed[subject] = (*confirmed.get(subject, ()), *seen_twice)
+            new = subtract_intervals([(first, last)], merge_intervals(part[:2] for part in noted))
+            entries = [(*part, now) for part in new]
+            for start, end, at in noted:
+                rest = subtract_intervals([(start, end)], seen_twice)
+                entries += [(*part, at) for part in rest]
+            connection.execute_many(
+                "DELETE FROM empty_responses WHERE table_name = ? AND subject = ? AND first = ?",
+                [(table, subject, part[0]) for part in noted],
+            )
+            connection.execute_many(
+                "INSERT INTO empty_responses VALUES (?, ?, ?, ?, ?)",
+                [(table, subject, *entry) for entry in entries],
+            )
+    return confirmed
+
+
+def read_empty(
+    connection: Database, table: str, subjects: Collection[str], first: int, last: int
+) -> Covered:
+    """Return the noted units of *subjects* from *first* to *last*."""
+    exists = "SELECT count(*) FROM sqlite_schema WHERE name = 'empty_responses'"
+    if connection.execute(exists) == [(0,)]:
+        return {}
+    rows = connection.execute(
+        "SELECT subject, first, last FROM empty_responses"
+        " WHERE table_name = :table AND first <= :last AND last >= :first"
+        " AND subject IN (SELECT value FROM json_each(:subjects)) ORDER BY subject, first",
+        {"table": table, "first": first, "last": last, "subjects": json.dumps(list(subjects))},
+    )
+    noted: dict[str, list[tuple[int, int]]] = {}
+    for subject, start, end in rows:
+        noted.setdefault(subject, []).append((max(start, first), min(end, last)))
+    return {subject: tuple(parts) for subject, parts in noted.items()}

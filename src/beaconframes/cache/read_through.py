@@ -1,8 +1,19 @@
-"""The read-through cache: stored rows are read, missing ones fetched, final ones stored."""
+"""The read-through cache: stored rows are read, missing ones fetched, final ones stored.
+
+A row is requested again, unless the ledger states that its unit (validator and epoch, slot or day)
+is complete. That is so once
+
+- the unit is final (`finality`) and a response had it (`ReadThrough.put`);
+- its rows cannot exist, or two responses, ten minutes apart, had none (`ReadThrough.put_absent`,
+  `finality.confirm_empty`).
+
+It is no longer so once its rows are pruned or damaged, were stored with other columns
+(`ReadThrough.start`), or show a hole that cannot be (`ReadThrough.prune_stored_holes`). A load
+whose stored rows are removed while it reads them starts again.
+"""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +22,10 @@ import polars as pl
 
 from beaconframes.active_periods import FAR, NOT_IN_DATASET, REASON, UNKNOWN
 from beaconframes.cache import finality
-from beaconframes.cache.local_store import StoreUse
 from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects, unstored_gaps
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import filter_covered, find_covered
-from beaconframes.dataset.eviction import RESERVED_SECONDS
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS, CachePolicy
 from beaconframes.endpoint.intervals import (
     clip_intervals,
@@ -69,7 +78,8 @@ class ReadThrough:
     is_lazy: bool = False
     """Whether the rows are read later, from a LazyFrame."""
     _finalized: int = -1
-    _use: StoreUse = field(init=False)
+    _stored: Covered = field(default_factory=dict)
+    """The requested units that are in the store as far as this load knows, by subject."""
     _selection: Selection | None = None
     """The rows in memory, if all of them were stored: checked and returned, but read once."""
 
@@ -93,24 +103,18 @@ class ReadThrough:
     def start(self) -> None:
         """Find the units that are not stored; drop the rows fetched so far."""
         self.store.drop_outdated(self.table, self.endpoint.table.schema())
-        self._use = StoreUse(time.time_ns(), self.store.removals)
-        if self.store.limit is not None:
-            self.mark_used()
         self.unstored, self.of_other_calls = [], []
         self._selection = None
+        self._stored = {}
         self.missing = self.find_unstored()
-
-    def mark_used(self, seconds: int = 0) -> None:
-        """Note that this load uses the requested rows that are stored."""
-        subjects = None if self.requested.subjects == CHAIN_SUBJECTS else self.requested.subjects
-        self.store.mark_used(self.table, subjects, self.requested.intervals, seconds)
 
     def find_unstored(self) -> dict[str, Intervals]:
         """Return the requested units that are not in the store, by subject."""
         requested = self.requested
         if not requested.intervals:
             return {}
-        known = [self.store.coverage(self.table, requested.subjects, requested.intervals)]
+        self._stored = self.store.coverage(self.table, requested.subjects, requested.intervals)
+        known = [self._stored]
         if self.connection.offline:
             # No second response can confirm the first one.
             known.append(
@@ -159,15 +163,8 @@ class ReadThrough:
                 empty = subtract_uncovered(empty, uncovered)
         if not complete and not empty:
             self.unstored.append(rows)
-        elif self.store.put(
-            self.table,
-            final,
-            self.grid,
-            complete,
-            self._finalized,
-            empty=empty,
-            use=self._use,
-        ):
+        elif self.store.put(self.table, final, self.grid, complete, self._finalized, empty=empty):
+            self._stored = merge_covered(self._stored, complete)
             self.unstored.append(rows.filter(~is_final))
             self.unstored.append(filter_covered(final, self.grid, complete, inside=False))
         else:
@@ -184,12 +181,20 @@ class ReadThrough:
         return rows.filter(pl.col(part).n_unique().over(self.grid.unit) >= part_count)
 
     def select(self) -> Selection:
-        """Return the requested rows so far: stored rows in key order, then the others."""
+        """Return the requested rows so far: stored rows in key order, then the others.
+
+        Raises
+        ------
+        DatasetError
+            Stored rows were removed since the start of the load, or are damaged.
+        """
         schema = self.endpoint.table.schema()
         subjects = None if self.requested.subjects == CHAIN_SUBJECTS else self.requested.subjects
         if self._selection is not None:
             return self._selection
-        stored = self.store.select(self.table, subjects, self.requested.intervals, schema)
+        stored = self.store.select(
+            self.table, subjects, self.requested.intervals, schema, self._stored
+        )
         if not self.unstored:
             return stored
         rows = pl.concat([stored.rows, *(frame.lazy() for frame in self.unstored)])
@@ -306,15 +311,7 @@ class ReadThrough:
         if absent:
             complete, empty = (absent, {}) if is_certain else ({}, absent)
             rows = self.endpoint.table.empty()
-            self.store.put(
-                self.table,
-                rows,
-                self.grid,
-                complete,
-                self._finalized,
-                empty=empty,
-                use=self._use,
-            )
+            self.store.put(self.table, rows, self.grid, complete, self._finalized, empty=empty)
 
     def add_rows_of_other_calls(self) -> None:
         """Add the rows of units that no other response is known to have."""
@@ -327,21 +324,12 @@ class ReadThrough:
         if not rows.is_empty():
             self.unstored.append(rows)
 
-    def is_consistent(self) -> bool:
-        """Return whether no stored row was removed since the start."""
-        before, now = self._use.removals, self.store.removals
-        # A dataset that was created since the start has not removed any rows.
-        is_new = before[1] is None and now[1] is not None and not now[1].token
-        return now == before or (is_new and now[0] == before[0])
-
     def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
         """Return the rows of the load."""
         if not gaps.missing.is_empty():
             self.prune_stored_holes(gaps.missing)
         if self.missing and not self.connection.offline:
             self.store.compact_small(self.table)
-        if self.is_lazy and self.store.limit is not None:
-            self.mark_used(RESERVED_SECONDS)
         if self.unknown_pubkeys:
             unknown = pl.DataFrame({"pubkey": self.unknown_pubkeys}).with_columns(
                 pl.lit(UNKNOWN).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE)
@@ -385,6 +373,14 @@ def open_rows(
     return ReadThrough(
         connection, store, policy, table, requested, values, unknown, is_lazy=is_lazy
     )
+
+
+def merge_covered(one: Covered, other: Covered) -> Covered:
+    """Return the units of both, by subject."""
+    return one | {
+        subject: merge_intervals((*one.get(subject, ()), *intervals))
+        for subject, intervals in other.items()
+    }
 
 
 def subtract_uncovered(units: Covered, uncovered: Covered) -> Covered:

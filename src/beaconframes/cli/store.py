@@ -155,12 +155,22 @@ def prune(
     validators: tuple[str, ...],
     first: int | None,
     last: int | None,
+    older_than: str | None,
+    to: str | None,
     as_json: bool,
 ) -> None:
-    """Remove TABLE, or some of its rows."""
+    """Remove TABLE, some of its rows, or what was stored first."""
+    has_choice = bool(validators) or first is not None or last is not None
+    if older_than is not None or to is not None:
+        if table is not None or everything or has_choice:
+            raise UsageError("--older-than and --to exclude all other choices")
+        change_store(store, lambda: store.prune(older_than=older_than, to=to), as_json=as_json)
+        return
     if (table is None) != everything:
-        raise UsageError("prune needs a table or --all", hint="store show lists the tables")
-    if everything and (validators or first is not None or last is not None):
+        raise UsageError(
+            "prune needs a table, --all, --older-than or --to", hint="store show lists the tables"
+        )
+    if everything and has_choice:
         raise UsageError("--all excludes all other choices", hint="Name a table")
     if first is not None and last is not None and first > last:
         raise UsageError(f"--first {first} is after --last {last}", hint="Swap them")
@@ -240,6 +250,14 @@ store = click.Group(
             ),
             click.Option(["--first"], type=UNIT, help="First epoch, slot or day to remove."),
             click.Option(["--last"], type=UNIT, help="Last epoch, slot or day to remove."),
+            click.Option(
+                ["--older-than"],
+                metavar="TIME",
+                help="What was stored before this age or date, such as 90d or 2026-01-31.",
+            ),
+            click.Option(
+                ["--to"], metavar="SIZE", help="What was stored first, until 2GB, say, are left."
+            ),
         ),
     ],
     no_args_is_help=True,

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import platformdirs
 
 from beaconframes.addresses import is_loopback
-from beaconframes.cache.local_store import LocalStore, find_stored_chain, store_folder
+from beaconframes.cache.local_store import LocalStore
+from beaconframes.cache.store_folder import find_stored_chain, store_folder
 from beaconframes.endpoint import Head
 from beaconframes.errors import ConfigError
 from beaconframes.fetch.source import ApiSource

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.calendar import instants
 from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT, WHOLE_CHAIN, filter_covered
 from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
-from beaconframes.errors import ConfigError, DatasetError
+from beaconframes.errors import ConfigError, DatasetError, UsageError
+from beaconframes.setting_rules import parse_size
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
+    from beaconframes.calendar import Moment
     from beaconframes.client.explorer import Explorer
     from beaconframes.dataset import Damage
 
@@ -114,9 +118,38 @@ class Store:
         *,
         first: int = 0,
         last: int = MAX_UNIT,
+        older_than: Moment | None = None,
+        to: int | str | None = None,
     ) -> None:
-        """Delete a table, or some of its *subjects* and units; without *table*, all tables."""
+        """Delete a table, or some of its *subjects* and units; without *table*, all tables.
+
+        ::
+
+            bf.store().prune("attestations_slim", last=300_000)
+            bf.store().prune(older_than="90d")      # what was stored before that time
+            bf.store().prune(to="2GB")              # what was stored first, until this size
+
+        *older_than* and *to* remove whole files, of any table. Files of the store are deleted an
+        hour later, because other processes may still read them.
+        """
         dataset = self.dataset
+        if older_than is not None or to is not None:
+            if table is not None or subjects is not None or (first, last) != (0, MAX_UNIT):
+                raise UsageError(
+                    "older_than and to exclude all other arguments", hint="Call prune twice"
+                )
+            before = None
+            if older_than is not None:
+                since, _ = instants("older_than", older_than, lambda: datetime.now(UTC))
+                before = since.timestamp()
+            size = parse_size(to)
+            if to is not None and size is None:
+                raise UsageError(
+                    f"to={to!r} is not a size", hint='Give bytes, or a size such as "2GB"'
+                )
+            if dataset is not None:
+                dataset.prune_oldest(to=size, before=before)
+            return
         if dataset is None:
             return
         texts = None if subjects is None else [str(subject) for subject in subjects]

@@ -12,17 +12,19 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import polars as pl
 
 from beaconframes.dataset import ledger
+from beaconframes.errors import DatasetError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from beaconframes.dataset.ledger import LedgerConnection, Segment
+    from beaconframes.dataset.ledger import Segment
+    from beaconframes.sqlite_file import Database
 
 Covered: TypeAlias = "dict[str, tuple[tuple[int, int], ...]]"
 """The covered intervals of each subject: first and last unit, sorted, with gaps between them."""
@@ -34,17 +36,12 @@ WHOLE_CHAIN = ""
 
 MAX_UNIT = 2**63 - 1
 GRIDS = "_grids"
-PRUNE_MARK = "_forgotten"
-"""The name of the token of `PruneMark` in the metadata of the ledger."""
+PRUNE_MARK = "_removals"
+"""The metadata with the number of commits that removed rows."""
 
 
-class PruneMark(NamedTuple):
-    """A value that changes whenever a process prunes rows."""
-
-    token: str
-    """Random text of the last pruning; empty before the first."""
-    inode: int
-    """The number of the ledger's file, which a repair replaces."""
+class RowsRemoved(DatasetError):
+    """Another process has removed rows since their coverage was read."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +117,25 @@ class CoveredTables(ABC):
         parts: Sequence[tuple[int, int]],
         *,
         schema: Schema,
+        complete: Covered | None = None,
     ) -> Selection:
-        """Return the rows of `select`, with their number and order if these are known."""
+        """Return the rows of `select`, with their number and order if these are known.
+
+        Raises
+        ------
+        RowsRemoved
+            Some units in *complete* are not covered any more.
+        DatasetError
+            A segment is damaged.
+        """
         with ledger.read_transaction(self.path) as connection:
             grid = decode_grids(ledger.get_meta(connection, inner=True)).get(table)
             segments = ledger.get_segments(connection, table)
+            if complete and not has_all(connection, table, complete):
+                raise RowsRemoved(
+                    f"rows of table {table} were removed from {self.path} while they were read",
+                    hint="Try again when other processes have finished",
+                )
         if grid is None or not segments or not parts:
             return Selection(pl.LazyFrame(schema=schema), 0, ordered=True)
         numbers = parse_numbers(subjects)
@@ -148,15 +159,13 @@ class CoveredTables(ABC):
         return Selection(rows.filter(selected), None, ordered)
 
     @property
-    def prune_mark(self) -> PruneMark:
-        """Return a mark that changes whenever a process prunes rows."""
-        with ledger.read_transaction(self.path) as connection:
-            token = ledger.get_meta(connection, inner=True).get(PRUNE_MARK, "")
-        return PruneMark(token, (self.path / ledger.NAME).stat().st_ino)
+    def prune_mark(self) -> tuple[int, int]:
+        """Return a value that changes whenever a process removes rows, or replaces the ledger."""
+        return ledger.read_version(self.path, PRUNE_MARK)
 
 
 def read(
-    connection: LedgerConnection,
+    connection: Database,
     table: str,
     subjects: Iterable[str] | None = None,
     first: int = 0,
@@ -183,7 +192,19 @@ def read(
     return {subject: tuple(parts) for subject, parts in found.items()}
 
 
-def add(connection: LedgerConnection, table: str, complete: Covered) -> None:
+def has_all(connection: Database, table: str, complete: Covered) -> bool:
+    """Return whether all units in *complete* are covered."""
+    covered = read(connection, table, complete)
+    for subject, parts in complete.items():
+        stored = covered.get(subject, ())
+        for first, last in parts:
+            # Stored intervals never touch each other.
+            if not any(low <= first and last <= high for low, high in stored):
+                return False
+    return True
+
+
+def add(connection: Database, table: str, complete: Covered) -> None:
     """Add the intervals of *complete*; adjacent and overlapping ones are merged."""
     for subject, parts in complete.items():
         for first, last in parts:
@@ -197,7 +218,7 @@ def add(connection: LedgerConnection, table: str, complete: Covered) -> None:
                 " WHERE table_name = :table AND subject = :subject AND first <= :first), 0)"
                 " ORDER BY first",
                 {"table": table, "subject": subject, "first": first, "last": last},
-            ).fetchall()
+            )
             low, high = first, last
             if touched:
                 low, high = min(first, touched[0][0]), max(last, touched[-1][1])
@@ -205,28 +226,24 @@ def add(connection: LedgerConnection, table: str, complete: Covered) -> None:
 
 
 def replace(
-    connection: LedgerConnection,
+    connection: Database,
     table: str,
     subject: str,
     old: Iterable[tuple[int, int]],
     new: Iterable[tuple[int, int]],
 ) -> None:
     """Replace intervals of a subject."""
-    for part in old:
-        row = (table, subject, *part)
-        connection.toggle("coverage", [row])
-        connection.execute(
-            "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
-            row,
-        )
-    for part in new:
-        row = (table, subject, *part)
-        connection.toggle("coverage", [row])
-        connection.execute("INSERT INTO coverage VALUES (?, ?, ?, ?)", row)
+    connection.execute_many(
+        "DELETE FROM coverage WHERE table_name = ? AND subject = ? AND first = ? AND last = ?",
+        [(table, subject, *part) for part in old],
+    )
+    connection.execute_many(
+        "INSERT INTO coverage VALUES (?, ?, ?, ?)", [(table, subject, *part) for part in new]
+    )
 
 
 def remove(
-    connection: LedgerConnection,
+    connection: Database,
     table: str,
     subjects: Iterable[str] | None,
     first: int,
@@ -238,7 +255,7 @@ def remove(
             "SELECT first, last FROM coverage WHERE table_name = ? AND subject = ?"
             " AND first <= ? AND last >= ?",
             (table, subject, last, first),
-        ).fetchall()
+        )
         rest = [(start, first - 1) for start, _ in touched if start < first]
         rest += [(last + 1, end) for _, end in touched if end > last]
         replace(connection, table, subject, touched, rest)

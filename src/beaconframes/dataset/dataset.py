@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import time
-from contextlib import contextmanager, suppress
+import secrets
+import shutil
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import polars as pl
 
-from beaconframes.dataset import eviction, hex_columns, ledger, maintenance, published, segments
-from beaconframes.dataset.coverage import PRUNE_MARK, find_bounds, parse_numbers
-from beaconframes.dataset.eviction import Shrinkage
+from beaconframes.dataset import (
+    hex_columns,
+    ledger,
+    maintenance,
+    merging,
+    published,
+    segments,
+)
 from beaconframes.dataset.maintenance import Damage, MaintainedTables
 from beaconframes.dataset.segments import Writer
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetBusy, DatasetError, UsageError
 from beaconframes.summary import format_bytes, render_html
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    import os
+    from collections.abc import Iterable, Iterator, Mapping
 
     from beaconframes.dataset.coverage import Grid, Schema
     from beaconframes.dataset.hex_columns import HexColumn
@@ -111,6 +117,52 @@ class Dataset(MaintainedTables):
         ledger.check_format(folder)
         return cls(folder)
 
+    @classmethod
+    def merge(
+        cls, folders: Iterable[str | os.PathLike[str]], target: str | os.PathLike[str]
+    ) -> Dataset:
+        """Create a dataset in *target* from the rows of several ones, such as parts of an index.
+
+        ::
+
+            bf.Dataset.merge(["index-2025", "index-2026"], "index")
+
+        Files are linked, or copied to another disk: rows are not written again. Units that several
+        datasets have are merged if their rows are equal. Tables without coverage, such as those of
+        the head and those that follow from others, are left out: the next run of `index` adds them.
+
+        Raises
+        ------
+        DatasetError
+            The datasets are of different chains, one is damaged or not final, or they have
+            different rows of the same units. *target* is not created.
+        """
+        path, sources = Path(target), [cls.open(folder) for folder in folders]
+        if not sources:
+            raise UsageError("merge needs at least one folder")
+        for source in sources:
+            if not source.grids():
+                raise DatasetError(
+                    f"{source.path} has no table with coverage",
+                    hint="Merge stores, or indexes of a node",
+                )
+        if path.exists():
+            raise DatasetError(f"{path} exists already", hint="Choose another folder")
+        meta = merging.merge_meta({source.path: source.meta for source in sources})
+        draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+        private = any(ledger.is_private(source.path) for source in sources)
+        try:
+            with cls.create(draft, meta=meta, private=private).writing() as writer:
+                for source in sources:
+                    merging.add_tables(writer, source.path)
+            draft.rename(path)
+        except OSError as error:
+            raise DatasetError(f"{path} cannot be created: {error.strerror}") from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        segments.sync(path.parent)
+        return cls(path)
+
     @property
     def meta(self) -> dict[str, Any]:
         """Return the metadata: the origin of the data, and its last epoch."""
@@ -119,8 +171,17 @@ class Dataset(MaintainedTables):
 
     @property
     def has_intact_ledger(self) -> bool:
-        """Whether the ledger is intact; `verify` checks the segments."""
-        return ledger.is_intact(self.path)
+        """Whether the ledger is intact, which reads all of it; `verify` checks the segments."""
+        try:
+            self.grids()
+            self.segments()
+            with ledger.read_transaction(self.path) as connection:
+                # An empty dataset has metadata, too.
+                return bool(ledger.get_meta(connection)) and connection.is_sound()
+        except DatasetBusy:
+            return True
+        except DatasetError:
+            return False
 
     def tables(self) -> dict[str, TableSize]:
         """Return rows, bytes and number of segments of each table, by name."""
@@ -168,12 +229,16 @@ class Dataset(MaintainedTables):
             if reason := self._find_damage(segment, thorough=False):
                 raise self._damage_error(segment, reason, RESTORE)
         rows = pl.scan_parquet([self.path / segment.path for segment in listed], glob=False)
-        return hex_columns.decode(rows, self._hex_columns.get(table, {}))
+        return self._decode(rows, table)
 
     def read(self, segment: Segment) -> pl.LazyFrame:
         """Return the rows of one segment; raise DatasetError if it is damaged."""
         rows = maintenance.scan_segments(self.path, [segment])
-        return hex_columns.decode(rows, self._hex_columns.get(segment.table, {}))
+        return self._decode(rows, segment.table)
+
+    def _decode(self, rows: pl.LazyFrame, table: str) -> pl.LazyFrame:
+        columns = self._hex_columns.get(table)
+        return hex_columns.decode(rows, columns) if columns else rows
 
     def check_files(self) -> None:
         """Raise DatasetError for a file with invalid metadata, before a library reads it.
@@ -231,50 +296,6 @@ class Dataset(MaintainedTables):
             writer.flush()
             for segment in writer.written:
                 self._verified[segment.path] = file_state(self.path / segment.path)
-
-    def mark_used(
-        self,
-        table: str,
-        subjects: Collection[str] | None,
-        parts: Sequence[tuple[int, int]],
-        *,
-        seconds: int = 0,
-    ) -> None:
-        """Note that rows of a table are used now, or may be for some *seconds*; see `shrink`."""
-        grid = self.grids().get(table)
-        if grid is not None and parts:
-            bounds = find_bounds(grid, subjects, parse_numbers(subjects), parts)
-            used = [one for one in self.segments(table) if one.may_contain(bounds)]
-            self.touch(used, time.time_ns() + seconds * 10**9)
-
-    def touch(self, used: Iterable[Segment], at: int) -> None:
-        """Set the time of use of some segments, unless it is later."""
-        for segment in used:
-            path = self.path / segment.path
-            # A read-only dataset is not changed, so it needs no time of use.
-            with suppress(OSError):
-                before = file_state(path)
-                if eviction.time_of_use(self.path, segment.path) < at:
-                    os.utime(path, ns=(at, at))
-                if self._verified.get(segment.path) == before:
-                    self._verified[segment.path] = file_state(path)
-
-    def shrink(self, limit: int, *, used_since: int) -> Shrinkage:
-        """Delete the least recently used segments until the files have at most *limit* bytes.
-
-        Segments used since the time *used_since* stay. Files are deleted immediately, except those
-        that a reader has reserved by `mark_used`.
-        """
-        if eviction.count_bytes(self.path) <= limit:
-            return Shrinkage(fits=True)
-        with self.writing() as writer:
-            before = self.prune_mark
-            deleted, fits = eviction.evict(writer, limit, used_since)
-            token = ledger.get_meta(writer.connection, inner=True).get(PRUNE_MARK, "")
-            after = before._replace(token=token)
-        for path in deleted:
-            (self.path / path).unlink(missing_ok=True)
-        return Shrinkage(fits, before, after)
 
     def verify(self) -> list[Damage]:
         """Read every segment and return the damaged ones."""

@@ -53,8 +53,6 @@ def parse(stated: Mapping[str, Any]) -> dict[str, dict[str, HexColumn]]:
 
 def decode(rows: pl.LazyFrame, columns: Mapping[str, HexColumn]) -> pl.LazyFrame:
     """Return *rows* with the texts of the hex *columns* instead of their numbers."""
-    if not columns:
-        return rows
     return rows.with_columns(
         pl.col(name).map_batches(column.draw, return_dtype=pl.String, is_elementwise=True)
         for name, column in columns.items()

@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sqlite3
 import stat
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
-from beaconframes.errors import BeaconframesError, DatasetBusy, DatasetError, UsageError
+from beaconframes.errors import DatasetError, UsageError
+from beaconframes.sqlite_file import Database
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -27,18 +25,17 @@ if TYPE_CHECKING:
 NAME = "ledger.sqlite"
 FORMAT = 1
 LAST_NUMBER = "_last_number"
-CHECKSUM = "_checksum"
-"""The metadata with the checksum of all other rows of the ledger."""
+COMMITS = "_commits"
+"""The metadata with the number of commits that changed the ledger."""
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 
-DISK_ERRORS = ("disk I/O", "unable to open", "readonly")
-"""Parts of SQLite's messages about the disk; other messages are about the file's content."""
-
 _APPLICATION = 0x62666473  # "bfds": identifies a ledger among SQLite files
-_LOCK_TIMEOUT = 60.0  # seconds that a writer waits for another one
+# SQLite has no checksums: it does not notice a changed number. So each table has an index of all
+# its columns, and the integrity check of SQLite compares both.
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX meta_copy ON meta (value, key);
 CREATE TABLE segments (
     number INTEGER PRIMARY KEY,
     table_name TEXT NOT NULL,
@@ -48,7 +45,8 @@ CREATE TABLE segments (
     sha256 TEXT NOT NULL,
     ranges TEXT NOT NULL
 );
-CREATE INDEX segments_of_table ON segments (table_name, number);
+CREATE INDEX segments_of_table
+    ON segments (table_name, number, path, rows, bytes, sha256, ranges);
 CREATE TABLE coverage (
     table_name TEXT NOT NULL,
     subject TEXT NOT NULL,
@@ -57,6 +55,7 @@ CREATE TABLE coverage (
     PRIMARY KEY (table_name, subject, first),
     CHECK (first <= last)
 ) WITHOUT ROWID;
+CREATE INDEX coverage_copy ON coverage (last, first, subject, table_name);
 """
 
 
@@ -94,54 +93,20 @@ class Segment:
         return any(first <= least and greatest <= last for first, last in parts)
 
 
-class LedgerConnection(sqlite3.Connection):
-    """A connection that knows the checksum of the ledger.
-
-    The checksum is the exclusive or of a hash of each row, so that a commit reads only the rows
-    that it changes. SQLite has no checksums of its own: it does not notice a changed number.
-    """
-
-    folder: Path
-    checksum: int | None = None
-    """None if no transaction that writes is open."""
-
-    def toggle(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Add *rows* to the checksum, or remove rows that were added before."""
-        if self.checksum is not None:
-            for row in rows:
-                content = blake2b(repr((table, row)).encode(), digest_size=7)
-                self.checksum ^= int.from_bytes(content.digest())
-
-
-def compute_checksum(connection: LedgerConnection) -> int:
-    """Return the checksum of all rows, and set it as that of the connection."""
-    connection.checksum = 0
-    for table in ("meta", "segments", "coverage"):
-        rows = connection.execute(f"SELECT * FROM {table}")  # noqa: S608 - a constant
-        connection.toggle(table, (row for row in rows if row[0] != CHECKSUM))
-    return connection.checksum
-
-
 def create(folder: Path, meta: Mapping[str, Any]) -> None:
     """Create the ledger of an empty dataset, atomically."""
     draft = folder / f".ledger-{secrets.token_hex(8)}.tmp"
     try:
-        with (
-            translate_errors(folder),
-            closing(
-                sqlite3.connect(draft, isolation_level=None, factory=LedgerConnection)
-            ) as connection,
-        ):
+        with Database(draft, name=f"the ledger of {folder}") as connection:
             # In WAL mode readers never wait for a writer. On a file system without shared memory
             # SQLite keeps its rollback journal, and readers wait for a moment.
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN")
-            for statement in _SCHEMA.split(";"):
-                connection.execute(statement)
-            set_meta(connection, meta)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-            connection.execute("COMMIT")
+            with connection.transaction():
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                set_meta(connection, meta)
+                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
         if is_private(folder):
             draft.chmod(PRIVATE_FILE)
         draft.replace(folder / NAME)
@@ -160,8 +125,8 @@ def check_format(folder: Path) -> None:
             hint="Pass the folder of a simulation, an export or a store",
         )
     with read_transaction(folder) as connection:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        ((application,),) = connection.execute("PRAGMA application_id")
+        ((version,),) = connection.execute("PRAGMA user_version")
         if application != _APPLICATION:
             raise DatasetError(
                 f"{folder} is not a dataset: its {NAME} belongs to another program",
@@ -172,41 +137,22 @@ def check_format(folder: Path) -> None:
                 f"{folder} has format version {version}, this beaconframes reads version {FORMAT}",
                 hint="Install a newer beaconframes, or create the dataset again",
             )
-        (others,) = connection.execute(
+        ((others,),) = connection.execute(
             "SELECT count(*) FROM sqlite_schema WHERE type IN ('view', 'trigger')"
-        ).fetchone()
+        )
         if others:
             # beaconframes creates none, and one from elsewhere would run with every query.
             raise DatasetError(
                 f"the ledger of {folder} is damaged: it has views or triggers",
                 hint="Restore it from a copy, or create the dataset again",
             )
-        connection.execute("SELECT count(*) FROM segments").fetchone()
-
-
-def is_intact(folder: Path) -> bool:
-    """Return whether the ledger passes its own and SQLite's integrity check; reads all of it."""
-    try:
-        with read_transaction(folder) as connection:
-            get_segments(connection)
-            stored = get_meta(connection, inner=True).get(CHECKSUM)
-            if stored is None:
-                # The first commit writes the checksum, after the metadata of the new dataset.
-                if not get_meta(connection):
-                    return False
-            elif stored != compute_checksum(connection):
-                return False
-            return connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    except DatasetBusy:
-        return True
-    except DatasetError:
-        return False
+        connection.execute("SELECT count(*) FROM segments")
 
 
 def read_file_states(folder: Path) -> tuple[tuple[int, ...], ...]:
     """Return times and sizes of the ledger and of its write-ahead log, without opening them.
 
-    Only if they differ, `read_checksum` can differ.
+    Only if they differ, `read_version` can differ.
     """
     states = []
     path = os.fspath(folder / NAME)
@@ -222,11 +168,17 @@ def read_file_states(folder: Path) -> tuple[tuple[int, ...], ...]:
     return tuple(states)
 
 
-def read_checksum(folder: Path) -> int | None:
-    """Return the checksum of the ledger, which differs after each commit; None before the first."""
+def read_version(folder: Path, name: str = COMMITS) -> tuple[int, int]:
+    """Return a value that changes with each commit that counts in *name*, and with the file."""
     with read_transaction(folder) as connection:
-        checksum: int | None = get_meta(connection, inner=True).get(CHECKSUM)
-        return checksum
+        count = get_meta(connection, inner=True).get(name, 0)
+    return count, (folder / NAME).stat().st_ino
+
+
+def increase(connection: Database, name: str) -> None:
+    """Increase the number in the metadata *name* of the format."""
+    with connection.translate_errors():
+        set_meta(connection, {name: get_meta(connection, inner=True).get(name, 0) + 1})
 
 
 def is_private(folder: Path) -> bool:
@@ -235,65 +187,53 @@ def is_private(folder: Path) -> bool:
 
 
 @contextmanager
-def read_transaction(folder: Path) -> Iterator[LedgerConnection]:
+def read_transaction(folder: Path) -> Iterator[Database]:
     """Open the ledger for reading; the block sees one consistent state."""
     # A reader needs write access to the write-ahead log; a read-only folder has no log.
     mode = "mode=rw" if os.access(folder, os.W_OK) else "immutable=1"
-    with translate_errors(folder), closing(_connect(folder, mode)) as connection:
-        connection.execute("BEGIN")
+    with (
+        _connect(folder, mode) as connection,
+        connection.translate_errors(),
+        connection.transaction("DEFERRED"),
+    ):
         yield connection
-        connection.execute("COMMIT")
 
 
 @contextmanager
-def write_transaction(folder: Path) -> Iterator[LedgerConnection]:
+def write_transaction(folder: Path) -> Iterator[Database]:
     """Hold the write lock of the ledger; commit at the end of the block, or roll back."""
     if not os.access(folder, os.W_OK):
         raise DatasetError(f"{folder} cannot be written to", hint="Check its owner and permissions")
-    with translate_errors(folder):
-        connection = _connect(folder, "mode=rw")
-    with closing(connection):
-        with translate_errors(folder):
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("BEGIN IMMEDIATE")
-            before = get_meta(connection, inner=True).get(CHECKSUM)
-            connection.checksum = before
-            if before is None:
-                compute_checksum(connection)
-        # Exceptions of the block pass unchanged. Closing the connection rolls back.
-        yield connection
-        with translate_errors(folder):
-            if connection.checksum != before:
-                row = (CHECKSUM, json.dumps(connection.checksum))
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", row)
-            connection.execute("COMMIT")
+    with _connect(folder, "mode=rw") as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        with connection.transaction():
+            yield connection
+            if connection.change_count:
+                increase(connection, COMMITS)
 
 
-def get_meta(connection: LedgerConnection, *, inner: bool = False) -> dict[str, Any]:
+def get_meta(connection: Database, *, inner: bool = False) -> dict[str, Any]:
     """Return the metadata of the data, or with *inner* that of the format itself, by name."""
-    with translate_errors(connection.folder):
+    with connection.translate_errors():
         rows = connection.execute("SELECT key, value FROM meta ORDER BY key")
         return {key: json.loads(value) for key, value in rows if key.startswith("_") == inner}
 
 
-def set_meta(connection: LedgerConnection, facts: Mapping[str, Any]) -> None:
+def set_meta(connection: Database, facts: Mapping[str, Any]) -> None:
     """Set some metadata; other entries stay unchanged."""
     try:
         rows = [(key, json.dumps(value, sort_keys=True)) for key, value in facts.items()]
     except (TypeError, ValueError) as error:
         raise UsageError(f"meta has a value that cannot be written as JSON: {error}") from error
-    replaced = "SELECT key, value FROM meta WHERE key IN (SELECT value FROM json_each(?))"
-    connection.toggle("meta", connection.execute(replaced, (json.dumps(list(facts)),)))
-    connection.toggle("meta", rows)
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+    connection.execute_many("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
 
 def get_segments(
-    connection: LedgerConnection, table: str | None = None, *, limit: int = -1
+    connection: Database, table: str | None = None, *, limit: int = -1
 ) -> list[Segment]:
     """Return the segments of one table, or of all, in the order of writing; at most *limit*."""
     condition = "" if table is None else "WHERE table_name = :table"
-    with translate_errors(connection.folder):
+    with connection.translate_errors():
         entries = connection.execute(
             "SELECT table_name, path, rows, bytes, sha256, ranges FROM segments"  # noqa: S608 - a constant
             f" {condition} ORDER BY number LIMIT :limit",
@@ -312,7 +252,7 @@ def get_segments(
         ]
 
 
-def add_segment(connection: LedgerConnection, number: int, segment: Segment) -> None:
+def add_segment(connection: Database, number: int, segment: Segment) -> None:
     """List a segment, which adds its rows to the dataset."""
     row = (
         number,
@@ -323,63 +263,21 @@ def add_segment(connection: LedgerConnection, number: int, segment: Segment) -> 
         segment.sha256,
         json.dumps(segment.ranges),
     )
-    connection.toggle("segments", [row])
     connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
-def drop_segments(connection: LedgerConnection, paths: Collection[str]) -> None:
+def drop_segments(connection: Database, paths: Collection[str]) -> None:
     """Remove segments from the ledger, and with them their rows."""
     set_meta(connection, {LAST_NUMBER: next_number(connection) - 1})
-    dropped = "SELECT * FROM segments WHERE path IN (SELECT value FROM json_each(?))"
-    connection.toggle("segments", connection.execute(dropped, (json.dumps(list(paths)),)))
-    connection.executemany("DELETE FROM segments WHERE path = ?", [(path,) for path in paths])
+    connection.execute_many("DELETE FROM segments WHERE path = ?", [(path,) for path in paths])
 
 
-def next_number(connection: LedgerConnection) -> int:
+def next_number(connection: Database) -> int:
     """Return the number of the next segment; no number is used twice."""
-    (last,) = connection.execute("SELECT max(number) FROM segments").fetchone()
+    ((last,),) = connection.execute("SELECT max(number) FROM segments")
     dropped = get_meta(connection, inner=True).get(LAST_NUMBER, 0)
     return max(int(last or 0), int(dropped)) + 1
 
 
-def _connect(folder: Path, mode: str) -> LedgerConnection:
-    address = f"file:{quote(str((folder / NAME).absolute()))}?{mode}"
-    connection = sqlite3.connect(
-        address,
-        uri=True,
-        timeout=_LOCK_TIMEOUT,
-        isolation_level=None,
-        factory=LedgerConnection,
-    )
-    connection.folder = folder
-    return connection
-
-
-@contextmanager
-def translate_errors(folder: Path) -> Iterator[None]:
-    """Convert SQLite's exceptions to a DatasetError with a hint."""
-    try:
-        yield
-    except BeaconframesError:
-        raise
-    except (sqlite3.Error, ValueError, TypeError, AttributeError, LookupError) as error:
-        # A damaged ledger may hold unreadable text, or values of another type.
-        text = str(error)
-        if "locked" in text or "busy" in text:
-            raise DatasetBusy(
-                f"{folder} is being written to by another process",
-                hint=f"Gave up after {_LOCK_TIMEOUT:.0f} seconds. Try again when it has finished",
-            ) from error
-        if isinstance(error, sqlite3.OperationalError) and "full" in text:
-            raise DatasetBusy(f"{folder} cannot be written to: the disk is full") from error
-        if isinstance(error, sqlite3.OperationalError) and any(
-            word in text for word in DISK_ERRORS
-        ):
-            raise DatasetBusy(
-                f"the ledger of {folder} cannot be used: {text}",
-                hint="Check whether the disk is full, read-only or disconnected",
-            ) from error
-        raise DatasetError(
-            f"the ledger of {folder} is damaged: {text}",
-            hint="Restore it from a copy, or create the dataset again",
-        ) from error
+def _connect(folder: Path, mode: str) -> Database:
+    return Database(folder / NAME, name=f"the ledger of {folder}", mode=mode)

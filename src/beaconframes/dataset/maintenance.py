@@ -6,9 +6,9 @@ the ledger. Another process may still read the old files, so they stay for an ho
 
 from __future__ import annotations
 
-import secrets
 import time
 from abc import abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset import coverage, ledger, segments
-from beaconframes.dataset.coverage import MAX_UNIT, PRUNE_MARK, CoveredTables, sort_key
+from beaconframes.dataset.coverage import (
+    MAX_UNIT,
+    PRUNE_MARK,
+    CoveredTables,
+    decode_grids,
+    sort_key,
+)
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
@@ -25,8 +31,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.dataset.coverage import Covered, Grid
-    from beaconframes.dataset.ledger import LedgerConnection, Segment
+    from beaconframes.dataset.ledger import Segment
     from beaconframes.dataset.segments import Writer
+    from beaconframes.sqlite_file import Database
 
 SEGMENTS_PER_READ = 2
 """New segments that `compact` writes per read of the old segments."""
@@ -130,6 +137,20 @@ class MaintainedTables(CoveredTables):
             with self.writing() as writer:
                 remove_units(writer, table, grid, units)
 
+    def prune_oldest(self, *, to: int | None = None, before: float | None = None) -> None:
+        """Remove the segments that were written first, and the coverage of their rows.
+
+        At most *to* bytes of segments stay, and none that was written *before* this Unix time.
+        """
+        with self.writing() as writer:
+            while (oldest := find_excess(writer, to, before)) is not None:
+                grid = decode_grids(ledger.get_meta(writer.connection, inner=True))[oldest.table]
+                if segments.find_damage(oldest, self.path, thorough=True):
+                    remove_damaged(writer, oldest.table, grid)
+                else:
+                    rows = pl.read_parquet(self.path / oldest.path)
+                    remove_units(writer, oldest.table, grid, coverage.find_covered(rows, grid))
+
     def mend(self) -> list[Damage]:
         """Remove damaged segments and their coverage, so that they can be loaded again.
 
@@ -144,7 +165,23 @@ class MaintainedTables(CoveredTables):
         return damaged
 
 
-def list_retired_files(connection: LedgerConnection) -> set[str]:
+def find_excess(writer: Writer, to: int | None, before: float | None) -> Segment | None:
+    """Return the first segment of `prune_oldest` that does not stay; None if all stay."""
+    grids = decode_grids(ledger.get_meta(writer.connection, inner=True))
+    listed = ledger.get_segments(writer.connection)
+    is_too_large = to is not None and sum(segment.bytes for segment in listed) > to
+    for segment in listed:
+        if segment.rows and segment.table in grids:
+            # The rows of a damaged segment are requested again anyway.
+            written_at = 0.0
+            with suppress(OSError):
+                written_at = (writer.folder / segment.path).lstat().st_mtime
+            if is_too_large or (before is not None and written_at < before):
+                return segment
+    return None
+
+
+def list_retired_files(connection: Database) -> set[str]:
     """Return the retired files that another process may still read."""
     retired = ledger.get_meta(connection, inner=True).get(RETIRED, {})
     now = time.time()
@@ -155,7 +192,7 @@ def list_retired_files(connection: LedgerConnection) -> set[str]:
     return set(recent)
 
 
-def retire_segments(connection: LedgerConnection, retiring: Collection[Segment]) -> None:
+def retire_segments(connection: Database, retiring: Collection[Segment]) -> None:
     """Remove segments from the ledger; their files are deleted an hour later."""
     ledger.drop_segments(connection, [segment.path for segment in retiring])
     retired = ledger.get_meta(connection, inner=True).get(RETIRED, {})
@@ -263,7 +300,7 @@ def remove_rows(
                 retire_segments(writer.connection, [segment])
                 writer.add_segment(table, rest)
     coverage.remove(writer.connection, table, subjects, first, last)
-    mark_pruned(writer.connection)
+    ledger.increase(writer.connection, PRUNE_MARK)
 
 
 def remove_units(writer: Writer, table: str, grid: Grid, units: Covered) -> None:
@@ -282,12 +319,7 @@ def remove_units(writer: Writer, table: str, grid: Grid, units: Covered) -> None
     for subject, intervals in units.items():
         for first, last in intervals:
             coverage.remove(writer.connection, table, [subject], first, last)
-    mark_pruned(writer.connection)
-
-
-def mark_pruned(connection: LedgerConnection) -> None:
-    """Change the mark by which other processes notice that rows were removed."""
-    ledger.set_meta(connection, {PRUNE_MARK: secrets.token_hex(8)})
+    ledger.increase(writer.connection, PRUNE_MARK)
 
 
 def remove_damaged(writer: Writer, table: str, grid: Grid) -> None:

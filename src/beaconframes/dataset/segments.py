@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import stat
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.dataset.coverage import Covered, Grid
-    from beaconframes.dataset.ledger import LedgerConnection
+    from beaconframes.sqlite_file import Database
 
 ROW_GROUP = 131_072
 WIDE_ROW_GROUP = 2_048  # for rows that are mostly text: reading a few of them decompresses little
@@ -56,14 +58,14 @@ class _Buffer:
 class Writer:
     """Adds frames to a dataset in one commit; see ``Dataset.writing``."""
 
-    def __init__(self, folder: Path, connection: LedgerConnection) -> None:
+    def __init__(self, folder: Path, connection: Database) -> None:
         self.smallest = False
         """Whether files are to be as small as possible, which takes ten times as long."""
         self.folder = folder
         self.connection = connection
         self._schemas: dict[str, pl.Schema] = {}
         self._buffers: dict[str, _Buffer] = {}
-        with ledger.translate_errors(folder):
+        with connection.translate_errors():
             self._grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
             self._number = ledger.next_number(connection)
         self.written: list[Segment] = []
@@ -114,9 +116,8 @@ class Writer:
         if not intervals:
             return
         first, last = min(part[0] for part in intervals), max(part[1] for part in intervals)
-        with ledger.translate_errors(self.folder):
-            covered = coverage.read(self.connection, table, complete, first, last)
-            coverage.add(self.connection, table, complete)
+        covered = coverage.read(self.connection, table, complete, first, last)
+        coverage.add(self.connection, table, complete)
         rows = coverage.filter_covered(rows, grid, complete)
         self.add(
             table, coverage.filter_covered(rows, grid, covered, inside=False) if covered else rows
@@ -126,6 +127,27 @@ class Writer:
         """Add *rows*, if there are any, as one separate segment."""
         if not rows.is_empty():
             self._write(table, rows)
+
+    def add_file(self, segment: Segment, file: Path) -> None:
+        """Add a segment of another dataset: its *file* is linked, or copied to another disk."""
+        folder = self.folder / segment.table
+        name = f"{self._number:06d}-{segment.sha256[:12]}.parquet"
+        try:
+            create_table_folder(self.folder, segment.table)
+            try:
+                os.link(file, folder / name)
+            except OSError:
+                draft = folder / f".{self._number:06d}.tmp"
+                shutil.copyfile(file, draft)
+                sync(draft)
+                draft.replace(folder / name)
+            sync(folder)
+        except OSError as error:
+            raise DatasetError(
+                f"{file} cannot be added to {self.folder}: {error.strerror}",
+                hint="The dataset is unchanged",
+            ) from error
+        self._list(replace(segment, path=f"{segment.table}/{name}"))
 
     def drop_table(self, table: str) -> None:
         """Remove the columns and the grid of a table whose segments were removed."""
@@ -190,6 +212,9 @@ class Writer:
                 f"table {table} cannot be written to {self.folder}: {reason}",
                 hint="The dataset is unchanged",
             ) from error
+        self._list(segment)
+
+    def _list(self, segment: Segment) -> None:
         ledger.add_segment(self.connection, self._number, segment)
         self.written.append(segment)
         self._number += 1
@@ -253,11 +278,7 @@ def write_segment(
     The ranges are those of *range_columns*, and of the first two columns. With *smallest* the file
     is as small as possible, which takes long.
     """
-    table_folder = folder / table
-    private = is_private(folder)
-    if not table_folder.is_dir():
-        table_folder.mkdir(mode=PRIVATE_FOLDER if private else 0o777)
-        sync(folder)
+    table_folder = create_table_folder(folder, table)
     draft = table_folder / f".{number:06d}.tmp"
     texts = sum(dtype == pl.String for dtype in frame.schema.values())
     # One chunk, so that the bytes of the file do not depend on the division into frames.
@@ -271,7 +292,7 @@ def write_segment(
             statistics=True,
             row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
         )
-    if private:
+    if is_private(folder):
         draft.chmod(PRIVATE_FILE)
     sync(draft)
     sha256 = digest(draft)
@@ -280,6 +301,15 @@ def write_segment(
     sync(table_folder)
     size = (folder / path).stat().st_size
     return Segment(table, path, frame.height, size, sha256, _find_ranges(frame, range_columns))
+
+
+def create_table_folder(folder: Path, table: str) -> Path:
+    """Return the folder of a table, which is created if it is missing."""
+    table_folder = folder / table
+    if not table_folder.is_dir():
+        table_folder.mkdir(mode=PRIVATE_FOLDER if is_private(folder) else 0o777)
+        sync(folder)
+    return table_folder
 
 
 def read_schema(folder: Path, segments: Iterable[Segment]) -> pl.Schema | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sqlite3
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.errors import DatasetBusy, DatasetError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.http.shared_rate_limit import is_alive
+from beaconframes.sqlite_file import DamagedFile, Database, LockedFile, lock_file
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -37,58 +37,55 @@ def hold_lock(folder: Path, target: object) -> Iterator[None]:
     ExportLocked
         Another process holds it; the message names the process and the *target*.
     """
-    connection = acquire_lock(folder, target)
+    lock = acquire_lock(folder, target)
     try:
         with translate_errors(folder / HOLDER):
             holder = {"pid": os.getpid(), "host": get_hostname()}
             (folder / HOLDER).write_text(json.dumps(holder))
         yield
     finally:
-        connection.close()
+        lock.close()
 
 
-def acquire_lock(folder: Path, target: object) -> sqlite3.Connection:
-    """Return a connection that holds the lock; the system releases it when the process ends.
+def acquire_lock(folder: Path, target: object) -> Database:
+    """Return the lock file, locked; the system releases the lock when the process ends.
 
-    SQLite locks with fcntl. A lock of flock would outlive a killed process for as long as one of
-    its forked children runs.
+    A refused disk is an error only after `HOLDER_TIMEOUT`: the previous holder may remove the
+    folder at any moment.
     """
     deadline = time.monotonic() + HOLDER_TIMEOUT
+    path = folder / LOCK
     while True:
-        path = folder / LOCK
         with translate_errors(path):
             folder.mkdir(parents=True, exist_ok=True)
-            # SQLite creates the file: to close it here would drop the locks of this process. The
-            # previous holder may remove the folder at any moment.
-            with suppress(sqlite3.OperationalError):
-                sqlite3.connect(path).close()
-        with suppress(FileNotFoundError):
-            inode = path.stat().st_ino
-            try:
-                connection = sqlite3.connect(path, timeout=0, isolation_level=None)
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
-                    raise build_invalid_lock_error(path) from None
-                continue
-            try:
-                connection.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError:
-                connection.close()
-                # Read the holder once: a process that ends removes this file before the lock.
-                holder = read_holder(folder)
-                if may_hold_lock(holder) or time.monotonic() > deadline:
-                    raise build_locked_error(folder, target, holder) from None
-                time.sleep(0.01)
-                continue
-            except sqlite3.DatabaseError:
-                connection.close()
-                raise build_invalid_lock_error(path) from None
-            # The previous holder removes the file at its end; a removed file locks nothing.
-            with suppress(FileNotFoundError):
-                if path.stat().st_ino == inode:
-                    check_host(folder, target, connection)
-                    return connection
-            connection.close()
+        inode = read_inode(path)
+        try:
+            lock = lock_file(path)
+        except LockedFile:
+            # Read the holder once: a process that ends removes this file before the lock.
+            holder = read_holder(folder)
+            if may_hold_lock(holder) or time.monotonic() > deadline:
+                raise build_locked_error(folder, target, holder) from None
+            time.sleep(0.01)
+            continue
+        except DamagedFile:
+            raise build_invalid_lock_error(path) from None
+        except DatasetBusy:
+            if time.monotonic() > deadline:
+                raise
+            continue
+        # A removed file locks nothing. A file that was just created may have been removed already.
+        if inode is not None and read_inode(path) == inode:
+            check_host(folder, target, lock)
+            return lock
+        lock.close()
+
+
+def read_inode(path: Path) -> int | None:
+    """Return the number of a file; None if it is missing."""
+    with suppress(FileNotFoundError):
+        return path.stat().st_ino
+    return None
 
 
 def build_invalid_lock_error(path: Path) -> DatasetError:
@@ -96,11 +93,11 @@ def build_invalid_lock_error(path: Path) -> DatasetError:
     return DatasetError(f"{path} is not the lock file of an export", hint="Remove it")
 
 
-def check_host(folder: Path, target: object, connection: sqlite3.Connection) -> None:
+def check_host(folder: Path, target: object, lock: Database) -> None:
     """Raise ExportLocked if another host may hold the lock: network folders may not share locks."""
     holder = read_holder(folder)
     if holder and holder.get("host") != get_hostname():
-        connection.close()
+        lock.close()
         raise build_locked_error(folder, target, holder)
 
 

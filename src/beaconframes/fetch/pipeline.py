@@ -6,6 +6,7 @@ one interface, `RowStore`; without a store, `MemoryRows` is an empty one.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from beaconframes.fetch.source import FetchedRows, Source
 
 MAX_RESTARTS = 10
-"""Attempts of a load before it fails because other processes keep removing stored rows."""
+"""Restarts of a load before it fails because other processes keep removing stored rows."""
 
 MANY_ROWS = 200_000
 """Rows whose responses have left so much freed memory that it is returned to the system."""
@@ -110,9 +111,6 @@ class RowStore(Protocol):
     def put_absent(self, gaps: Gaps) -> None:
         """Store that the rows of *gaps* do not exist, where that is certain."""
 
-    def is_consistent(self) -> bool:
-        """Return whether no stored row was removed since the start."""
-
     def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
         """Return the rows of the load."""
 
@@ -151,23 +149,18 @@ class Pipeline:
         DatasetError
             The store is damaged, or other processes keep removing rows from it.
         """
-        damage: DatasetError | None = None
         for _ in range(MAX_RESTARTS):
-            self.rows.start()
-            try:
-                result = self.load_rows()
-                if not is_lazy:
-                    result.rows = collect(self.endpoint, result.rows, is_sorted=result.is_sorted)
-            except DatasetError as error:
-                # The damaged segments were removed from the store, so a restart fetches their rows.
-                damage = error
-                continue
-            if self.rows.is_consistent():
-                return result
-        raise damage or DatasetError(
-            "other processes keep removing rows from the store while it is read",
-            hint="Try again when they have finished, or use another store: store=...",
-        )
+            # Rows were removed, by another process or as damaged: now they are requested.
+            with suppress(DatasetError):
+                return self._load_once(is_lazy=is_lazy)
+        return self._load_once(is_lazy=is_lazy)
+
+    def _load_once(self, *, is_lazy: bool) -> LoadResult:
+        self.rows.start()
+        result = self.load_rows()
+        if not is_lazy:
+            result.rows = collect(self.endpoint, result.rows, is_sorted=result.is_sorted)
+        return result
 
     def load_rows(self) -> LoadResult:
         """Return the requested rows, or raise DatasetError for damage in the store."""
@@ -308,10 +301,6 @@ class MemoryRows:
 
     def put_absent(self, gaps: Gaps) -> None:
         """Store nothing."""
-
-    def is_consistent(self) -> bool:
-        """Return True: nothing is stored."""
-        return True
 
     def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
         """Return the rows, sorted by key."""

@@ -15,20 +15,19 @@ import logging
 import math
 import os
 import secrets
-import sqlite3
-from contextlib import closing, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from hashlib import blake2b
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
 
+from beaconframes.errors import DatasetError
 from beaconframes.http.retry import MAX_RETRY_AFTER
+from beaconframes.sqlite_file import DamagedFile, Database, LockedFile, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from beaconframes.secret import Secret
 
@@ -123,7 +122,7 @@ class SharedRateLimit:
         self._folder, self._key = folder, key
         self.account = ""
         """The name of key and host in the file; it does not reveal the key."""
-        self._database: sqlite3.Connection | None = None
+        self._database: Database | None = None
         self._inode = 0
 
     def reported_limits(self) -> ReportedLimits:
@@ -167,15 +166,13 @@ class SharedRateLimit:
         if database is not None:
             database.close()
 
-    def _select_limits(self, database: sqlite3.Connection) -> ReportedLimits:
-        row = database.execute(SELECT_LIMITS, (self.account,)).fetchone()
-        return ReportedLimits() if row is None else ReportedLimits(*row)
+    def _select_limits(self, database: Database) -> ReportedLimits:
+        rows = database.execute(SELECT_LIMITS, (self.account,))
+        return ReportedLimits(*rows[0]) if rows else ReportedLimits()
 
-    def _acquire(
-        self, database: sqlite3.Connection, rate: float | None, now: float
-    ) -> tuple[float, int]:
-        row = database.execute(SELECT_RATE, (self.account,)).fetchone()
-        reported, paused_until = row or (None, 0.0)
+    def _acquire(self, database: Database, rate: float | None, now: float) -> tuple[float, int]:
+        rows = database.execute(SELECT_RATE, (self.account,))
+        reported, paused_until = rows[0] if rows else (None, 0.0)
         # A time further ahead was recorded before the machine restarted.
         if now < paused_until <= now + MAX_RETRY_AFTER:
             return paused_until - now, 0
@@ -188,17 +185,17 @@ class SharedRateLimit:
         database.execute(INSERT_REQUEST, (number, self.account, os.getpid(), now))
         return 0.0, number
 
-    def _delay(self, database: sqlite3.Connection, rate: float, now: float) -> float:
+    def _delay(self, database: Database, rate: float, now: float) -> float:
         """Return the seconds until *rate* permits another request."""
         window = 1.0 if math.isinf(rate) else max(1.0, 1 / rate)
         database.execute(DELETE_EXPIRED, (self.account, now - window, now))
         if math.isinf(rate):
             return 0.0
         permits = max(1, math.floor(rate))
-        (count,) = database.execute(COUNT_REQUESTS, (self.account,)).fetchone()
+        ((count,),) = database.execute(COUNT_REQUESTS, (self.account,))
         if count < permits:
             return 0.0
-        rows = database.execute(SELECT_REQUESTS, (self.account,)).fetchall()
+        rows = database.execute(SELECT_REQUESTS, (self.account,))
         for number, process, sent, answered in rows:
             if answered is None and (sent < now - REQUEST_LIFETIME or not is_alive(process)):
                 # The request may have arrived at any time until now.
@@ -214,19 +211,19 @@ class SharedRateLimit:
             lambda database: database.execute(statement, {"account": self.account, **values})
         )
 
-    def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _transaction(self, work: Callable[[Database], T]) -> T:
         """Return the result of *work*, run in an exclusive transaction."""
         try:
             try:
                 return self._locked(work)
-            except sqlite3.DatabaseError as error:
-                if self._folder is not None and is_damage(error):
+            except DatasetError as error:
+                if self._folder is not None and isinstance(error, DamagedFile):
                     self.close()
                     move_damaged_file(self._folder / FILE)
                 elif not self._is_replaced():
                     raise
                 return self._locked(work)
-        except (sqlite3.Error, OSError) as error:
+        except (DatasetError, OSError) as error:
             if self._folder is None:
                 raise
             log.warning(
@@ -239,19 +236,12 @@ class SharedRateLimit:
             self._folder = None
         return self._locked(work)
 
-    def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _locked(self, work: Callable[[Database], T]) -> T:
         if self._database is not None and self._is_replaced():
             self.close()
         database = self._database = self._database or self._open_with_retries()
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            result = work(database)
-        except BaseException:
-            with suppress(sqlite3.Error):
-                database.execute("ROLLBACK")
-            raise
-        database.execute("COMMIT")
-        return result
+        with database.transaction():
+            return work(database)
 
     def _is_replaced(self) -> bool:
         """Return whether another process has moved the open file aside, or removed it."""
@@ -262,42 +252,37 @@ class SharedRateLimit:
         except FileNotFoundError:
             return True
 
-    def _open_with_retries(self) -> sqlite3.Connection:
+    def _open_with_retries(self) -> Database:
         """Open the file, also while other processes open it."""
         # SQLite does not wait for other processes when it replaces the write-ahead log that files
         # of earlier versions have.
         attempts = Retrying(
-            retry=retry_if_exception(is_busy),
+            retry=retry_if_exception_type(LockedFile),
             stop=stop_after_delay(LOCK_TIMEOUT),
             wait=wait_random(0.001, 0.02),
             reraise=True,
         )
         return attempts(self._open)
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Database:
         """Open the file, readable for this user only, and look up the name of the key in it."""
-        file: Path | str = ":memory:"
+        file = None
         if self._folder is not None:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = self._folder / FILE
-        # Only SQLite may open the file. If a process closes any other descriptor of it, the system
-        # drops all locks of this process, and with them those of its other explorers.
-        database = sqlite3.connect(
-            file, timeout=LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
-        )
+        database = Database(file, timeout=LOCK_TIMEOUT)
         try:
-            if isinstance(file, Path):
+            if file is not None:
                 file.chmod(0o600)
                 self._inode = file.stat().st_ino
             # A power failure may lose the last entries, which the next responses report again.
             database.execute("PRAGMA synchronous = OFF")
             database.execute("PRAGMA journal_mode = TRUNCATE")
-            database.execute("BEGIN IMMEDIATE")
-            for statement in TABLES:
-                database.execute(statement)
-            database.execute(INSERT_SALT, (secrets.token_bytes(16),))
-            (salt,) = database.execute("SELECT salt FROM salt").fetchone()
-            database.execute("COMMIT")
+            with database.transaction():
+                for statement in TABLES:
+                    database.execute(statement)
+                database.execute(INSERT_SALT, (secrets.token_bytes(16),))
+                ((salt,),) = database.execute("SELECT salt FROM salt")
             key = b"" if self._key is None else self._key.reveal().encode()
             name = blake2b(key, digest_size=12, salt=salt).hexdigest() if key else "anonymous"
             self.account = f"{name}@{self.host}"
@@ -309,47 +294,13 @@ class SharedRateLimit:
 
 def move_damaged_file(file: Path) -> None:
     """Rename a damaged *file*, once: of several processes that notice it, the first one does so."""
-    with closing(
-        sqlite3.connect(f"{file}.lock", timeout=LOCK_TIMEOUT, isolation_level=None)
-    ) as lock:
-        lock.execute("BEGIN EXCLUSIVE")
-        if not is_damaged(file):
-            return
-        moved = f"{file}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
-        # The file itself last: until then, no process begins a new one beside the old journal.
-        for suffix in ("-journal", "-wal", "-shm", ""):
-            with suppress(FileNotFoundError):
-                Path(f"{file}{suffix}").replace(f"{moved}{suffix}")
+    if moved := set_aside(file, timeout=LOCK_TIMEOUT):
         log.warning(
             "%s was damaged, and is now %s. A new file counts the requests of this month from now "
             "on, until the service reports the remaining ones",
             file,
             moved,
         )
-
-
-def is_damaged(file: Path) -> bool:
-    """Return whether SQLite cannot read a *file*; one that does not exist is not damaged."""
-    if not file.exists():
-        return False
-    with closing(sqlite3.connect(file, timeout=LOCK_TIMEOUT, isolation_level=None)) as database:
-        try:
-            return bool(database.execute("PRAGMA quick_check").fetchone() != ("ok",))
-        except sqlite3.DatabaseError as error:
-            if is_damage(error):
-                return True
-            raise
-
-
-def is_damage(error: BaseException) -> bool:
-    """Return whether *error* says that a file is damaged, or is not a database."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-
-
-def is_busy(error: BaseException) -> bool:
-    """Return whether *error* says that another process has locked the file."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def is_alive(process: int) -> bool:

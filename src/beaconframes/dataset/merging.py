@@ -1,0 +1,158 @@
+"""Merging: the segments of several datasets of one chain, listed by one ledger.
+
+Segments are not written again: their files are linked, or copied to another disk. Only rows of
+units that an earlier dataset has, too, are left out, after a comparison.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from beaconframes.dataset import coverage, ledger, segments
+from beaconframes.dataset.maintenance import scan_segments
+from beaconframes.errors import DatasetError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from beaconframes.dataset.coverage import Covered, Grid
+    from beaconframes.dataset.ledger import Segment
+    from beaconframes.dataset.segments import Writer
+
+log = logging.getLogger("beaconframes.dataset")
+
+SAME = ("chain", "simulated", "indexed", "genesis_validators_root", "validators", "execution")
+"""The metadata in which merged datasets agree; those of a service agree in ``service``, too."""
+REMARKS = "remarks"
+FIRST_UNSETTLED = "first_unsettled_epoch"
+"""The metadata of an index: intervals of epochs by remark, and the first epoch that may change."""
+
+
+def merge_meta(metas: Mapping[Path, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the metadata of merged datasets: those of the one with the latest epoch.
+
+    Raises
+    ------
+    DatasetError
+        The datasets are of different chains, or one has rows that may still change.
+    """
+    (first, expected), *_ = metas.items()
+    for folder, meta in metas.items():
+        names = SAME if meta.get("indexed") else (*SAME, "service")
+        if differing := [name for name in names if meta.get(name) != expected.get(name)]:
+            raise DatasetError(
+                f"{folder} and {first} have a different {differing[0]}",
+                hint="Merge datasets of one chain, of one source, and of the same validators",
+            )
+        if meta.get(FIRST_UNSETTLED) is not None:
+            raise DatasetError(
+                f"{folder} has rows that may still change, since epoch {meta[FIRST_UNSETTLED]:,}",
+                hint="Index it up to the finalized epoch",
+            )
+    latest = max(metas.values(), key=lambda meta: int(meta.get("latest_epoch") or 0))
+    remarks: dict[str, list[Any]] = {}
+    for meta in metas.values():
+        for text, parts in meta.get(REMARKS, {}).items():
+            known = remarks.setdefault(text, [])
+            known += [part for part in parts if part not in known]
+    facts = {name: value for name, value in latest.items() if name != "format_version"}
+    return facts | ({REMARKS: {text: sorted(remarks[text]) for text in remarks}} if remarks else {})
+
+
+def add_tables(writer: Writer, folder: Path) -> None:
+    """Add the tables with coverage of the dataset in *folder*.
+
+    Raises
+    ------
+    DatasetError
+        A segment is damaged, or has other rows of a unit that was added before.
+    """
+    with ledger.read_transaction(folder) as connection:
+        grids = coverage.decode_grids(ledger.get_meta(connection, inner=True))
+        listed = {table: ledger.get_segments(connection, table) for table in grids}
+        covered = {table: coverage.read(connection, table) for table in grids}
+    for table, grid in grids.items():
+        schema = segments.read_schema(folder, listed[table])
+        if schema is not None:
+            writer.add(table, pl.DataFrame(schema=schema))
+        before = ledger.get_segments(writer.connection, table)
+        overlap = find_overlap(coverage.read(writer.connection, table), covered[table])
+        writer.add_covered(table, pl.DataFrame(schema=schema), grid, {})
+        coverage.add(writer.connection, table, covered[table])
+        if overlap:
+            check_equal(writer.folder, before, folder, listed[table], grid, overlap)
+        for segment in listed[table]:
+            if segment.rows:
+                add_segment(writer, folder, segment, grid, overlap)
+
+
+def add_segment(
+    writer: Writer, folder: Path, segment: Segment, grid: Grid, overlap: Covered
+) -> None:
+    """Add a segment: its file, unless some of its rows are in *overlap*; then its other rows."""
+    if overlap and segment.may_contain(find_ends(grid, overlap)):
+        rows = scan_segments(folder, [segment]).collect()
+        rest = coverage.filter_covered(rows, grid, overlap, inside=False)
+        if rest.height < segment.rows:
+            writer.add_segment(segment.table, rest)
+            return
+    if reason := segments.find_damage(segment, folder, thorough=True):
+        raise DatasetError(f"{folder / segment.path} {reason}", hint="Run mend() on the dataset")
+    writer.add_file(segment, folder / segment.path)
+
+
+def find_overlap(one: Covered, other: Covered) -> Covered:
+    """Return the units that both have, by subject."""
+    found = {
+        subject: tuple(
+            (max(a, first), min(b, last))
+            for a, b in one[subject]
+            for first, last in parts
+            if a <= last and first <= b
+        )
+        for subject, parts in other.items()
+        if subject in one
+    }
+    return {subject: parts for subject, parts in found.items() if parts}
+
+
+def find_ends(grid: Grid, units: Covered) -> dict[str, tuple[int, int]]:
+    """Return the first and the last one of *units*, by the column of units."""
+    ends = [end for parts in units.values() for part in parts for end in part]
+    return {grid.unit: (min(ends), max(ends))}
+
+
+def check_equal(
+    before: Path,
+    old: Sequence[Segment],
+    folder: Path,
+    new: Sequence[Segment],
+    grid: Grid,
+    overlap: Covered,
+) -> None:
+    """Raise DatasetError unless the segments *old* and *new* have the same rows in *overlap*."""
+    one, other = (
+        read_units(place, listed, grid, overlap) for place, listed in ((before, old), (folder, new))
+    )
+    ((unit, (first, last)),) = find_ends(grid, overlap).items()
+    name = f"{(*old, *new)[0].table}, {unit} {first} to {last}"
+    if not one.equals(other):
+        raise DatasetError(
+            f"{folder} has other rows of {name} than the datasets before it",
+            hint="Prune the wrong ones, or request them again",
+        )
+    log.info("%s has rows of %s that an earlier dataset has, too", folder, name)
+
+
+def read_units(folder: Path, listed: Iterable[Segment], grid: Grid, units: Covered) -> pl.DataFrame:
+    """Return the rows of *units* in segments, sorted by key."""
+    ends = find_ends(grid, units)
+    chosen = [segment for segment in listed if segment.rows and segment.may_contain(ends)]
+    if not chosen:
+        return pl.DataFrame()
+    rows = coverage.filter_covered(scan_segments(folder, chosen).collect(), grid, units)
+    return rows.sort(grid.key) if rows.height else pl.DataFrame()
