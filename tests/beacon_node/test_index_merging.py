@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from beaconframes.beacon_node.indexing import index
+from beaconframes.beacon_node.index.indexing import index
 
 from beaconframes.dataset import Dataset
 
