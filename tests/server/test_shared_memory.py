@@ -14,8 +14,10 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import beaconframes as bf
 from beaconframes import v1, v2
 from beaconframes.answers.memory_cache import MemoryCache
+from beaconframes.answers.selectors import select_answer
 from beaconframes.answers.v2 import ROWS, performance, rewards
 from beaconframes.answers.view import SCANNED_TABLES
 from beaconframes.server import Server
@@ -134,9 +136,9 @@ def test_sums_by_day_are_those_of_all_epochs(chain, window, validators):
     ).collect()
 
     for _ in range(3):
-        rows = endpoint.select(ROWS["rewards_aggregate"](view), fields, view)
+        rows = select_answer(endpoint, ROWS["rewards_aggregate"](view), fields, view)
         assert_frame_equal(expected, rewards.summarize(rows).collect())
-        rows = endpoint.select(ROWS["performance_aggregate"](view), fields, view)
+        rows = select_answer(endpoint, ROWS["performance_aggregate"](view), fields, view)
         summary = performance.summarize(rows).collect()
         assert_frame_equal(counts, summary.select(counts.columns), check_exact=True)
 
@@ -194,6 +196,17 @@ def test_selections_reach_the_files(chain, reads, name, fields, tables):
     request(Service(chain), name, **fields)
     for table, most in tables.items():
         assert 0 < sum(reads[table]) <= most, (table, reads[table])
+
+
+@pytest.mark.parametrize("name", ["slot_attestation_duties", "slot_sync_committee_duties"])
+def test_joined_requests_read_their_epochs_only(chain, reads, name):
+    """One query for three slots of two epochs reads the income of these epochs."""
+    slots = [14_000, 14_003, 14_040]
+    with bf.open(chain):
+        rows = getattr(v2, f"load_{name}")(slots)
+
+    assert slots == rows["slot"].unique().sort().to_list()
+    assert 0 < sum(reads["income_history"]) <= 2 * 1_010
 
 
 def test_closing_waits_for_no_tick(chain):
