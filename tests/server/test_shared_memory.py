@@ -18,7 +18,7 @@ import beaconframes as bf
 from beaconframes import v1, v2
 from beaconframes.answers.memory_cache import MemoryCache
 from beaconframes.answers.selectors import select_answer
-from beaconframes.answers.v2 import ROWS, performance, rewards
+from beaconframes.answers.v2 import ROWS, apy_roi, performance, rewards
 from beaconframes.answers.view import SCANNED_TABLES
 from beaconframes.server import Server
 from beaconframes.server.service import Service
@@ -141,6 +141,32 @@ def test_sums_by_day_are_those_of_all_epochs(chain, window, validators):
         rows = select_answer(endpoint, ROWS["performance_aggregate"](view), fields, view)
         summary = performance.summarize(rows).collect()
         assert_frame_equal(counts, summary.select(counts.columns), check_exact=True)
+
+
+def test_yields_count_each_epoch_once(chain):
+    """The stake is a mean over the epochs in which any of the validators has income."""
+    view = Service(chain).views.current()
+    members = pl.col("validator_index").is_in([3, 4, 1_005])
+    income = view.scan("income_history").filter(
+        members, pl.col("epoch") <= view.head.finalized_epoch
+    )
+    stakes = view.scan("balance_history").select(
+        "validator_index", "epoch", "effective_balance_gwei"
+    )
+    rows = income.join(stakes, on=["validator_index", "epoch"]).collect()
+    earned = sum(
+        rows[name].sum() * (1 if name.endswith("_reward_gwei") else -1)
+        for name in rows.columns
+        if name.endswith(("_reward_gwei", "_penalty_gwei"))
+    )
+    stake = rows["effective_balance_gwei"].sum() / rows["epoch"].n_unique()
+    lengths = rows.group_by("validator_index").len()["len"]
+    assert lengths.n_unique() > 1
+
+    for _ in range(3):
+        days = apy_roi.derive_rows(view).filter(members)
+        found = apy_roi.summarize(days).collect()["consensus_roi"].item()
+        assert found == pytest.approx(earned / stake, rel=1e-12)
 
 
 def test_derived_tables_are_made_in_parts(chain, reads, monkeypatch):
