@@ -259,3 +259,17 @@ def test_requests_of_v1_are_not_compared_with_the_routes_of_v2(chain):
     versions = [path.startswith(V2_PREFIX) for path in paths]
 
     assert sorted(versions) == versions
+
+
+def test_the_canonical_block_of_a_slot_answers_for_it():
+    """Also if the root of the orphaned block comes first; a missed slot has no block."""
+    rows = pl.LazyFrame(
+        {
+            "slot": [5, 5, 6, 7],
+            "status": ["orphaned", "proposed", "missed", "orphaned"],
+            "block_root": ["0x01", "0x02", None, "0x03"],
+        }
+    )
+    choose = find_selector(type(v1.SLOTS.all_parameters[0])).choose
+
+    assert ["0x02", "0x03"] == choose(rows).collect()["block_root"].to_list()
