@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from beaconframes.beacon_node.index.indexing import index
-
 from beaconframes.dataset import Dataset
 
 from ..support.beacon_node_stub import BeaconNodeStub

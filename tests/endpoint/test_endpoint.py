@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beaconframes as bf
+from beaconframes.answers.selectors import find_slots
 from beaconframes.calendar import HOODI, MAINNET, Chain
 from beaconframes.endpoint import ChainHead, Head, SlotTimeRange
 from beaconframes.errors import UsageError
@@ -573,4 +574,4 @@ def test_a_range_of_time_selects_the_slots_that_start_in_it(seconds, slots):
     start, end = (int(MAINNET.genesis.timestamp()) + n for n in seconds)
 
     fields = {"range": {"timestamp": {"start": start, "end": end}}}
-    assert slots == SlotTimeRange().slot_range(fields, view)
+    assert slots == find_slots([SlotTimeRange()], fields, view)

@@ -9,7 +9,12 @@ import pytest
 
 import beaconframes
 from beaconframes import v1, v2
+from beaconframes.answers.selectors import find_selector
+from beaconframes.answers.selectors.base import RowSelector
 from beaconframes.endpoint import Numbers, Parameter, Role
+from beaconframes.v1._slot_items import SlotItems
+from beaconframes.v1.bls_changes import ChangedValidators
+from beaconframes.v1.deposits import DepositValidators
 
 PACKAGE = Path(beaconframes.__file__).parent
 
@@ -22,18 +27,10 @@ def subclasses(kind):
 
 
 def test_a_parameter_without_a_role_is_refused():
-    """A parameter type that declares no role is a TypeError when it is defined."""
-    with pytest.raises(TypeError, match="Roleless declares no role"):
-        type("Roleless", (Parameter,), {})
-
-
-@pytest.mark.parametrize("method", ["apply", "sort"])
-def test_another_selection_is_not_found_by_number(method):
-    """E1: a type that replaces the selection of its base class declares selects_numbers again."""
-    other = type("Other", (Numbers,), {method: lambda *_: None})
-
-    assert Numbers.selects_numbers
-    assert not other.selects_numbers
+    """A parameter of a type that declares no role is a TypeError."""
+    roleless = type("Roleless", (Parameter,), {"batches": lambda *_: []})
+    with pytest.raises(TypeError, match=r"Roleless .* role"):
+        roleless()
 
 
 @pytest.mark.parametrize("endpoint", [*v1.ENDPOINTS, *v2.ENDPOINTS], ids=lambda e: e.route)
@@ -42,6 +39,22 @@ def test_every_parameter_has_a_role(endpoint):
     assert all(isinstance(parameter.role, Role) for parameter in endpoint.all_parameters)
     assert 1 >= len(endpoint.parameters_of(Role.RANGE, Role.UNITS))
     assert 1 >= len(endpoint.parameters_of(Role.SUBJECT))
+
+
+@pytest.mark.parametrize("endpoint", [*v1.ENDPOINTS, *v2.ENDPOINTS], ids=lambda e: e.route)
+def test_every_parameter_has_a_selector(endpoint):
+    """No parameter selects all rows of a dataset without a selector that says so."""
+    for parameter in endpoint.all_parameters:
+        assert isinstance(find_selector(type(parameter)), RowSelector)
+
+
+def test_rows_in_another_order_are_not_found_by_position():
+    """E1: the index of a table by number has the order of the table."""
+    assert find_selector(Numbers).has_positions
+    assert find_selector(type("Other", (Numbers,), {})).has_positions
+    assert not find_selector(SlotItems).has_positions
+    assert not find_selector(ChangedValidators).has_positions
+    assert not find_selector(DepositValidators).has_positions
 
 
 @pytest.mark.more

@@ -14,9 +14,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+import beaconframes as bf
 from beaconframes import v1, v2
 from beaconframes.answers.memory_cache import MemoryCache
-from beaconframes.answers.v2 import ROWS, performance, rewards
+from beaconframes.answers.selectors import select_answer
+from beaconframes.answers.v2 import ROWS, apy_roi, performance, rewards
 from beaconframes.answers.view import SCANNED_TABLES
 from beaconframes.server import Server
 from beaconframes.server.service import Service
@@ -134,11 +136,37 @@ def test_sums_by_day_are_those_of_all_epochs(chain, window, validators):
     ).collect()
 
     for _ in range(3):
-        rows = endpoint.select(ROWS["rewards_aggregate"](view), fields, view)
+        rows = select_answer(endpoint, ROWS["rewards_aggregate"](view), fields, view)
         assert_frame_equal(expected, rewards.summarize(rows).collect())
-        rows = endpoint.select(ROWS["performance_aggregate"](view), fields, view)
+        rows = select_answer(endpoint, ROWS["performance_aggregate"](view), fields, view)
         summary = performance.summarize(rows).collect()
         assert_frame_equal(counts, summary.select(counts.columns), check_exact=True)
+
+
+def test_yields_count_each_epoch_once(chain):
+    """The stake is a mean over the epochs in which any of the validators has income."""
+    view = Service(chain).views.current()
+    members = pl.col("validator_index").is_in([3, 4, 1_005])
+    income = view.scan("income_history").filter(
+        members, pl.col("epoch") <= view.head.finalized_epoch
+    )
+    stakes = view.scan("balance_history").select(
+        "validator_index", "epoch", "effective_balance_gwei"
+    )
+    rows = income.join(stakes, on=["validator_index", "epoch"]).collect()
+    earned = sum(
+        rows[name].sum() * (1 if name.endswith("_reward_gwei") else -1)
+        for name in rows.columns
+        if name.endswith(("_reward_gwei", "_penalty_gwei"))
+    )
+    stake = rows["effective_balance_gwei"].sum() / rows["epoch"].n_unique()
+    lengths = rows.group_by("validator_index").len()["len"]
+    assert lengths.n_unique() > 1
+
+    for _ in range(3):
+        days = apy_roi.derive_rows(view).filter(members)
+        found = apy_roi.summarize(days).collect()["consensus_roi"].item()
+        assert found == pytest.approx(earned / stake, rel=1e-12)
 
 
 def test_derived_tables_are_made_in_parts(chain, reads, monkeypatch):
@@ -194,6 +222,17 @@ def test_selections_reach_the_files(chain, reads, name, fields, tables):
     request(Service(chain), name, **fields)
     for table, most in tables.items():
         assert 0 < sum(reads[table]) <= most, (table, reads[table])
+
+
+@pytest.mark.parametrize("name", ["slot_attestation_duties", "slot_sync_committee_duties"])
+def test_joined_requests_read_their_epochs_only(chain, reads, name):
+    """One query for three slots of two epochs reads the income of these epochs."""
+    slots = [14_000, 14_003, 14_040]
+    with bf.open(chain):
+        rows = getattr(v2, f"load_{name}")(slots)
+
+    assert slots == rows["slot"].unique().sort().to_list()
+    assert 0 < sum(reads["income_history"]) <= 2 * 1_010
 
 
 def test_closing_waits_for_no_tick(chain):

@@ -10,6 +10,7 @@ from polars.testing import assert_frame_equal
 
 from beaconframes import v1
 from beaconframes.answers.row_index import NumberIndex, Window
+from beaconframes.answers.selectors import find_selector, select_answer
 from beaconframes.answers.table_cache import find_windowed_subject
 from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import RequestRefused
@@ -22,7 +23,8 @@ from beaconframes.v1.income_history import IncomeHistory
 BY_NUMBER = [
     endpoint
     for endpoint in v1.ENDPOINTS
-    if len(endpoint.all_parameters) == 1 and endpoint.all_parameters[0].selects_numbers
+    if len(endpoint.all_parameters) == 1
+    and find_selector(type(endpoint.all_parameters[0])).has_positions
 ]
 """Endpoints whose rows are found by position."""
 
@@ -110,7 +112,7 @@ def test_positions_find_the_rows_that_a_query_selects(service, endpoint):
     view = service.views.current()
     rows = view.scan(endpoint.table.table_name, endpoint.table.schema())
     parameter = endpoint.all_parameters[0]
-    (field,) = parameter.field_schemas()
+    (field,) = parameter.field_schemas
     numbers = rows.select(parameter.rows_column.name).unique().collect().to_series().sort()
     wanted = {*numbers.gather_every(max(numbers.len() // 6, 1)), 10**15}
     if endpoint.table is v1.SLOTS.table:
@@ -124,7 +126,7 @@ def test_positions_find_the_rows_that_a_query_selects(service, endpoint):
     for text in texts:
         fields = {field: text}
         try:
-            selected = endpoint.select(rows, fields, view).collect()
+            selected = select_answer(endpoint, rows, fields, view).collect()
         except RequestRefused as refusal:
             with pytest.raises(RequestRefused, match=refusal.message):
                 view.table_cache.select_records(endpoint, fields, view)
@@ -165,10 +167,11 @@ def test_a_window_has_the_records_that_a_query_selects(service, endpoint):
     """F4: the same records in the same order, of validators with and without rows."""
     view = service.views.current()
     subject = find_windowed_subject(endpoint)
-    (field,) = subject.field_schemas()
+    (field,) = subject.field_schemas
     several = f"3,998,0,1000000,5,{view.pubkey_of(7)}"
     fields = {field: several if subject.resolves_pubkeys else "998"}
-    selected = endpoint.select(view.scan(endpoint.table.table_name), fields, view).collect()
+    rows = view.scan(endpoint.table.table_name)
+    selected = select_answer(endpoint, rows, fields, view).collect()
     expected = endpoint.table.encode_records(
         selected,
         view.chain,
@@ -256,3 +259,17 @@ def test_requests_of_v1_are_not_compared_with_the_routes_of_v2(chain):
     versions = [path.startswith(V2_PREFIX) for path in paths]
 
     assert sorted(versions) == versions
+
+
+def test_the_canonical_block_of_a_slot_answers_for_it():
+    """Also if the root of the orphaned block comes first; a missed slot has no block."""
+    rows = pl.LazyFrame(
+        {
+            "slot": [5, 5, 6, 7],
+            "status": ["orphaned", "proposed", "missed", "orphaned"],
+            "block_root": ["0x01", "0x02", None, "0x03"],
+        }
+    )
+    choose = find_selector(type(v1.SLOTS.all_parameters[0])).choose
+
+    assert ["0x02", "0x03"] == choose(rows).collect()["block_root"].to_list()

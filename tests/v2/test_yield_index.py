@@ -452,3 +452,26 @@ def test_days_that_a_dataset_does_not_have_are_missing_rows(years, tmp_path, wir
     gaps = [(5, 9), (13, 14), (18, 18)]
     assert [(days.rows(), [(*gap, "not in the dataset") for gap in gaps])] * 2 == found
     assert [bf.MissingRows] * 2 == [warning.category for warning in caught]
+
+
+@pytest.mark.parametrize("wire", ["spec", "public", "opened"])
+def test_days_without_a_promised_value_are_not_called_final(years, tmp_path, wire):
+    """Means of several days may be missing: such a row is final all the same."""
+    days = first_version(years).filter(pl.col("day").is_in([10, 11, 12]))
+    days = days.with_columns(
+        pl.when(pl.col("day") != 11).then("cl_apr"),
+        pl.when(pl.col("day") != 12).then("apr_avg_7d"),
+    )
+    meta = {name: value for name, value in years.meta.items() if name != "simulated"}
+    dataset = small.create(
+        tmp_path / "days",
+        meta=meta,
+        yield_index=(days, Grid(None, "day", ("day",)), {"": ((10, 12),)}),
+    )
+    with bf.open(dataset) if wire == "opened" else bf.local(dataset, wire=wire):
+        rows = bf.v2.load_yield_index(since=10, until=12)
+
+    assert [(10, "finalized"), (11, None), (12, "finalized")] == rows.select(
+        "day", "finality"
+    ).rows()
+    assert [None] == rows.filter(day=11)["cl_apr"].to_list()

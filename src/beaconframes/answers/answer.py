@@ -14,6 +14,7 @@ from beaconframes.answers.selection import (
     find_stored_table,
     select_rows,
 )
+from beaconframes.answers.selectors import find_numbers
 from beaconframes.answers.uncovered import find_uncovered, is_uncovered
 from beaconframes.answers.v2 import RECORDS, STORED, SUMMARIES, UNSENT
 from beaconframes.endpoint import (
@@ -167,8 +168,7 @@ class AnswerBuilder:
         if id(batch) not in self._found:
             found: Collection[int] | RequestRefused | None = None
             try:
-                if parameter.joins_batches and parameter.rows_column is not None:
-                    found = parameter.find_numbers(batch.fields, self.view)
+                found = find_numbers(parameter, batch.fields, self.view)
             except TableAbsent:
                 raise
             except RequestRefused as refusal:

@@ -101,7 +101,7 @@ class DatasetSource(Source):
                 endpoint.check_has_record(call)
             rows = answer.rows
             for parameter in endpoint.all_parameters:
-                if parameter.has_open_rows and not rows.is_empty():
+                if not rows.is_empty():
                     rows = parameter.mark_open_rows(rows, chain_head)
             endpoint.table.check(rows, chain_head.chain)
             count_rows(rows.height)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
+from beaconframes.answers.selectors import choose, find_slots, match_numbers, select, select_sums
+from beaconframes.answers.selectors.v1 import find_recent_epochs
 from beaconframes.answers.uncovered import require_covered
-from beaconframes.answers.v2 import HOURLY, RANGES, ROWS, STORED, SUMMARIES, WITHOUT_RANGE
+from beaconframes.answers.v2 import BY_EPOCH, HOURLY, RANGES, ROWS, STORED, SUMMARIES, WITHOUT_RANGE
 from beaconframes.answers.view import SCANNED_TABLES
 from beaconframes.endpoint import Envelope, ExpectedRows, RequestRefused, Role
 from beaconframes.endpoint.identifiers import parse_number
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from beaconframes.answers.view import DatasetView
-    from beaconframes.endpoint import Endpoint, Fields, Parameter, View
+    from beaconframes.derive.chain_tables import View
+    from beaconframes.endpoint import Endpoint, Fields, Parameter
 
 HOUR = 3600
 """Seconds between two updates of the endpoints in ``HOURLY``."""
@@ -57,15 +60,17 @@ def select_rows(
                 name = parameter.rows_column.name
                 selections = [ExpectedRows({name: part}) for part in numbers]
                 is_selected = is_expected(endpoint.table.empty(), selections)
-                rows = parameter.select_eligible(rows.filter(is_selected))
+                rows = choose(parameter, rows.filter(is_selected))
             elif parameter.role is not Role.PAGE:
-                rows = parameter.apply(rows, fields, view)
+                rows = select(parameter, rows, fields, view)
         if endpoint.envelope is not Envelope.V2:
             return rows
+        if endpoint.name in BY_EPOCH:
+            slots = (find_slots(endpoint.all_parameters, request, view) for request in requests)
+            epochs = {first // view.chain.slots_per_epoch for first, _ in filter(None, slots)}
+            rows = rows.filter(match_numbers(pl.col("epoch"), epochs))
         if endpoint.name in SUMMARIES:
-            rows = SUMMARIES[endpoint.name](rows)
-            for parameter in endpoint.all_parameters:
-                rows = parameter.apply_to_sums(rows, fields)
+            rows = select_sums(endpoint, SUMMARIES[endpoint.name](rows), fields)
         tables = SCANNED_TABLES.get() or ()
     finally:
         SCANNED_TABLES.reset(token)
@@ -118,7 +123,7 @@ def find_drawn_epochs(endpoint: Endpoint, fields: Fields, view: DatasetView) -> 
     # Invalid validators are refused before invalid epochs.
     with suppress(RequestRefused):
         if endpoint is ATTESTATIONS:
-            epochs, stored = RECENT_EPOCHS.find_numbers(fields, view), old.duty_epochs
+            epochs, stored = find_recent_epochs(RECENT_EPOCHS, fields, view), old.duty_epochs
             return range(max(epochs.start, stored.start), min(epochs.stop, stored.stop))
         if endpoint is SLOT_ATTESTATIONS:
             slot = parse_number(fields["slot"])
@@ -132,9 +137,8 @@ def find_drawn_epochs(endpoint: Endpoint, fields: Fields, view: DatasetView) -> 
 def find_range(endpoint: Endpoint, fields: Fields, view: View) -> dict[str, Any]:
     """Return the range of the answer to *fields*, both ends included."""
     size = view.chain.slots_per_epoch
-    first, last = view.head.slot, view.head.slot
-    for parameter in endpoint.all_parameters:
-        first, last = parameter.slot_range(fields, view) or (first, last)
+    slots = find_slots(endpoint.all_parameters, fields, view)
+    first, last = slots or (view.head.slot, view.head.slot)
     if endpoint.name in RANGES:
         first, last = RANGES[endpoint.name](view, first, last)
 

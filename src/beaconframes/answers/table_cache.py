@@ -11,6 +11,14 @@ import numpy as np
 import polars as pl
 
 from beaconframes.answers.row_index import NumberIndex, Window
+from beaconframes.answers.selectors import (
+    choose,
+    find_numbers,
+    find_selector,
+    select,
+    select_answer,
+    sort,
+)
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Role
 from beaconframes.endpoint.absent_table import (
@@ -29,7 +37,8 @@ if TYPE_CHECKING:
 
     from beaconframes.answers.memory_cache import MemoryCache
     from beaconframes.dataset import Dataset
-    from beaconframes.endpoint import Endpoint, Fields, Parameter, View
+    from beaconframes.derive.chain_tables import View
+    from beaconframes.endpoint import Endpoint, Fields, Parameter
     from beaconframes.endpoint.absent_table import DatasetKind
 
 MAX_TABLE_BYTES = 12 * 2**20
@@ -91,7 +100,7 @@ class TableCache:
         """
         subject = find_windowed_subject(endpoint)
         if subject is not None and rows is None:
-            validators = subject.resolve(fields, view)
+            validators = find_numbers(subject, fields, view) or ()
             window = self._get_window(endpoint, subject, fields, view)
             if window is not None:
                 return self._encode(endpoint, window.select(validators), fields, view)
@@ -101,7 +110,9 @@ class TableCache:
             if positions is not None:
                 return self._read_records(endpoint, positions, fields, view)
             rows = self.scan(endpoint.table.table_name)
-        return self._encode(endpoint, endpoint.select(rows, fields, view).collect(), fields, view)
+        return self._encode(
+            endpoint, select_answer(endpoint, rows, fields, view).collect(), fields, view
+        )
 
     def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of the table *name*: of a small one from memory.
@@ -156,9 +167,9 @@ class TableCache:
             return None if table is None else np.arange(table.height, dtype=np.uint32)
         if self.is_computed and self._get_small_table(name) is None:
             return None
-        if not parameters[0].selects_numbers:
+        if not find_selector(type(parameters[0])).has_positions:
             return None
-        numbers = parameters[0].find_numbers(fields, view)
+        numbers = find_numbers(parameters[0], fields, view)
         return None if numbers is None else self._get_index(endpoint, parameters[0]).find(numbers)
 
     def _get_index(self, endpoint: Endpoint, parameter: Parameter) -> NumberIndex:
@@ -168,7 +179,7 @@ class TableCache:
             assert parameter.rows_column is not None
             column = parameter.rows_column.name
             rows = self.scan(endpoint.table.table_name).with_row_index(POSITION)
-            rows = parameter.select_eligible(rows).select(column, POSITION)
+            rows = choose(parameter, rows).select(column, POSITION)
             index = NumberIndex.build(rows.drop_nulls(column).collect())
             return index.size, index
 
@@ -267,19 +278,19 @@ class TableCache:
         Returns None for a window that is too large, and for the first request of a window:
         reading all validators takes less time only if other requests follow.
         """
-        own = subject.field_schemas()
+        own = subject.field_schemas
         shared = {name: text for name, text in fields.items() if name not in own}
         name = (endpoint.name, *sorted(shared.items()))
 
         def read() -> tuple[int, Window | None]:
             rows = self.scan(endpoint.table.table_name)
             for parameter in endpoint.all_parameters[1:]:
-                rows = parameter.apply(rows, shared, view)
+                rows = select(parameter, rows, shared, view)
             collected = rows.head(MAX_ROWS + 1).collect()
             if collected.height > MAX_ROWS:
                 return 0, None
             assert subject.rows_column is not None
-            ordered = endpoint.sort(collected.lazy().with_row_index(POSITION))
+            ordered = sort(endpoint, collected.lazy().with_row_index(POSITION), shared)
             places = ordered.select(subject.rows_column.name, POSITION).collect()
             compacted = compact(endpoint.table.spec, collected, view.chain)
             window = Window(compacted, NumberIndex.build(places))
@@ -331,5 +342,5 @@ def find_windowed_subject(endpoint: Endpoint) -> Parameter | None:
     if epochs is None or epochs.role is not Role.RANGE or epochs.window == 1:
         return None
     subject = endpoint.all_parameters[0]
-    by_index = subject.resolves_pubkeys or subject.selects_numbers
-    return subject if subject.role is Role.SUBJECT and by_index else None
+    has_numbers = find_selector(type(subject)).find_numbers is not None
+    return subject if subject.role is Role.SUBJECT and has_numbers else None

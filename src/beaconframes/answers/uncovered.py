@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from beaconframes.answers.selectors import find_numbers, find_slots
+from beaconframes.answers.selectors.set_members import resolve_members
 from beaconframes.dataset.coverage import WHOLE_CHAIN
 from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.intervals import merge_intervals, subtract_intervals
-from beaconframes.endpoint.set_members import resolve_members
 from beaconframes.endpoint.uncovered import encode_uncovered, parse_uncovered
 from beaconframes.v1.graffiti_wall import GRAFFITI_WALL
 
@@ -53,7 +54,8 @@ def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str
     if grid.subject is not None:
         if policy is None or policy.subject is None or not policy.subject.resolves_pubkeys:
             return ""
-        subjects = [str(index) for index in sorted(policy.subject.resolve(fields, view))]
+        indices = find_numbers(policy.subject, fields, view) or ()
+        subjects = [str(index) for index in sorted(indices)]
     # A request without a range is for all rows, which are complete up to the finalized epoch.
     last = view.head.latest(stored, view.chain, finalized=policy is None)
     covered = view.dataset.coverage(endpoint.table.table_name, subjects, last=last)
@@ -99,7 +101,7 @@ def find_export_gaps(
     unit, subject = policy.unit_column, policy.subject_column
     requested = None
     if policy.subject is not None and policy.subject.resolves_pubkeys:
-        requested = policy.subject.resolve(fields, view)
+        requested = find_numbers(policy.subject, fields, view) or ()
     found: dict[str, list[Interval]] = {}
     for gap in table["gaps"]:
         bounds = [gap.get(f"{end}_{unit}", gap.get(unit)) for end in ("first", "last")]
@@ -121,8 +123,7 @@ def require_covered(
     finalized part of the slots that *fields* select.
     """
     partial = [table for table in sorted(tables) if table in view.grids]
-    ranges = [parameter.slot_range(fields, view) for parameter in endpoint.all_parameters]
-    slots = next((found for found in ranges if found is not None), None)
+    slots = find_slots(endpoint.all_parameters, fields, view)
     if not partial or slots is None:
         return
     first = max(slots[0], 0)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from beaconframes.dataset import Dataset, Grid
-    from beaconframes.endpoint import Head, View
+    from beaconframes.derive.chain_tables import View
+    from beaconframes.endpoint import Head
 
 SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", default=None)
 """The tables from which the answer in this context is computed so far."""

@@ -1,18 +1,33 @@
-"""The proposal luck of a few sets of validators."""
+"""The proposal luck of sets of validators, computed from validators and blocks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from beaconframes.v1._proposal_luck import compute_luck
 from beaconframes.v1.proposal_luck import ProposalLuck
 
 if TYPE_CHECKING:
-    from beaconframes.derive.chain_tables import ChainTables
+    from collections.abc import Collection
+
+    from beaconframes.derive.chain_tables import ChainTables, View
 
 _COUNT: Final = 10
+SECONDS_PER_DAY = 86_400
+MAX_EXPECTED_PROPOSALS = 8
+MONTH_DAYS = 30
+SHORT_TIME_FRAMES = ((5, "5 days"), (7, "week"), (MONTH_DAYS, "month"))
+LONG_TIME_FRAMES = (
+    (365, "year", 12.0),
+    (180, "6 months", 6.0),
+    (150, "5 months", 5.0),
+    (120, "4 months", 4.0),
+    (90, "3 months", 3.0),
+    (60, "2 months", 2.0),
+    (45, "6 weeks", 1.5),
+)
+"""Time frames longer than a month, longest first: days, name, and length in months."""
 
 
 def build_proposal_luck(data: ChainTables) -> pl.DataFrame:
@@ -31,3 +46,72 @@ def build_proposal_luck(data: ChainTables) -> pl.DataFrame:
             name = ",".join(map(str, members))
             rows.append({"validators": name, **compute_luck(members, data)})
     return pl.DataFrame(rows, schema=ProposalLuck.schema())
+
+
+def compute_luck(validators: Collection[int], view: View) -> dict[str, Any]:
+    """Return the proposal luck of *validators* at the chain head.
+
+    Luck is the number of proposals in a time frame over the expected number. Expected is one per
+    slot, times the set's share of the active effective balance. The time frame is the longest one
+    that the set is old enough for and in which at most eight proposals are expected, or a month.
+    """
+    per_day = SECONDS_PER_DAY / view.chain.seconds_per_slot
+    share, first_epoch = compute_share_and_start(validators, view)
+    slots = find_proposal_slots(validators, view)
+    interval = 1 / share if share else 0.0
+    age = (view.head.slot - view.chain.first_slot_of(first_epoch)) / per_day
+    days, frame = choose_time_frame(age, expected_in_a_month=share * MONTH_DAYS * per_day)
+    begin = view.head.slot - days * per_day
+    recent = sum(slot > begin for slot in slots)
+    last = max(slots, default=None)
+    if last is None and len(validators) == 1:
+        last = view.chain.first_slot_of(first_epoch)
+    return {
+        "proposal_luck": recent / (days * per_day * share) if recent and share else None,
+        "average_proposal_interval": interval,
+        "next_proposal_estimate_time": None
+        if last is None or not share
+        else view.chain.time_of("slot", round(last + interval)),
+        "time_frame": frame if recent and share else None,
+    }
+
+
+def compute_share_and_start(validators: Collection[int], view: View) -> tuple[float, int]:
+    """Return the share of the set in the active effective balance, and its first active epoch."""
+    now = view.head.epoch
+    is_active = (pl.col("activation_epoch") <= now) & (
+        pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > now)
+    )
+    is_requested = pl.col("validator_index").is_in(sorted(validators))
+    balance = pl.col("effective_balance_gwei")
+    set_balance, total, first = (
+        view.scan("validators")
+        .select(
+            balance.filter(is_active & is_requested).sum().alias("set_balance"),
+            balance.filter(is_active).sum().alias("total"),
+            pl.col("activation_epoch").filter(is_requested).min().alias("first"),
+        )
+        .collect()
+        .row(0)
+    )
+    share = set_balance / total if total else 0.0
+    return share, now if first is None else first
+
+
+def find_proposal_slots(validators: Collection[int], view: View) -> list[int]:
+    """Return the slots of the canonical blocks that *validators* proposed."""
+    blocks = view.scan("blocks").filter(
+        pl.col("status") == "proposed", pl.col("proposer_index").is_in(sorted(validators))
+    )
+    return blocks.select("slot").collect()["slot"].to_list()
+
+
+def choose_time_frame(age: float, *, expected_in_a_month: float) -> tuple[int, str]:
+    """Return days and name of the time frame of luck, for a set that is *age* days old."""
+    for days, name in SHORT_TIME_FRAMES:
+        if age < days:
+            return days, name
+    for days, name, months in LONG_TIME_FRAMES:
+        if age > days and expected_in_a_month <= MAX_EXPECTED_PROPOSALS / months:
+            return days, name
+    return MONTH_DAYS, "month"

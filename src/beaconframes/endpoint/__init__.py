@@ -1,32 +1,27 @@
 """Declarations of endpoints: parameters, requests, pagination, finality. Pure: no I/O."""
 
+from beaconframes.endpoint.absent_table import ObjectNotFound, RequestRefused, SlotNotFinal
 from beaconframes.endpoint.chain_head import ChainHead, End, Head
 from beaconframes.endpoint.declaration import Call, Endpoint, Finality, Post, Shape
 from beaconframes.endpoint.pagination import Cursor, EmptyPages, PageLoopGuard, Pages
 from beaconframes.endpoint.parameter import (
     NATURAL,
     Batch,
+    ColumnParameter,
     ExpectedRows,
     Fields,
     JsonSchema,
-    ObjectNotFound,
+    NamedParameter,
     Parameter,
-    RequestRefused,
     Role,
-    SlotNotFinal,
-    View,
+    UnitRange,
 )
 from beaconframes.endpoint.parameters_v1 import (
-    ADDRESS,
-    CREDENTIALS,
-    ENS_NAME,
-    TRANSACTION,
     UNRESOLVED,
     EpochWindow,
     Identifiers,
     LastEpochs,
     Numbers,
-    Texts,
     UnitPerRequest,
 )
 from beaconframes.endpoint.parameters_v2 import (
@@ -47,6 +42,14 @@ from beaconframes.endpoint.ranges_v2 import (
     TimestampRange,
 )
 from beaconframes.endpoint.request import Envelope, Page, Request
+from beaconframes.endpoint.texts import (
+    ADDRESS,
+    CREDENTIALS,
+    ENS_NAME,
+    TRANSACTION,
+    AddressOrName,
+    Texts,
+)
 
 __all__ = [
     "ADDRESS",
@@ -55,11 +58,13 @@ __all__ = [
     "NATURAL",
     "TRANSACTION",
     "UNRESOLVED",
+    "AddressOrName",
     "Batch",
     "BlockSelector",
     "Call",
     "ChainHead",
     "ChainName",
+    "ColumnParameter",
     "Cursor",
     "EmptyPages",
     "End",
@@ -76,6 +81,7 @@ __all__ = [
     "JsonSchema",
     "LastEpochs",
     "MachineSelector",
+    "NamedParameter",
     "Numbers",
     "ObjectNotFound",
     "OwnerOrOperator",
@@ -98,7 +104,7 @@ __all__ = [
     "Texts",
     "TimestampRange",
     "UnitPerRequest",
+    "UnitRange",
     "ValidatorSelector",
     "ValueFilter",
-    "View",
 ]

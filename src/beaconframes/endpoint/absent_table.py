@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast, get_args
 
-from beaconframes.endpoint.parameter import RequestRefused
+from beaconframes.errors import BeaconframesError
 
 ABSENT_TABLE_HEADER = "x-beaconframes-absent-table"
 """The header of an error that names the table and the kind of the dataset."""
@@ -102,6 +102,18 @@ class AbsentTable:
         if not NAME.fullmatch(table) or kind not in get_args(DatasetKind):
             return None
         return cls(table, cast("DatasetKind", kind))
+
+
+class RequestRefused(BeaconframesError):
+    """A request that the local explorer refuses; the text is the error of the real service."""
+
+
+class ObjectNotFound(RequestRefused):
+    """A request for an object that does not exist."""
+
+
+class SlotNotFinal(ObjectNotFound):
+    """A request for a slot that is not finalized; the service states so in its answer."""
 
 
 class TableAbsent(RequestRefused):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from beaconframes.active_periods import Lifetime
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.chain_head import ChainHead
-    from beaconframes.endpoint.parameter import Batch, ExpectedRows, Fields, Parameter, View
+    from beaconframes.endpoint.parameter import Batch, ExpectedRows, Fields, Parameter
     from beaconframes.endpoint.request import Page
     from beaconframes.schema import Table
 
@@ -157,8 +157,6 @@ class Endpoint:
 
     def split(self, call: Call, batch_limit: int, *, public: bool = False) -> list[Call]:
         """Return *call* as calls of at most *batch_limit* subjects each."""
-        if not any(parameter.has_split for parameter in self.all_parameters):
-            return [call]
         pairs = zip(self.all_parameters, call.batches, strict=True)
         choices = [parameter.split(batch, batch_limit) for parameter, batch in pairs]
         if all(len(parts) == 1 for parts in choices):
@@ -343,15 +341,3 @@ class Endpoint:
     def omitted_fields(self, fields: Fields) -> set[str]:
         """Return the wire fields that are not in a response to *fields*."""
         return {name for p in self.all_parameters for name in p.omitted_fields(fields)}
-
-    def select(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the *rows* that a request with *fields* selects, as the local explorer does."""
-        for parameter in self.all_parameters:
-            rows = parameter.apply(rows, fields, view)
-        return self.sort(rows)
-
-    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return *rows* in the order in which the service sends them."""
-        for parameter in self.all_parameters:
-            rows = parameter.sort(rows)
-        return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
@@ -182,6 +182,11 @@ def parse_number(text: str) -> int | None:
         return None
     digits = text.lstrip("0") or "0"
     return int(digits) if len(digits) <= LONGEST_NUMBER else 10**LONGEST_NUMBER
+
+
+def is_natural(value: Any) -> TypeGuard[int]:
+    """Return whether a JSON value is a whole number from 0 up that fits into a column."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 def drop_invalid_numbers(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

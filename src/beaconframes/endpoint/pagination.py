@@ -15,17 +15,13 @@ from beaconframes.endpoint.parameter import (
     Fields,
     JsonSchema,
     Parameter,
-    RequestRefused,
     Role,
-    View,
     permit_any_text,
 )
 from beaconframes.errors import PaginationError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import polars as pl
 
     from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.endpoint.request import Page, Request
@@ -83,6 +79,7 @@ class Pages(Parameter):
             return {**fields, "limit": "1", "offset": UNUSED_NUMBER}
         return {**fields, "limit": str(min(limit or 0, self.at_most))}
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         limit = {"type": "integer", "minimum": 1, "maximum": self.at_most, "default": self.default}
@@ -90,17 +87,7 @@ class Pages(Parameter):
 
     def public_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, which can have any value."""
-        return permit_any_text(self.field_schemas())
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the page, or raise RequestRefused for an invalid number."""
-        limit = parse_number(fields.get("limit", str(self.default)))
-        offset = parse_number(fields.get("offset", "0"))
-        if limit is None or not 1 <= limit <= self.at_most:
-            raise RequestRefused("invalid limit parameter")
-        if offset is None:
-            raise RequestRefused("invalid offset parameter")
-        return rows.slice(offset, limit)
+        return permit_any_text(self.field_schemas)
 
 
 @dataclass(frozen=True)
@@ -157,14 +144,11 @@ class Cursor(Parameter):
             return 1, False
         return max(-(-records // PAGE_SIZE), 1), True
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         size = {"type": "integer", "minimum": 1, "maximum": PAGE_SIZE, "default": PAGE_SIZE}
         return {"cursor": {"type": "string", "default": ""}, "page_size": size}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows: the local explorer cuts its results into pages itself."""
-        return rows
 
 
 @dataclass

@@ -1,24 +1,21 @@
-"""The base class of parameters: arguments of a loader that select rows.
+"""The base class of parameters: arguments of a loader, and the fields that requests send for them.
 
-Each has two halves. The client's half, ``batches``, turns the user's value into wire fields. The
-server's half, ``apply``, selects the rows of those fields. An endpoint lists its parameters once,
-in the order in which they are applied.
+An endpoint lists its parameters once, in the order in which they select rows. How a dataset selects
+the rows of their fields is in `answers.selectors`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias
-
-import polars as pl
-
-from beaconframes.errors import BeaconframesError
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from beaconframes.calendar import Chain
-    from beaconframes.endpoint.chain_head import ChainHead, End, Head
+    import polars as pl
+
+    from beaconframes.endpoint.chain_head import ChainHead, End
     from beaconframes.endpoint.request import Page
     from beaconframes.schema import Column
 
@@ -59,66 +56,6 @@ class Role(Enum):
     CONTEXT = "the same in every request, such as the chain"
 
 
-class RequestRefused(BeaconframesError):
-    """A request that the local explorer refuses; the text is the error of the real service."""
-
-
-class ObjectNotFound(RequestRefused):
-    """A request for an object that does not exist."""
-
-
-class SlotNotFinal(ObjectNotFound):
-    """A request for a slot that is not finalized; the service states so in its answer."""
-
-
-class View(Protocol):
-    """The dataset, as far as the server's half of a parameter uses it."""
-
-    @property
-    def chain(self) -> Chain:
-        """Return the chain of the dataset."""
-
-    @property
-    def head(self) -> Head:
-        """Return the head of the chain in the dataset."""
-
-    @property
-    def drops_old_units(self) -> bool:
-        """Return whether old units are refused, as by the public service."""
-
-    @property
-    def is_simulated(self) -> bool:
-        """Return whether the chain is simulated: a table of events that is missing has no rows."""
-
-    def index_of(self, pubkey: str) -> int | None:
-        """Return the validator index of a public key, or None."""
-
-    def pubkey_of(self, index: int) -> str | None:
-        """Return the public key of a validator index, or None."""
-
-    def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
-        """Return the rows of another table, for results that need several.
-
-        A table that does not exist is an error, or has no rows if its *schema* is given.
-        """
-
-    def derive(
-        self,
-        make_rows: Callable[[View], pl.LazyFrame],
-        *,
-        days: str | None = None,
-        needs_all: bool = False,
-    ) -> pl.LazyFrame:
-        """Return the rows that *make_rows* makes of other tables, which several results need.
-
-        *days* is a column of epochs by which they can be made of some days at a time. A result
-        that *needs_all* has no use for a query that reads some of them.
-        """
-
-    def has_table(self, table: str) -> bool:
-        """Return whether a table exists: what follows from another one is unknown, and not 0."""
-
-
 @dataclass(frozen=True)
 class ExpectedRows:
     """The rows that a request selects: those with one of the values in any of the columns.
@@ -153,8 +90,8 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One argument, or a pair of them, that selects rows.
+class Parameter(ABC):
+    """One argument, or a pair of them, and the fields that requests send for it.
 
     A subclass declares its ``role``. For a filter, ``filter_storage`` says how its result is
     stored: ``"shared"``, stored rows are complete and the filter is applied after the load;
@@ -167,43 +104,17 @@ class Parameter:
     unfiltered: ClassVar[Any] = None
     has_finish: ClassVar[bool] = False
     """Whether `finish` changes rows."""
-    selects_numbers: ClassVar[bool] = False
-    """Whether a request selects the rows of `select_eligible` with the numbers in its fields.
-
-    The local explorer then finds rows by the number in `rows_column`, without a query.
-    """
-    joins_batches: ClassVar[bool] = False
-    """Whether several requests select the rows with any of their numbers, whatever the order.
-
-    One query then finds the rows of all batches in a dataset.
-    """
     resolves_pubkeys: ClassVar[bool] = False
     """Whether a subject by public key may be requested by its index instead."""
-    has_open_rows: ClassVar[bool] = False
-    """Whether `mark_open_rows` changes rows."""
-    has_split: ClassVar[bool] = False
-    """Whether `split` divides a batch."""
     may_shift: ClassVar[bool] = False
     """Whether rows may move between pages while the pages are read."""
     window_moves: ClassVar[bool] = False
     """Whether a service drops its oldest units as the chain grows; a dataset does not."""
 
-    def __init_subclass__(cls) -> None:
-        """Raise TypeError for a parameter type that declares no role."""
-        super().__init_subclass__()
-        if not hasattr(cls, "role"):
-            raise TypeError(f"{cls.__name__} declares no role: give it one of {list(Role)}")
-        if {"apply", "sort"} & vars(cls).keys() and "selects_numbers" not in vars(cls):
-            # The inherited answer holds for the inherited methods.
-            cls.selects_numbers = False
-        if "apply" in vars(cls) and "joins_batches" not in vars(cls):
-            cls.joins_batches = False
-
-    if TYPE_CHECKING:
-
-        @property
-        def role(self) -> Role:
-            """Return the role of the parameter."""
+    @property
+    @abstractmethod
+    def role(self) -> Role:
+        """Return the role of the parameter."""
 
     @property
     def rows_column(self) -> Column | None:
@@ -237,9 +148,9 @@ class Parameter:
         """Return the names of the loader's arguments that belong to this parameter."""
         return self.args
 
+    @abstractmethod
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fields to send, one batch for each request."""
-        raise NotImplementedError  # pragma: no cover
 
     def requested_units(
         self, values: Mapping[str, Any], chain_head: ChainHead
@@ -270,14 +181,16 @@ class Parameter:
         """Return *batch* in parts of at most *batch_limit* subjects."""
         return [batch]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field of a request, by wire name."""
         return {}
 
     def public_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field on the public wire, where it permits more."""
-        return self.field_schemas()
+        return self.field_schemas
 
+    @property
     def required_fields(self) -> Collection[str]:
         """Return the fields that every request must have, beside those in the path."""
         return ()
@@ -286,47 +199,9 @@ class Parameter:
         """Return *fields* as the public service reads them: it replaces some invalid values."""
         return fields
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the *rows* that *fields* select; raise RequestRefused for invalid fields."""
-        numbers = self.find_numbers(fields, view)
-        assert numbers is not None
-        assert self.rows_column is not None
-        column = pl.col(self.rows_column.name)
-        if isinstance(numbers, range):
-            return rows.filter(column.is_between(numbers.start, numbers.stop - 1))
-        # With a list instead, polars compares each value of a file with each number.
-        return rows.filter(column.is_in(pl.Series(sorted(numbers), dtype=pl.Int64).implode()))
-
-    def resolve(self, fields: Fields, view: View) -> set[int]:
-        """Return the validator indices in *fields*, for a subject; or raise RequestRefused."""
-        raise NotImplementedError  # pragma: no cover
-
-    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
-        """Return the numbers that *fields* select; None if rows must be selected by `apply`.
-
-        Raises RequestRefused for invalid fields.
-        """
-        return None
-
-    def select_eligible(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the *rows* that a request for their number selects, in the order of an answer."""
-        return rows
-
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int] | None:
-        """Return the first and the last slot that *fields* select; None if they select none."""
-        return None
-
-    def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
-        """Return the sums that *fields* select, made from the rows that `apply` returned."""
-        return rows
-
     def omitted_fields(self, fields: Fields) -> Collection[str]:
         """Return the wire fields that are not in a response to *fields*."""
         return ()
-
-    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return *rows* in the order in which the service sends them."""
-        return rows
 
     def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
         """Return fetched *rows*, with marks on those whose outcome the chain head leaves open."""
@@ -335,3 +210,38 @@ class Parameter:
     def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
         """Return the rows of several requests as if one request had returned them."""
         return rows
+
+
+class ColumnParameter(Parameter):
+    """A parameter that selects rows by a column, which rows have unless it is None."""
+
+    column: Column | None
+
+    @property
+    def rows_column(self) -> Column | None:
+        """Return the column."""
+        return self.column
+
+
+class NamedParameter(Parameter):
+    """A parameter of one argument, called ``arg``."""
+
+    arg: str
+
+    def arguments(self) -> tuple[str, ...]:
+        """Return the one argument."""
+        return (self.arg,)
+
+
+class UnitRange(ColumnParameter):
+    """A range of epochs or days, ``since`` and ``until``, up to the latest one."""
+
+    role = Role.RANGE
+    args = ("since", "until")
+    finalized: bool = False
+
+    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
+        """Return the units up to the latest one, or the latest finalized one."""
+        assert self.column is not None
+        unit: Any = self.column.unit
+        return range(head.latest(unit, chain_head.chain, finalized=self.finalized) + 1)

@@ -6,38 +6,27 @@ import re
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
-
 from beaconframes.endpoint import identifiers
 from beaconframes.endpoint.parameter import (
     NATURAL,
     Batch,
+    ColumnParameter,
     ExpectedRows,
     Fields,
     JsonSchema,
-    Parameter,
-    RequestRefused,
+    NamedParameter,
     Role,
-    View,
+    UnitRange,
 )
-from beaconframes.errors import UsageError
-from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from beaconframes.endpoint.chain_head import ChainHead, End
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 UNRESOLVED = "did not resolve to a validator index"
 """The service's message when no identifier is the index or the public key of a validator."""
-
-ADDRESS = r"0x[0-9a-fA-F]{40}"
-TRANSACTION = r"0x[0-9a-fA-F]{64}"
-CREDENTIALS = r"0x[0-9a-fA-F]{64}"
-ENS_NAME = r"[^/?#\s]{3,}\.eth"
-BARE_HEX = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-"""An address, a transaction or credentials without the 0x in front."""
 
 HEX = re.compile(r"0x([0-9a-f]{2})*", re.ASCII | re.IGNORECASE)
 UNKNOWN_PUBKEY = "0x" + "00" * 48
@@ -60,7 +49,7 @@ def is_short_pubkey(text: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Identifiers(Parameter):
+class Identifiers(NamedParameter, ColumnParameter):
     """Validators by index or public key, in batches; ``arg`` is also the path placeholder.
 
     ``required`` says that each validator must have rows; endpoints of events do not require any.
@@ -76,14 +65,6 @@ class Identifiers(Parameter):
 
     role = Role.SUBJECT
     resolves_pubkeys = True
-    selects_numbers = True
-    joins_batches = True
-    has_split = True
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the validator."""
-        return self.column
 
     @property
     def pubkey_column(self) -> Column | None:
@@ -93,10 +74,6 @@ class Identifiers(Parameter):
     def batch_limit(self, chain_head: ChainHead) -> int:
         """Return how many validators one request may name."""
         return min(self.at_most, chain_head.batch_limit)
-
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument."""
-        return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of at most ``at_most`` identifiers that fit into a URL."""
@@ -136,6 +113,7 @@ class Identifiers(Parameter):
         ]
         return {**fields, self.arg: ",".join(items)}
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         about = f"Indices and public keys of validators: at most {self.at_most}."
@@ -146,36 +124,9 @@ class Identifiers(Parameter):
         about = f"Indices and public keys of validators: at most {self.at_most}."
         return {self.arg: describe_list(about, "[0-9]+", PUBKEY, "0[xX]([0-9a-fA-F]{2})*")}
 
-    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
-        """Return the indices of the identified validators."""
-        return self.resolve(fields, view)
-
-    def resolve(self, fields: Fields, view: View) -> set[int]:
-        """Return the validator indices in a request; raise RequestRefused if all are unknown."""
-        indices, pubkeys = self.parse(fields)
-        known = {*indices, *(n for key in pubkeys if (n := view.index_of(key)) is not None)}
-        if not known:
-            raise RequestRefused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
-        return known
-
-    def parse(self, fields: Fields) -> tuple[list[int], list[str]]:
-        """Return the indices and the public keys in a request, or raise RequestRefused."""
-        items = fields[self.arg].split(",")
-        if len(items) > self.at_most:
-            raise RequestRefused(f"only a maximum of {self.at_most} query parameters are allowed")
-        indices, pubkeys = [], []
-        for item in items:
-            if identifiers.is_pubkey(item):
-                pubkeys.append(f"0x{item.lower().removeprefix('0x')}")
-            elif (index := identifiers.parse_number(item)) is not None:
-                indices.append(index)
-            else:
-                raise RequestRefused(f"invalid validator-parameter: {item}")
-        return indices, pubkeys
-
 
 @dataclass(frozen=True)
-class Numbers(Parameter):
+class Numbers(NamedParameter, ColumnParameter):
     """A list of numbers, such as slots or periods: one request for each.
 
     ``tags`` are the words that the service accepts instead of a number.
@@ -188,17 +139,6 @@ class Numbers(Parameter):
     tags: tuple[str, ...] = ("latest",)
     error: str = "invalid request"
     role: Literal[Role.UNITS, Role.SUBJECT] = Role.UNITS
-    selects_numbers = True
-    joins_batches = True
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the number."""
-        return self.column
-
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument."""
-        return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each number or word."""
@@ -213,26 +153,10 @@ class Numbers(Parameter):
             for item in numbers
         ]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         return {self.wire: describe_number(self.tags)}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the one number."""
-        return filter_number(self.column, rows, self.parse(fields, view))
-
-    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
-        """Return the one number, or None for the latest day."""
-        number = self.parse(fields, view)
-        return None if number is None else (number,)
-
-    def resolve(self, fields: Fields, view: View) -> set[int]:
-        """Return the one number."""
-        return set(self.find_numbers(fields, view) or ())
-
-    def parse(self, fields: Fields, view: View) -> int | None:
-        """Return the number in *fields*, or None for the latest day."""
-        return parse_number_or_tag(self.column, fields[self.wire], self.tags, view, self.error)
 
 
 def describe_number(tags: tuple[str, ...]) -> JsonSchema:
@@ -240,93 +164,8 @@ def describe_number(tags: tuple[str, ...]) -> JsonSchema:
     return {"anyOf": [NATURAL, {"type": "string", "enum": list(tags)}]} if tags else NATURAL
 
 
-def parse_number_or_tag(
-    column: Column, text: str, tags: tuple[str, ...], view: View, error: str
-) -> int | None:
-    """Return the number in *text*, or that of a tag such as "latest"; None for the latest day."""
-    if text in tags:
-        unit: Any = column.unit
-        if text == "next":
-            return view.head.latest(unit, view.chain) + 1
-        if unit == "day":
-            return None
-        return view.head.latest(unit, view.chain, finalized=text == "finalized")
-    if (number := identifiers.parse_number(text)) is None:
-        raise RequestRefused(error)
-    return number
-
-
-def filter_number(column: Column, rows: pl.LazyFrame, number: int | None) -> pl.LazyFrame:
-    """Return the rows with this *number*, or with the largest one if it is None."""
-    cells = pl.col(column.name)
-    return rows.filter(cells == (cells.max() if number is None else number))
-
-
 @dataclass(frozen=True)
-class Texts(Parameter):
-    """Subjects given as texts that match ``pattern``, one per request.
-
-    ``what`` describes such a text in an error. ``column`` is the column of the text, if rows have
-    it; then completeness is checked by it.
-    """
-
-    arg: str
-    _: KW_ONLY
-    wire: str
-    pattern: str
-    what: str
-    column: Column | None = None
-    error: str = "invalid request"
-
-    role = Role.SUBJECT
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the text."""
-        return self.column
-
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument."""
-        return (self.arg,)
-
-    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch for each text, in lower case and without duplicates."""
-        items = identifiers.iterate_items(values[self.arg])
-        texts = dict.fromkeys(self.check(item) for item in items)
-        if self.column is None:
-            return [Batch({self.wire: text}) for text in texts]
-        return [
-            Batch({self.wire: text}, (ExpectedRows({self.column.name: [text]}),)) for text in texts
-        ]
-
-    def check(self, item: Any) -> str:
-        """Return one text as it is sent, or raise UsageError."""
-        text = self.canonical(item) if isinstance(item, str) else ""
-        if not re.fullmatch(self.pattern, text):
-            raise UsageError(f"{self.arg}={shorten(item)} is not {self.what}")
-        return text
-
-    @staticmethod
-    def canonical(text: str) -> str:
-        """Return *text* in the one form in which it is sent and compared."""
-        lower = text.lower()
-        return f"0x{lower}" if BARE_HEX.fullmatch(lower) else lower
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        pattern = self.pattern.replace("0x[", "(?:0[xX])?[")
-        return {self.wire: {"type": "string", "pattern": f"^(?:{pattern})$"}}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the subject."""
-        text = self.canonical(fields[self.wire])
-        if not re.fullmatch(self.pattern, text):
-            raise RequestRefused(self.error)
-        return rows if self.column is None else rows.filter(pl.col(self.column.name) == text)
-
-
-@dataclass(frozen=True)
-class EpochWindow(Parameter):
+class EpochWindow(UnitRange):
     """At most 100 epochs per request, counted back by ``latest_epoch``, ``offset``, ``limit``."""
 
     column: Column
@@ -334,23 +173,10 @@ class EpochWindow(Parameter):
     at_most: int = 100
     finalized: bool = False
 
-    role = Role.RANGE
-    args = ("since", "until")
-    joins_batches = True
-
     @property
     def window(self) -> int | None:
         """Return how many epochs one request covers."""
         return self.at_most
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the range's unit."""
-        return self.column
-
-    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
-        """Return the epochs up to the latest one."""
-        return range(head.latest("epoch", chain_head.chain, finalized=self.finalized) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range. Default: the last ``at_most`` epochs."""
@@ -366,31 +192,15 @@ class EpochWindow(Parameter):
             )
         return windows
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         limit = {"type": "integer", "minimum": 1, "maximum": self.at_most}
         return {"latest_epoch": NATURAL, "offset": NATURAL, "limit": limit}
 
-    def find_numbers(self, fields: Fields, view: View) -> range:
-        """Return the epochs of the window."""
-        newest = view.head.latest("epoch", view.chain, finalized=self.finalized)
-        latest = parse_field(
-            fields, "latest_epoch", newest, 0, newest, "invalid latest epoch parameter"
-        )
-        offset = parse_field(fields, "offset", 0, 0, latest, "invalid offset parameter")
-        limit = parse_field(
-            fields, "limit", self.at_most, 1, self.at_most, "invalid limit parameter"
-        )
-        last = latest - offset
-        return range(last - limit + 1, last + 1)
-
-    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return *rows* sorted by epoch, newest first, and then by validator."""
-        return sort_newest_first(rows, self.column)
-
 
 @dataclass(frozen=True)
-class UnitPerRequest(Parameter):
+class UnitPerRequest(UnitRange):
     """A range with one request for each epoch or day.
 
     ``wire`` is the placeholder in the path. It also takes the words in ``tags``.
@@ -403,25 +213,7 @@ class UnitPerRequest(Parameter):
     error: str = "invalid request"
     refuses_future: bool = False
 
-    role = Role.RANGE
-    args = ("since", "until")
-    selects_numbers = True
-    joins_batches = True
-
-    @property
-    def window(self) -> int | None:
-        """Return 1: one number per request."""
-        return 1
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the range's unit."""
-        return self.column
-
-    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
-        """Return the epochs or days up to the latest one."""
-        unit: Any = self.column.unit
-        return range(head.latest(unit, chain_head.chain) + 1)
+    window = 1
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each number of the range. Default: the latest number."""
@@ -439,32 +231,14 @@ class UnitPerRequest(Parameter):
         """Return the rows that one *number* selects."""
         return ExpectedRows({self.column.name: [number]})
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         return {self.wire: describe_number(self.tags)}
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the one number."""
-        return filter_number(self.column, rows, self.parse(fields, view))
-
-    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
-        """Return the one number, or None for the latest day."""
-        number = self.parse(fields, view)
-        return None if number is None else (number,)
-
-    def parse(self, fields: Fields, view: View) -> int | None:
-        """Return the number in *fields*, or None for the latest day."""
-        text = fields[self.wire]
-        unit: Any = self.column.unit
-        number = identifiers.parse_number(text)
-        newest = view.head.latest(unit, view.chain)
-        if self.refuses_future and number is not None and number > newest:
-            raise RequestRefused(self.error)
-        return parse_number_or_tag(self.column, text, self.tags, view, self.error)
-
 
 @dataclass(frozen=True)
-class LastEpochs(Parameter):
+class LastEpochs(UnitRange):
     """A range in requests for the ``length`` epochs that end with the epoch in the field ``wire``.
 
     The service always returns all of them. Rows outside of the requested range are dropped.
@@ -475,23 +249,10 @@ class LastEpochs(Parameter):
     length: int
     wire: str = "epoch"
 
-    role = Role.RANGE
-    args = ("since", "until")
-    joins_batches = True
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the range's unit."""
-        return self.column
-
     @property
     def window(self) -> int | None:
         """Return how many epochs one request covers."""
         return self.length
-
-    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
-        """Return the epochs up to the latest one."""
-        return range(head.latest("epoch", chain_head.chain) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the fewest windows that cover the range. Default: the last ``length`` epochs."""
@@ -508,29 +269,7 @@ class LastEpochs(Parameter):
             batches.append(Batch({self.wire: str(last)}, (wanted,)))
         return batches
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         return {self.wire: NATURAL}
-
-    def find_numbers(self, fields: Fields, view: View) -> range:
-        """Return the epochs of the window."""
-        newest = view.head.latest("epoch", view.chain)
-        last = parse_field(fields, self.wire, newest, 0, None, f"invalid {self.wire} parameter")
-        return range(last - self.length + 1, last + 1)
-
-
-def parse_field(
-    fields: Fields, name: str, default: int, low: int, high: int | None, error: str
-) -> int:
-    """Return the field *name* as a number from *low* to *high*, or raise RequestRefused."""
-    if name not in fields:
-        return default
-    number = identifiers.parse_number(fields[name])
-    if number is None or number < low or (high is not None and number > high):
-        raise RequestRefused(error)
-    return number
-
-
-def sort_newest_first(rows: pl.LazyFrame, epoch: Column) -> pl.LazyFrame:
-    """Return *rows* sorted by epoch, newest first, and then by validator."""
-    return rows.sort(epoch.name, "validator_index", descending=[True, False])

@@ -7,33 +7,26 @@ epochs and times in `ranges_v2`.
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from beaconframes.endpoint.identifiers import iterate_items
 from beaconframes.endpoint.parameter import (
     Batch,
+    ColumnParameter,
     ExpectedRows,
-    Fields,
     JsonSchema,
+    NamedParameter,
     Parameter,
-    RequestRefused,
     Role,
-    View,
-)
-from beaconframes.endpoint.set_members import (
-    PARTY,
-    describe_sets,
-    parse_party,
-    resolve_members,
 )
 from beaconframes.endpoint.validator_sets import (
     IDENTIFIERS,
+    PARTY,
     Entities,
     ValidatorSet,
     check_id_or_path,
     check_text,
+    describe_sets,
 )
 from beaconframes.endpoint.validator_sets import validators as build_identifier_set
 from beaconframes.errors import UsageError
@@ -51,26 +44,18 @@ class ChainName(Parameter):
     """The chain; every request states it."""
 
     role = Role.CONTEXT
+    required_fields = ("chain",)
+    field_schemas: ClassVar = {
+        "chain": {"type": "string", "examples": ["mainnet"], "default": "mainnet"}
+    }
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the explorer's chain."""
         return [Batch({"chain": chain_head.chain.name})]
 
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"chain": {"type": "string", "examples": ["mainnet"], "default": "mainnet"}}
-
-    def required_fields(self) -> tuple[str, ...]:
-        """Return the one field."""
-        return ("chain",)
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows: requests for another chain are refused before."""
-        return rows
-
 
 @dataclass(frozen=True)
-class ValidatorSelector(Parameter):
+class ValidatorSelector(ColumnParameter):
     """The set of validators: identifiers, in batches, or another kind of set in one request.
 
     ``column`` and ``pubkey`` are the columns of the validator, if rows have them. ``batched``
@@ -86,19 +71,12 @@ class ValidatorSelector(Parameter):
     batched: Literal["side by side", "added", "refused"] = "side by side"
 
     filter_storage = "none"
-    has_split = True
-    joins_batches = True
     args = ("validators",)
 
     @property
     def role(self) -> Role:
         """Return SUBJECT, or FILTER where the set is optional."""
         return Role.FILTER if self.optional else Role.SUBJECT
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the validator, if rows have it."""
-        return self.column
 
     @property
     def pubkey_column(self) -> Column | None:
@@ -158,31 +136,19 @@ class ValidatorSelector(Parameter):
             )
         return [self.batch(items[n : n + at_most]) for n in range(0, len(items), at_most)]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         return {"validator": describe_sets(nullable=self.optional)}
 
+    @property
     def required_fields(self) -> tuple[str, ...]:
         """Return the field, unless no set selects all validators."""
         return () if self.optional else ("validator",)
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the validators in the set."""
-        members = self.find_numbers(fields, view)
-        return rows if members is None else rows.filter(pl.col("validator_index").is_in(members))
-
-    def find_numbers(self, fields: Fields, view: View) -> list[int] | None:
-        """Return the validators in the set; None for all of them."""
-        validator_set = fields.get("validator")
-        if validator_set is None:
-            if self.optional:
-                return None
-            raise RequestRefused("validator is required")
-        return resolve_members(validator_set, view)
-
 
 @dataclass(frozen=True)
-class ValueFilter(Parameter):
+class ValueFilter(NamedParameter):
     """Some of the values of a column: a list in the body; no list selects all of them."""
 
     arg: str
@@ -190,10 +156,6 @@ class ValueFilter(Parameter):
     words: tuple[str, ...]
 
     role = Role.FILTER
-
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument, which is also the name of the field."""
-        return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the values, each once; no field for none."""
@@ -206,17 +168,11 @@ class ValueFilter(Parameter):
                 )
         return [Batch({self.arg: chosen}) if chosen else Batch()]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         words = {"type": "string", "enum": list(self.words)}
         return {self.arg: {"type": ["array", "null"], "items": words}}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows with one of the values; all rows without a list."""
-        words = fields.get(self.arg) or []
-        if not isinstance(words, list) or any(word not in self.words for word in words):
-            raise RequestRefused(f"{self.arg} must be a list of {', '.join(self.words)}")
-        return rows.filter(pl.col(self.column.name).is_in(words)) if words else rows
 
 
 ORDERS = ("asc", "desc")
@@ -243,29 +199,12 @@ class SortOrder(Parameter):
                 raise UsageError(f"{name}={shorten(values[name])} is not one of {known}")
         return [Batch({name: values[name] for name in self.args})]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         by = {"type": "string", "enum": list(self.words), "default": self.words[0]}
         order = {"type": "string", "enum": list(ORDERS), "default": "desc"}
         return {"sort_by": by, "sort_order": order}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows, since only their sums are sorted; check column and direction."""
-        by, order = fields.get("sort_by", self.words[0]), fields.get("sort_order", "desc")
-        if by not in self.words or order not in ORDERS:
-            raise RequestRefused(
-                f"sort_by must be one of {self.words}, and sort_order one of {ORDERS}"
-            )
-        return rows
-
-    def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
-        """Return *rows* sorted; equal rows stay in their order."""
-        return rows.sort(
-            fields.get("sort_by", self.words[0]),
-            descending=fields.get("sort_order", "desc") == "desc",
-            nulls_last=True,
-            maintain_order=True,
-        )
 
 
 @dataclass(frozen=True)
@@ -274,6 +213,8 @@ class EntityName(Parameter):
 
     role = Role.SUBJECT
     args = ("entity",)
+    required_fields = ("entity",)
+    field_schemas: ClassVar = {"entity": {"type": "string"}}
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each name."""
@@ -282,24 +223,6 @@ class EntityName(Parameter):
         )
         return [Batch({"entity": name}) for name in names]
 
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"entity": {"type": "string"}}
-
-    def required_fields(self) -> tuple[str, ...]:
-        """Return the one field."""
-        return ("entity",)
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows: shares are computed from all of them."""
-        if not isinstance(fields.get("entity"), str):
-            raise RequestRefused("entity must be a text")
-        return rows
-
-    def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
-        """Return the rows of the entity."""
-        return rows.filter(pl.col("entity") == fields["entity"])
-
 
 @dataclass(frozen=True)
 class SearchText(Parameter):
@@ -307,40 +230,21 @@ class SearchText(Parameter):
 
     role = Role.FILTER
     args = ("search",)
+    field_schemas: ClassVar = {"search": {"type": "string"}}
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the text; no field without one."""
         text = values["search"]
         return [Batch() if text is None else Batch({"search": check_text(text, "search")})]
 
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"search": {"type": "string"}}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows: shares are computed from all of them."""
-        if not isinstance(fields.get("search", ""), str):
-            raise RequestRefused("search must be a text")
-        return rows
-
-    def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
-        """Return the rows whose name contains the text, in upper or lower case."""
-        text = fields.get("search", "").lower()
-        found = pl.col("name").str.to_lowercase().str.contains(text, literal=True)
-        return rows.filter(found) if text else rows
-
 
 @dataclass(frozen=True)
-class OwnerOrOperator(Parameter):
+class OwnerOrOperator(NamedParameter):
     """An owner or an operator, by id or path: selects entities that share validators with it."""
 
     arg: str
 
     role = Role.FILTER
-
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument, which is also the name of the field."""
-        return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the owner or operator in the form of a set of validators; no field without one."""
@@ -349,21 +253,10 @@ class OwnerOrOperator(Parameter):
         value = check_id_or_path(values[self.arg], self.arg)
         return [Batch(Entities(**{self.arg: value}).to_json()["entities"])]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         return {self.arg: PARTY}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all rows: shares are computed from all of them."""
-        if self.arg in fields:
-            parse_party(fields[self.arg], view)
-        return rows
-
-    def apply_to_sums(self, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
-        """Return the party itself: in the local explorer each owner is its own operator."""
-        for name, value in fields.get(self.arg, {}).items():
-            rows = rows.filter(pl.col(name) == value)
-        return rows
 
 
 @dataclass(frozen=True)
@@ -374,6 +267,7 @@ class MachineSelector(Parameter):
 
     role = Role.SUBJECT
     args = ("machines",)
+    field_schemas: ClassVar = {"machines": {"type": "array", "items": {"type": "string"}}}
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the names, each once."""
@@ -383,14 +277,3 @@ class MachineSelector(Parameter):
             if not isinstance(name, str) or not name:
                 raise UsageError(f"machines={shorten(name)} is not the name of a machine")
         return [Batch({"machines": names} if names else {})]
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"machines": {"type": "array", "items": {"type": "string"}}}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the machines."""
-        names = fields.get("machines") or []
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise RequestRefused("machines must be a list of names")
-        return rows.filter(pl.col(self.column.name).is_in(names)) if names else rows

@@ -7,60 +7,41 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from beaconframes.calendar import instants, resolve_span
 from beaconframes.endpoint.parameter import (
     NATURAL,
     Batch,
+    ColumnParameter,
     ExpectedRows,
-    Fields,
     JsonSchema,
-    ObjectNotFound,
     Parameter,
-    RequestRefused,
     Role,
-    View,
+    UnitRange,
     describe_object,
 )
-from beaconframes.endpoint.set_members import is_natural
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.chain_head import ChainHead, End
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 
 @dataclass(frozen=True)
-class EpochSelector(Parameter):
+class EpochSelector(UnitRange):
     """Epochs, one per request, always as a number. Default: the latest epoch."""
 
     column: Column
     _: KW_ONLY
     finalized: bool = False
 
-    role = Role.RANGE
-    args = ("since", "until")
-    joins_batches = True
-
-    @property
-    def window(self) -> int | None:
-        """Return 1: one epoch per request."""
-        return 1
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the unit, if rows have it."""
-        return self.column
-
-    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
-        """Return the epochs up to the latest one."""
-        return range(head.latest("epoch", chain_head.chain, finalized=self.finalized) + 1)
+    required_fields = ("epoch",)
+    field_schemas: ClassVar = {"epoch": NATURAL}
+    window = 1
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each epoch of the range."""
@@ -71,28 +52,6 @@ class EpochSelector(Parameter):
             Batch({"epoch": epoch}, (ExpectedRows({self.column.name: [epoch]}),))
             for epoch in range(span.first, span.last + 1)
         ]
-
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the slots of the epoch."""
-        length = view.chain.slots_per_epoch
-        return fields["epoch"] * length, (fields["epoch"] + 1) * length - 1
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"epoch": NATURAL}
-
-    def required_fields(self) -> tuple[str, ...]:
-        """Return the one field."""
-        return ("epoch",)
-
-    def find_numbers(self, fields: Fields, view: View) -> range:
-        """Return the one epoch, or raise RequestRefused."""
-        epoch = fields.get("epoch")
-        if not is_natural(epoch):
-            raise RequestRefused("epoch must be a whole number from 0 up")
-        if epoch > view.head.latest("epoch", view.chain, finalized=self.finalized):
-            raise ObjectNotFound(f"epoch {epoch} does not exist yet")
-        return range(epoch, epoch + 1)
 
 
 WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90, "all_time": None}
@@ -110,6 +69,7 @@ class RollingWindow(Parameter):
 
     role = Role.RANGE
     args = ("window",)
+    required_fields = ("range",)
 
     @property
     def words(self) -> list[str]:
@@ -130,33 +90,11 @@ class RollingWindow(Parameter):
             )
         return [Batch({"range": {"evaluation_window": window}})]
 
-    def parse_epochs(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the first and the last epoch of the window, or raise RequestRefused."""
-        interval = fields.get("range")
-        window = interval.get("evaluation_window") if isinstance(interval, dict) else None
-        if window not in self.words:
-            raise RequestRefused(f"range.evaluation_window must be one of {', '.join(self.words)}")
-        last = view.head.latest("epoch", view.chain, finalized=self.finalized)
-        days = WINDOWS[window]
-        return 0 if days is None else max(last - days * view.chain.epochs_per_day + 1, 0), last
-
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the slots of the window's epochs."""
-        first, last = self.parse_epochs(fields, view)
-        return view.chain.first_slot_of(first), view.chain.last_slot_of(last)
-
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         window = {"type": "string", "enum": self.words}
         return {"range": describe_object({"evaluation_window": window}, "evaluation_window")}
-
-    def required_fields(self) -> tuple[str, ...]:
-        """Return the one field."""
-        return ("range",)
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the window's epochs."""
-        return rows.filter(pl.col(self.column.name).is_between(*self.parse_epochs(fields, view)))
 
 
 LAST_SECOND = 2**31 - 1
@@ -173,7 +111,7 @@ TIMESTAMPS = describe_object(
 
 
 @dataclass(frozen=True)
-class SlotTimeRange(Parameter):
+class SlotTimeRange(ColumnParameter):
     """The slots of a range of time, in one request. The service returns only finalized slots.
 
     The end is always sent, although it is optional: an open end would move between pages.
@@ -184,11 +122,7 @@ class SlotTimeRange(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the unit, if rows have it."""
-        return self.column
+    field_schemas: ClassVar = {"range": TIMESTAMPS}
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one range. Default: all slots until now."""
@@ -214,30 +148,6 @@ class SlotTimeRange(Parameter):
         )
         return [Batch({"range": {"timestamp": seconds}}, wanted)]
 
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the first and the last slot that a request selects, or raise RequestRefused."""
-        interval = fields.get("range") or {}
-        bounds = interval.get("timestamp", {}) if isinstance(interval, dict) else None
-        if not isinstance(bounds, dict) or set(interval) - {"timestamp"}:
-            raise RequestRefused("range must have a timestamp, and nothing else")
-        start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
-        if not (is_natural(start) and is_natural(end) and start <= end <= LAST_SECOND):
-            raise RequestRefused(
-                "range.timestamp must have a start, and an end that is not before it"
-            )
-        genesis, length = int(view.chain.genesis.timestamp()), view.chain.seconds_per_slot
-        last = view.head.latest("slot", view.chain, finalized=True)
-        first = max(-((genesis - start) // length), 0)
-        return first, max(min((end - genesis) // length, last), first - 1)
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"range": TIMESTAMPS}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the slots in the range."""
-        return rows.filter(pl.col("slot").is_between(*self.slot_range(fields, view)))
-
 
 def current_slot(chain_head: ChainHead) -> int:
     """Return the current slot: by the clock, or the latest slot of a chain without a clock."""
@@ -254,6 +164,7 @@ class TimestampRange(Parameter):
 
     role = Role.FILTER
     args = ("since", "until")
+    field_schemas: ClassVar = {"range": TIMESTAMPS}
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the range in seconds; no field for all times."""
@@ -265,21 +176,6 @@ class TimestampRange(Parameter):
         if start > end:
             raise UsageError(f"since ({since}) is after until ({until})", hint="Swap them")
         return [Batch({"range": {"timestamp": {"start": start, "end": end}}})]
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"range": TIMESTAMPS}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows in the range."""
-        interval = fields.get("range", {"timestamp": {}})
-        bounds = interval.get("timestamp") if isinstance(interval, dict) else None
-        if not isinstance(bounds, dict):
-            raise RequestRefused("range must have a timestamp")
-        start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
-        if not is_natural(start) or not is_natural(end) or start > end:
-            raise RequestRefused("range.timestamp must have a start and an end")
-        return rows.filter(pl.col(self.column.name).dt.epoch("s").is_between(start, end))
 
 
 def resolve_second(argument: str, moment: Any, *, last: bool) -> int:

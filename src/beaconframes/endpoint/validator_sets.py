@@ -11,6 +11,7 @@ from beaconframes.endpoint.identifiers import (
     check_natural,
     normalize_validators,
 )
+from beaconframes.endpoint.parameter import NATURAL, JsonSchema, describe_object
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
@@ -200,3 +201,46 @@ def check_text(text: Any, argument: str) -> str:
     if not isinstance(text, str) or not text.strip():
         raise UsageError(f"{argument}={shorten(text)} is not a name")
     return text
+
+
+PARTY: JsonSchema = {
+    "oneOf": [
+        describe_object({"id": NATURAL}, "id"),
+        describe_object({"path": {"type": "string", "minLength": 1}}, "path"),
+    ]
+}
+"""The JSON Schema of an owner or operator."""
+
+TEXT: JsonSchema = {"type": "string"}
+IDENTIFIER: JsonSchema = {
+    "anyOf": [NATURAL, {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{96}$"}]
+}
+ADDRESS: JsonSchema = {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{40}$"}
+CREDENTIALS: JsonSchema = {
+    "type": "string",
+    "pattern": "^(0x)?([0-9a-fA-F]{40}|0[0-2][0-9a-fA-F]{62})$",
+}
+SET_FORMS: list[JsonSchema] = [
+    describe_object(
+        {IDENTIFIERS: {"type": "array", "items": IDENTIFIER, "minItems": 1, "maxItems": 100}},
+        IDENTIFIERS,
+    ),
+    describe_object(
+        {"dashboard_id": NATURAL, "group_id": {"type": ["integer", "null"], "minimum": 0}},
+        "dashboard_id",
+    ),
+    describe_object({"withdrawal": CREDENTIALS}, "withdrawal"),
+    describe_object({"deposit_address": ADDRESS}, "deposit_address"),
+    describe_object({"entity": TEXT, "sub_entity": TEXT}, "entity"),
+    describe_object({"entities": describe_object({"owner": PARTY, "operator": PARTY})}, "entities"),
+]
+"""The JSON Schema of each kind of set."""
+
+
+def describe_sets(*, nullable: bool) -> JsonSchema:
+    """Return the JSON Schema of a set of validators."""
+    return {"oneOf": [*SET_FORMS, {"type": "null"}] if nullable else SET_FORMS}
+
+
+PREMIUM_FIELDS = {"withdrawal", "deposit_address", "entity", "entities"}
+"""Kinds of sets that only the larger plans include."""

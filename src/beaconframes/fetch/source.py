@@ -322,7 +322,7 @@ def decode_pages(
         error.args = (error.message,)
         raise
     for parameter in endpoint.all_parameters:
-        if parameter.has_open_rows and not rows.is_empty():
+        if not rows.is_empty():
             rows = parameter.mark_open_rows(rows, chain_head)
     count_rows(rows.height)
     # The pages of a call share its batches.

@@ -11,7 +11,7 @@ import msgspec
 
 from beaconframes.answers.v2 import HOURLY, RECORDS, SUNSETS, UNSENT, WITHOUT_RANGE
 from beaconframes.endpoint import NATURAL, Envelope, Shape
-from beaconframes.endpoint.set_members import describe_sets
+from beaconframes.endpoint.validator_sets import describe_sets
 from beaconframes.schema.encode import choose_paths
 from beaconframes.server import wire as wires
 from beaconframes.server.v2.service import find_endpoints, is_paged
@@ -142,7 +142,7 @@ def build_openapi(wire: Wire = "spec", *, old_queues: bool = False) -> dict[str,
 def describe_get(endpoint: Endpoint, path: str, *, public: bool) -> dict[str, Any]:
     """Return the operation of a V1 endpoint on one of its paths."""
     in_path = set(PLACEHOLDER.findall(path))
-    required = {name for p in endpoint.all_parameters for name in p.required_fields()} | in_path
+    required = {name for p in endpoint.all_parameters for name in p.required_fields} | in_path
     fields = wires.describe_fields(endpoint, "public" if public else "spec")
     return {
         **describe_operation(endpoint, endpoint.name),
@@ -182,11 +182,11 @@ def describe_post(endpoint: Endpoint, *, public: bool) -> dict[str, Any]:
 def describe_v2(endpoint: Endpoint) -> dict[str, Any]:
     """Return the operation of a V2 endpoint."""
     parameters = endpoint.all_parameters
-    fields = {n: schema for p in parameters for n, schema in p.field_schemas().items()}
+    fields = {n: schema for p in parameters for n, schema in p.field_schemas.items()}
     for name, schema in SETS.items():
         if fields.get("validator") == schema:
             fields["validator"] = {"$ref": f"{SCHEMAS}{name}"}
-    required = [name for p in parameters for name in p.required_fields()]
+    required = [name for p in parameters for name in p.required_fields]
     body: JsonSchema = {"type": "object", "properties": fields}
     return {
         **describe_operation(endpoint, f"v2_{endpoint.name}"),

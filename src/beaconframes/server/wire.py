@@ -17,7 +17,8 @@ from beaconframes.endpoint.identifiers import UNUSED_NUMBER, is_pubkey, parse_nu
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint import Fields, JsonSchema, View
+    from beaconframes.derive.chain_tables import View
+    from beaconframes.endpoint import Fields, JsonSchema
 
 Wire: TypeAlias = Literal["spec", "public"]
 
@@ -78,7 +79,7 @@ def translate_fields(endpoint: Endpoint, fields: Fields, view: View, wire: Wire)
 def describe_fields(endpoint: Endpoint, wire: Wire) -> dict[str, JsonSchema]:
     """Return the JSON Schema of each field of a request on this *wire*."""
     if wire == "spec":
-        return {n: s for p in endpoint.all_parameters for n, s in p.field_schemas().items()}
+        return {n: s for p in endpoint.all_parameters for n, s in p.field_schemas.items()}
     fields = {n: s for p in endpoint.all_parameters for n, s in p.public_schemas().items()}
     if endpoint.name in NUMERIC_SLOT_ONLY:
         fields["slot"] = {"type": "integer"}

@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from beaconframes.endpoint import Endpoint, Identifiers, Pages
 from beaconframes.schema import Count, Gwei, Hex, Slot, Table
 from beaconframes.v1._slot_items import SlotItems
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import Fields, View
     from beaconframes.schema import Column
 
 PAGES = Pages(at_most=100, default=100)
@@ -58,11 +55,6 @@ class SwitchToCompoundingRequests(Table):
 @dataclass(frozen=True)
 class SourceOrTarget(Identifiers):
     """Validators whose balance moved, or that received a balance."""
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the consolidations from or to the validators."""
-        indices = self.resolve(fields, view)
-        return rows.filter(pl.any_horizontal(pl.col("source_index", "target_index").is_in(indices)))
 
 
 def declare_list(kind: str, table: type[Table], slot: Column) -> Endpoint:

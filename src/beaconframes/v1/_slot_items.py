@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from beaconframes.endpoint import Batch, ExpectedRows, Numbers, RequestRefused
-from beaconframes.endpoint.identifiers import parse_number, parse_numbers
+from beaconframes.endpoint import Batch, ExpectedRows, Numbers
+from beaconframes.endpoint.identifiers import parse_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import ChainHead
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,6 @@ class SlotItems(Numbers):
     order: str = "block_index"
     descending: bool = True
     validates_slot: bool = False
-    joins_batches = True
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot."""
@@ -47,17 +44,3 @@ class SlotItems(Numbers):
         return Batch(
             {self.wire: str(item)}, (ExpectedRows({self.column.name: [item]}, required=False),)
         )
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the items of the slot, in the order of the service."""
-        items = super().apply(rows, fields, view)
-        return items.sort(pl.col(self.order), descending=self.descending)
-
-    def parse(self, fields: Fields, view: View) -> int | None:
-        """Return the slot in *fields*; with ``validates_slot``, refuse a future one."""
-        text = fields[self.wire]
-        if self.validates_slot and text.startswith("-") and text[1:].isdigit():
-            raise RequestRefused("slot must be a positive number")
-        if self.validates_slot and (parse_number(text) or 0) > view.head.slot:
-            raise RequestRefused(f"slot is in the future. The latest slot is {view.head.slot}")
-        return super().parse(fields, view)

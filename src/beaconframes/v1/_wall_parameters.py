@@ -10,16 +10,15 @@ import polars as pl
 from beaconframes.endpoint import (
     NATURAL,
     Batch,
+    ColumnParameter,
     ExpectedRows,
     Fields,
+    NamedParameter,
     Parameter,
-    RequestRefused,
     Role,
-    View,
     identifiers,
 )
 from beaconframes.endpoint.parameter import permit_any_text
-from beaconframes.endpoint.parameters_v1 import parse_field
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -83,24 +82,14 @@ class Region(Parameter):
         """Return *fields* without invalid coordinates."""
         return identifiers.drop_invalid_numbers(fields, self.names)
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         return dict.fromkeys(self.names, NATURAL)
 
     def public_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, which can have any value."""
-        return permit_any_text(self.field_schemas())
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the pixels inside; a coordinate beyond the wall becomes the last one."""
-        last = self.size - 1
-        left, top, right, bottom = (
-            min(parse_field(fields, name, default, 0, None, f"invalid {name} provided"), last)
-            for name, default in zip(self.names, (0, 0, last, last), strict=True)
-        )
-        if left > right or top > bottom:
-            raise RequestRefused("invalid area provided by the coordinates")
-        return rows.filter(self.inside(left, top, right, bottom))
+        return permit_any_text(self.field_schemas)
 
     def inside(self, left: int, top: int, right: int, bottom: int) -> pl.Expr:
         """Return whether a pixel is in the rectangle."""
@@ -115,7 +104,7 @@ class Region(Parameter):
 
 
 @dataclass(frozen=True)
-class Switch(Parameter):
+class Switch(NamedParameter):
     """A flag that selects rows; always sent, since its default differs between services."""
 
     arg: str
@@ -129,10 +118,6 @@ class Switch(Parameter):
     unfiltered = False
     has_finish = True
 
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument."""
-        return (self.arg,)
-
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return ``true`` or ``false``."""
         value = values[self.arg]
@@ -140,17 +125,11 @@ class Switch(Parameter):
             raise UsageError(f"{self.arg}={value!r} is not True or False")
         return [Batch({self.wire: "true" if value else "false"})]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         others = {"type": "string", "pattern": "^([tTfF10]|TRUE|FALSE|True|False)$"}
         return {self.wire: {"anyOf": [{"type": "boolean"}, others], "default": self.default}}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the selected rows when the flag is true."""
-        text = fields.get(self.wire, str(self.default)).lower()
-        if text not in ("true", "false", "t", "f", "1", "0"):
-            raise RequestRefused(f"invalid value for {self.wire} provided")
-        return self.keep(rows) if text in ("true", "t", "1") else rows
 
     def finish(self, rows: pl.DataFrame, values: Mapping[str, Any]) -> pl.DataFrame:
         """Return the selected rows of several requests."""
@@ -158,7 +137,7 @@ class Switch(Parameter):
 
 
 @dataclass(frozen=True)
-class SlotWindow(Parameter):
+class SlotWindow(ColumnParameter):
     """A range of slots, both ends included: ``startSlot`` and ``slot``.
 
     The service has no largest range; ``at_most`` limits the size of one response. The service
@@ -172,13 +151,8 @@ class SlotWindow(Parameter):
 
     role = Role.RANGE
     args = ("since", "until")
+    field_schemas: ClassVar = {"startSlot": NATURAL, "slot": NATURAL}
     unit: Unit = "slot"
-    joins_batches = True
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the range's unit."""
-        return self.column
 
     @property
     def window(self) -> int | None:
@@ -203,19 +177,3 @@ class SlotWindow(Parameter):
     def last(self, since: Moment | None, until: Moment | None, chain_head: ChainHead) -> int:
         """Return the last slot of the range."""
         return chain_head.span(since, until, "slot", length=self.default + 1).last
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"startSlot": NATURAL, "slot": NATURAL}
-
-    def find_numbers(self, fields: Fields, view: View) -> range:
-        """Return the slots of the range, or raise RequestRefused."""
-        newest = view.head.slot
-        last = parse_field(fields, "slot", newest, 0, None, "invalid slot provided")
-        first = parse_field(
-            fields, "startSlot", max(last - self.default, 0), 0, None, "invalid startSlot provided"
-        )
-        last = max(last, self.default)
-        if first > last:
-            raise RequestRefused("start slot greater than end slot")
-        return range(first, last + 1)

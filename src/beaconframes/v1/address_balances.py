@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 
@@ -15,7 +15,6 @@ from beaconframes.endpoint import (
     Batch,
     Endpoint,
     Parameter,
-    RequestRefused,
     Role,
     Shape,
     Texts,
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
+    from beaconframes.endpoint import ChainHead, Fields
     from beaconframes.schema import EnvelopeContext
 
 MAX_TOKENS = 200
@@ -129,19 +128,6 @@ class BalanceAddresses(Texts):
         """Return *fields*, marked as those of the public service."""
         return {**fields, "is_public": True}
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the ether and the first tokens of one address."""
-        account = super().apply(rows, fields, view).sort("token").head(1 + MAX_TOKENS).collect()
-        # The mark is no text, so no query can set it.
-        is_public = fields.get("is_public") is True
-        address = "0x" if is_public else Texts.canonical(fields["address"])
-        unknown = pl.DataFrame({"address": [address], "balance_wei": [0]}).cast(
-            {"balance_wei": pl.Decimal(28, 0)}
-        )
-        if account.is_empty():
-            account = pl.concat([account, unknown], how="diagonal")
-        return account.lazy()
-
 
 @dataclass(frozen=True)
 class TokenFilter(Parameter):
@@ -149,6 +135,7 @@ class TokenFilter(Parameter):
 
     role = Role.FILTER
     args = ("token",)
+    field_schemas: ClassVar = {"token": {"type": "string", "pattern": "^(0[xX])?[0-9a-fA-F]{40}$"}}
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the contract, or nothing for all tokens."""
@@ -162,20 +149,6 @@ class TokenFilter(Parameter):
                 hint="Pass the address of the token's contract",
             )
         return [Batch({"token": contract})]
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {"token": {"type": "string", "pattern": "^(0[xX])?[0-9a-fA-F]{40}$"}}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the ether and the one token."""
-        token = fields.get("token")
-        if token is None:
-            return rows
-        contract = Texts.canonical(token)
-        if not re.fullmatch(ADDRESS, contract):
-            raise RequestRefused("error invalid token query param")
-        return rows.filter(pl.col("token").is_null() | (pl.col("token") == contract))
 
 
 ADDRESS_BALANCES = Endpoint(

@@ -14,6 +14,7 @@ from beaconframes.endpoint import (
     NATURAL,
     UNRESOLVED,
     Batch,
+    ColumnParameter,
     Endpoint,
     ExpectedRows,
     Finality,
@@ -22,7 +23,6 @@ from beaconframes.endpoint import (
     Role,
 )
 from beaconframes.endpoint.parameter import permit_any_text
-from beaconframes.endpoint.parameters_v1 import parse_field, sort_newest_first
 from beaconframes.errors import UsageError
 from beaconframes.schema import (
     WEEK_OF_EPOCH,
@@ -38,7 +38,7 @@ from beaconframes.schema import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
+    from beaconframes.endpoint import ChainHead, Fields, JsonSchema
     from beaconframes.endpoint.chain_head import End
     from beaconframes.schema import Column
 
@@ -90,6 +90,7 @@ class Slim(Parameter):
 
     role = Role.FILTER
     args = ("slim",)
+    field_schemas: ClassVar = permit_any_text({"slim": {"type": "boolean", "default": False}})
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return ``true``, or nothing."""
@@ -97,14 +98,6 @@ class Slim(Parameter):
         if not isinstance(slim, bool):
             raise UsageError(f"slim={slim!r} is not a boolean", hint="Use True or False")
         return [Batch({"slim": "true"} if slim else {})]
-
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return permit_any_text({"slim": {"type": "boolean", "default": False}})
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return all *rows*: only fields are left out."""
-        return rows
 
     def omitted_fields(self, fields: Fields) -> tuple[str, ...]:
         """Return the fields that are left out for ``true``, and for no other value."""
@@ -118,7 +111,7 @@ SERVED_EPOCHS = 100
 
 
 @dataclass(frozen=True)
-class RecentEpochs(Parameter):
+class RecentEpochs(ColumnParameter):
     """A range of epochs, at most ``length`` of them in one request.
 
     A service has the last ``length`` epochs and refuses older ones. A dataset has all epochs.
@@ -132,18 +125,11 @@ class RecentEpochs(Parameter):
     args = ("since", "until")
     fields: ClassVar = ("startEpoch", "endEpoch")
     window_moves = True
-    has_open_rows = True
-    joins_batches = True
 
     @property
     def window(self) -> int | None:
         """Return how many epochs one request covers."""
         return self.length
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the range's unit."""
-        return self.column
 
     def served_units(self, head: End, chain_head: ChainHead) -> range:
         """Return the last ``length`` epochs, or all of a service that drops none."""
@@ -190,24 +176,10 @@ class RecentEpochs(Parameter):
         oldest = self.served_units(chain_head.head(), chain_head).start
         return Span(max(span.first, oldest), span.last) if oldest <= span.last else span
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         return dict.fromkeys(self.fields, NATURAL)
-
-    def find_numbers(self, fields: Fields, view: View) -> range:
-        """Return the requested epochs, or raise RequestRefused.
-
-        Epochs before the window are served only to requests that name both ends, so that all
-        other requests are answered as by the service.
-        """
-        latest = view.head.latest("epoch", view.chain)
-        oldest = self.oldest(latest)
-        has_window = view.drops_old_units or "startEpoch" not in fields
-        error = "invalid end epoch parameter"
-        last = parse_field(fields, "endEpoch", latest, oldest if has_window else 0, latest, error)
-        oldest = oldest if has_window else self.oldest(last)
-        error = "invalid start epoch parameter"
-        return range(parse_field(fields, "startEpoch", oldest, oldest, last, error), last + 1)
 
     def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
         """Return *rows* with the status pending where a block can still include the duty."""
@@ -217,10 +189,6 @@ class RecentEpochs(Parameter):
         is_open = pl.col(self.column.name) >= first_open
         status = pl.when(is_open & (pl.col("status") == "missed")).then(pl.lit(PENDING))
         return rows.with_columns(status.otherwise("status").alias("status"))
-
-    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return *rows* sorted by epoch, newest first, and then by validator."""
-        return sort_newest_first(rows, self.column)
 
 
 RECENT_EPOCHS = RecentEpochs(Attestations.epoch)

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from beaconframes.client import Subjects, Values, loader
-from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, RequestRefused
+from beaconframes.endpoint import Endpoint, Identifiers
 from beaconframes.schema import Count, Epoch, Hex, Slot, SlotInEpoch, SlotTime, Table
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from beaconframes.endpoint import Fields, View
 
 
 class BlsChanges(Table):
@@ -45,13 +39,6 @@ class BlsChanges(Table):
 @dataclass(frozen=True)
 class ChangedValidators(Identifiers):
     """Validators with credential changes; the service refuses requests with unknown keys."""
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the changes of the named validators, newest first."""
-        _, keys = self.parse(fields)
-        if any(view.index_of(key) is None for key in keys):
-            raise RequestRefused(f"invalid validator argument, pubkey(s) {UNRESOLVED}")
-        return super().apply(rows, fields, view).sort("slot", descending=True)
 
 
 BLS_CHANGES = Endpoint(

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from beaconframes.client import Explorer, Frame, load
-from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Pages
+from beaconframes.endpoint import ADDRESS, ENS_NAME, AddressOrName, Endpoint, Pages
 from beaconframes.schema import Count, Flag, Hex, RequestField, Table
-from beaconframes.v1._addresses import AddressOrName
 from beaconframes.v1._validator_lookup import null_placeholder_indices
 
 

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import polars as pl
 
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, ExpectedRows, Identifiers
 from beaconframes.v1._deposits import Deposits
-
-if TYPE_CHECKING:
-    from beaconframes.endpoint import Fields, View
 
 
 @dataclass(frozen=True)
@@ -24,13 +18,6 @@ class DepositValidators(Identifiers):
         if all(item.startswith("0x") for item in batch):
             return (ExpectedRows({self.column.name: batch}, required=False),)
         return ()
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the deposits of the validators, also of public keys without an index."""
-        indices, keys = self.parse(fields)
-        resolved = (view.pubkey_of(index) for index in indices)
-        pubkeys = pl.Series([*keys, *(key for key in resolved if key is not None)], dtype=pl.String)
-        return rows.filter(pl.col(self.column.name).is_in(pubkeys.implode()))
 
 
 DEPOSITS = Endpoint(

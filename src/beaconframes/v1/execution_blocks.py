@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import (
     Batch,
+    ColumnParameter,
     Endpoint,
     ExpectedRows,
     Finality,
-    Parameter,
-    RequestRefused,
+    NamedParameter,
     Role,
 )
-from beaconframes.endpoint.identifiers import parse_number, parse_numbers
+from beaconframes.endpoint.identifiers import parse_numbers
 from beaconframes.endpoint.parameters_v1 import describe_list
 from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import polars as pl
-
-    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
+    from beaconframes.endpoint import ChainHead, JsonSchema
     from beaconframes.schema import Column
 
 
@@ -32,7 +30,7 @@ BLOCK_NUMBER_LIMIT = 10**18
 
 
 @dataclass(frozen=True)
-class BlockNumbers(Parameter):
+class BlockNumbers(NamedParameter, ColumnParameter):
     """Numbers of execution blocks, up to ``at_most`` per request."""
 
     arg: str
@@ -41,20 +39,10 @@ class BlockNumbers(Parameter):
     at_most: int = 100
 
     role = Role.UNITS
-    joins_batches = True
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the block number."""
-        return self.column
 
     def batch_limit(self, chain_head: ChainHead) -> int:
         """Return how many blocks one request may name."""
         return self.at_most
-
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument."""
-        return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the numbers, each once, ``at_most`` in a batch."""
@@ -66,26 +54,11 @@ class BlockNumbers(Parameter):
             batches.append(Batch({self.arg: ",".join(map(str, batch))}, expected))
         return batches
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         about = f"Numbers of execution blocks: at most {self.at_most}."
         return {self.arg: describe_list(about, "[0-9]+")}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the blocks, newest first; unknown numbers are left out."""
-        return super().apply(rows, fields, view).sort(self.column.name, descending=True)
-
-    def find_numbers(self, fields: Fields, view: View) -> list[int]:
-        """Return the requested numbers, or raise RequestRefused."""
-        items = fields[self.arg].split(",")
-        if len(items) > self.at_most:
-            raise RequestRefused(f"only a maximum of {self.at_most} query parameters are allowed")
-        numbers = [
-            n for item in items if (n := parse_number(item)) is not None and n < BLOCK_NUMBER_LIMIT
-        ]
-        if len(numbers) < len(items):
-            raise RequestRefused("invalid block number")
-        return numbers
 
 
 EXECUTION_BLOCKS = Endpoint(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from beaconframes.calendar import Moment
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import Batch, Endpoint, Finality
@@ -14,6 +12,8 @@ from beaconframes.v1._wall_parameters import Region, SlotWindow, Switch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import polars as pl
 
     from beaconframes.endpoint import ChainHead
 
@@ -50,12 +50,6 @@ class Summary(Switch):
         since, until = values["since"], values["until"]
         early = until is not None and WINDOW.last(since, until, chain_head) < WINDOW.default
         return [Batch({self.wire: "false"})] if early else [batch]
-
-    def sort(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return the pixels column by column, the latest paint of each first."""
-        # One number sorts twice as fast as three columns.
-        pixel = pl.col("x") * 1_000 + pl.col("y")
-        return rows.sort(pixel * 2**40 - pl.col("slot"))
 
 
 GRAFFITI_WALL = Endpoint(

@@ -12,9 +12,7 @@ from beaconframes.schema import Count, Gwei, Table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import polars as pl
-
-    from beaconframes.endpoint import ChainHead, Fields, View
+    from beaconframes.endpoint import ChainHead
 
 
 class Leaderboard(Table):
@@ -51,10 +49,6 @@ class TopRows(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one request without fields."""
         return [Batch()]
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the first rows."""
-        return rows.sort("rank_7d", "validator_index").head(self.length)
 
 
 LEADERBOARD = Endpoint(

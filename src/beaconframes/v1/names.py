@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import polars as pl
 
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Shape, Texts
 from beaconframes.schema import Hex, RequestField, SameAddress, Table, Text
-
-if TYPE_CHECKING:
-    from beaconframes.endpoint import Fields, View
 
 
 class Names(Table):
@@ -32,15 +26,6 @@ class Names(Table):
 @dataclass(frozen=True)
 class NameLookup(Texts):
     """Names and addresses; an address without a name has a response too."""
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the row of one name or address."""
-        stored = super().apply(rows, fields, view)
-        requested = self.canonical(fields[self.wire])
-        if not requested.startswith("0x"):
-            return stored
-        nameless = pl.LazyFrame({"requested": requested, "address": requested, "domain": ""})
-        return pl.concat([stored, nameless]).head(1)
 
 
 NAMES = Endpoint(

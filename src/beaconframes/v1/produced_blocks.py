@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import (
     ADDRESS,
@@ -16,9 +14,9 @@ from beaconframes.endpoint import (
     Endpoint,
     ExpectedRows,
     Finality,
+    NamedParameter,
     Pages,
     Parameter,
-    RequestRefused,
     Role,
     identifiers,
 )
@@ -29,13 +27,13 @@ from beaconframes.v1._execution_blocks import ExecutionBlocks
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
+    from beaconframes.endpoint import ChainHead, JsonSchema
 
 MAX_PATH_LENGTH = 7_500
 
 
 @dataclass(frozen=True)
-class Producers(Parameter):
+class Producers(NamedParameter):
     """Fee recipients and validators; never both in one request.
 
     The service applies the page offset to each kind separately, so a mixed list would lose rows.
@@ -47,10 +45,6 @@ class Producers(Parameter):
     at_most: int = 100
 
     role = Role.SUBJECT
-
-    def arguments(self) -> tuple[str, ...]:
-        """Return the one argument."""
-        return (self.arg,)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of addresses, then batches of validators."""
@@ -76,31 +70,11 @@ class Producers(Parameter):
             batches.append(Batch({self.arg: ",".join(batch)}, (expected,) if has_indices else ()))
         return batches
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         about = "Fee recipients, or indices or public keys of validators."
         return {self.arg: describe_list(about, "[0-9]+", PUBKEY, ADDRESS)}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the blocks of any of the producers."""
-        items = fields[self.arg].split(",")
-        addresses = [item.lower() for item in items if is_address(item)]
-        if len(addresses) > self.addresses_at_most:
-            raise RequestRefused(
-                f"you are only allowed to query up to max {self.addresses_at_most} addresses"
-            )
-        indices = [index_of(item, view) for item in items if not is_address(item)]
-        if len(items) > self.at_most or -1 in indices:
-            raise RequestRefused(
-                "invalid address, validator index or pubkey "
-                f"or exceeded max of {self.at_most} params"
-            )
-        # To compare the texts of all blocks takes longer than all else.
-        is_produced = pl.col(ExecutionBlocks.proposer_index.name).is_in(indices)
-        if addresses:
-            recipients = ExecutionBlocks.fee_recipient, ExecutionBlocks.relay_producer_fee_recipient
-            is_produced |= pl.any_horizontal(pl.col(c.name).is_in(addresses) for c in recipients)
-        return rows.filter(is_produced)
 
 
 @dataclass(frozen=True)
@@ -113,29 +87,16 @@ class Direction(Parameter):
         """Return the direction."""
         return [Batch({"sort": "asc"})]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         schema = {"type": "string", "enum": ["asc", "desc"], "default": "desc"}
         return permit_any_text({"sort": schema})
 
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the blocks, newest first unless the request says otherwise."""
-        newest_first = fields.get("sort") != "asc"
-        return rows.sort(ExecutionBlocks.block_number.name, descending=newest_first)
-
 
 def is_address(item: Any) -> bool:
     """Return whether *item* is an address of the execution layer."""
     return isinstance(item, str) and re.fullmatch(ADDRESS, item) is not None
-
-
-def index_of(item: str, view: View) -> int:
-    """Return the index of a validator; -1 if there is none."""
-    if identifiers.is_pubkey(item):
-        index = view.index_of(f"0x{item.lower().removeprefix('0x')}")
-        return -1 if index is None else index
-    number = identifiers.parse_number(item)
-    return -1 if number is None else number
 
 
 PRODUCED_BLOCKS = Endpoint(

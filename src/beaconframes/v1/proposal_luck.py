@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import polars as pl
 
 from beaconframes.client import Subjects, Values, loader
-from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Identifiers, RequestRefused, Shape
+from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Identifiers, Shape
 from beaconframes.errors import UsageError
 from beaconframes.schema import Number, RequestField, Table, Text, UnixTime
-from beaconframes.v1._proposal_luck import compute_luck
-
-if TYPE_CHECKING:
-    from beaconframes.endpoint import Fields, View
 
 
 class ProposalLuck(Table):
@@ -37,6 +30,7 @@ class ProposalLuck(Table):
 class SingleSet(Identifiers):
     """A set of validators, in one request."""
 
+    @property
     def required_fields(self) -> tuple[str, ...]:
         """Return the query's field of the set."""
         return (self.arg,)
@@ -54,21 +48,6 @@ class SingleSet(Identifiers):
     def expected(self, batch: list[str]) -> tuple[ExpectedRows, ...]:
         """Return no rows: the row contains only the requested set, so there is nothing to check."""
         return ()
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the luck of the set, computed from validators and blocks."""
-        if not fields.get(self.arg):
-            raise RequestRefused("no validators provided")
-        try:
-            indices, keys = self.parse(fields)
-        except RequestRefused:
-            raise RequestRefused("could not parse validators") from None
-        resolved = (view.index_of(key) for key in keys)
-        members = {*indices, *(index for index in resolved if index is not None)}
-        if not members:
-            raise RequestRefused("could not resolve pubkeys to indices")
-        row = {"validators": fields[self.arg]} | compute_luck(members, view)
-        return pl.LazyFrame([row], schema=ProposalLuck.schema())
 
 
 PROPOSAL_LUCK = Endpoint(

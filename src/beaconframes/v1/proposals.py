@@ -11,24 +11,12 @@ from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from beaconframes.endpoint import Fields, View
+    from beaconframes.endpoint import Fields
 
 
 @dataclass(frozen=True)
 class ProposalWindow(LastEpochs):
     """The 101 epochs that end at ``epoch``."""
-
-    joins_batches = True
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the blocks of the window by proposer, newest first."""
-        return (
-            super()
-            .apply(rows, fields, view)
-            .sort("proposer_index", "epoch", "slot", descending=[False, True, True])
-        )
 
     def omitted_fields(self, fields: Fields) -> tuple[str, ...]:
         """Return the fields of a block that these responses do not have."""

@@ -14,9 +14,9 @@ from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
+    from beaconframes.endpoint import ChainHead, JsonSchema
 
 HAS_BLOCK = pl.col("status").is_in(["proposed", "orphaned"])
 ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
@@ -25,9 +25,6 @@ ROOT = re.compile(r"(0x)?[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 @dataclass(frozen=True)
 class SlotsOrRoots(Numbers):
     """Blocks by slot, by root, or by a tag such as latest, one per request."""
-
-    selects_numbers = True
-    joins_batches = True
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one batch for each slot, root or tag."""
@@ -53,32 +50,12 @@ class SlotsOrRoots(Numbers):
         chain_head.check_not_future("slot", slot)
         return Batch({self.wire: str(slot)}, (expect_block(slots=[slot]),))
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        (number,) = super().field_schemas().values()
+        (number,) = super().field_schemas.values()
         root = {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{64}$"}
         return {self.wire: {"anyOf": [number, root]}}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return one block: the canonical one if there are two."""
-        text = fields[self.wire]
-        if ROOT.fullmatch(text):
-            return rows.filter(block_root=f"0x{text.lower().removeprefix('0x')}").filter(HAS_BLOCK)
-        if text == "head":
-            return rows.filter(status="proposed").sort("slot").tail(1)
-        return self.select_eligible(super().apply(rows, fields, view))
-
-    def find_numbers(self, fields: Fields, view: View) -> Collection[int] | None:
-        """Return the one slot; None for a root or the latest block."""
-        text = fields[self.wire]
-        is_slot = text != "head" and not ROOT.fullmatch(text)
-        return super().find_numbers(fields, view) if is_slot else None
-
-    def select_eligible(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return one block of each slot: the canonical one if there are two."""
-        is_orphaned = pl.col("status") != "proposed"
-        blocks = rows.filter(HAS_BLOCK).sort("slot", is_orphaned, "block_root")
-        return blocks.unique("slot", keep="first", maintain_order=True)
 
 
 def expect_block(slots: list[int] | None = None, roots: list[str] | None = None) -> ExpectedRows:

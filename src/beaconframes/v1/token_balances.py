@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from beaconframes.client import Values, loader
-from beaconframes.endpoint import ADDRESS, Endpoint, Pages, identifiers
+from beaconframes.endpoint import ADDRESS, AddressOrName, Endpoint, Pages, identifiers
 from beaconframes.schema import DecimalPlaces, DecimalText, Hex, RequestField, Table, Text
-from beaconframes.v1._addresses import AddressOrName
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import Fields

@@ -10,11 +10,11 @@ from beaconframes.calendar import Moment
 from beaconframes.client import Explorer, Frame, Subjects, load
 from beaconframes.endpoint import (
     Batch,
+    ColumnParameter,
     Endpoint,
     ExpectedRows,
     Finality,
     Numbers,
-    Parameter,
     RequestRefused,
     Role,
 )
@@ -25,9 +25,7 @@ from beaconframes.v1._validator_lookup import find_indices
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import polars as pl
-
-    from beaconframes.endpoint import ChainHead, Fields, JsonSchema, View
+    from beaconframes.endpoint import ChainHead, Fields, JsonSchema
     from beaconframes.schema import Column
 
 GENESIS_DEPOSITS = -1
@@ -107,19 +105,13 @@ class ValidatorStats(Table):
 
 
 @dataclass(frozen=True)
-class DayWindow(Parameter):
+class DayWindow(ColumnParameter):
     """An inclusive range of days: ``start_day`` and ``end_day``."""
 
     column: Column
 
     role = Role.RANGE
     args = ("since", "until")
-    joins_batches = True
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the day."""
-        return self.column
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return one range; without a start, from the day before day 0."""
@@ -136,23 +128,11 @@ class DayWindow(Parameter):
             Batch(fields, (ExpectedRows({self.column.name: range(span.first, span.last + 1)}),))
         ]
 
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         day = {"type": "integer", "minimum": GENESIS_DEPOSITS}
         return {"start_day": day, "end_day": day}
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the rows of the range, newest day first."""
-        return super().apply(rows, fields, view).sort(self.column.name, descending=True)
-
-    def find_numbers(self, fields: Fields, view: View) -> range:
-        """Return the days of the range up to the current one, or raise RequestRefused."""
-        running = view.chain.at("day", view.chain.time_of("epoch", view.head.epoch))
-        last = min(day(fields, "end_day", running), running)
-        first = day(fields, "start_day", GENESIS_DEPOSITS)
-        if first > last:
-            raise RequestRefused("start_day must be less than end_day")
-        return range(first, last + 1)
 
 
 def day(fields: Fields, name: str, default: int) -> int:

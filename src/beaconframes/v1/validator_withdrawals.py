@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 from beaconframes.calendar import Moment
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
-from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.parameter import permit_any_text
 from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotInEpoch, SlotTime, Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import polars as pl
-
-    from beaconframes.endpoint import Fields, JsonSchema, View
+    from beaconframes.endpoint import JsonSchema
 
 
 class ValidatorWithdrawals(Table):
@@ -41,16 +38,10 @@ class ValidatorWithdrawals(Table):
 class WithdrawalWindow(LastEpochs):
     """The 100 epochs that end at ``epoch``; an invalid value means the latest epoch."""
 
-    joins_batches = True
-
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of the field, which can have any value."""
-        return permit_any_text(super().field_schemas())
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the withdrawals of the window, oldest first."""
-        valid_fields = {} if parse_number(fields.get(self.wire, "")) is None else fields
-        return super().apply(rows, valid_fields, view).sort("withdrawal_index")
+        return permit_any_text(super().field_schemas)
 
 
 VALIDATOR_WITHDRAWALS = Endpoint(

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from beaconframes.client import Values, loader
-from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, Endpoint, Pages
+from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, AddressOrName, Endpoint, Pages
 from beaconframes.schema import Count, Hex, RequestField, Table
-from beaconframes.v1._addresses import AddressOrName
 
 PATH_FIELD = "withdrawalCredentialsOrEth1address"
 
@@ -29,12 +28,6 @@ class WithdrawalCredentials(Table):
 @dataclass(frozen=True)
 class Credentials(AddressOrName):
     """Credentials, or an address for both kinds of credentials that pay to it."""
-
-    def column_values(self, text: str) -> list[str]:
-        """Return the credentials of an address, or *text* itself."""
-        if len(text) != len("0x") + 40:
-            return [text]
-        return [f"{kind}{'0' * 22}{text.removeprefix('0x')}" for kind in ("0x01", "0x02")]
 
 
 WITHDRAWAL_CREDENTIALS = Endpoint(

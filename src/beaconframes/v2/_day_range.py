@@ -6,27 +6,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import polars as pl
 
-from beaconframes.endpoint import Batch, ExpectedRows, Parameter, RequestRefused, Role
+from beaconframes.endpoint import Batch, ExpectedRows, UnitRange
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.endpoint.parameter import NATURAL, describe_object
 from beaconframes.endpoint.positions_v2 import describe_choice
-from beaconframes.endpoint.ranges_v2 import TIMESTAMPS, WINDOWS, RollingWindow, SlotTimeRange
-from beaconframes.endpoint.set_members import is_natural
+from beaconframes.endpoint.ranges_v2 import TIMESTAMPS, WINDOWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint import Fields, JsonSchema, Page, View
-    from beaconframes.endpoint.chain_head import ChainHead, End
+    import polars as pl
+
+    from beaconframes.endpoint import JsonSchema, Page
+    from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.schema import Column
 
 BOUNDS = describe_object({"start": NATURAL, "end": NATURAL}, "start", "end")
 
 
 @dataclass(frozen=True)
-class DayRange(Parameter):
+class DayRange(UnitRange):
     """Days, newest first, as many requests as they have pages. Default: the latest day.
 
     Every plan may request the windows that end now. Other ranges are for large plans, so they are
@@ -35,18 +35,8 @@ class DayRange(Parameter):
 
     column: Column
 
-    role = Role.RANGE
-    args = ("since", "until")
+    required_fields = ("range",)
     has_finish = True
-
-    @property
-    def rows_column(self) -> Column | None:
-        """Return the column of the day."""
-        return self.column
-
-    def served_units(self, head: End, chain_head: ChainHead) -> range | None:
-        """Return the days up to the latest one."""
-        return range(head.latest("day", chain_head.chain) + 1)
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one range."""
@@ -93,24 +83,7 @@ class DayRange(Parameter):
         is_latest = values["since"] is None and values["until"] is None
         return rows.tail(1) if is_latest else rows
 
-    def slot_range(self, fields: Fields, view: View) -> tuple[int, int]:
-        """Return the first and the last slot that a request selects, or raise RequestRefused."""
-        interval = fields.get("range")
-        if not isinstance(interval, dict) or len(interval) != 1:
-            raise RequestRefused("range must have exactly one form")
-        ((form, bounds),) = interval.items()
-        if form == "evaluation_window":
-            return RollingWindow(self.column, finalized=True).slot_range(fields, view)
-        if form == "timestamp":
-            return SlotTimeRange().slot_range(fields, view)
-        given: Any = bounds if form in ("epoch", "slot") and isinstance(bounds, dict) else {}
-        start, end = given.get("start"), given.get("end")
-        if not (is_natural(start) and is_natural(end) and start <= end):
-            raise RequestRefused("range must be a window, or have a start and an end after it")
-        size = view.chain.slots_per_epoch if form == "epoch" else 1
-        last = view.head.latest("slot", view.chain, finalized=True)
-        return start * size, max(min((end + 1) * size - 1, last), start * size - 1)
-
+    @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         window = {"type": "string", "enum": list(WINDOWS)}
@@ -120,16 +93,6 @@ class DayRange(Parameter):
                 [{"evaluation_window": window}, times, {"epoch": BOUNDS}, {"slot": BOUNDS}]
             )
         }
-
-    def required_fields(self) -> tuple[str, ...]:
-        """Return the one field."""
-        return ("range",)
-
-    def apply(self, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
-        """Return the days that end in the range: as many as a window has days."""
-        size = view.chain.epochs_per_day * view.chain.slots_per_epoch
-        last_slot = (pl.col(self.column.name) + 1) * size - 1
-        return rows.filter(last_slot.is_between(*self.slot_range(fields, view)))
 
 
 def find_newest_day(chain_head: ChainHead) -> int:

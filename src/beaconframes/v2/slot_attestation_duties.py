@@ -110,7 +110,7 @@ SLOT_ATTESTATION_DUTIES = Endpoint(
     table=SlotAttestationDuties,
     parameters=(
         ChainName(),
-        SlotSelector(SlotAttestationDuties.slot, number_only=True, final_only=True, by_epoch=True),
+        SlotSelector(SlotAttestationDuties.slot, number_only=True, final_only=True),
         ValidatorSelector(
             SlotAttestationDuties.validator_index,
             pubkey=SlotAttestationDuties.pubkey,

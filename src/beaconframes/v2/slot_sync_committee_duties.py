@@ -47,7 +47,7 @@ SLOT_SYNC_COMMITTEE_DUTIES = Endpoint(
     table=SlotSyncCommitteeDuties,
     parameters=(
         ChainName(),
-        SlotSelector(SlotSyncCommitteeDuties.slot, number_only=True, by_epoch=True),
+        SlotSelector(SlotSyncCommitteeDuties.slot, number_only=True),
         ValidatorSelector(
             SlotSyncCommitteeDuties.validator_index,
             pubkey=SlotSyncCommitteeDuties.pubkey,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
     from beaconframes.schema import Table
 
 ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
@@ -146,6 +146,9 @@ UNSENT: Mapping[str, Collection[str]] = {
 
 STORED = {"yield_index"}
 """Endpoints whose rows a table has as they are; their answers state what it does not cover."""
+
+BY_EPOCH = {"slot_attestation_duties", "slot_sync_committee_duties"}
+"""Endpoints of slots whose rows have an epoch, by which the tables are read."""
 
 HOURLY = {"entities", "sub_entities", "owners", "operators"}
 """Endpoints that are updated hourly; their answers state the time of the update."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.answers.v2.amounts import WEI_PER_GWEI, sum_known
+from beaconframes.answers.v2.amounts import WEI_PER_GWEI, find_last_epoch, sum_known
 from beaconframes.answers.v2.rewards import (
     EXECUTION,
     MISSED_CONSENSUS,
@@ -15,39 +15,50 @@ from beaconframes.answers.v2.rewards import (
 )
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 SECONDS_PER_YEAR = 365 * 86_400
 
 
 def derive_rows(view: View) -> pl.LazyFrame:
-    """Return income and stake, one row per validator per finalized epoch."""
+    """Return income and stake, one row per validator and day."""
+    length = view.chain.seconds_per_slot * view.chain.slots_per_epoch
+    days = view.derive(sum_yields, days="last_epoch")
+    return days.with_columns(epochs_per_year=pl.lit(SECONDS_PER_YEAR / length))
+
+
+def sum_yields(view: View) -> pl.LazyFrame:
+    """Return income in gwei, stake and epochs, one row per validator and day."""
     reward = pl.sum_horizontal(pl.col("^.*_reward_gwei$")) - pl.sum_horizontal(
         pl.col("^.*_penalty_gwei$")
     )
     stakes = view.scan("balance_history").select(
         "validator_index", "epoch", stake="effective_balance_gwei"
     )
+    wei = {
+        "execution": EXECUTION,
+        "missed_consensus": MISSED_CONSENSUS,
+        "missed_execution": MISSED_EXECUTION,
+    }
     return (
         scan_rewards(view)
         .join(stakes, on=["validator_index", "epoch"], how="left")
-        .select(
-            "validator_index",
-            "stake",
-            last_epoch="epoch",
-            consensus=reward,
-            execution=EXECUTION.cast(pl.Float64) / WEI_PER_GWEI,
-            missed_consensus=MISSED_CONSENSUS.cast(pl.Float64) / WEI_PER_GWEI,
-            missed_execution=MISSED_EXECUTION.cast(pl.Float64) / WEI_PER_GWEI,
-            epochs_per_year=pl.lit(SECONDS_PER_YEAR / view.chain.seconds_per_slot)
-            / view.chain.slots_per_epoch,
+        .select("validator_index", "epoch", "stake", consensus=reward, **wei)
+        .with_columns(last_epoch=find_last_epoch(view))
+        .group_by("validator_index", "last_epoch")
+        .agg(
+            pl.col("stake").sum(),
+            sum_known("consensus"),
+            *(sum_known(name).cast(pl.Float64) / WEI_PER_GWEI for name in wei),
+            # Validators may share epochs, so that counts of epochs cannot be added.
+            epochs=pl.col("epoch").cast(pl.Int32),
         )
     )
 
 
 def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Return the yields of all rows together, one row; missed yields are negative."""
-    epochs = pl.col("last_epoch").n_unique()
+    epochs = pl.col("epochs").explode().n_unique()
     stake = pl.col("stake").sum() / epochs
     periods_per_year = pl.col("epochs_per_year").first() / epochs
     earned = {

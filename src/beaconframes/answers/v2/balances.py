@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.answers.v2.amounts import derive_finality, gwei_to_wei
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 
 def derive_rows(view: View) -> pl.LazyFrame:

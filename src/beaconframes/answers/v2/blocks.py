@@ -11,7 +11,7 @@ from beaconframes.v2.block import Block
 from beaconframes.v2.block_rewards import BlockRewards
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 
 def derive_rows(view: View) -> pl.LazyFrame:

@@ -11,7 +11,7 @@ from beaconframes.answers.v2.amounts import ZERO, derive_finality, gwei_to_wei
 from beaconframes.answers.v2.rewards import add_missed_rewards
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 HEAD = pl.col("attestation_head_reward_gwei")
 SOURCE, NO_SOURCE = (pl.col(f"attestation_source_{kind}_gwei") for kind in ("reward", "penalty"))

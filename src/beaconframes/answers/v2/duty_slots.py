@@ -12,7 +12,7 @@ import polars as pl
 from beaconframes.schema import Count, Hex, Slot, Table, Text
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 
 class AttestationSlotRecord(Table):

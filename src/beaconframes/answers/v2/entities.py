@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.selectors.set_members import list_parties, scan_entities
 from beaconframes.answers.v2.performance import SUMS, add_scores, derive_all_rows_to_sum
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
-from beaconframes.endpoint.set_members import list_parties, scan_entities
 from beaconframes.schema import Count, Fraction, Json, Table, Text
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 UNNAMED = "Unknown"
 """The entity of validators without a name."""

@@ -10,7 +10,7 @@ from beaconframes.answers.v2.machine_names import NAMES, require_simulated
 from beaconframes.v2.machine_metrics import PROCESSES, MachineMetrics
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 READINGS = 12
 SLOTS_BETWEEN = 25

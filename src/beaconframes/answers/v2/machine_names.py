@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 NAMES = ("attic-node", "basement-node", "garden shed (backup)")
 

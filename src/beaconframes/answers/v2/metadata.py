@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.selectors.set_members import scan_entities
 from beaconframes.answers.v2.amounts import build_credential_columns
-from beaconframes.endpoint.set_members import scan_entities
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 
 def derive_rows(view: View) -> pl.LazyFrame:

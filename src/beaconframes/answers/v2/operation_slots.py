@@ -14,7 +14,7 @@ from beaconframes.answers.v2.amounts import gwei_to_wei
 from beaconframes.schema import Count, Hex, Slot, Table, Text, Wei
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 
 class OperationSlotRecord(Table):

@@ -16,7 +16,7 @@ from beaconframes.answers.v2.duties import LATE, MISSED, count_blocks_between, h
 from beaconframes.answers.v2.rewards import scan_income
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 VOTES = {"source": 14, "target": 26, "head": 14}
 """Weights of the votes of an attestation, from the consensus specification."""

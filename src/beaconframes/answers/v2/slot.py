@@ -11,7 +11,7 @@ from beaconframes.answers.v2.duties import count_attestations
 from beaconframes.answers.v2.queue_events import add_queue_events
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 BLOBS = "blob_commitments"
 

@@ -14,7 +14,7 @@ from beaconframes.answers.v2.amounts import build_credential_columns, gwei_to_we
 from beaconframes.schema import Count, Hex, Table, Text, Wei
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 
 class SlotDepositRecord(Table):

@@ -10,7 +10,7 @@ from beaconframes.answers.v2.amounts import build_credential_columns, gwei_to_we
 from beaconframes.answers.v2.queue_events import EVENT, MANUAL, mark_requests
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 
 NO_COMPOUNDING = "validator has no compounding credentials"

@@ -14,7 +14,7 @@ from beaconframes.answers.v2.amounts import derive_finality
 from beaconframes.schema import Count, Epoch, Hex, Period, Table, Text
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 
 class SyncCommitteeMemberRecord(Table):

@@ -13,7 +13,7 @@ from beaconframes.answers.v2.amounts import (
 )
 
 if TYPE_CHECKING:
-    from beaconframes.endpoint import View
+    from beaconframes.derive.chain_tables import View
 
 STATUSES = {
     "deposited": "pending_initialized",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.answers.selection import find_stored_table
+from beaconframes.answers.selectors import find_numbers, find_slots
+from beaconframes.answers.selectors.set_members import resolve_members
 from beaconframes.answers.v2 import ROWS
 from beaconframes.beacon_node.capabilities import INDEX_HINT, WHOLE_REGISTRY
 from beaconframes.beacon_node.tables import (
@@ -26,7 +28,6 @@ from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.intervals import intervals_of
-from beaconframes.endpoint.set_members import resolve_members
 from beaconframes.errors import NotFound, NotServed
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.connection import NodeConnection
     from beaconframes.calendar import Unit
-    from beaconframes.endpoint import Call, Endpoint, Head, View
+    from beaconframes.derive.chain_tables import View
+    from beaconframes.endpoint import Call, Endpoint, Head
 
 VALIDATORS = "validators"
 UPCOMING = "upcoming_duty_slots"
@@ -148,16 +150,16 @@ def find_epochs(endpoint: Endpoint, call: Call, view: View) -> Iterator[range]:
     """Yield the epochs of a call; none if it states no epochs, slots, days or periods."""
     chain = view.chain
     for parameter, batch in zip(endpoint.all_parameters, call.batches, strict=True):
-        slots = parameter.slot_range(call.fields, view)
+        slots = find_slots([parameter], call.fields, view)
         if slots is not None:
             size = chain.slots_per_epoch
             yield range(max(slots[0], 0) // size, max(slots[1], 0) // size + 1)
             continue
         selected = [expected.values for expected in batch.expected]
-        if not selected and parameter.selects_numbers and parameter.rows_column is not None:
+        if not selected and parameter.rows_column is not None:
             # A word such as "latest" instead of a number.
-            numbers = parameter.find_numbers(call.fields, view)
-            selected = [{parameter.rows_column.name: list(numbers or ())}]
+            found = find_numbers(parameter, call.fields, view)
+            selected = [{parameter.rows_column.name: list(found or ())}]
         for values_by_column in selected:
             for column, values in values_by_column.items():
                 numbers = [value for value in values if isinstance(value, int)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.endpoint.set_members import PREMIUM_FIELDS
-from beaconframes.endpoint.validator_sets import IDENTIFIERS
+from beaconframes.endpoint.validator_sets import IDENTIFIERS, PREMIUM_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

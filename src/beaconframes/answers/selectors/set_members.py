@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.endpoint.identifiers import ADDRESS_PATTERN, CREDENTIALS_PATTERN, is_pubkey
-from beaconframes.endpoint.parameter import (
-    NATURAL,
-    JsonSchema,
-    ObjectNotFound,
-    RequestRefused,
-    describe_object,
+from beaconframes.endpoint import ObjectNotFound, RequestRefused
+from beaconframes.endpoint.identifiers import (
+    ADDRESS_PATTERN,
+    CREDENTIALS_PATTERN,
+    is_natural,
+    is_pubkey,
 )
 from beaconframes.endpoint.validator_sets import IDENTIFIERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from beaconframes.endpoint.parameter import View
+    from beaconframes.derive.chain_tables import View
 
 DASHBOARD_SIZE = 100
 GROUP_COUNT = 4
@@ -72,13 +71,17 @@ def resolve_withdrawal(validator_set: Mapping[str, Any], view: View) -> list[int
         ADDRESS_PATTERN.fullmatch(text) or CREDENTIALS_PATTERN.fullmatch(text)
     ):
         raise RequestRefused("withdrawal must be an address or 32 bytes of credentials")
-    digits = text.lower().removeprefix("0x")
-    credentials = pl.col("withdrawal_credentials")
-    matches = credentials == f"0x{digits}"
-    if len(digits) == 40:
-        # Credentials of types 1 and 2 are the type, zeros, and the address.
-        matches = credentials.is_in([f"0x{kind}{'0' * 22}{digits}" for kind in ("01", "02")])
-    return collect_indices(view.scan("validators").filter(matches))
+    credentials = list_credentials(f"0x{text.lower().removeprefix('0x')}")
+    rows = view.scan("validators").filter(pl.col("withdrawal_credentials").is_in(credentials))
+    return collect_indices(rows)
+
+
+def list_credentials(text: str) -> list[str]:
+    """Return the credentials that pay to an address, or the one in *text*."""
+    if len(text) > len("0x") + 40:
+        return [text]
+    # Credentials of types 1 and 2 are the type, zeros, and the address.
+    return [f"0x{kind}{'0' * 22}{text.removeprefix('0x')}" for kind in ("01", "02")]
 
 
 def resolve_deposit_address(validator_set: Mapping[str, Any], view: View) -> list[int]:
@@ -169,48 +172,7 @@ RESOLVERS: Mapping[str, Callable[[Mapping[str, Any], View], list[int]]] = {
 }
 """The function for each kind of set, by the field that a request names it with."""
 
-PARTY: JsonSchema = {
-    "oneOf": [
-        describe_object({"id": NATURAL}, "id"),
-        describe_object({"path": {"type": "string", "minLength": 1}}, "path"),
-    ]
-}
-"""The JSON Schema of an owner or operator."""
-
-TEXT: JsonSchema = {"type": "string"}
-IDENTIFIER: JsonSchema = {
-    "anyOf": [NATURAL, {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{96}$"}]
-}
-ADDRESS: JsonSchema = {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{40}$"}
-CREDENTIALS: JsonSchema = {
-    "type": "string",
-    "pattern": "^(0x)?([0-9a-fA-F]{40}|0[0-2][0-9a-fA-F]{62})$",
-}
-SET_FORMS: list[JsonSchema] = [
-    describe_object(
-        {IDENTIFIERS: {"type": "array", "items": IDENTIFIER, "minItems": 1, "maxItems": 100}},
-        IDENTIFIERS,
-    ),
-    describe_object(
-        {"dashboard_id": NATURAL, "group_id": {"type": ["integer", "null"], "minimum": 0}},
-        "dashboard_id",
-    ),
-    describe_object({"withdrawal": CREDENTIALS}, "withdrawal"),
-    describe_object({"deposit_address": ADDRESS}, "deposit_address"),
-    describe_object({"entity": TEXT, "sub_entity": TEXT}, "entity"),
-    describe_object({"entities": describe_object({"owner": PARTY, "operator": PARTY})}, "entities"),
-]
-"""The JSON Schema of each kind of set."""
-
-
-def describe_sets(*, nullable: bool) -> JsonSchema:
-    """Return the JSON Schema of a set of validators."""
-    return {"oneOf": [*SET_FORMS, {"type": "null"}] if nullable else SET_FORMS}
-
-
 OPTIONAL_FIELDS = {"group_id", "sub_entity"}
-PREMIUM_FIELDS = {"withdrawal", "deposit_address", "entity", "entities"}
-"""Kinds of sets that only the larger plans include."""
 
 
 def find_by_name(name: str, view: View) -> list[int]:
@@ -223,8 +185,3 @@ def find_by_name(name: str, view: View) -> list[int]:
 def collect_indices(rows: pl.LazyFrame) -> list[int]:
     """Return the validator indices in *rows*."""
     return rows.select("validator_index").collect().to_series().drop_nulls().to_list()
-
-
-def is_natural(value: Any) -> TypeGuard[int]:
-    """Return whether a JSON value is a whole number from 0 up that fits into a column."""
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
