@@ -492,6 +492,20 @@ def test_every_table_is_served_and_loaded_without_a_change(tables):
             assert frame.equals(table.arrange(loaded)), table_name
 
 
+def test_the_canonical_block_of_a_slot_paints_and_not_the_orphaned_one():
+    chain, path = load_blocks("electra"), ("message", "body", "graffiti")
+    canonical, orphan = (
+        chain.change(18, path, "0x" + f"gw:{text}".encode().ljust(32, b"\0").hex())
+        for text in ("001002ff0000", "00300400ff00")
+    )
+    slots = [
+        read_orphan(chain.spec, "0x" + "aa" * 32, orphan, slot=18),
+        *read_slots(chain.spec, {18: canonical}, proposers={}, last_root="0x" + "ab" * 32),
+    ]
+    wall = build_block_tables(chain.spec, slots)["graffiti_wall"]
+    assert [(18, 1, 2, "ff0000")] == wall.select("slot", "x", "y", "color").rows()
+
+
 def list_paths(value, path=()):
     """Yield the path of each value in a block, of two items of each list."""
     if path:

@@ -10,7 +10,7 @@ import pytest
 
 from beaconframes.beacon_node.index.coverage import EpochTask, find_epochs, find_tasks, find_units
 from beaconframes.beacon_node.index.verdicts import compute_coverage
-from beaconframes.beacon_node.tables import INDEXED_TABLES
+from beaconframes.beacon_node.tables import INDEXED_TABLES, REWARD_TABLES
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.calendar import Chain
 from beaconframes.dataset import Dataset
@@ -142,3 +142,8 @@ def test_coverage_of_an_empty_index(dataset):
     assert 0 == found.height
     names = ["epoch", "time", "status", "unexplained_count", "unexplained_gwei", "remark"]
     assert names == found.columns
+
+
+def test_an_index_of_chosen_validators_has_amounts_and_duties_of_these_only():
+    by_validator = {name for name, each in INDEXED_TABLES.items() if each.by_validator}
+    assert {*REWARD_TABLES, "attestations"} == by_validator

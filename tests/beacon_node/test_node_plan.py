@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,16 @@ import pytest
 import beaconframes as bf
 from beaconframes.beacon_node.chain.reader import CONCURRENT_REQUESTS
 from beaconframes.beacon_node.client import session as node_session
+from beaconframes.beacon_node.connection import NodeConnection
+from beaconframes.beacon_node.index.coverage import EpochTask
 from beaconframes.beacon_node.loads import growing_index
-from beaconframes.beacon_node.loads.estimate import BLOCK, BLOCK_REWARDS, STATE, SYNC_REWARDS
+from beaconframes.beacon_node.loads.estimate import (
+    BLOCK,
+    BLOCK_REWARDS,
+    STATE,
+    SYNC_REWARDS,
+    LoadEstimate,
+)
 from beaconframes.errors import RequestLimitExceeded
 
 from ..support.beacon_node_faults import PrunedStates
@@ -169,3 +178,14 @@ def test_max_requests_limits_requests_to_the_node():
         assert 2 == LOADS["income"](max_requests=needed).height
         assert needed == count(stub)
         assert 2 == LOADS["income"](max_requests=0).height
+
+
+def test_payments_need_the_blocks_of_their_epoch_as_aggregates_do():
+    with BeaconNodeStub("electra") as stub, closing(NodeConnection(stub.url)) as node:
+        status = node.read_status()
+        aggregates, payments = (
+            LoadEstimate(node, status.head_slot, None, None).build([EpochTask(3, (name,), None)])
+            for name in ("slot_attestations", "execution_blocks")
+        )
+
+    assert aggregates.requests == payments.requests > 8

@@ -176,3 +176,12 @@ def test_threads_that_wait_for_one_request_raise_an_error_each():
         may_fail.set()
         found = [future.result() for future in futures]
     assert [f"epoch {epoch}: state not found" for epoch in (10, 9, 11)] == found
+
+
+def test_an_epoch_with_income_has_its_unexplained_changes():
+    """Earlier epochs have compared it, but not the epochs after it."""
+    stub = BeaconNodeStub("electra")
+    api = BeaconApi(NodeSession("http://node.test", transport=stub.transport))
+    reader = ChainReader(api, api.chain_spec, head_slot=8 * 20 - 1, has_states=True)
+    result = build_epoch(reader, StateAmounts(reader), EpochTask(9, ("income_history",), None))
+    assert {"income_history", "unexplained_changes"} == result.frames.keys()
