@@ -74,7 +74,7 @@ class ReadThrough:
     unstored: list[pl.DataFrame] = field(default_factory=list)
     """Fetched rows that are not in the store, mostly because they are not final."""
     of_other_calls: list[pl.DataFrame] = field(default_factory=list)
-    """Fetched rows that other calls request: the responses to these may lack them."""
+    """Fetched rows that other calls request: the responses to these may leave them out."""
     is_lazy: bool = False
     """Whether the rows are read later, from a LazyFrame."""
     _finalized: int = -1
