@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors
 from beaconframes.cache.local_store import LocalStore
+from beaconframes.cache.read_through import ReadThrough
 from beaconframes.calendar import MAINNET
 from beaconframes.config import settings
 from beaconframes.dataset import Dataset, Grid
@@ -196,6 +197,34 @@ def test_files_deleted_before_they_are_read(server, tmp_path, monkeypatch):
         monkeypatch.setattr(Pipeline, "load_rows", load_then_delete)
         assert_frame_equal(expected, bf.load_balance_history(**BALANCES[0], explorer=explorer))
     assert 1 == len(deleted)
+
+
+@pytest.mark.parametrize("loader", ["balance_history", "proposals"])
+@pytest.mark.parametrize("moment", ["missing_arguments", "put"])
+def test_rows_pruned_during_a_load_are_requested_again(
+    server, tmp_path, monkeypatch, moment, loader
+):
+    """F16: another process prunes rows that were stored before, or by this load: none is lost."""
+    known = {"chain": server.service.chain, "rate": 10_000}
+    load, method, pruned = getattr(bf, f"load_{loader}"), getattr(ReadThrough, moment), []
+
+    def prune_after(rows, *arguments):
+        result = method(rows, *arguments)
+        if rows.table == loader and not pruned:
+            pruned.append(rows.store.dataset)
+            pruned[0].prune(loader, first=20)
+        return result
+
+    with bf.Explorer(server.url, **known, store=False) as plain:
+        expected = load(**BALANCES[0], explorer=plain)
+    with bf.Explorer(server.url, **known, store=tmp_path) as explorer:
+        if moment == "missing_arguments":
+            load(**BALANCES[0], explorer=explorer)
+        monkeypatch.setattr(ReadThrough, moment, prune_after)
+        found = load(**BALANCES[0], explorer=explorer)
+    assert_frame_equal(expected, found)
+    assert 1 == len(pruned)
+    assert expected.height > 20
 
 
 def test_lazy_frame_keeps_its_rows(server, tmp_path):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from itertools import pairwise
 
 import polars as pl
@@ -91,6 +92,25 @@ class TestCoverage:
                     assert units == {u for a, b in parts for u in range(a, b + 1)}
                     assert all(b + 1 < c for (_, b), (c, _) in pairwise(parts))
         connection.close()
+
+    @pytest.mark.parametrize(
+        ("ends", "is_there"),
+        [((0, 9), True), ((4, 5), True), ((12, 19), True), ((9, 10), False), ((9, 12), False),
+         ((10, 11), False), ((15, 20), False), ((30, 30), False)],
+    )  # fmt: skip
+    def test_rows_that_were_removed_are_noticed(self, dataset, ends, is_there):
+        """A selection whose units are not all complete any more is an error."""
+        with ledger.write_transaction(dataset.path) as connection:
+            coverage.add(connection, "t", {"1": ((0, 9), (12, 19)), "2": ((0, 30),)})
+        complete = {"2": ((1, 3),), "1": (ends,)}
+        select = partial(dataset.selection, "t", ["1", "2"], [(0, 30)], schema={"epoch": pl.Int64})
+        if is_there:
+            assert 0 == select(complete=complete).height
+        else:
+            with pytest.raises(DatasetError, match="rows of table t were removed from"):
+                select(complete=complete)
+        with pytest.raises(DatasetError, match="rows of table t were removed from"):
+            select(complete={"3": ((0, 0),)})
 
     def test_many_subjects_and_intervals(self, dataset):
         """Reading and adding looks at each of 100,000 intervals of 1,000 subjects at most once."""

@@ -164,6 +164,26 @@ def test_lock_is_acquired_while_its_folder_is_removed(tmp_path, monkeypatch, mom
     assert not folder.exists()
 
 
+def test_a_lock_on_a_removed_file_is_not_held(tmp_path, monkeypatch):
+    """The previous holder removes the file after it was opened; a third export creates its own."""
+    folder = tmp_path / journal.WORK_FOLDER
+    real, times = lock.lock_file, []
+
+    def replaced_after(path):
+        locked = real(path)
+        times.append(path)
+        if len(times) < 3:
+            # Not the same number again: the old file is still there.
+            path.rename(path.with_name("removed"))
+            path.touch()
+        return locked
+
+    monkeypatch.setattr(lock, "lock_file", replaced_after)
+    with journal.open_journal(tmp_path, folder):
+        assert 3 == len(times)
+    assert not folder.exists()
+
+
 def test_refused_export_of_the_same_process_keeps_the_lock(tmp_path):
     """A process that closed the file of its own lock would release it for other processes."""
     locked = (

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from beaconframes.dataset.ledger import Segment
     from beaconframes.dataset.segments import Writer
 
-log = logging.getLogger("beaconframes.dataset")
+log = logging.getLogger("beaconframes.store")
 
 SAME = ("chain", "simulated", "indexed", "genesis_validators_root", "validators", "execution")
 """The metadata in which merged datasets agree; those of a service agree in ``service``, too."""
