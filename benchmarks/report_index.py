@@ -247,7 +247,7 @@ def main() -> None:
             f"{'validators':>10}  {'rows':<17} {'CPU':>8} {'peak':>11} {'file':>11} {'requests':>9}"
         )
         few = [(3, "auto"), (200, "auto")]
-        for count, detail in [*few, (arguments.validators, "auto"), (arguments.validators, MOST)]:
+        for count, detail in [*few, (arguments.validators, "days"), (arguments.validators, MOST)]:
             page = home / f"report-{count}-{detail}.html"
             subprocess.run([*own, "report", str(folder), str(count), detail, str(page)], check=True)
 

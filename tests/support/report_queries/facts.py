@@ -117,12 +117,15 @@ def count_requests(source: Source) -> dict[str, int]:
     return found
 
 
+def has_next_committee(source: Source) -> bool:
+    """Return whether the dataset has the sync committee after that of the head."""
+    is_next = pl.col("period") == source.latest // source.period + 1
+    return source.scan("sync_committees").filter(is_next).collect().height > 0
+
+
 def _find_reasons(source: Source) -> dict[str, str]:
     """Return why inputs are missing: a condition of each reason, written by hand."""
     few = len(source.mine) <= 100
-    period = source.latest // source.period
-    is_next = pl.col("period") == period + 1
-    has_next = source.scan("sync_committees").filter(is_next).collect().height > 0
     ended = "services have the duties of the last 100 epochs, and the report ends earlier"
     # An epoch counts as the last of 98 while the head moves.
     is_old = source.last < source.latest - 97
@@ -137,7 +140,10 @@ def _find_reasons(source: Source) -> dict[str, str]:
         "slots": (not is_old, ended),
         "index": (source.has("yield_index"), no_index),
         "missed_rewards": (few, "a set has up to 100 validators"),
-        "next_committees": (has_next, "the source does not have the next sync committee"),
+        "next_committees": (
+            has_next_committee(source),
+            "the source does not have the next sync committee",
+        ),
         "duties": (few, "a set has up to 100 validators"),
     }
     return {name: reason for name, (is_there, reason) in conditions.items() if not is_there}
@@ -232,6 +238,8 @@ def query_incomplete(source: Source) -> pl.DataFrame:
     if source.index is None:
         tables = ("luck", "group_luck", "sync_luck", "group_sync_luck", "comparison")
         rows += [(name, None, "unknown", "load_yield_index") for name in tables]
+    if not has_next_committee(source):
+        rows.append(("upcoming", None, "at least", "load_sync_committees"))
     if source.received is None:
         columns = ("relay_payments_wei", "blocks")
         rows += [("summary", name, "unknown", "load_produced_blocks") for name in columns]
