@@ -124,8 +124,8 @@ EVERY_START = {"altair": 36, "capella": 57, "electra": 45, "forks": 67}
     ("name", "starts"),
     [
         pytest.param("forks", (8, 9), id="equal deposits of a new key"),
-        pytest.param("electra", (1, 3), id="fork"),
-        pytest.param("capella", (44,), id="correlation penalties"),
+        pytest.param("electra", (1, 3), id="fork", marks=pytest.mark.more),
+        pytest.param("capella", (44,), id="correlation penalties", marks=pytest.mark.more),
         *(pytest.param(name, range(1, end + 1), id=f"{name} at every epoch", marks=pytest.mark.long)
           for name, end in EVERY_START.items()),
     ],

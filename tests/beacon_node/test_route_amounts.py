@@ -492,7 +492,7 @@ def test_errors_that_cancel_within_a_validator_are_unexplained(name, epoch, inde
             assert (change.change - change.explained).tolist() == [parts]
 
 
-@pytest.mark.parametrize("validators", [None, [2, 3]])
+@pytest.mark.parametrize("validators", [None, pytest.param([2, 3], marks=pytest.mark.more)])
 def test_an_index_and_a_load_report_errors_that_cancel(validators, tmp_path):
     """Rewards for epoch 10 are in the change of epoch 12, which has income of epochs 10 to 12."""
     faults = ["debug-forbidden", CancelingErrors(10, 3, IDEAL)]

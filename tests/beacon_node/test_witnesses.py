@@ -16,7 +16,10 @@ HEAD = 95
 VALIDATOR, SLOT = 3, 40
 
 
-@pytest.mark.parametrize("is_first", [True, False], ids=["first", "second"])
+@pytest.mark.parametrize(
+    "is_first",
+    [pytest.param(True, id="first", marks=pytest.mark.more), pytest.param(False, id="second")],
+)
 def test_the_node_that_balances_confirm_is_believed(tmp_path, caplog, is_first):
     """From slot 40 on, one of two nodes states 1 gwei more: the other one is asked, and stored."""
     wrong = BeaconNodeStub("capella", head=HEAD, faults=[MoreBalance((VALIDATOR, SLOT, 1))])

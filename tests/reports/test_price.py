@@ -430,7 +430,10 @@ def state_no_finality(explorer, **options):
     return rows.with_columns(finality=pl.lit(None, pl.String))
 
 
-@pytest.mark.parametrize("load", [refuse, leave_out, state_no_finality])
+@pytest.mark.parametrize(
+    "load",
+    [refuse, *(pytest.param(f, marks=pytest.mark.more) for f in (leave_out, state_no_finality))],
+)
 def test_without_v2_the_yield_index_is_that_of_v1(chain, monkeypatch, load):
     """A key without V2, or a service with other names of fields: the same index, for more."""
     whole = load_with_index(chain, monkeypatch, None)
@@ -529,6 +532,7 @@ def test_frames_of_pandas(running, monkeypatch, tmp_path):
     assert 0 == ended.exit_code, ended.stderr
 
 
+@pytest.mark.more
 def test_plans_are_what_a_report_sends(chain):
     """For each detail; a seat in a sync committee has further pages of coming duties."""
     with Server(chain, limits="month=100000") as server, connect(server) as explorer:

@@ -54,7 +54,7 @@ def transport(chain, request):
     return ServiceTransport(Service(chain, wire=request.param))
 
 
-@pytest.mark.parametrize("back", [0, 8, 300])
+@pytest.mark.parametrize("back", [0, pytest.param(8, marks=pytest.mark.more), 300])
 @pytest.mark.parametrize(
     ("firsts", "seconds"),
     [
