@@ -269,3 +269,30 @@ def test_closing_does_not_cut_an_answer(chain):
     server.close()
     client.join()
     assert 32 <= len(found[0]["data"])
+
+
+@pytest.mark.parametrize("is_short", [True, False])
+def test_pages_of_a_list_select_it_once(chain, monkeypatch, is_short):
+    """From the second page on, a page is a part of a list in memory; each order has its own.
+
+    A long list is not kept.
+    """
+    service = Service(chain)
+    blocks = chain.scan("execution_blocks").filter(pl.col("proposer_index") < 100)
+    numbers = blocks.sort("block_number").collect()["block_number"].to_list()
+    limit = len(numbers) if is_short else len(numbers) - 1
+    monkeypatch.setattr("beaconframes.answers.table_cache.MAX_LIST_ROWS", limit)
+    found = {"asc": [], "desc": []}
+    lists = []
+    for offset in range(0, 100, 25):
+        for order, pages in found.items():
+            fields = {"producers": ",".join(map(str, range(100))), "sort": order}
+            fields |= {"limit": "25", "offset": str(offset)}
+            body = service.answer(v1.PRODUCED_BLOCKS, fields).body
+            pages += [row["blockNumber"] for row in json.loads(body)["data"]]
+        kept = [value for (_, name), (_, value) in service.views.memory._entries.items()
+                if name[0] == "list"]  # fmt: skip
+        lists.append([None if rows is None else rows.height for rows in kept])
+
+    assert {"asc": numbers[:100], "desc": numbers[:-101:-1]} == found
+    assert [[], *[[len(numbers) if is_short else None] * 2] * 3] == lists

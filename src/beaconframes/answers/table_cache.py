@@ -16,7 +16,8 @@ from beaconframes.answers.selectors import (
     find_numbers,
     find_selector,
     select,
-    select_answer,
+    select_list,
+    select_page,
     sort,
 )
 from beaconframes.dataset.dataset import PublishedDataset
@@ -49,6 +50,9 @@ NUMBER_BYTES, TEXT_BYTES = 8, 64
 
 MAX_ROWS = 2_000_000
 """Rows up to which a window of all validators is cached, or the positions of a table's rows."""
+
+MAX_LIST_ROWS = 20_000
+"""Rows up to which a list that is read by page is cached."""
 
 CHUNK_ROWS = 2_048
 """Consecutive rows of a large table that are read and cached together."""
@@ -109,10 +113,32 @@ class TableCache:
             positions = self._find_positions(endpoint, fields, view)
             if positions is not None:
                 return self._read_records(endpoint, positions, fields, view)
-            rows = self.scan(endpoint.table.table_name)
-        return self._encode(
-            endpoint, select_answer(endpoint, rows, fields, view).collect(), fields, view
-        )
+            rows = self._get_list(endpoint, fields, view)
+        else:
+            rows = select_list(endpoint, rows, fields, view)
+        page = select_page(endpoint, rows, fields, view)
+        return self._encode(endpoint, page.collect(), fields, view)
+
+    def _get_list(self, endpoint: Endpoint, fields: Fields, view: View) -> pl.LazyFrame:
+        """Return the rows of all pages: from the second page on, those of a short list are kept.
+
+        Otherwise each page would select and sort the whole list.
+        """
+        rows = select_list(endpoint, self.scan(endpoint.table.table_name), fields, view)
+        pages = endpoint.parameters_of(Role.PAGE)
+        of_page = {name for page in pages for name in page.field_schemas}
+        shared = {name: text for name, text in fields.items() if name not in of_page}
+        name = ("list", endpoint.name, *sorted(shared.items()))
+        if not pages or not self.was_requested(name):
+            return rows
+
+        def read() -> tuple[int, pl.DataFrame | None]:
+            collected = rows.head(MAX_LIST_ROWS + 1).collect()
+            is_short = collected.height <= MAX_LIST_ROWS
+            return (int(collected.estimated_size()), collected) if is_short else (0, None)
+
+        listed: pl.DataFrame | None = self.get_or_compute(name, read)
+        return rows if listed is None else listed.lazy()
 
     def scan(self, name: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
         """Return the rows of the table *name*: of a small one from memory.

@@ -81,12 +81,21 @@ def select_answer(
     endpoint: Endpoint, rows: pl.LazyFrame, fields: Fields, view: View
 ) -> pl.LazyFrame:
     """Return the *rows* that a request with *fields* selects, in the order of an answer."""
+    return select_page(endpoint, select_list(endpoint, rows, fields, view), fields, view)
+
+
+def select_list(endpoint: Endpoint, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+    """Return the *rows* of all pages, in the order of an answer."""
     pages = endpoint.parameters_of(Role.PAGE)
     for parameter in endpoint.all_parameters:
         if parameter not in pages:
             rows = select(parameter, rows, fields, view)
-    rows = sort(endpoint, rows, fields)
-    for parameter in pages:
+    return sort(endpoint, rows, fields)
+
+
+def select_page(endpoint: Endpoint, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
+    """Return those of the *rows* of all pages that are on the page."""
+    for parameter in endpoint.parameters_of(Role.PAGE):
         rows = select(parameter, rows, fields, view)
     return rows
 
