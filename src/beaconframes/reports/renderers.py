@@ -66,7 +66,7 @@ def _render_small(picture: Picture) -> str:
     figure = Figure(figsize=_SMALL)
     for chart in picture.charts:
         first = figure.axes[0] if figure.axes else None
-        axes = figure.add_axes((0.24, 0.18, 0.74, 0.66), sharex=first, sharey=first)
+        axes = figure.add_axes((0.3, 0.18, 0.68, 0.66), sharex=first, sharey=first)
         canvas.draw_chart(chart, {}, caption="", ax=axes)
     found = []
     for number, (shown, label) in enumerate(zip(figure.axes, picture.labels, strict=True)):
