@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sizes import choose
 
 from beaconframes import v1
+from beaconframes.answers.selectors import select_answer
 from beaconframes.server.service import Service
 from beaconframes.simulator import open_sample
 
@@ -71,7 +72,8 @@ def main() -> None:
         f"   CPU, medians of {ROUNDS}"
     )
     for endpoint, fields in cases:
-        rows = endpoint.select(view.scan(endpoint.table.table_name), fields, view).collect()
+        table = view.scan(endpoint.table.table_name)
+        rows = select_answer(endpoint, table, fields, view).collect()
 
         def answer(endpoint: Endpoint = endpoint, fields: dict[str, str] = fields) -> bytes:
             return bytes(service.answer(endpoint, fields).body)

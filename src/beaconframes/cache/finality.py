@@ -24,7 +24,6 @@ from beaconframes.errors import NotFound, NotServed
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from beaconframes.cache.local_store import LocalStore
     from beaconframes.dataset import Covered
     from beaconframes.endpoint import ChainHead, Endpoint
     from beaconframes.endpoint.cache_policy import CachePolicy
@@ -49,12 +48,23 @@ CREATE TABLE IF NOT EXISTS empty_responses (
 """
 
 
+class Store(Protocol):
+    """The part of a store that finality depends on."""
+
+    @property
+    def finalized(self) -> int:
+        """Return the last epoch that is known to be final; -1 if none is."""
+
+
 class StoredLoad(Protocol):
     """The parts of a load with a store that finality depends on."""
 
     connection: Connection
-    store: LocalStore
     policy: CachePolicy
+
+    @property
+    def store(self) -> Store:
+        """Return the store."""
 
     @property
     def endpoint(self) -> Endpoint:
