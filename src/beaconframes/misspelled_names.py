@@ -79,13 +79,13 @@ def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError
     return AttributeError(text, name=name)
 
 
-def wrong_arguments(error: TypeError, names: list[str]) -> TypeError:
+def wrong_arguments(error: TypeError, names: list[str]) -> TypeError | None:
     """Return the *error* of a call that does not fit, with the argument of *names* that is meant.
 
-    An error of the function itself is returned as it is.
+    None for an error of the function itself, and if no argument is near.
     """
     if error.__traceback__ is None or error.__traceback__.tb_next is not None:
-        return error
+        return None
     text = str(error)
     if unknown := re.search(r"unexpected keyword argument '(\w+)'", text):
         meant = {name: name for name in names} | {
@@ -95,4 +95,4 @@ def wrong_arguments(error: TypeError, names: list[str]) -> TypeError:
             return TypeError(f"{text}. Did you mean {meant[match]}?")
     elif "positional argument" in text and "given" in text:
         return TypeError(f"{text}. Pass the others by name: {', '.join(names)}")
-    return error
+    return None

@@ -126,10 +126,12 @@ class TableCache:
         """
         rows = select_list(endpoint, self.scan(endpoint.table.table_name), fields, view)
         pages = endpoint.parameters_of(Role.PAGE)
+        if not pages:
+            return rows
         of_page = {name for page in pages for name in page.field_schemas}
         shared = {name: text for name, text in fields.items() if name not in of_page}
         name = ("list", endpoint.name, *sorted(shared.items()))
-        if not pages or not self.was_requested(name):
+        if not self.was_requested(name):
             return rows
 
         def read() -> tuple[int, pl.DataFrame | None]:

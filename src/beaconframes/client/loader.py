@@ -152,7 +152,10 @@ def loader(
             try:
                 values = function(*args, **kwargs)
             except TypeError as error:
-                raise wrong_arguments(error, [*own.parameters, *OPTIONS]) from None
+                explained = wrong_arguments(error, [*own.parameters, *OPTIONS])
+                if explained is None:
+                    raise
+                raise explained from None
             return load(
                 endpoint,
                 values,
