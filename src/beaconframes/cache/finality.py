@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS empty_responses (
 """
 
 
-class Store(Protocol):
+class StoredFinality(Protocol):
     """The part of a store that finality depends on."""
 
     @property
@@ -63,7 +63,7 @@ class StoredLoad(Protocol):
     policy: CachePolicy
 
     @property
-    def store(self) -> Store:
+    def store(self) -> StoredFinality:
         """Return the store."""
 
     @property
