@@ -314,6 +314,29 @@ def test_a_gap_of_weeks_does_not_end_the_report():
     assert not lost & stored
 
 
+@pytest.mark.parametrize(
+    ("reason", "is_given", "is_missing"),
+    [
+        ("not in the dataset", False, False),
+        ("not in the dataset", True, True),
+        ("not returned by the service", False, True),
+    ],
+)
+def test_a_dataset_shorter_than_the_default_range_is_not_incomplete(reason, is_given, is_missing):
+    """The range of a report is 30 days unless one is requested; a dataset can have fewer."""
+    item = Input("income", "load_income_history", pl.DataFrame({"epoch": [70, 71]}))
+    item.missing = pl.DataFrame({"reason": [reason], "first_epoch": [0], "last_epoch": [69]})
+    inputs = Inputs(SimpleNamespace(chain=MAINNET), [7], None, 0, 71, "epochs")
+    inputs.items["income"], inputs.is_range_given = item, is_given
+
+    inputs.begin_with("income", "epoch")
+
+    assert (70, 0) == (inputs.first, inputs.requested)
+    assert ("incomplete" if is_missing else "complete") == item.state
+    gaps = [] if item.missing is None else item.missing.rows()
+    assert ([(reason, 0, 69)] if is_missing else []) == gaps
+
+
 def test_validators_that_exited_before_others_were_active_stay_in_the_report():
     """The epochs between them have no rows, and none is missing."""
     lives = {7: range(2_000), 8: range(12_000, 15_000)}

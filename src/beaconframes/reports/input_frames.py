@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from beaconframes.active_periods import NATURAL, REASON
+from beaconframes.active_periods import NATURAL, NOT_IN_DATASET, REASON
 from beaconframes.errors import (
     BadRequest,
     BeaconframesError,
@@ -264,7 +264,10 @@ class Inputs:
         return rows
 
     def begin_with(self, name: str, unit: Literal["epoch", "day"]) -> None:
-        """Begin with the first rows of a frame: what the source does not have is one gap."""
+        """Begin with the first rows of a frame: what the source does not have is one gap.
+
+        Nobody requested what a dataset does not have of the default range, so it is not missing.
+        """
         item, length = self.items[name], self.chain.epochs_per_day if unit == "day" else 1
         if item.rows is None or item.rows.is_empty():
             return
@@ -274,13 +277,16 @@ class Inputs:
         first, last = f"first_{unit}", f"last_{unit}"
         if item.missing is not None:
             is_before = pl.col(first) < begin
-            gap = item.missing.filter(is_before).select("reason").unique()
+            if not self.is_range_given:
+                is_before &= pl.col(REASON) != NOT_IN_DATASET
+            gap = item.missing.filter(is_before).select(REASON).unique()
             gap = gap.with_columns(
                 pl.lit(self.first // length).alias(first), pl.lit(begin - 1).alias(last)
             )
             later = item.missing.filter(pl.col(last) >= begin)
             later = later.with_columns(pl.col(first).clip(begin))
-            item.missing = pl.concat([gap, later], how="diagonal_relaxed")
+            gaps = pl.concat([gap, later], how="diagonal_relaxed")
+            item.missing = None if gaps.is_empty() else gaps
         self.requested, self.first = self.first, begin * length
         if self.period is not None:
             self.requested, self.period = self.period[0], (self.first, self.period[1])
