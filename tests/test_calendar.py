@@ -75,12 +75,16 @@ class TestTimes:
         assert utc(expected) == chain.time_of(unit, number)
 
     def test_genesis_is_the_published_unix_second(self):
-        """The genesis of both known chains is their published Unix second."""
-        assert [1606824023, 1742213400] == [c.genesis.timestamp() for c in (MAINNET, HOODI)]
+        """The genesis of each public chain is its published Unix second."""
+        published = [1606824023, 1742213400, 1655733600, 1695902400]
+        names = ("mainnet", "hoodi", "sepolia", "holesky")
+        assert published == [get_chain(name).genesis.timestamp() for name in names]
 
     def test_the_first_sync_period_starts_with_altair(self):
         """Mainnet's first sync committee is that of epoch 74240, period 290; hoodi's of epoch 0."""
         assert (74_240, 0) == (MAINNET.first_sync_epoch, HOODI.first_sync_epoch)
+        first = [get_chain(name).first_sync_epoch for name in ("sepolia", "holesky")]
+        assert [50, 0] == first
         assert MAINNET.time_of("period", 290) == MAINNET.time_of("epoch", 74_240)
 
     def test_a_day_has_225_epochs_and_a_week_1575(self):
@@ -211,6 +215,33 @@ class TestChains:
         with pytest.raises(ConfigError, match=r"unknown chain .*mainnet, hoodi.*Chain\(") as caught:
             get_chain(name)
         assert repr(name) in str(caught.value)
+        assert "TOML file" in str(caught.value)
+
+    def test_a_chain_is_read_from_a_file(self, tmp_path):
+        """The file has the fields of a chain; those that it leaves out are as on mainnet."""
+        file = tmp_path / "devnet.toml"
+        file.write_text('name = "devnet"\ngenesis = 2026-01-01T00:00:00Z\nseconds_per_slot = 6\n')
+
+        chain = get_chain(str(file))
+
+        assert Chain("devnet", utc("2026-01-01T00:00:00"), seconds_per_slot=6) == chain
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (None, "cannot be read: .*No such file"),
+            ("name = devnet", "cannot be read: "),
+            ('name = "devnet"', "missing 1 required positional argument: 'genesis'"),
+            ('name = "devnet"\nslots = 6', "unexpected keyword argument 'slots'. Its fields are: name"),
+            ('name = "devnet"\ngenesis = 2026-01-01T00:00:00', "has no time zone"),
+        ],
+    )
+    def test_a_wrong_file_of_a_chain_names_what_is_wrong(self, tmp_path, text, message):
+        file = tmp_path / "devnet.toml"
+        if text is not None:
+            file.write_text(text)
+        with pytest.raises(ConfigError, match=message):
+            get_chain(str(file))
 
     def test_a_chain_with_other_slot_and_epoch_lengths(self):
         """Five-second slots, sixteen in an epoch, make 1080 epochs a day."""

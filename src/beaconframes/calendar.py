@@ -62,7 +62,7 @@ def find_time_zone(tz: Any) -> ZoneInfo:
 class Chain:
     """The clock of a chain: its genesis and the length of its units.
 
-    ``MAINNET`` and ``HOODI`` have names; create any other chain like this::
+    Mainnet, Hoodi, Sepolia and Holesky have names; create any other chain like this::
 
         Chain("devnet", genesis=datetime(2026, 1, 1, tzinfo=UTC), seconds_per_slot=6)
     """
@@ -164,21 +164,47 @@ MAINNET = Chain(
 """Ethereum mainnet."""
 HOODI = Chain("hoodi", genesis=datetime(2025, 3, 17, 12, 10, 0, tzinfo=UTC))
 """The testnet Hoodi."""
+SEPOLIA = Chain(
+    "sepolia", genesis=datetime(2022, 6, 20, 14, 0, 0, tzinfo=UTC), first_sync_epoch=50
+)
+"""The testnet Sepolia."""
+HOLESKY = Chain("holesky", genesis=datetime(2023, 9, 28, 12, 0, 0, tzinfo=UTC))
+"""The testnet Holesky."""
 
-_CHAINS = {chain.name: chain for chain in (MAINNET, HOODI)}
+PUBLIC_CHAINS = {chain.name: chain for chain in (MAINNET, HOODI, SEPOLIA, HOLESKY)}
+"""The chains that have names."""
 
 
 def get_chain(chain: str | Chain) -> Chain:
-    """Return the chain with this name; a ``Chain`` is returned unchanged."""
+    """Return the chain of this name or TOML file; a ``Chain`` is returned unchanged."""
     if isinstance(chain, Chain):
         return chain
-    if named := _CHAINS.get(str(chain).lower()):
+    if named := PUBLIC_CHAINS.get(str(chain).lower()):
         return named
+    if str(chain).endswith(".toml"):
+        return _read_chain(str(chain))
     raise ConfigError(
         f"unknown chain {_format_value(chain)}",
-        hint=f"Known chains: {', '.join(_CHAINS)}. For any other chain pass "
-        "Chain(name, genesis=datetime(..., tzinfo=UTC), seconds_per_slot=..., slots_per_epoch=...)",
+        hint=f"Known chains: {', '.join(PUBLIC_CHAINS)}. For any other chain give a Chain(...), or "
+        "the name of a TOML file with its fields: name, genesis, seconds_per_slot, slots_per_epoch",
     )
+
+
+def _read_chain(path: str) -> Chain:
+    """Return the chain of a TOML file, which has the fields of `Chain`."""
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            return Chain(**tomllib.load(file))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the file of a chain {path} cannot be read: {error}") from None
+    except TypeError as error:
+        problem = str(error).removeprefix("Chain.__init__() ")
+        raise ConfigError(
+            f"the file of a chain {path} {problem}",
+            hint=f"Its fields are: {', '.join(Chain.__dataclass_fields__)}",
+        ) from None
 
 
 def find_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain:
@@ -207,8 +233,8 @@ def find_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain:
 
 
 def find_known_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain | None:
-    """Return mainnet or Hoodi, if its units start at these times."""
-    return next((c for c in _CHAINS.values() if _has_starts(c, unit, starts)), None)
+    """Return the public chain whose units start at these times."""
+    return next((c for c in PUBLIC_CHAINS.values() if _has_starts(c, unit, starts)), None)
 
 
 def find_length(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> timedelta | None:
@@ -242,7 +268,7 @@ def check_starts(chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]
     number, start = starts[-1]
     try:
         found = find_chain(unit, starts)
-        named = found.name if found in _CHAINS.values() else "a chain"
+        named = found.name if found in PUBLIC_CHAINS.values() else "a chain"
         other = f", as on {named} with genesis at {_format_time(found.genesis)}"
     except UsageError:
         other = ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from beaconframes.calendar import HOODI, MAINNET, Chain
+from beaconframes.calendar import PUBLIC_CHAINS, Chain
 from beaconframes.consensus.rewards import RewardConstants
 from beaconframes.errors import ResponseError
 
@@ -161,13 +161,12 @@ class Spec(RewardConstants):
 
     @property
     def chain(self) -> Chain:
-        """Return the clock of the chain: ``MAINNET`` and ``HOODI`` for those, else a new one."""
+        """Return the clock of the chain: that of a public chain, or a new one."""
         genesis = datetime.fromtimestamp(self.genesis_time, UTC)
-        for known in (MAINNET, HOODI):
-            if known.name == self.name and known.genesis == genesis:
-                return known
-        name = self.name
-        if name in {MAINNET.name, HOODI.name}:  # A private chain with the settings of a public one.
+        name, known = self.name, PUBLIC_CHAINS.get(self.name)
+        if known is not None and known.genesis == genesis:
+            return known
+        if known is not None:  # A private chain with the settings of a public one.
             name = f"{name}-{self.genesis_validators_root.hex()[:8]}"
         return Chain(
             name,

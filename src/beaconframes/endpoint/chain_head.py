@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from beaconframes.calendar import HOODI, MAINNET, Chain, Span, Unit, is_time, resolve_span
+from beaconframes.calendar import PUBLIC_CHAINS, Chain, Span, Unit, is_time, resolve_span
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ChainHead:
     @property
     def is_live(self) -> bool:
         """Whether the real clock applies: it does to public chains, not to simulated ones."""
-        return self.chain in (MAINNET, HOODI)
+        return self.chain in PUBLIC_CHAINS.values()
 
     def span(
         self,
