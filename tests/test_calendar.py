@@ -232,7 +232,7 @@ class TestChains:
             (None, "cannot be read: .*No such file"),
             ("name = devnet", "cannot be read: "),
             ('name = "devnet"', "missing 1 required positional argument: 'genesis'"),
-            ('name = "devnet"\nslots = 6', "unexpected keyword argument 'slots'. Its fields are: name"),
+            ('name = "devnet"\nslots = 6', "unexpected keyword argument 'slots'. Its fields are: "),
             ('name = "devnet"\ngenesis = 2026-01-01T00:00:00', "has no time zone"),
         ],
     )

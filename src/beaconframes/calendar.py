@@ -12,6 +12,7 @@ import re
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from beaconframes.errors import ConfigError, UsageError
@@ -164,9 +165,7 @@ MAINNET = Chain(
 """Ethereum mainnet."""
 HOODI = Chain("hoodi", genesis=datetime(2025, 3, 17, 12, 10, 0, tzinfo=UTC))
 """The testnet Hoodi."""
-SEPOLIA = Chain(
-    "sepolia", genesis=datetime(2022, 6, 20, 14, 0, 0, tzinfo=UTC), first_sync_epoch=50
-)
+SEPOLIA = Chain("sepolia", genesis=datetime(2022, 6, 20, 14, 0, 0, tzinfo=UTC), first_sync_epoch=50)
 """The testnet Sepolia."""
 HOLESKY = Chain("holesky", genesis=datetime(2023, 9, 28, 12, 0, 0, tzinfo=UTC))
 """The testnet Holesky."""
@@ -195,7 +194,7 @@ def _read_chain(path: str) -> Chain:
     import tomllib
 
     try:
-        with open(path, "rb") as file:
+        with Path(path).open("rb") as file:
             return Chain(**tomllib.load(file))
     except (OSError, ValueError) as error:
         raise ConfigError(f"the file of a chain {path} cannot be read: {error}") from None

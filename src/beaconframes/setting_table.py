@@ -98,9 +98,9 @@ class Settings:
         "mainnet",
         "mainnet, hoodi, sepolia or holesky, or a TOML file with the fields of another Chain; the "
         "default is what the explorer states, or mainnet.",
-        '``"mainnet"``, ``"hoodi"``, ``"sepolia"``, ``"holesky"``, a `beaconframes.Chain`, or a TOML '
-        "file with its fields. Default: the chain that a local explorer at *url* states, or mainnet. "
-        "A service that states another chain is an error.",
+        '``"mainnet"``, ``"hoodi"``, ``"sepolia"``, ``"holesky"``, a `beaconframes.Chain`, or a '
+        "TOML file with its fields. Default: the chain that a local explorer at *url* states, or "
+        "mainnet. A service that states another chain is an error.",
         rule="the name or the file of a chain, or a Chain",
         convert=rules.convert_chain,
     )

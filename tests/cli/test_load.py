@@ -11,6 +11,7 @@ import sys
 from contextlib import nullcontext
 from datetime import UTC, datetime
 
+import click
 import polars as pl
 import pytest
 from click.testing import CliRunner
@@ -96,6 +97,18 @@ def test_a_table_fits_the_terminal(run, income):
     ]
     assert re.fullmatch(r"\.\.\. \d+ more columns: .*tx_fee_reward_wei", lines[6])
     assert all(len(line) <= 100 for line in lines[:5])
+
+
+def test_a_wide_table_of_few_rows_has_one_line_for_each_column():
+    """The sum at the end of a row is what a user looks for, so no column is hidden."""
+    values = {"year": [2025, 2026], "income_gwei": [7, 1234], "withdrawals": ["é", None]}
+    rows = pl.DataFrame(values)
+
+    upright = ["year         2025  2026", "income_gwei  7     1234", "withdrawals  é     -"]
+    assert upright == [click.unstyle(line) for line in rendering.format_table(rows, 2, 23)]
+    hidden = "... 1 more column: withdrawals"
+    assert hidden == [*rendering.format_table(rows, 2, 22)][-1]
+    assert hidden == [*rendering.format_table(pl.concat([rows, rows]), 4, 23)][-1]
 
 
 def test_json_has_completeness_and_exact_rows(run, income):
@@ -638,7 +651,6 @@ def test_invalid_settings_are_refused_before_a_request(run, options):
         (["--rate", "1000"], 0),
         (["--no-progress"], 0),
         (["--rate", "0"], 2),
-        (["--store", "x"], 2),
         (["--offline"], 2),
     ],
 )
@@ -652,9 +664,29 @@ def test_options_of_the_local_explorer(run, chain, monkeypatch, environment, opt
     result = run("load", "epochs", *local, *options, served=False, env=environment)
 
     assert status == result.exit_code
-    if options[0] in ("--store", "--offline"):
+    if options[0] == "--offline":
         first = "BEACONFRAMES_LOCAL" if environment else "--local"
         assert f"{first} and {options[0]} exclude each other" in result.stderr
+
+
+def test_a_local_load_is_stored_in_the_folder_that_is_named(run, chain, monkeypatch, tmp_path):
+    """The second load of the same rows needs no request: the way of a paid service is tried."""
+    monkeypatch.setattr(
+        "beaconframes.cli.connection_options.open_stored_sample", lambda: nullcontext(chain)
+    )
+    options = ("--validators", "1,2", "--since", "2", "--until", "4", "--json")
+
+    requests = []
+    for _ in range(2):
+        result = run(
+            *("load", "income-history", "--local", "--store", tmp_path, *options), served=False
+        )
+        assert 0 == result.exit_code, result.stderr
+        requests.append(json.loads(result.stdout)["requests"])
+        assert 6 == json.loads(result.stdout)["rows"]
+
+    assert requests[0] > 0
+    assert 0 == requests[1]
 
 
 def test_max_requests_of_a_local_load(run, small_sample):

@@ -134,7 +134,7 @@ EXPLORER_ONLY = ("url", "chain", "key_file", "ask_key", "offline")
 """Options that only an explorer on the network accepts."""
 EXCLUDED = {
     "node": (*EXPLORER_ONLY, "store_limit", "local", "dataset"),
-    "local": (*EXPLORER_ONLY, "store", "dataset", "execution"),
+    "local": (*EXPLORER_ONLY, "dataset", "execution"),
     "dataset": (*EXPLORER_ONLY, "store", "execution"),
 }
 """Options that exclude the choice of a source."""
@@ -187,7 +187,7 @@ def _open_chosen(chosen: dict[str, Any], *, sends_requests: bool) -> Iterator[Ex
             yield explorer
         return
     if chosen["local"] or chosen["dataset"] is not None:
-        with use_dataset(chosen["dataset"]) as explorer:
+        with use_dataset(chosen["dataset"], store) as explorer:
             yield explorer
         return
     with (Explorer if sends_requests else RequestlessExplorer)(
@@ -249,8 +249,11 @@ def _check_source(chosen: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def use_dataset(folder: Path | None) -> Iterator[Explorer]:
-    """Open a dataset, or serve the sample, while this command runs."""
+def use_dataset(folder: Path | None, store: bool | Path | None = None) -> Iterator[Explorer]:
+    """Open a dataset, or serve the sample, while this command runs.
+
+    What is loaded from the sample is stored if *store* is set.
+    """
     from beaconframes.opened_dataset import open as open_folder
     from beaconframes.server import local
 
@@ -258,7 +261,8 @@ def use_dataset(folder: Path | None) -> Iterator[Explorer]:
         if folder is not None:
             yield stack.enter_context(open_folder(folder))
         else:
-            yield stack.enter_context(local(stack.enter_context(open_stored_sample())))
+            sample = stack.enter_context(open_stored_sample())
+            yield stack.enter_context(local(sample, store=store))
 
 
 @contextlib.contextmanager

@@ -22,6 +22,8 @@ MAX_CELL_WIDTH = 40
 """Characters of a cell; the beginning of a public key is enough to recognize it."""
 
 GAP = "  "
+MAX_UPRIGHT_ROWS = 3
+"""Rows of a table that is wider than the terminal, so that each column is one line."""
 
 
 def encode_value(value: Any) -> Any:
@@ -64,10 +66,15 @@ def print_table(rows: pl.DataFrame, most: int, columns: Iterable[str] = ()) -> N
 
 
 def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
-    """Yield the lines of a table."""
+    """Yield the lines of a table; of a wide one with few rows, one line for each column."""
     shown = rows.head(most)
     texts = {name: [format_cell(value) for value in shown[name].to_list()] for name in rows.columns}
     fitting = select_columns({n: [visible(n), *cells] for n, cells in texts.items()}, width)
+    if len(fitting) < rows.width and 0 < rows.height <= min(most, MAX_UPRIGHT_ROWS):
+        upright = format_upright(texts, width)
+        if upright:
+            yield from upright
+            return
     right = {name for name in fitting if rows.schema[name].is_numeric()}
     sizes = {n: max(map(display_width, [visible(n), *texts[n]])) for n in fitting}
     head = GAP.join(pad(visible(n), sizes[n], right=n in right) for n in fitting)
@@ -85,6 +92,19 @@ def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
     yield from (f"... {text}" for text in hidden)
     if not rows.height:
         yield "no rows"
+
+
+def format_upright(texts: Mapping[str, list[str]], width: int) -> list[str]:
+    """Return one line for each column: its name, and its value in each row; [] if wider."""
+    columns = [[visible(name) for name in texts], *zip(*texts.values(), strict=True)]
+    sizes = [max(map(display_width, cells)) for cells in columns]
+    if sum(sizes) + len(GAP) * (len(sizes) - 1) > width:
+        return []
+    lines = []
+    for line in zip(*columns, strict=True):
+        name, *cells = (pad(text, n, right=False) for text, n in zip(line, sizes, strict=True))
+        lines.append(GAP.join([click.style(name, bold=True), *cells]).rstrip())
+    return lines
 
 
 def select_columns(texts: Mapping[str, list[str]], width: int) -> list[str]:

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 from narwhals.exceptions import DuplicateError
 
-from beaconframes.calendar import HOODI, MAINNET, Chain
+from beaconframes.calendar import PUBLIC_CHAINS, Chain
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.table_descriptions import TableDescription, describe_rows
 from beaconframes.frames import first_line, to_polars_as_is
@@ -250,7 +250,8 @@ def detect_chain(rows: pl.LazyFrame) -> Chain | None:
     number, timestamp = first.row(0)
     if number is None or number < 0:
         return None
-    return next((c for c in (MAINNET, HOODI) if number == find_number(c, unit, timestamp)), None)
+    chains = PUBLIC_CHAINS.values()
+    return next((c for c in chains if number == find_number(c, unit, timestamp)), None)
 
 
 def find_number(chain: Chain, unit: str, timestamp: int) -> int:

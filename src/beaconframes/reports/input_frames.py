@@ -266,7 +266,7 @@ class Inputs:
     def begin_with(self, name: str, unit: Literal["epoch", "day"]) -> None:
         """Begin with the first rows of a frame: what the source does not have is one gap.
 
-        Nobody requested what a dataset does not have of the default range, so it is not missing.
+        What a dataset does not have of the default range was not requested: it is not missing.
         """
         item, length = self.items[name], self.chain.epochs_per_day if unit == "day" else 1
         if item.rows is None or item.rows.is_empty():

@@ -46,7 +46,7 @@ ERROR_MESSAGES = {
 REQUIRED = {"slot_withdrawals": ("slot", "chain")}
 """Members that the specification requires; it shows the request of no other endpoint."""
 
-PUBLIC_CHAINS = ("mainnet", "hoodi")
+SERVED_CHAINS = ("mainnet", "hoodi")
 
 MEMBERS = ("range", "paging", "last_updated", DATASET_MEMBER)
 """The members of an envelope after the data, in their order."""
@@ -112,7 +112,7 @@ class ServiceV2:
         """Return the body of an answer; raise RequestRefused for a request that is not valid."""
         view = self.views.current()
         if endpoint.parameters_of(Role.CONTEXT):
-            check_chain(view.chain, fields.get("chain", PUBLIC_CHAINS[0]))
+            check_chain(view.chain, fields.get("chain", SERVED_CHAINS[0]))
         for name in REQUIRED.get(endpoint.name, ()):
             if name not in fields and self.is_strict:
                 raise RequestRefused(f"{name} is missing")
@@ -172,9 +172,9 @@ class ServiceV2:
 
 def check_chain(own: Chain, name: Any) -> None:
     """Raise RequestRefused for another chain; a simulated chain is served as mainnet."""
-    served_as = own.name if own.name in PUBLIC_CHAINS else PUBLIC_CHAINS[0]
+    served_as = own.name if own.name in SERVED_CHAINS else SERVED_CHAINS[0]
     if name in (own.name, served_as):
         return
-    if name in PUBLIC_CHAINS:
+    if name in SERVED_CHAINS:
         raise ObjectNotFound(f"{name} is not served here, only {served_as}")
     raise RequestRefused(f"unknown chain {name!r}")
