@@ -5,6 +5,7 @@
     BeaconframesError
     ├── UsageError                invalid argument; no request was sent         (also ValueError)
     │   ├── ConfigError               invalid setting, address or key
+    │   ├── UsageWarning              accepted, but hardly meant                (also UserWarning)
     │   └── RequestLimitExceeded      more requests are needed than the limit allows
     ├── ServiceError              the request failed
     │   ├── ConnectionFailed          no connection, or it was closed           retryable
@@ -66,7 +67,7 @@ class BeaconframesError(Exception):
     category: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
     shows_endpoint: ClassVar[bool] = True
-    """Whether the text begins with the endpoint."""
+    """Whether the text has the endpoint."""
 
     def __init__(
         self,
@@ -86,11 +87,11 @@ class BeaconframesError(Exception):
         self.attempts = attempts
 
     def __str__(self) -> str:
-        """Return endpoint, message, number of attempts and hint on one line."""
-        shown = self.endpoint if self.shows_endpoint else None
-        text = f"{shown}: {self.message}" if shown else self.message
+        """Return message, endpoint, number of attempts and hint on one line."""
+        details = [self.endpoint] if self.endpoint and self.shows_endpoint else []
         if self.attempts and self.attempts > 1:
-            text += f" (after {self.attempts} attempts)"
+            details.append(f"{self.attempts} attempts")
+        text = f"{self.message} ({', '.join(details)})" if details else self.message
         # The message may quote text from the chain, and terminals show it.
         end = " " if text.endswith("?") else ". "
         return visible(f"{text}{end}{self.hint}" if self.hint else text)
@@ -105,17 +106,30 @@ class BeaconframesError(Exception):
         return twin
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows: the user's frames, the error, and how to see all frames."""
-        formatter = sys.modules["IPython"].get_ipython().InteractiveTB
-        kind, traceback = type(self), self.__traceback__
-        of_user = select_user_frames(traceback)
-        if formatter.mode in _FULL_MODES or of_user is None:
-            # The first frame is that of IPython, which runs the cell.
-            lines: list[str] = formatter.structured_traceback(kind, self, traceback, tb_offset=1)
-            return lines
-        # A copy without the errors that led to this one, whose frames would be shown as well.
-        lines = formatter.structured_traceback(kind, copy(self), of_user, tb_offset=0)
-        return [*lines, f"\n{_FULL_TRACEBACK_HINT}"]
+        """Return what IPython shows."""
+        return _render_traceback(self)
+
+
+def build_interrupt(message: str) -> KeyboardInterrupt:
+    """Return the exception for Ctrl-C with a *message*, which IPython shows like an error."""
+    # No subclass: Python ends a process by SIGINT only for KeyboardInterrupt itself.
+    interrupt = KeyboardInterrupt(message)
+    vars(interrupt)["_render_traceback_"] = lambda: _render_traceback(interrupt)
+    return interrupt
+
+
+def _render_traceback(error: BaseException) -> list[str]:
+    """Return the user's frames, the error, and how to see all frames, as IPython shows them."""
+    formatter = sys.modules["IPython"].get_ipython().InteractiveTB
+    kind, traceback = type(error), error.__traceback__
+    of_user = select_user_frames(traceback)
+    if formatter.mode in _FULL_MODES or of_user is None:
+        # The first frame is that of IPython, which runs the cell.
+        lines: list[str] = formatter.structured_traceback(kind, error, traceback, tb_offset=1)
+        return lines
+    # A copy without the errors that led to this one, whose frames would be shown as well.
+    lines = formatter.structured_traceback(kind, copy(error), of_user, tb_offset=0)
+    return [*lines, f"\n{_FULL_TRACEBACK_HINT}"]
 
 
 _FULL_MODES = ("Plain", "Verbose")
@@ -155,6 +169,10 @@ class ConfigError(UsageError):
     """A setting, an address or a key is invalid."""
 
     category = "configuration"
+
+
+class UsageWarning(UsageError, UserWarning):
+    """An argument is accepted, but hardly meant: an empty list, or a year instead of an epoch."""
 
 
 class RequestLimitExceeded(UsageError):

@@ -462,7 +462,7 @@ def test_a_validator_with_an_invalid_field_is_an_error(place, value):
     """Chosen ones, and all of them as a replay reads them."""
     api, _ = connect(faults=[Planted(VALIDATORS, place, value)])
     for ids in ([0], None):
-        with pytest.raises(SchemaError, match=r"validators: the response of .* is invalid"):
+        with pytest.raises(SchemaError, match=r"the response of .* is invalid.*/validators[)]"):
             api.validators(104, ids)
 
 
@@ -565,7 +565,7 @@ def test_execution_calls_are_one_batch():
         block, receipts = session.call(
             [("eth_getBlockByNumber", ["0x15", True]), ("eth_getBlockReceipts", ["0x15"])]
         )
-        with pytest.raises(NotServed, match=r"eth_foo: .*does not exist"):
+        with pytest.raises(NotServed, match=r"the method eth_foo does not exist"):
             session.call([("eth_foo", [])])
         session.close()
 

@@ -103,6 +103,41 @@ def test_a_notebook_shows_an_error_of_an_async_cell_and_one_of_the_user(run_cell
     assert "%tb" not in own
 
 
+@pytest.mark.parametrize(
+    ("store", "kept"),
+    [
+        (False, "no rows are kept, because the store is off"),
+        (True, "received final rows are stored"),
+    ],
+)
+def test_a_notebook_shows_what_an_interrupted_load_has_stored(
+    run_cell, monkeypatch, tmp_path, store, kept
+):
+    """Ctrl-C has a few lines, not the frames of threads that wait."""
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bf.Explorer, "_load", interrupt)
+
+    run_cell("import beaconframes as bf")
+    options = f"'http://127.0.0.1:9', chain='mainnet', store={str(tmp_path) if store else False!r}"
+    shown = run_cell(f"bf.load_epochs(explorer=bf.Explorer({options}))")
+
+    assert f"KeyboardInterrupt: load interrupted; {kept}" in shown
+    assert "client/explorer.py" not in shown
+    assert len(shown.splitlines()) < 20
+
+
+def test_tab_offers_the_names_that_users_need(chain):
+    """An explorer has some forty names; those of the package alone are not offered."""
+    own = "about chain close offline rate read_quota requests settings store_path url"
+
+    with bf.local(chain) as local, bf.open(chain.path) as opened:
+        assert [*own.split(), "wait"] == [name for name in dir(local) if name[0] != "_"]
+        assert own.split() == [name for name in dir(opened) if name[0] != "_"]
+
+
 def test_a_dataset_and_its_local_explorer_are_shown_as_tables(show, chain):
     """Step 12, 6: origin, tables, head and requests; a closed explorer says so."""
     with bf.local(chain, frame="pandas") as local:

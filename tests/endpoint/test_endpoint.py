@@ -411,6 +411,7 @@ def test_values_of_other_types_are_no_validators(bad):
     [[], (), range(0), iter([]), pl.Series([], dtype=pl.Int64), pd.Series([], dtype=int)],
 )
 @pytest.mark.parametrize("name", [*OF_VALIDATORS, "sync_committees"])
+@pytest.mark.filterwarnings("ignore:.* is empty, so no rows:UserWarning")
 def test_no_subjects_are_no_rows_and_no_request(name, no_subjects):
     """An empty list is an empty frame with every column, even if the range needs the head."""
     windows = {"since": -5} if name in WINDOWED else {}

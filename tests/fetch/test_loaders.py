@@ -357,6 +357,7 @@ def test_epochs_of_an_exited_validator_are_not_missing(chain, explorer):
     assert bf.missing().is_empty()
 
 
+@pytest.mark.filterwarnings("ignore:.* is empty, so no rows:UserWarning")
 def test_zero_rows_still_mean_all_columns(explorer):
     """Without subjects no request is sent, and the frame has the whole schema."""
     no_rows = bf.load_validators([])

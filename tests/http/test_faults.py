@@ -312,13 +312,13 @@ def test_server_errors_are_retried_three_times(code, form):
 
 
 def test_lasting_server_error():
-    """T11: after four attempts the error names endpoint, status and message in one line."""
+    """T11: after four attempts the error has status, message and endpoint in one line."""
     outcome = Outcome("5xx?code=503&body=html")
 
     assert (ServerError, 4, 4) == (outcome.kind, outcome.requests, outcome.error.attempts)
     assert str(outcome.error) == (
-        "GET /api/v1/validator/{validators}/x: the service failed with status 503: Sorry "
-        "(after 4 attempts). The problem is on the service's side: try again later"
+        "the service failed with status 503: Sorry (GET /api/v1/validator/{validators}/x, "
+        "4 attempts). The problem is on the service's side: try again later"
     )
 
 

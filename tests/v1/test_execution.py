@@ -49,6 +49,7 @@ def served():
 
 
 @pytest.mark.parametrize(("count", "requests"), [(0, 0), (1, 1), (100, 1), (101, 2), (1000, 10)])
+@pytest.mark.filterwarnings("ignore:.* is empty, so no rows:UserWarning")
 def test_blocks_are_requested_in_hundreds(served, count, requests):
     """The fewest requests; missing blocks are listed.
 
@@ -182,6 +183,7 @@ def test_another_address_is_an_error(served):
         bf.load_address_balances(ADDRESS, explorer=served.explorer)
 
 
+@pytest.mark.filterwarnings("ignore:.* is empty, so no rows:UserWarning")
 def test_no_subjects_return_all_columns(served):
     """Without subjects, every loader returns zero rows with the whole schema."""
     empty = bf.load_address_balances([], explorer=served.explorer)

@@ -216,6 +216,7 @@ def test_the_queue_equals_the_dataset(chain, explorer):
 
 @pytest.mark.parametrize("name", [*ITEMS, "slots", "transaction_deposits", "deposit_origin",
                                   "withdrawal_credentials"])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.* is empty, so no rows:UserWarning")
 def test_no_subjects_return_no_rows_and_all_columns(explorer, name):
     """No request is sent, and the frame has the whole schema."""
     nothing = getattr(bf, f"load_{name}")([])

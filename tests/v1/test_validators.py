@@ -416,6 +416,7 @@ def test_the_leaderboard_of_the_public_service_is_the_same(both):
 
 
 @pytest.mark.parametrize("name", LOADERS)
+@pytest.mark.filterwarnings("ignore:.* is empty, so no rows:UserWarning")
 def test_zero_rows_have_all_columns(explorer, name):
     """Without subjects, no request is sent and the schema is whole."""
     unknown = LOADERS[name]([])

@@ -67,7 +67,7 @@ def test_other_statuses_are_errors_of_the_request(status):
     with (
         replaying({"*": (status, {}, body)}) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
-        pytest.raises(errors.BadRequest, match=r"An unexpected error occurred\."),
+        pytest.raises(errors.BadRequest, match=r"An unexpected error occurred"),
     ):
         bf.v2.load_validators(1, explorer=explorer)
 
@@ -217,7 +217,7 @@ def test_an_endpoint_that_does_not_exist_yet_raises_not_served(status, load, arg
     with (
         replaying({"*": (status, {}, refusal)}) as server,
         bf.Explorer(server.url, chain="mainnet", rate=1000) as explorer,
-        pytest.raises(errors.NotServed, match=r"The requested resource was not found\."),
+        pytest.raises(errors.NotServed, match=r"The requested resource was not found"),
     ):
         load(**arguments, explorer=explorer)
 

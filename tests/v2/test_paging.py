@@ -398,7 +398,8 @@ def test_the_end_of_an_endpoint_warns_once():
 
     (warning,) = caught
     assert errors.EndpointDeprecated is warning.category
-    assert "on 2026-12-17 10:00 UTC. Check whether a newer" in str(warning.message)
+    expected = "on 2026-12-17 10:00 UTC (POST /api/v2/ethereum/slot/withdrawals). Check whether"
+    assert expected in str(warning.message)
     assert __file__ == warning.filename
 
 
@@ -445,10 +446,11 @@ def test_invalid_arguments_raise_before_any_request(call, words, explorer):
 
 
 def test_no_validators_send_no_request(explorer):
-    """Without validators no request is sent, and the schema is whole."""
+    """Without validators no request is sent, a warning says so, and the schema is whole."""
     before = explorer.requests
 
-    found = bf.v2.load_rewards([])
+    with pytest.warns(errors.UsageWarning, match="^validators is empty, so no rows are loaded$"):
+        found = bf.v2.load_rewards([])
 
     assert 0 == found.height
     assert "total_wei" in found.columns

@@ -238,7 +238,7 @@ def test_entities_are_sets_in_the_requested_order(explorer):
     E16: the validators of one depositor are a sub-entity. E2: both endpoints state when they end,
     which the client reports once.
     """
-    with pytest.warns(errors.EndpointDeprecated, match=r"2026-12-17 10:00 UTC\. Use .*load_owners"):
+    with pytest.warns(errors.EndpointDeprecated, match=r"2026-12-17 10:00 .* Use .*load_owners"):
         found = bf.v2.load_entities("24h", sort_by="net_share", sort_order="asc")
     assert found["net_share"].is_sorted()
     for word in ("beaconscore", "validator_count"):

@@ -48,6 +48,8 @@ class Node(Explorer):
     with the reason for the others, and whether balances confirm the stored epochs.
     """
 
+    shown_names = (*Explorer.shown_names, "capabilities", "coverage")
+
     def __init__(
         self,
         url: str | Secret,

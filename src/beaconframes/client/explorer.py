@@ -6,7 +6,7 @@ import warnings
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol
 
 from beaconframes.cache.read_through import open_rows
 from beaconframes.cache.validator_epochs import ValidatorEpochsCache
@@ -40,6 +40,7 @@ from beaconframes.errors import (
     ServiceError,
     UnreconciledRows,
     UsageError,
+    build_interrupt,
     find_caller_level,
 )
 from beaconframes.fetch.completeness import allow_unfinalized
@@ -101,6 +102,11 @@ class Explorer:
         dataset may grow.
     """
 
+    shown_names: ClassVar[tuple[str, ...]] = (
+        *("about", "chain", "close", "offline", "rate", "read_quota"),
+        *("requests", "settings", "store_path", "url"),
+    )
+    """The names that Tab offers in a notebook; the others are for the package."""
     _sends_requests = True
     """False for an explorer that needs neither a key nor stored rows."""
 
@@ -154,6 +160,10 @@ class Explorer:
         public = self.url in PUBLIC_URLS.values()
         self.rate_limiter = create_rate_limiter(settings, self.url, key, public=public)
         self.source: Source = create_source(self.url, key, self.rate_limiter, public=public)
+
+    def __dir__(self) -> list[str]:
+        """Return the names that users need, and those with an underscore."""
+        return [*self.shown_names, *(name for name in super().__dir__() if name.startswith("_"))]
 
     def __repr__(self) -> str:
         """Return the address, and the chain if it is known; never the key."""
@@ -365,8 +375,14 @@ class Explorer:
                 'lazy=True returns a polars LazyFrame, so frame="pandas" is not possible',
                 hint="Leave one of them out",
             )
-        with self._limit_load(endpoint, values, settings):
-            result = self._load(endpoint, values, is_lazy=lazy)
+        try:
+            with self._limit_load(endpoint, values, settings):
+                result = self._load(endpoint, values, is_lazy=lazy)
+        except KeyboardInterrupt as interrupt:
+            kept = "no rows are kept, because the store is off"
+            if self._describe_store() != "off":
+                kept = "received final rows are stored; the same call requests the others"
+            raise build_interrupt(str(interrupt) or f"load interrupted; {kept}") from None
         if lazy:
             rows: Any = result.to_lazy(endpoint, values)
         else:

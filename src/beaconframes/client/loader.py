@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sized
 from functools import update_wrapper
 from typing import (
     TYPE_CHECKING,
@@ -23,6 +24,7 @@ from beaconframes.client.connection import get_explorer
 from beaconframes.client.explorer import Explorer
 from beaconframes.endpoint import Endpoint, Envelope
 from beaconframes.endpoint.validator_sets import ValidatorSet
+from beaconframes.errors import UsageWarning, find_caller_level
 from beaconframes.misspelled_names import wrong_arguments
 
 if TYPE_CHECKING:
@@ -112,6 +114,10 @@ def load(
         # From here on, every number is an int, numpy's included.
         if (number := to_integer(values.get(bound))) is not None:
             values = {**values, bound: number}
+    for name, value in values.items():
+        if isinstance(value, Sized) and len(value) == 0:
+            empty = UsageWarning(f"{name} is empty, so no rows are loaded")
+            warnings.warn(empty, stacklevel=find_caller_level())
     rows: Frame = used_explorer.load(
         endpoint, values, strict=strict, lazy=lazy, frame=frame, max_requests=max_requests
     )

@@ -32,6 +32,8 @@ ANY_KEY = "local"
 class Local(Explorer):
     """A local explorer that loaders use until it is closed; see `local`."""
 
+    shown_names = (*Explorer.shown_names, "wait")
+
     def __init__(
         self,
         dataset: Dataset,
