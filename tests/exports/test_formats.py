@@ -197,6 +197,17 @@ def test_excel_has_numbers_for_ether_and_dates_for_days(tmp_path):
     assert rows.equals(FORMATS["xlsx"].read(path, rows.schema, CellOptions()))
 
 
+def test_small_numbers_of_csv_have_no_exponent(tmp_path):
+    """A price of 4.4 millionths is read as a number by people and by every program."""
+    rows = pl.DataFrame({"rate": [4.407e-06, 5e-324, 1e22, -0.1, None]})
+
+    path = exported(tmp_path, "csv", rows)
+
+    assert "0.000004407" == path.read_text().splitlines()[1]
+    assert "e" not in path.read_text().removeprefix('"rate"')
+    assert rows.equals(FORMATS["csv"].read(path, rows.schema, CellOptions()))
+
+
 def test_formulas_are_escaped_in_text_only(tmp_path):
     """X03: text that a spreadsheet would run gets an apostrophe; numbers and other text do not."""
     rows = pl.DataFrame({"text": FORMULAS + HARMLESS, "n": range(-1, len(FORMULAS + HARMLESS) - 1)})

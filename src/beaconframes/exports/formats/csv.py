@@ -18,7 +18,8 @@ class CsvWriter:
     """Write a CSV file: UTF-8, a header line, all text in quotes.
 
     The quotes distinguish an empty text (``""``) from a missing value (nothing). Times are ISO 8601
-    in UTC, lists and structs JSON, bytes hex, and a duration is a whole number of its unit.
+    in UTC, lists and structs JSON, bytes hex, and a duration is a whole number of its unit. No
+    number has an exponent.
     """
 
     def __init__(self, path: Path, options: CellOptions) -> None:
@@ -33,6 +34,7 @@ class CsvWriter:
             include_header=not self._has_header,
             quote_style="non_numeric",
             null_value="",
+            float_scientific=False,
         )
         self._has_header = True
 
