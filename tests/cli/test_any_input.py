@@ -23,7 +23,7 @@ from ..support.untrusted_texts import TEXTS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 FILES_OF_THE_README = {
-    *("income.parquet", "income.png", "days.xlsx", "validators.html", "wall.png", "income")
+    *("income.parquet", "income.png", "days.csv", "validators.html", "wall.png", "income")
 }
 
 ODD = [
