@@ -23,6 +23,7 @@ from beaconframes.calendar import Moment, to_integer
 from beaconframes.client.connection import get_explorer
 from beaconframes.client.explorer import Explorer
 from beaconframes.endpoint import Endpoint, Envelope
+from beaconframes.endpoint.parameter import Role
 from beaconframes.endpoint.validator_sets import ValidatorSet
 from beaconframes.errors import UsageWarning, find_caller_level
 from beaconframes.misspelled_names import wrong_arguments
@@ -115,7 +116,10 @@ def load(
         if (number := to_integer(values.get(bound))) is not None:
             values = {**values, bound: number}
     for name, value in values.items():
-        if isinstance(value, Sized) and len(value) == 0:
+        if not isinstance(value, Sized) or len(value) > 0:
+            continue
+        # An empty list of a filter lets all rows pass.
+        if any(name in p.arguments() for p in endpoint.parameters_of(Role.SUBJECT, Role.UNITS)):
             empty = UsageWarning(f"{name} is empty, so no rows are loaded")
             warnings.warn(empty, stacklevel=find_caller_level())
     rows: Frame = used_explorer.load(
