@@ -206,8 +206,8 @@ def test_all_seats_are_expected_of_all_validators(chain):
 @pytest.mark.parametrize(
     ("balances", "own", "cap", "least"),
     [
-        ([32] * 2000, 500, 2048, 0.98),
-        ([32] * 2000, 2000, 2048, None),
+        pytest.param([32] * 2000, 500, 2048, 0.98, marks=pytest.mark.more),
+        pytest.param([32] * 2000, 2000, 2048, None, marks=pytest.mark.more),
         ([32] * 3000 + [2048] * 1600, 300, 2048, 0.95),
         ([32] * 1000, 300, 32, 0.5),
     ],

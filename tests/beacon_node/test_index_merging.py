@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from beaconframes.beacon_node.index.indexing import index
 from beaconframes.dataset import Dataset
 
@@ -23,6 +25,7 @@ def assert_equal(expected, found, tables):
         assert rows.equals(found_rows), table
 
 
+@pytest.mark.more
 def test_merged_halves_equal_the_index_of_the_whole(electra_folder, tmp_path):
     """All indexed rows are there after the merge; the next run only derives, and reads the head."""
     whole = Dataset.open(electra_folder)

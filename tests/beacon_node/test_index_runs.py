@@ -229,7 +229,8 @@ def one_worker(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("workers", [4, pytest.param(2, marks=pytest.mark.more)])
+@pytest.mark.more
+@pytest.mark.parametrize("workers", [2, 4])
 def test_any_number_of_threads_gives_the_same_bytes(tmp_path, one_worker, workers):
     """Step 11, item 5: the same segments in the same order."""
     with BeaconNodeStub("electra") as stub, ThreadPoolExecutor(workers) as executor:
@@ -434,7 +435,7 @@ def test_a_block_that_the_node_has_altered_is_an_error(tmp_path, recording, faul
         index(stub.url, tmp_path / "index", since=3, until=4, tables=tables)
 
 
-@pytest.mark.parametrize("fault", [NullFields, UpperCase])
+@pytest.mark.parametrize("fault", [NullFields, pytest.param(UpperCase, marks=pytest.mark.more)])
 @pytest.mark.parametrize(
     ("recording", "faults", "validators"),
     [

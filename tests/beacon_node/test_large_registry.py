@@ -46,6 +46,7 @@ def sum_income(validators):
     return income.group_by("validator_index", maintain_order=True).agg(reward.sum())
 
 
+@pytest.mark.more
 def test_performance_is_that_of_the_requested_validators(node):
     """Epochs that an earlier load did not request of other validators do not matter."""
     bf.load_income_history([5], since=2, until=2)

@@ -63,9 +63,10 @@ def missed_slots(first, last):
     return [slot for slot in range(first, last + 1) if slot and answers[slot] is None]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "stub",
-    [pytest.param(name, marks=() if name == "replay" else pytest.mark.more) for name in NODES],
+    NODES,
     indirect=True,
     ids=NODES,
 )
@@ -94,7 +95,7 @@ def test_every_loader_is_answered_or_refused_as_planned(stub, tmp_path):
     assert {"explained"} == set(coverage["status"])
 
 
-@on("pruned", "no income")
+@on("no income")
 def test_blocks_need_no_states(stub):
     """Blocks, withdrawals and pixels since genesis are those of the recording."""
     recorded = load_blocks("capella")

@@ -66,7 +66,13 @@ WRONG = (1, 7 * 8, 1)
 """From epoch 7 on, the node states 1 gwei too much for validator 1."""
 
 
-@pytest.mark.parametrize("faults", [[], ["debug-forbidden"]], ids=["states", "routes"])
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param([], id="states"),
+        pytest.param(["debug-forbidden"], id="routes", marks=pytest.mark.more),
+    ],
+)
 def test_a_load_warns_of_rows_that_balances_do_not_confirm(faults):
     """The change of epoch 7 contains income of epochs 5 to 7, of validator 1 alone."""
     with (

@@ -116,6 +116,11 @@ def check_rows(table, expected, found, first, last):
     assert found.equals(expected), (table, first)
 
 
+ROUTES = [
+    pytest.param([], id="states"),
+    pytest.param(["debug-forbidden"], id="routes", marks=pytest.mark.more),
+]
+"""Faults of the node: it has states, or only its rewards routes."""
 EVERY_START = {"altair": 36, "capella": 57, "electra": 45, "forks": 67}
 """The last epoch at which an index can begin."""
 
@@ -123,7 +128,7 @@ EVERY_START = {"altair": 36, "capella": 57, "electra": 45, "forks": 67}
 @pytest.mark.parametrize(
     ("name", "starts"),
     [
-        pytest.param("forks", (8, 9), id="equal deposits of a new key"),
+        pytest.param("forks", (8, 9), id="equal deposits", marks=pytest.mark.more),
         pytest.param("electra", (1, 3), id="fork", marks=pytest.mark.more),
         pytest.param("capella", (44,), id="correlation penalties", marks=pytest.mark.more),
         *(pytest.param(name, range(1, end + 1), id=f"{name} at every epoch", marks=pytest.mark.long)
@@ -136,6 +141,7 @@ def test_an_index_that_begins_later_has_the_same_verdicts_and_rows(name, starts,
     assert verdicts.filter(status="unverified")["epoch"].to_list() in ([], [CHAINS[name]])
 
 
+@pytest.mark.more
 def test_a_wrong_balance_of_a_new_validator_is_unexplained_from_every_start(tmp_path):
     """Validator 105 exists since the end of epoch 9, with 35 ETH; its node states 1 gwei more."""
     fault = MoreBalance((105, 10 * 8, 1))
@@ -144,7 +150,7 @@ def test_a_wrong_balance_of_a_new_validator_is_unexplained_from_every_start(tmp_
     assert {epoch for epoch in status if status[epoch] == "unexplained"} == {8, 9, 10}
 
 
-@pytest.mark.parametrize("faults", [[], ["debug-forbidden"]], ids=["states", "routes"])
+@pytest.mark.parametrize("faults", ROUTES)
 def test_a_wrong_balance_of_a_chosen_validator_is_unexplained(tmp_path, faults):
     """Validator 105 does not exist in epochs 8 and 9, and 4 is not chosen."""
     wrong = MoreBalance((105, 10 * 8, 1), (4, 11 * 8, 1))
@@ -175,7 +181,7 @@ def test_withdrawals_since_a_deposit_belong_to_what_was_received(left, withdrawn
     assert found == [amount * 10**9 for amount in expected]
 
 
-@pytest.mark.parametrize("faults", [[], ["debug-forbidden"]], ids=["states", "routes"])
+@pytest.mark.parametrize("faults", ROUTES)
 def test_a_deposit_after_one_with_an_invalid_signature_counts_once(tmp_path, faults):
     """Both have the key and the address of validator 105, whose balance is 35 ETH."""
     with BeaconNodeStub("forks", faults=faults) as stub:

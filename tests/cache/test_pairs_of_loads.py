@@ -253,7 +253,13 @@ def find_differing(chain, transport, tmp_path, seeds, *, has_store):
     return differing
 
 
-@pytest.mark.parametrize("seconds", [0, 60], ids=["each response at once", "all together"])
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(0, id="each response at once"),
+        pytest.param(60, id="all together", marks=pytest.mark.more),
+    ],
+)
 @pytest.mark.parametrize("count", [6, pytest.param(1_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("has_store", [False, True])
 def test_a_load_after_a_faulty_one_has_all_rows(

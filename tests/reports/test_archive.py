@@ -100,6 +100,7 @@ def test_an_interrupted_run_is_resumed(made, no_charts, tmp_path):
     assert [tmp_path / "reports" / "index.html", *paths] == sorted((tmp_path / "reports").iterdir())
 
 
+@pytest.mark.more
 def test_the_folder_has_a_page_that_links_the_reports(made, no_charts, tmp_path):
     """Newest first: period, income and what to look at; earlier reports of the folder as well."""
     days = [(date(2026, 1, 5), date(2026, 1, 11)), (date(2026, 1, 12), date(2026, 1, 18))]

@@ -32,9 +32,9 @@ from .conftest import MINE, PRICES
 
 GROUPS = {"A": MINE[:3], "B": MINE[3:]}
 INPUTS = [
-    *("income", "balances", "withdrawals", "proposals", "blocks", "deposits", "attestations"),
-    *("slots", "queue", "index", "network", "missed_rewards", "committees", "next_committees"),
-    "duties",
+    *("income", "balances", "blocks", "index", "attestations", "network", "withdrawals"),
+    *("proposals", "deposits", "slots", "queue", "missed_rewards", "committees"),
+    *("next_committees", "duties"),
 ]
 DAILY = ["stats", "proposals", "blocks", "queue", "index", "committees", "duties"]
 
@@ -75,7 +75,9 @@ def find_silent_numbers(inputs, whole, **changed):
     return find_silent(whole["income" if inputs.has_epochs else "stats"], make(inputs, **changed))
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize(
+    "name", [*INPUTS[:6], *(pytest.param(n, marks=pytest.mark.more) for n in INPUTS[6:])]
+)
 def test_without_an_input_each_number_is_right_or_marked(made, whole, no_charts, name):
     """In frames, text and page."""
     assert [] == find_silent_numbers(made.inputs, whole, failed=[name])
@@ -265,7 +267,7 @@ FAULTS = [
 @pytest.mark.parametrize(
     "options",
     [
-        {"limits": "month=8"},
+        pytest.param({"limits": "month=8"}, marks=pytest.mark.more),
         pytest.param({"limits": "month=13"}, marks=pytest.mark.more),
         pytest.param({"faults": "404@20%"}, marks=pytest.mark.more),
         {"faults": "500@20%", "detail": "days"},

@@ -556,7 +556,10 @@ def test_a_file_that_cannot_be_a_report_is_refused(made, tmp_path):
     assert [] == [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("write", ["save", "save_json", "to_notebook"])
+@pytest.mark.parametrize(
+    "write",
+    ["save", *(pytest.param(n, marks=pytest.mark.more) for n in ("save_json", "to_notebook"))],
+)
 def test_only_a_report_is_replaced(made, no_charts, tmp_path, write):
     """A file of other contents is replaced on request alone; an earlier report always."""
     path = tmp_path / "report"

@@ -95,6 +95,7 @@ def read_table(page, title):
     return rows[2:]
 
 
+@pytest.mark.more
 def test_the_guide_has_the_prices(mainnet):
     """The table of docs/guide/report.md: plans of a trial key, a paid key, and each detail.
 
@@ -178,6 +179,7 @@ def test_a_plan_has_a_line_for_each_part(mainnet):
     assert made.requests == sum(listed.values())
 
 
+@pytest.mark.more
 def test_a_source_without_a_quota_gets_epochs_up_to_a_size(running, monkeypatch):
     """A dataset on this machine has no price; the report says what it leaves out."""
     with connect(running) as explorer:
@@ -432,7 +434,7 @@ def state_no_finality(explorer, **options):
 
 @pytest.mark.parametrize(
     "load",
-    [refuse, *(pytest.param(f, marks=pytest.mark.more) for f in (leave_out, state_no_finality))],
+    [state_no_finality, *(pytest.param(f, marks=pytest.mark.more) for f in (leave_out, refuse))],
 )
 def test_without_v2_the_yield_index_is_that_of_v1(chain, monkeypatch, load):
     """A key without V2, or a service with other names of fields: the same index, for more."""
@@ -445,6 +447,7 @@ def test_without_v2_the_yield_index_is_that_of_v1(chain, monkeypatch, load):
     assert whole.frames["rate"].equals(report.frames["rate"])
 
 
+@pytest.mark.more
 def test_a_service_that_is_down_is_not_requested_by_day(chain, monkeypatch):
     """What may work later is no reason for a request per day."""
 
@@ -511,6 +514,7 @@ def test_a_command_that_does_not_fit_writes_nothing(chain, tmp_path):
     assert not out.exists()
 
 
+@pytest.mark.more
 def test_frames_of_pandas(running, monkeypatch, tmp_path):
     """The setting reaches the frames of a report; its texts are the same."""
     options = {"since": 440, "until": 445}
@@ -555,7 +559,7 @@ def check_plan(explorer, validators, span, detail):
     return sent
 
 
-@pytest.mark.more
+@pytest.mark.long
 @pytest.mark.parametrize("detail", ["auto", "days", "epochs"])
 def test_plans_of_a_year_are_what_a_report_sends(slow, detail):
     """1, 3 and 100 validators, 7 days, 30 days and a year; a trial key and a paid one.
@@ -590,7 +594,7 @@ def check_year(explorer, count, span, detail):
     return sent - beside
 
 
-@pytest.mark.more
+@pytest.mark.long
 @pytest.mark.parametrize("detail", ["epochs", "days"])
 def test_a_store_from_yesterday_costs_the_last_day(slow, tmp_path, detail):
     """Final rows are not requested again: the next report costs what one of two days costs."""
@@ -652,7 +656,7 @@ def whole_reports(chain):
 @pytest.mark.parametrize(
     ("is_known", "limits"),
     [
-        (True, (1, 7)),
+        pytest.param(True, (1, 7), marks=pytest.mark.more),
         (False, (5,)),
         pytest.param(False, (1, 2, 8, 15, 30), marks=pytest.mark.more),
         pytest.param(True, range(1, 401), marks=pytest.mark.long),

@@ -175,7 +175,7 @@ KNOWN_TO_THE_CHAIN = re.compile(r"[0-9]+(,[0-9]+)*|(0[xX])?[0-9a-f]{2,}|.+\.eth|
 """Numbers, identifiers and names: whether the chain has them, no schema can say."""
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", ["spec", pytest.param("public", marks=pytest.mark.more)])
 def test_the_document_states_what_the_wire_accepts(wire, chain, subjects):
     """Every accepted text is valid, and no other word or form is."""
     service = Service(chain, wire)

@@ -117,7 +117,7 @@ def test_the_oldest_values_are_evicted():
     assert 1 == memory.get_or_compute("f", lambda: (1, 1)) == memory.get_or_compute("f", None)
 
 
-@pytest.mark.parametrize("window", ["24h", "all_time"])
+@pytest.mark.parametrize("window", ["24h", pytest.param("all_time", marks=pytest.mark.more)])
 @pytest.mark.parametrize("validators", [[3], range(1010)], ids=["one", "all"])
 def test_sums_by_day_are_those_of_all_epochs(chain, window, validators):
     """Days are counted back from the finalized epoch, as windows are."""

@@ -77,7 +77,8 @@ def test_blocks_by_slot(chain, explorer, count):
 
 def test_blocks_by_root(chain, explorer):
     """Orphaned blocks load by their root."""
-    orphans = chain.scan("blocks").filter(status="orphaned").sort("slot", "block_root").collect()
+    orphans = chain.scan("blocks").filter(status="orphaned").head(20).collect()
+    orphans = orphans.sort("slot", "block_root")
 
     found = bf.load_slots(orphans["block_root"])
 

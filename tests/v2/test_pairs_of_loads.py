@@ -54,12 +54,14 @@ def transport(chain, request):
     return ServiceTransport(Service(chain, wire=request.param))
 
 
-@pytest.mark.parametrize("back", [0, pytest.param(8, marks=pytest.mark.more), 300])
+@pytest.mark.parametrize(
+    "back", [300, *(pytest.param(back, marks=pytest.mark.more) for back in (0, 8))]
+)
 @pytest.mark.parametrize(
     ("firsts", "seconds"),
     [
         pytest.param(FEW, [*OF_EPOCHS, "load_proposal_slots"], id="few"),
-        pytest.param(LOADERS, LOADERS, id="all", marks=pytest.mark.more),
+        pytest.param(LOADERS, LOADERS, id="all", marks=pytest.mark.long),
     ],
 )
 def test_a_load_does_not_depend_on_an_earlier_one(transport, back, firsts, seconds):
