@@ -208,6 +208,23 @@ def test_small_numbers_of_csv_have_no_exponent(tmp_path):
     assert rows.equals(FORMATS["csv"].read(path, rows.schema, CellOptions()))
 
 
+def test_parquet_in_parts_is_as_small_as_at_once(tmp_path):
+    """Rows of a file that is written in parts are in pages as large as those of polars."""
+    epochs = pl.int_range(130, eager=True)
+    rows = pl.DataFrame({"validator_index": pl.int_range(1000, eager=True)}).join(
+        pl.DataFrame({"epoch": epochs, "amount_gwei": 10_000 + epochs}), how="cross"
+    )
+    sizes = []
+    for name, parts in (("at once", [rows]), ("in parts", [rows[:0], rows])):
+        writer = FORMATS["parquet"].write(tmp_path / name, CellOptions())
+        for part in parts:
+            writer.add(part)
+        writer.close()
+        sizes.append((tmp_path / name).stat().st_size)
+
+    assert sizes[1] < 1.15 * sizes[0], sizes
+
+
 def test_formulas_are_escaped_in_text_only(tmp_path):
     """X03: text that a spreadsheet would run gets an apostrophe; numbers and other text do not."""
     rows = pl.DataFrame({"text": FORMULAS + HARMLESS, "n": range(-1, len(FORMULAS + HARMLESS) - 1)})

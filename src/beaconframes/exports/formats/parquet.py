@@ -38,7 +38,12 @@ class ParquetWriter:
 
             table = self._first.to_arrow(compat_level=pl.CompatLevel.oldest())  # type: ignore[union-attr]
             self._writer = pq.ParquetWriter(
-                self._path, table.schema, compression="zstd", compression_level=ZSTD_LEVEL
+                self._path,
+                table.schema,
+                compression="zstd",
+                compression_level=ZSTD_LEVEL,
+                # Its pages of 20,000 rows make files of such rows 1.6 times as large.
+                max_rows_per_page=ROW_GROUP,
             )
             self._writer.write_table(table, row_group_size=ROW_GROUP)
             self._first = None
