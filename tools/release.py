@@ -28,8 +28,6 @@ EDITS = [
     ("CITATION.cff", r"(?m)^version: .*$", "version: {version}"),
     ("CITATION.cff", r"(?m)^date-released: .*$", "date-released: {date}"),
     ("CHANGELOG.md", r"(?m)^## Unreleased$", "## Unreleased\n\n## {version} - {date}"),
-    # The stored output states the version that wrote the dataset.
-    ("notebooks/06_publish_a_dataset.ipynb", r"(?<=Software: beaconframes )[\d.]+", "{version}"),
 ]
 """What a release changes: file, pattern of the only place, and its new text."""
 
