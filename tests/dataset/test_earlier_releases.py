@@ -2,7 +2,8 @@
 
 The archive has what the sources of 0.1.0 (commit 94c34b98) wrote of a simulated chain, and as JSON
 the frames that they returned: a store and an export of the income of validators 0 to 3 in epochs 1
-to 4, the rows of epochs 1 to 3 in the store, and an export of a name.
+to 4, the rows of epochs 1 to 3 in the store, an export of a name, and the first address balances of
+the simulation.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.dataset.ledger import FORMAT
+from beaconframes.dataset.published import FORMAT_VERSION
 from beaconframes.errors import DatasetError
 
-ARCHIVE = Path(__file__).resolve().parents[1] / "recordings" / "0.1.0.zip"
+ROOT = Path(__file__).resolve().parents[2]
+ARCHIVE = ROOT / "tests" / "recordings" / "0.1.0.zip"
 
 
 @pytest.fixture
@@ -24,6 +28,14 @@ def earlier(tmp_path):
     """The folder with what 0.1.0 wrote."""
     shutil.unpack_archive(ARCHIVE, tmp_path)
     return tmp_path / "0.1.0"
+
+
+def test_the_page_on_stability_states_the_numbers_of_the_formats():
+    """Both formats have the number that docs/stability.md names."""
+    page = ROOT.joinpath("docs", "stability.md").read_text()
+
+    assert FORMAT == FORMAT_VERSION
+    assert f"Both numbers are {FORMAT}." in page
 
 
 def load_income():
@@ -56,7 +68,15 @@ def test_a_store_of_0_1_0_is_read(earlier):
     assert epochs.equals(returned(earlier, "epochs", epochs.schema))
 
 
-def test_a_column_that_0_1_0_did_not_have_is_named(earlier):
-    """The column `asked` of names is now `requested`: the error names table and column."""
-    with pytest.raises(DatasetError, match=r"table names .*: requested is missing"):
-        bf.open(earlier / "names")
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [
+        ("names", "table names .*: requested is missing"),
+        ("simulation", "table address_balances .*: balance_wei is missing"),
+    ],
+)
+@pytest.mark.parametrize("read", [bf.open, bf.local])
+def test_tables_of_0_1_0_with_other_columns_are_named(earlier, read, folder, message):
+    """Names and simulations are refused: the error names the table and a missing column."""
+    with pytest.raises(DatasetError, match=message):
+        read(earlier / folder)

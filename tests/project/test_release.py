@@ -103,19 +103,24 @@ def test_sections_of_the_changelog_are_short():
 def test_the_index_page_has_no_links_into_a_checkout(tools):
     """With a repository, links and pictures lead to its tag; without one, none is left."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    build = tools("index_page").build_index_page
-    page = build(readme, "9.8.7", "https://example.org/bf/")
+
+    def build(**urls):
+        metadata = {"version": "9.8.7", "urls": urls}
+        tools("index_page").IndexPage(str(ROOT), {}).update(metadata)
+        return metadata["readme"]["text"]
+
+    page, without = build(Repository="https://example.org/bf/"), build()
     targets = re.findall(r'(?:\]\(|src(?:set)?=")([^")\s]+)', page)
 
     assert len(targets) > 40
     assert [] == [target for target in targets if not target.startswith("https://")]
     assert "[report](https://example.org/bf/blob/v9.8.7/docs/guide/report.md)" in page
     assert 'src="https://example.org/bf/raw/v9.8.7/docs/pictures/wall-light.png"' in page
-    for text in (page, build(readme, "9.8.7", None)):
+    for text in (page, without):
         assert re.findall(r"(?s)```.*?```", text) == re.findall(r"(?s)```.*?```", readme)
-    assert "<picture" not in build(readme, "9.8.7", None)
-    assert "One report answers it" in build(readme, "9.8.7", None)
-    assert "[beaconcha.in](https://beaconcha.in)" in build(readme, "9.8.7", None)
+    assert "<picture" not in without
+    assert "One report answers it" in without
+    assert "[beaconcha.in](https://beaconcha.in)" in without
 
 
 @pytest.mark.more
