@@ -19,7 +19,7 @@ MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { pri
 PYTEST  = $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-more test-long test-crash test-spark test-wheel check format bench sample docs site notebooks lock clean
+.PHONY: help setup demo lab test test-more test-long test-crash test-spark test-wheel check format bench sample docs site notebooks lock dist release clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -48,7 +48,7 @@ $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
 # Run by hand only, so that dependencies change only on purpose. The lock contains no address.
 lock: | $(UV) ## resolve both lock files again
 	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --extra cloud --extra excel \
-		--group dev --group execution --group publish --group site \
+		--group dev --group execution --group publish --group release --group site \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements.lock
 	echo pyspark | $(UV) pip compile -q - --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements-spark.lock
@@ -100,6 +100,9 @@ check: setup ## format, lint, types, import contracts, generated pages
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/zizmor --quiet --offline --strict-collection .github
 
 format: setup ## format the code, and apply automatic fixes
 	$(BIN)/ruff format .
@@ -126,6 +129,13 @@ site: setup ## build the documentation site in out/site
 
 notebooks: setup ## run the notebooks and store their outputs (needs Chromium)
 	$(BIN)/python notebooks/make.py
+
+dist: setup ## build sdist and wheel of the last commit in dist/, twice with equal bytes, and check them
+	$(BIN)/python tools/release.py
+
+release: setup | $(UV) ## commit and tag a version: make release VERSION=0.2.0 (publishes nothing)
+	@test -n "$(VERSION)" || { echo "usage: make release VERSION=0.2.0" >&2; exit 2; }
+	$(BIN)/python tools/release.py $(VERSION) --uv $(UV)
 
 clean: ## remove all generated files
 	rm -rf $(VENV) $(TOOLS) out dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

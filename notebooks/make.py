@@ -28,6 +28,8 @@ CELL_TIMEOUT = 120
 PICTURE_WIDTH = 900
 """Pixels of a plotly figure."""
 _ADDRESS = re.compile(r"(?<=127\.0\.0\.1:)\d+")
+# The checksum of a manifest, which states the version.
+_RELEASE = re.compile(r"(?<=beaconframes )\d+\.\d+\.\d+\b|(?<=sha256:)[0-9a-f]{16}\b")
 
 
 def notebooks():
@@ -69,11 +71,11 @@ def _environment(ipython):
 
 
 def _without_machine(notebook):
-    """Remove what differs between machines: versions, and ports of local servers."""
+    """Remove what differs between machines and releases: versions, and ports of local servers."""
     notebook.metadata = {"kernelspec": notebook.metadata.kernelspec}
     for output in outputs(notebook):
         if "text" in output:
-            output.text = _ADDRESS.sub("5052", output.text)
+            output.text = _RELEASE.sub("...", _ADDRESS.sub("5052", output.text))
         for kind, shown in output.get("data", {}).items():
             if kind.startswith("text/"):
                 output.data[kind] = _ADDRESS.sub("5052", shown)

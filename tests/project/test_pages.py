@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")]
+PAGES = sorted(ROOT.glob("*.md"))
 PAGES += sorted((ROOT / "docs").rglob("*.md"))
 LINK = re.compile(r"\]\((?!https?://)([^)\s]+)\)")
 

@@ -178,8 +178,11 @@ def test_the_version_stands_in_one_place():
     )
 
     assert project["version"] == version("beaconframes") == answer.stdout.strip()
-    assert f"version: {project['version']}\n" in (ROOT / "CITATION.cff").read_text()
-    assert f"\n## {project['version']}\n" in (ROOT / "CHANGELOG.md").read_text()
+    citation = (ROOT / "CITATION.cff").read_text()
+    released = re.search(r"(?m)^version: (.*)\ndate-released: (.*)$", citation)
+    assert released is not None
+    assert project["version"] == released[1]
+    assert f"\n## {released[1]} - {released[2]}\n" in (ROOT / "CHANGELOG.md").read_text()
 
 
 @pytest.mark.more

@@ -50,7 +50,7 @@ def files() -> list[tuple[str, Path]]:
     for path in sorted(package.rglob("*.py")):
         parts = path.relative_to(package).parts
         found.append((parts[0] if len(parts) > 1 else "beaconframes", path))
-    found += [(name, ROOT / name) for name in ("README.md", "CONTRIBUTING.md")]
+    found += [(path.name, path) for path in sorted(ROOT.glob("*.md"))]
     found += [("docs", path) for path in sorted((ROOT / "docs").rglob("*.md"))]
     found += [("notebooks", path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
     return found

@@ -3,17 +3,19 @@
 # sample and from a small local chain, draw a chart, run the command. Once for every CPython >= 3.11 of this machine.
 # With the first of them also what a new user runs first: `bf.local()`, and the example of the README, with limits
 # of time. Homes are empty, and Jupyter is not installed. Versions are those of requirements.lock. uv caches what it
-# downloads.
+# downloads. A distribution that is given, such as an sdist, is used with the oldest CPython only.
 #
-# usage: wheel.sh UV PYTHON   (PYTHON: with hatchling, to build the wheel)
+# usage: wheel.sh UV PYTHON [DISTRIBUTION]   (PYTHON: with hatchling, to build the wheel)
 set -euo pipefail
-uv=$(realpath "$1") python=$2
+uv=$(realpath "$1") python=$2 wheel=${3:+$(realpath "$3")}
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"$python" -m hatchling build -t wheel -d "$work/dist" >/dev/null
-wheel=$(ls "$work"/dist/*.whl)
+if [ -z "$wheel" ]; then
+    "$python" -m hatchling build -t wheel -d "$work/dist" >/dev/null
+    wheel=$(ls "$work"/dist/*.whl)
+fi
 sed 's/ *\\$//; /^ *--hash/d' requirements.lock >"$work/constraints.txt"
 
 # Where packages come from is known to pip; uv does not read pip's settings.
@@ -107,9 +109,10 @@ for minor in $(printf '%s\n' "${!interpreters[@]}" | sort -n); do
         [ -n "${compile+set}" ] || run_as_new_user "$environment/bin/python"
         "$environment/bin/python" -I -W error "$work/use.py"
         "$environment/bin/beaconframes" --help | grep -q '^Usage: beaconframes'
-        "$environment/bin/beaconframes" --version | grep -q "$(basename "$wheel" | cut -d- -f2)"
+        "$environment/bin/beaconframes" --version | grep -q "$(basename "$wheel" .tar.gz | cut -d- -f2)"
     )
-    echo "the wheel works with Python 3.$minor"
+    echo "$(basename "$wheel") works with Python 3.$minor"
     compile=
+    [ -z "${3:-}" ] || break
 done
 [ -n "${!interpreters[*]}" ] || { echo "no CPython >= 3.11 found" >&2; exit 1; }
