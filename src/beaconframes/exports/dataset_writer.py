@@ -27,12 +27,13 @@ from beaconframes.exports.sorter import Sorter
 from beaconframes.exports.table_writer import TableWriter, WriteOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     import polars as pl
 
     from beaconframes.exports.formats import CellOptions, Format
+    from beaconframes.exports.journal import StagedFile
     from beaconframes.exports.manifest import DatasetInfo
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
@@ -104,45 +105,42 @@ def write_dataset(
         folder.mkdir(parents=True, exist_ok=True)
     with open_journal(folder, folder / WORK_FOLDER) as journal:
         existing = read_existing_dataset(folder)
-        journal.extends_dataset = bool(existing.manifest)
-        journal.published_paths = {segment.path for segment in existing.segments}
+        journal.withdraw_files({segment.path for segment in existing.segments})
         partitionings = {s.table.name: choose_partitioning(s, target.format, by) for s in sources}
         resume_export(existing, journal, sources, target.format, partitionings, cells)
-        tables = []
+        tables: list[ManifestTable] = []
+        new_files: dict[str, StagedFile] = {}
         for source in sources:
-            name = source.table.name
-            options = WriteOptions(journal, target.format, cells, partitionings[name])
-            files = TableWriter(source, options, existing.list_files(name)).write()
+            partitioning = partitionings[source.table.name]
+            options = WriteOptions(journal, target.format, cells, partitioning)
+            published_files = existing.list_files(source.table.name)
+            staged = TableWriter(source, options, published_files).write()
+            new_files |= staged
+            files = [*published_files, *(file.at(path) for path, file in staged.items())]
             tables.append(
                 ManifestTable(
                     source.table,
                     target.format,
-                    options.partitioning,
-                    files,
+                    partitioning,
+                    sorted(files, key=lambda segment: segment.path),
                     cells.raw,
                     source.request,
                     source.merge_gaps(),
                 )
             )
-        segments = {segment.path: segment for table in tables for segment in table.files}
-        old_paths = journal.published_paths
-        new_paths = segments.keys() - old_paths
         manifest = build_manifest(info, collect_provenance(sources), tables)
         manifest = merge_other_tables(manifest, existing, sources)
-        if segments:
-            sync_folders(find_changed_folders(folder, new_paths))
-        for name, text in build_documents(manifest).items():
-            journal.write_document(name, text)
-        journal.write_document(published.NAME, to_json_text(manifest))
-        journal.remove_files(journal.files.keys() - segments.keys())
+        documents = build_documents(manifest) | {published.NAME: to_json_text(manifest)}
+        journal.publish(new_files, documents, replace=bool(existing.manifest))
         if existing.manifest != manifest:
-            append_history(folder, manifest, added=len(new_paths))
+            append_history(folder, manifest, added=len(new_files))
+    segments = [segment for table in tables for segment in table.files]
     return Export(
         folder,
         {table.description.name: table.rows for table in tables},
-        sum(segment.bytes for segment in segments.values()),
-        added=len(new_paths),
-        unchanged=len(segments.keys() & old_paths),
+        sum(segment.bytes for segment in segments),
+        added=len(new_files),
+        unchanged=len(segments) - len(new_files),
         gaps=tuple(gap for table in tables for gap in table.gaps),
         until=find_until(sources),
     )
@@ -154,15 +152,6 @@ def choose_partitioning(source: TableSource, file_format: Format, by: str | None
         return UNPARTITIONED
     chosen = choose_default(source.table.schema) if by == DEFAULT else by
     return create_partitioning(chosen, source.table.schema, source.chain)
-
-
-def find_changed_folders(root: Path, paths: Iterable[str]) -> set[Path]:
-    """Return the folders in which names changed: those of the files, and all above them."""
-    folders = {root}
-    for path in paths:
-        parents = (root / path).parents
-        folders |= {parent for parent in parents if parent.is_relative_to(root)}
-    return folders
 
 
 def find_until(sources: list[TableSource]) -> int | None:

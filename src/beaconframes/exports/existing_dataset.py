@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset import published
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetError
 from beaconframes.exports.journal import IncompatibleExport
+from beaconframes.exports.manifest import ManifestTable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.dataset import Segment
     from beaconframes.exports.formats import CellOptions, Format
-    from beaconframes.exports.journal import ExportJournal
+    from beaconframes.exports.journal import ExportJournal, StagedPartition
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
 
+PLANNED = ("key", "format", "raw", "partitioned_by", "partition_key", "sorted_by", "request")
+"""The properties of a table that later exports share."""
 ORIGIN = ("service", "simulated", "chain")
 """The origin of rows: the same for all tables of a dataset, and unknown for frames."""
 
@@ -80,15 +83,17 @@ def resume_export(
     plans = {
         source.table.name: build_plan(source, file_format, partitionings[source.table.name], cells)
         for source in sources
+        if source.resume is not None
     }
-    interrupted = journal.plan
-    if interrupted is not None and (differences := describe_differences(interrupted, plans)):
+    interrupted = journal.entries.plan
+    if interrupted and (differences := describe_differences(interrupted, plans)):
         raise IncompatibleExport(
             f"{journal.target} has an interrupted export with other arguments: {differences}",
             hint=f"Give the same arguments, choose another folder, or remove {journal.folder}",
         )
-    if interrupted is None:
-        journal.add_plan(plans)
+    if plans and not interrupted:
+        journal.entries.plan = plans
+        journal.save()
 
 
 def check_existing_table(
@@ -159,68 +164,49 @@ def resume_source(
     partitioning: Partitioning,
 ) -> None:
     """Let *source* start after the published rows and the finished partitions of the journal."""
-    name = source.table.name
-    source.record_gap = lambda gap: journal.add_gap(name, gap)
+    name, entries = source.table.name, journal.entries
+    finished: list[StagedPartition] = []
     if source.resume is None:
-        journal.finished.pop(name, None)
+        entries.partitions = []
         return
-    finished = []
-    paths = [path for path, segment in journal.files.items() if segment.table == name]
-    started = dict.fromkeys(path.rpartition("/")[0] for path in paths)
-    # Partitions are finished in the order of their start; any other order means missing rows.
-    numbers = dict.fromkeys(journal.finished.get(name, []))
-    for number, started_folder in zip(numbers, started, strict=False):
-        try:
-            folder = f"{name}/{partitioning.get_folder(number)}".rstrip("/")
-        except UsageError:
+    for part in entries.partitions:
+        # A later export continues after the last partition, so none before it may be missing.
+        is_next = part.table == name and (not finished or part.number > finished[-1].number)
+        staged = [file.at(file.name) for file in part.files]
+        if not is_next or not all(has_valid_ranges(file, source) for file in staged):
             break
-        files = [s for path, s in journal.files.items() if path.rpartition("/")[0] == folder]
-        if folder != started_folder or not all(has_valid_ranges(file, source) for file in files):
+        if any(published.find_damage(file, journal.folder, thorough=True) for file in staged):
             break
-        if any(published.find_damage(file, journal.target, thorough=True) for file in files):
-            break
-        finished.append(number)
-    plan = (journal.plan or {}).get(name, {})
-    table = existing.manifest.get("tables", {}).get(name, {})
-    are_reused = source.resume(table, plan, finished, journal.gaps.get(name, []), partitioning)
-    journal.finished[name] = finished if are_reused else []
+        finished.append(part)
+    are_reused = source.resume(
+        existing.manifest.get("tables", {}).get(name, {}),
+        entries.plan.get(name, {}),
+        [part.number for part in finished],
+        entries.gaps,
+        partitioning,
+    )
+    entries.partitions = finished if are_reused else []
 
 
 def build_plan(
     source: TableSource, file_format: Format, partitioning: Partitioning, cells: CellOptions
 ) -> dict[str, Any]:
     """Return the properties that every later export of the table must have."""
-    return {
-        "columns": {column.name: column.type for column in source.table.columns},
-        "key": source.table.key,
-        "format": file_format.name,
-        "raw": cells.raw,
-        "partitioned_by": partitioning.by or None,
-        "partition_key": partitioning.key or None,
-        "sorted_by": partitioning.get_sort_key(source.table.key),
-        "request": source.request,
-        "service": source.provenance.get("service"),
-        "simulated": source.provenance.get("simulated"),
-        "chain": None if source.chain is None else source.chain.name,
-    }
+    table = ManifestTable(source.table, file_format, partitioning, [], cells.raw, source.request)
+    origin = {name: source.provenance.get(name) for name in ORIGIN}
+    return to_plan(table.to_dict(), origin | {"chain": source.chain and source.chain.name})
+
+
+def to_plan(table: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
+    """Return the plan of a *table* in a manifest."""
+    columns = {column["name"]: column["type"] for column in table["columns"]}
+    return {"columns": columns} | {name: table.get(name) for name in PLANNED} | origin
 
 
 def extract_plan(existing: ExistingDataset, name: str) -> dict[str, Any]:
-    """Return the plan of an existing table, as `build_plan` does; {} if there is none."""
+    """Return the plan of an existing table; {} if there is none."""
     table = existing.manifest.get("tables", {}).get(name)
-    if table is None:
-        return {}
-    return {
-        "columns": {column["name"]: column["type"] for column in table["columns"]},
-        "key": table["key"],
-        "format": table["format"],
-        "raw": table["raw"],
-        "partitioned_by": table["partitioned_by"],
-        "partition_key": table["partition_key"],
-        "sorted_by": table.get("sorted_by"),
-        "request": table["request"],
-        **extract_origin(existing),
-    }
+    return {} if table is None else to_plan(table, extract_origin(existing))
 
 
 def extract_origin(existing: ExistingDataset) -> dict[str, Any]:

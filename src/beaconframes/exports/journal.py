@@ -1,8 +1,8 @@
 """The journal of an export, in a hidden working folder of the target.
 
-The working folder contains the lock, drafts, and the journal, which gets a line for every file
-before the file is renamed to its final name. So a killed export can be resumed, and its files can
-be identified.
+The working folder contains the lock, the files of the export until they are published, and the
+journal. The journal is replaced for each finished partition, and once before the files get their
+final names. So a killed export can be resumed, and its files can be identified.
 A finished export removes the folder.
 """
 
@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import json
 import os
 import re
 import stat
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct, convert
+from msgspec import Meta, MsgspecError, Struct, field, json
 
 from beaconframes.dataset import Segment, published
 from beaconframes.dataset.segments import digest
@@ -26,48 +24,61 @@ from beaconframes.errors import DatasetError
 from beaconframes.exports.atomic_files import (
     clear_folder,
     has_content,
+    rename_draft,
+    sync_folders,
     translate_errors,
     write_text,
 )
 from beaconframes.exports.lock import HOLDER, LOCK, hold_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 WORK_FOLDER = ".beaconframes"
-JOURNAL = "journal.jsonl"
-MAX_PARTITION = 2_900_000
-"""The largest partition number: later days have no date."""
+JOURNAL = "journal.json"
+FIRST_DAY, LAST_DAY = -719_162, 2_900_000
+"""The bounds of partition numbers: other days have no date."""
 _DATA_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z]+")
 """The path of a data file: table, partition, number."""
 
 
-class JournalFile(published.ManifestFile):
-    """The line of a data file."""
+class StagedFile(Struct, frozen=True):
+    """A durable file in the working folder."""
+
+    name: Annotated[str, Meta(pattern=r"^draft-[0-9]{6,}\.[a-z]+$")]
+    rows: published.Count
+    bytes: published.Count
+    sha256: str
+    ranges: published.Ranges
+
+    def at(self, path: str) -> Segment:
+        """Return the file as a dataset lists it under its final *path*."""
+        table = path.partition("/")[0]
+        return Segment(table, path, self.rows, self.bytes, self.sha256, self.ranges)
+
+
+class StagedPartition(Struct):
+    """A partition of a table with all its files."""
 
     table: str
-
-    @property
-    def has_valid_path(self) -> bool:
-        """Return whether an export of this table could have written the path."""
-        return bool(_DATA_FILE.fullmatch(self.path)) and self.path.startswith(f"{self.table}/")
+    number: Annotated[int, Meta(ge=FIRST_DAY, le=LAST_DAY)]
+    files: Annotated[list[StagedFile], Meta(min_length=1)]
 
 
-class JournalPlan(Struct):
-    """The plan of a table."""
+class JournalEntries(Struct):
+    """What the journal contains."""
 
-    request: dict[str, Any]
-
-
-class JournalLine(Struct):
-    """A line of the journal: one of its fields is set."""
-
-    plan: dict[str, JournalPlan] | None = None
-    document: tuple[str, str] | None = None
-    done: tuple[str, Annotated[int, Meta(ge=-(2**31), le=MAX_PARTITION)]] | None = None
-    gap: tuple[str, dict[str, Any]] | None = None
-    file: JournalFile | None = None
+    plan: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The plan of each table that can be resumed."""
+    partitions: list[StagedPartition] = field(default_factory=list)
+    """The finished partitions, in the order of writing."""
+    gaps: list[dict[str, Any]] = field(default_factory=list)
+    """The gaps that were known when the last partition was finished."""
+    publishing: dict[str, StagedFile] = field(default_factory=dict)
+    """The files that are about to get their final names, by path."""
+    documents: list[tuple[str, str]] = field(default_factory=list)
+    """The name and the SHA-256 of each document that was written, or is about to be."""
 
 
 class IncompatibleExport(DatasetError):
@@ -75,91 +86,115 @@ class IncompatibleExport(DatasetError):
 
 
 class ExportJournal:
-    """The state of a running or interrupted export, stored line by line."""
+    """The state of a running or interrupted export."""
 
     def __init__(self, target: Path, folder: Path) -> None:
         """Read the journal in the working *folder*, if an interrupted export left one."""
         self.target, self.folder = target, folder
-        self.plan: dict[str, Any] | None = None
-        self.extends_dataset = False
-        """Whether the target is a dataset already, so that its documents may be replaced."""
-        self.published_paths: set[str] = set()
-        """The files of the dataset in the target: they are never removed."""
-        self.files: dict[str, Segment] = {}
-        """The files in the journal, by path, finished or not."""
-        self.finished: dict[str, list[int]] = {}
-        """The partitions of each table that have all their files."""
-        self.gaps: dict[str, list[dict[str, Any]]] = {}
-        """The known gaps of each table."""
-        self.documents: set[tuple[str, str]] = set()
-        """The name and the SHA-256 of each document that was written, or about to be."""
+        self.entries = self._read()
         self._draft_count = 0
-        self._read()
 
-    def create_draft_path(self) -> Path:
+    @property
+    def is_kept(self) -> bool:
+        """Whether a later export needs the working folder."""
+        return (self.folder / JOURNAL).exists() and (
+            self._draft_count > 0 or bool(self.entries.partitions or self.entries.publishing)
+        )
+
+    def create_draft_path(self, extension: str = ".tmp") -> Path:
         """Return the path for a new draft."""
-        self._draft_count += 1
-        return self.folder / f"draft-{self._draft_count:06d}"
+        while True:
+            self._draft_count += 1
+            path = self.folder / f"draft-{self._draft_count:06d}{extension}"
+            if not path.exists():
+                return path
 
     def get_scratch_folder(self, table: str) -> Path:
         """Return the folder for the sorted runs of a table."""
         return self.folder / f"runs-{table}"
 
-    def add_plan(self, plan: dict[str, Any]) -> None:
-        """Record the plan of this export."""
-        self.plan = plan
-        self._append({"plan": plan})
+    def save(self) -> None:
+        """Replace the journal by the present entries."""
+        text = json.encode(self.entries).decode()
+        write_text(text, self.folder / f"{JOURNAL}.new", self.folder / JOURNAL)
 
-    def add_file(self, segment: Segment) -> None:
-        """Record a file that is about to be renamed to its final name."""
-        self.files[segment.path] = segment
-        self._append({"file": asdict(segment)})
+    def withdraw_files(self, published_paths: set[str]) -> None:
+        """Move the files of an interrupted export back, unless they are published by now.
 
-    def add_finished(self, table: str, number: int) -> None:
-        """Record that a partition has all its files."""
-        self._append({"done": [table, number]})
+        Only files with the listed content are moved: the journal may be forged.
+        """
+        entries = self.entries
+        for path, file in entries.publishing.items():
+            if path in published_paths or not _DATA_FILE.fullmatch(path):
+                continue
+            if published.find_damage(file.at(path), self.target, thorough=True) is None:
+                rename_draft(self.target / path, self.folder / file.name)
+        entries.publishing = {}
+        manifest = self.target / published.NAME
+        if published_paths and (published.NAME, digest(manifest)) in entries.documents:
+            # The interrupted export had only to remove this folder.
+            self.entries = JournalEntries()
 
-    def add_gap(self, table: str, gap: dict[str, Any]) -> None:
-        """Record rows that are missing."""
-        self._append({"gap": [table, gap]})
+    def publish(
+        self, files: dict[str, StagedFile], documents: dict[str, str], *, replace: bool
+    ) -> None:
+        """Give *files* their final names by path, then write *documents* by name, in order.
 
-    def remove_all_files(self) -> None:
-        """Remove the files of this export that are not part of the dataset in the target."""
-        self.remove_files(self.files)
-        self.files = {}
+        With *replace* the target is a dataset already, whose documents are replaced. Otherwise, a
+        DatasetError is raised if another file has a name, and nothing is changed.
+        """
+        for path, file in files.items():
+            self._check_path(self.target / path, file.sha256)
+        for name, text in documents.items():
+            self._check_document(name, text, replace=replace)
+        hashes = {name: hashlib.sha256(text.encode()) for name, text in documents.items()}
+        self.entries.documents += [(name, sha256.hexdigest()) for name, sha256 in hashes.items()]
+        self.entries.publishing = files
+        self.save()
+        for path, file in files.items():
+            rename_draft(self.folder / file.name, self.target / path)
+        changed = {self.target}
+        for path in files:
+            parents = (self.target / path).parents
+            changed |= {parent for parent in parents if parent.is_relative_to(self.target)}
+        sync_folders(changed)
+        for name, text in documents.items():
+            write_text(text, self.create_draft_path(), self.target / name)
 
-    def remove_files(self, paths: Iterable[str]) -> None:
-        """Remove files of this export, if their content matches: the journal may be forged."""
-        for path in set(paths) - self.published_paths:
-            if published.find_damage(self.files[path], self.target, thorough=True) is None:
-                with translate_errors(self.target / path, "cannot be removed"):
-                    (self.target / path).unlink()
-
-    def write_document(self, name: str, text: str) -> None:
-        """Write a document; raise a DatasetError if another file has its name."""
-        path = self.target / name
-        if not self.extends_dataset and os.path.lexists(path) and not has_content(path, text):
-            is_plain = path.is_file() and not path.is_symlink()
-            if not is_plain or (name, digest(path)) not in self.documents:
+    def _check_path(self, path: Path, sha256: str) -> None:
+        """Raise a DatasetError if a file with this SHA-256 cannot get its final *path*."""
+        with translate_errors(path):
+            inside = [path, *path.parents][: len(path.relative_to(self.target).parts)]
+            if any(step.is_symlink() for step in inside):
                 raise DatasetError(
-                    f"{path} exists and is not a file of this export",
-                    hint="Move it away, or export to another folder",
+                    f"{path} is or contains a symbolic link, which may lead out of the dataset"
                 )
-        document = name, hashlib.sha256(text.encode()).hexdigest()
-        if document not in self.documents:
-            self.documents.add(document)
-            self._append({"document": document})
-        write_text(text, self.create_draft_path(), path)
+            if path.exists() and not (path.is_file() and digest(path) == sha256):
+                raise build_foreign_file_error(path)
+
+    def _check_document(self, name: str, text: str, *, replace: bool) -> None:
+        """Raise a DatasetError if another file has the name of a document."""
+        path = self.target / name
+        with translate_errors(path):
+            if replace or not os.path.lexists(path) or has_content(path, text):
+                return
+            is_plain = path.is_file() and not path.is_symlink()
+            if not is_plain or (name, digest(path)) not in self.entries.documents:
+                raise build_foreign_file_error(path)
 
     def remove_drafts(self) -> None:
-        """Remove the drafts and runs of an interrupted export."""
-        clear_folder(self.folder, keep=(LOCK, HOLDER, JOURNAL))
+        """Remove everything except the lock and what the journal lists."""
+        listed = [file.name for part in self.entries.partitions for file in part.files]
+        listed += [file.name for file in self.entries.publishing.values()]
+        clear_folder(self.folder, keep={LOCK, HOLDER, JOURNAL, *listed})
 
     def close(self) -> None:
         """Remove the working folder; the lock last, because then another export may start."""
-        self.remove_drafts()
         with translate_errors(self.folder, "cannot be removed"):
-            for name in (JOURNAL, HOLDER, LOCK):
+            # Without the journal no draft is used again, so it goes first.
+            (self.folder / JOURNAL).unlink(missing_ok=True)
+            clear_folder(self.folder, keep=(LOCK, HOLDER))
+            for name in (HOLDER, LOCK):
                 (self.folder / name).unlink(missing_ok=True)
             try:
                 self.folder.rmdir()
@@ -168,44 +203,24 @@ class ExportJournal:
                 if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
                     raise
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def _read(self) -> JournalEntries:
+        """Return the entries; none if no export could have written them."""
         path = self.folder / JOURNAL
-        with translate_errors(path), path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        with translate_errors(path, "cannot be read"):
+            data = path.read_bytes() if path.is_file() else b""
+        with suppress(MsgspecError, RecursionError):
+            entries = json.decode(data, type=JournalEntries)
+            if all(isinstance(plan.get("request"), dict) for plan in entries.plan.values()):
+                return entries
+        return JournalEntries()
 
-    def _read(self) -> None:
-        path = self.folder / JOURNAL
-        if not path.is_file():
-            return
-        data = path.read_bytes()
-        valid = 0
-        # The last line may be incomplete. Lines after an invalid one are not trusted.
-        with suppress(ValueError, RecursionError):
-            while line := data[valid : data.find(b"\n", valid) + 1]:
-                values = json.loads(line)
-                self._apply(values, convert(values, JournalLine))
-                valid += len(line)
-        if valid < len(data):
-            with translate_errors(path), path.open("r+b") as file:
-                file.truncate(valid)
 
-    def _apply(self, values: dict[str, Any], line: JournalLine) -> None:
-        """Apply a line of the journal; raise a ValueError if no export could have written it."""
-        if line.plan is not None:
-            self.plan = values["plan"]
-        elif line.document is not None:
-            self.documents.add(line.document)
-        elif line.done is not None:
-            table, number = line.done
-            self.finished.setdefault(table, []).append(number)
-        elif line.gap is not None:
-            table, gap = line.gap
-            self.gaps.setdefault(table, []).append(gap)
-        elif line.file is not None and line.file.has_valid_path:
-            ranges = {name: tuple(pair) for name, pair in line.file.ranges.items()}
-            self.files[line.file.path] = Segment(**{**values["file"], "ranges": ranges})
-        else:
-            raise ValueError(values)
+def build_foreign_file_error(path: Path) -> DatasetError:
+    """Return the error for a file that is in the way."""
+    return DatasetError(
+        f"{path} exists and is not a file of this export",
+        hint="Move it away, or export to another folder",
+    )
 
 
 @contextmanager
@@ -236,7 +251,7 @@ def open_journal(
         try:
             yield journal
         except BaseException:
-            if not journal.files:
+            if not journal.is_kept:
                 # No file exists that a later export could reuse.
                 with suppress(DatasetError):
                     journal.close()
