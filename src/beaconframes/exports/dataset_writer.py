@@ -23,15 +23,10 @@ from beaconframes.exports.manifest import (
 from beaconframes.exports.metadata import append_history, build_documents
 from beaconframes.exports.partitions import UNPARTITIONED, choose_default, create_partitioning
 from beaconframes.exports.result import Export
-from beaconframes.exports.sorter import Sorter
+from beaconframes.exports.sorter import Sorter, sort_source
 from beaconframes.exports.table_writer import TableWriter, WriteOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    import polars as pl
-
     from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.journal import StagedFile
     from beaconframes.exports.manifest import DatasetInfo
@@ -53,43 +48,31 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
         )
     with translate_errors(path.parent, "cannot be created"):
         path.parent.mkdir(parents=True, exist_ok=True)
+    (source,) = sources
     work_folder = path.with_name(f".{path.name}{WORK_FOLDER}")
     with open_journal(path.parent, work_folder, path.absolute()) as journal:
-        draft = journal.folder / path.name
-        row_counts: dict[str, int] = {}
+        draft, rows = journal.folder / path.name, 0
+        empty = source.table.schema.to_frame()
         with translate_errors(path):
             file = target.format.write(draft, cells)
             try:
-                for source in sources:
-                    name = source.table.name
-                    row_counts[name] = 0
-                    for rows in sort_source(source, journal.get_scratch_folder(name)):
-                        file.add(rows)
-                        row_counts[name] += rows.height
+                scratch = journal.get_scratch_folder(source.table.name)
+                sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
+                for part in sort_source(source, sorter):
+                    part_rows = part.take_rows()
+                    file.add(part_rows)
+                    rows += part_rows.height
+                    del part_rows  # frees the memory before the next rows are read
+                if not rows:
+                    file.add(empty)
             finally:
                 file.close()
             sync(draft)
         rename_draft(draft, path)
         sync_folders([path.parent])
         size = path.stat().st_size
-    gaps = tuple(gap for source in sources for gap in source.merge_gaps())
-    return Export(path, row_counts, size, added=1, gaps=gaps, until=find_until(sources))
-
-
-def sort_source(source: TableSource, scratch: Path) -> Iterator[pl.DataFrame]:
-    """Yield all rows of *source*, sorted; without rows, yield one empty frame."""
-    empty = source.table.schema.to_frame()
-    sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
-    is_empty = True
-    for rows in source.frames():
-        for file_rows in sorter.add(rows):
-            is_empty = False
-            yield file_rows.take_rows()
-    for file_rows in sorter.finish():
-        is_empty = False
-        yield file_rows.take_rows()
-    if is_empty:
-        yield empty
+    gaps, until = tuple(source.merge_gaps()), find_until(sources)
+    return Export(path, {source.table.name: rows}, size, added=1, gaps=gaps, until=until)
 
 
 def write_dataset(

@@ -15,6 +15,7 @@ import polars as pl
 
 from beaconframes.dataset.maintenance import split_key_ranges
 from beaconframes.dataset.segments import ROWS
+from beaconframes.errors import UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.partitions import PARTITION_COLUMN
 from beaconframes.exports.row_order import find_bounds, sort_rows
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.exports.partitions import Partitioning
+    from beaconframes.exports.sources import TableSource
 
 RUN_ROW_GROUP = 16_384
 
@@ -154,6 +156,17 @@ class Sorter:
                 file = FileRows(first, [lazy.collect()], self._key)
                 if not file.frames[0].is_empty():
                     yield file
+
+
+def sort_source(source: TableSource, sorter: Sorter) -> Iterator[FileRows]:
+    """Yield the rows of *source*, file by file."""
+    columns = (source.table.schema.names(), source.table.schema.dtypes())
+    for rows in source.frames():
+        if (rows.columns, rows.dtypes) != columns:
+            raise UsageError(f"the frames of {source.table.name} have different columns")
+        yield from sorter.add(rows)
+        del rows  # frees the memory before the next rows are read
+    yield from sorter.finish()
 
 
 def _split_by_key(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFrame]:

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.errors import UsageError
 from beaconframes.exports.atomic_files import sync_draft, translate_errors
 from beaconframes.exports.journal import IncompatibleExport, StagedFile, StagedPartition
-from beaconframes.exports.sorter import FileRows, Sorter
+from beaconframes.exports.sorter import FileRows, Sorter, sort_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -62,8 +61,11 @@ class TableWriter:
     def write(self) -> dict[str, StagedFile]:
         """Write all rows, and return the new files of the table by their final path."""
         # One file is written at a time, while the next rows are read.
+        scratch = self._journal.get_scratch_folder(self._table.name)
+        partitioning = self.options.partitioning
+        sorter = Sorter(partitioning, self._table.key, scratch, self._recall_partition)
         with ThreadPoolExecutor(1) as thread:
-            for file_rows in self._sort_rows():
+            for file_rows in sort_source(self.source, sorter):
                 self._start_file(thread, file_rows.partition, file_rows)
             self._finish_file(None)
             if not self._staged and not self._published:
@@ -80,19 +82,6 @@ class TableWriter:
             for number, file in enumerate(staged, len(published)):
                 new_files[f"{folder}/{number:05d}{extension}"] = file
         return new_files
-
-    def _sort_rows(self) -> Iterator[FileRows]:
-        """Yield the rows of each file."""
-        columns = (self._table.schema.names(), self._table.schema.dtypes())
-        scratch = self._journal.get_scratch_folder(self._table.name)
-        partitioning = self.options.partitioning
-        sorter = Sorter(partitioning, self._table.key, scratch, self._recall_partition)
-        for rows in self.source.frames():
-            if (rows.columns, rows.dtypes) != columns:
-                raise UsageError(f"the frames of {self._table.name} have different columns")
-            yield from sorter.add(rows)
-            del rows  # frees the memory before the next rows are read
-        yield from sorter.finish()
 
     def _get_folder(self, number: int | None) -> str:
         inner = "" if number is None else self.options.partitioning.get_folder(number)
