@@ -240,7 +240,7 @@ def test_journal_of_the_next_export_is_not_removed(tmp_path, monkeypatch, ends):
     with journal.open_journal(tmp_path, folder) as first:
         write_plan(first, "the first export")
         first.create_draft_path().touch()
-        first.get_scratch_folder("rows").mkdir()
+        (folder / "runs").mkdir()
     if not ends:
         assert {journal.LOCK, journal.HOLDER, journal.JOURNAL} == {
             path.name for path in folder.iterdir()

@@ -107,6 +107,30 @@ def test_file_that_changed_before_the_resume_is_written_again(tmp_path, explorer
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
+def test_interrupted_export_resumes_after_whole_days_only(tmp_path, explorer, monkeypatch):
+    """The days of the first hundred validators are not finished while others are missing."""
+    from beaconframes.exports.loader_calls import LoaderCall
+
+    def export_slots(folder):
+        return bf.export(bf.v2.load_proposal_slots, folder, validators=range(300), since=0)
+
+    whole, real, loads = export_slots(tmp_path / "whole"), LoaderCall.load, []
+
+    def load(self, **changes):
+        loads.append(changes)
+        if len(loads) == 2:
+            raise Cut
+        return real(self, **changes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LoaderCall, "load", load)
+        with pytest.raises(Cut):
+            export_slots(tmp_path / "out")
+    assert [100, 100] == [len(changes["validators"]) for changes in loads]
+    assert whole.rows == export_slots(tmp_path / "out").rows
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -259,6 +259,7 @@ class ChunkedLoad:
         for block, interval in order:
             rows, gaps = self.call.load(**self.build_arguments(block, interval))
             self.source.gaps += gaps
+            self.source.is_partial = not by_subject and block is not blocks[-1]
             if progress is not None:
                 progress.count_load()
             yield self.call.mark_final(rows, pl.col(self.policy.unit_column) <= self.last_final)

@@ -14,17 +14,12 @@ from beaconframes.exports.existing_dataset import (
     resume_export,
 )
 from beaconframes.exports.journal import WORK_FOLDER, open_journal
-from beaconframes.exports.manifest import (
-    ManifestTable,
-    build_manifest,
-    collect_provenance,
-    to_json_text,
-)
+from beaconframes.exports.manifest import ManifestTable, build_manifest, to_json_text
 from beaconframes.exports.metadata import append_history, build_documents
 from beaconframes.exports.partitions import UNPARTITIONED, choose_default, create_partitioning
 from beaconframes.exports.result import Export
 from beaconframes.exports.sorter import Sorter, sort_source
-from beaconframes.exports.table_writer import TableWriter, WriteOptions
+from beaconframes.exports.table_writer import TableWriter
 
 if TYPE_CHECKING:
     from beaconframes.exports.formats import CellOptions, Format
@@ -56,7 +51,7 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
         with translate_errors(path):
             file = target.format.write(draft, cells)
             try:
-                scratch = journal.get_scratch_folder(source.table.name)
+                scratch = journal.folder / "runs"
                 sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
                 for part in sort_source(source, sorter):
                     part_rows = part.take_rows()
@@ -89,30 +84,20 @@ def write_dataset(
     with open_journal(folder, folder / WORK_FOLDER) as journal:
         existing = read_existing_dataset(folder)
         journal.withdraw_files({segment.path for segment in existing.segments})
-        partitionings = {s.table.name: choose_partitioning(s, target.format, by) for s in sources}
-        resume_export(existing, journal, sources, target.format, partitionings, cells)
-        tables: list[ManifestTable] = []
+        tables = [
+            ManifestTable(s, target.format, cells, choose_partitioning(s, target.format, by))
+            for s in sources
+        ]
+        resume_export(existing, journal, tables)
         new_files: dict[str, StagedFile] = {}
-        for source in sources:
-            partitioning = partitionings[source.table.name]
-            options = WriteOptions(journal, target.format, cells, partitioning)
-            published_files = existing.list_files(source.table.name)
-            staged = TableWriter(source, options, published_files).write()
+        for table in tables:
+            published_files = existing.list_files(table.name)
+            staged = TableWriter(table, journal, published_files).write()
             new_files |= staged
             files = [*published_files, *(file.at(path) for path, file in staged.items())]
-            tables.append(
-                ManifestTable(
-                    source.table,
-                    target.format,
-                    partitioning,
-                    sorted(files, key=lambda segment: segment.path),
-                    cells.raw,
-                    source.request,
-                    source.merge_gaps(),
-                )
-            )
-        manifest = build_manifest(info, collect_provenance(sources), tables)
-        manifest = merge_other_tables(manifest, existing, sources)
+            table.files = sorted(files, key=lambda segment: segment.path)
+        manifest = build_manifest(info, tables)
+        manifest = merge_other_tables(manifest, existing)
         documents = build_documents(manifest) | {published.NAME: to_json_text(manifest)}
         journal.publish(new_files, documents, replace=bool(existing.manifest))
         if existing.manifest != manifest:
@@ -120,7 +105,7 @@ def write_dataset(
     segments = [segment for table in tables for segment in table.files]
     return Export(
         folder,
-        {table.description.name: table.rows for table in tables},
+        {table.name: table.rows for table in tables},
         sum(segment.bytes for segment in segments),
         added=len(new_files),
         unchanged=len(segments) - len(new_files),

@@ -109,10 +109,6 @@ class ExportJournal:
             if not path.exists():
                 return path
 
-    def get_scratch_folder(self, table: str) -> Path:
-        """Return the folder for the sorted runs of a table."""
-        return self.folder / f"runs-{table}"
-
     def save(self) -> None:
         """Replace the journal by the present entries."""
         text = json.encode(self.entries).decode()

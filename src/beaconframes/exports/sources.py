@@ -48,6 +48,8 @@ class TableSource:
     """Continue after the published rows; return whether finished partitions count."""
     unit_column: str = ""
     """The column of which gaps are intervals, such as ``epoch``."""
+    is_partial: bool = False
+    """Whether rows of partitions before that of the last rows may follow."""
 
     def merge_gaps(self) -> list[dict[str, Any]]:
         """Return the gaps in order, with equal and adjacent gaps merged."""

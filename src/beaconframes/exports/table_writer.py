@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -18,33 +17,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.dataset import Segment
-    from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.journal import ExportJournal
-    from beaconframes.exports.partitions import Partitioning
-    from beaconframes.exports.sources import TableSource
+    from beaconframes.exports.manifest import ManifestTable
 
 OCCURRENCE = "\0nth"
 """The column that numbers equal rows; no exported column may have this name."""
 
 
-@dataclass
-class WriteOptions:
-    """The journal, the format and the partitions of a table to write."""
-
-    journal: ExportJournal
-    format: Format
-    cells: CellOptions
-    partitioning: Partitioning
-
-
 class TableWriter:
-    """Write the rows of one source, beside the published files of its table."""
+    """Write the rows of one table, beside its published files."""
 
     def __init__(
-        self, source: TableSource, options: WriteOptions, published: Iterable[Segment]
+        self, table: ManifestTable, journal: ExportJournal, published: Iterable[Segment]
     ) -> None:
-        self.source, self.options = source, options
-        self._journal, self._table = options.journal, source.table
+        self._table, self._source, self._journal = table, table.source, journal
         self._published: dict[str, list[Segment]] = {}
         for segment in published:
             folder = segment.path.rpartition("/")[0]
@@ -55,27 +41,29 @@ class TableWriter:
         }
         """The files of each partition; in place of a file with published content, that one."""
         self._pending: tuple[int | None, Future[StagedFile]] | None = None
+        self._finished = [*self._journal.entries.partitions]
+        self._highest = self._finished[-1].number if self._finished else None
+        """The last partition of which a file was written."""
         self._is_ordered = True
         """Whether partitions are finished one after the other."""
 
     def write(self) -> dict[str, StagedFile]:
         """Write all rows, and return the new files of the table by their final path."""
         # One file is written at a time, while the next rows are read.
-        scratch = self._journal.get_scratch_folder(self._table.name)
-        partitioning = self.options.partitioning
-        sorter = Sorter(partitioning, self._table.key, scratch, self._recall_partition)
+        key, scratch = self._source.table.key, self._journal.folder / "runs"
+        sorter = Sorter(self._table.partitioning, key, scratch, self._recall_partition)
         with ThreadPoolExecutor(1) as thread:
-            for file_rows in sort_source(self.source, sorter):
+            for file_rows in sort_source(self._source, sorter):
                 self._start_file(thread, file_rows.partition, file_rows)
             self._finish_file(None)
             if not self._staged and not self._published:
-                self._start_file(thread, None, FileRows(0, [self._table.schema.to_frame()]))
+                self._start_file(thread, None, FileRows(0, [self._source.table.schema.to_frame()]))
                 self._finish_file(None)
         new_files: dict[str, StagedFile] = {}
-        extension = self.options.format.extensions[0]
+        extension = self._table.format.extensions[0]
         for folder, files in self._staged.items():
             published = self._published.get(folder, [])
-            if published and not self.source.only_new_rows:
+            if published and not self._source.only_new_rows:
                 staged = self._drop_published_rows(folder, files, published)
             else:
                 staged = [file for file in files if isinstance(file, StagedFile)]
@@ -84,18 +72,21 @@ class TableWriter:
         return new_files
 
     def _get_folder(self, number: int | None) -> str:
-        inner = "" if number is None else self.options.partitioning.get_folder(number)
+        inner = "" if number is None else self._table.partitioning.get_folder(number)
         return f"{self._table.name}/{inner}".rstrip("/")
 
     def _start_file(
         self, thread: ThreadPoolExecutor, number: int | None, file_rows: FileRows
     ) -> None:
         """Start to write a file in the *thread*."""
+        is_next = self._pending is None or self._pending[0] != number
+        if number is not None and is_next:
+            if self._highest is not None and number <= self._highest:
+                self._forget_finished()
+            self._highest = number
         self._finish_file(number)
-        draft = self._journal.create_draft_path(self.options.format.extensions[0])
-        key = self._table.key
-        file = thread.submit(write_file_rows, file_rows, draft, self.options, key)
-        self._pending = number, file
+        draft = self._journal.create_draft_path(self._table.format.extensions[0])
+        self._pending = number, thread.submit(write_file_rows, file_rows, draft, self._table)
 
     def _finish_file(self, next_number: int | None) -> None:
         """Wait for the file that is being written, if any; *next_number* follows its partition."""
@@ -106,7 +97,7 @@ class TableWriter:
         file: StagedFile | Segment = future.result()
         folder = self._get_folder(number)
         files = self._staged.setdefault(folder, [])
-        if not self.source.only_new_rows:
+        if not self._source.only_new_rows:
             for published in self._published.get(folder, [])[len(files) : len(files) + 1]:
                 if published.sha256 == file.sha256:
                     self._get_path(file).unlink()
@@ -117,16 +108,14 @@ class TableWriter:
 
     def _add_finished(self, number: int, files: list[StagedFile | Segment]) -> None:
         """Record that a partition has all its files, if a later export can continue after it."""
-        partitions = self._journal.entries.partitions
+        if self._source.resume is None or not self._is_ordered:
+            return
         staged = [file for file in files if isinstance(file, StagedFile)]
-        if self.source.resume is None or not self._is_ordered:
-            return
-        if partitions and partitions[-1].number >= number:
-            self._forget_finished()
-            return
-        partitions.append(StagedPartition(self._table.name, number, staged))
-        self._journal.entries.gaps = self.source.gaps
-        self._journal.save()
+        self._finished.append(StagedPartition(self._table.name, number, staged))
+        if not self._source.is_partial:
+            self._journal.entries.partitions = [*self._finished]
+            self._journal.entries.gaps = self._source.gaps
+            self._journal.save()
 
     def _forget_finished(self) -> None:
         """Let a later export start again: partitions are not finished in their order."""
@@ -152,12 +141,12 @@ class TableWriter:
         return self._journal.target / file.path
 
     def _read_files(self, files: Iterable[StagedFile | Segment]) -> pl.DataFrame:
-        schema, cells = self._table.schema, self.options.cells
+        schema, cells = self._source.table.schema, self._table.cells
         rows = [schema.to_frame()]
         for file in files:
             path = self._get_path(file)
             with translate_errors(path, "cannot be read"):
-                rows.append(self.options.format.read(path, schema, cells))
+                rows.append(self._table.format.read(path, schema, cells))
         return pl.concat(rows)
 
     def _drop_published_rows(
@@ -177,9 +166,9 @@ class TableWriter:
             if isinstance(file, StagedFile) and new_rows.height == file.rows:
                 new_files.append(file)
             elif not new_rows.is_empty():
-                draft = self._journal.create_draft_path(self.options.format.extensions[0])
+                draft = self._journal.create_draft_path(self._table.format.extensions[0])
                 file_rows = FileRows(0, [new_rows])
-                new_files.append(write_file_rows(file_rows, draft, self.options, self._table.key))
+                new_files.append(write_file_rows(file_rows, draft, self._table))
         if unmatched is None:
             unmatched = self._read_files(published[len(files) :])
         if not unmatched.is_empty():
@@ -191,18 +180,16 @@ class TableWriter:
         return new_files
 
 
-def write_file_rows(
-    file_rows: FileRows, draft: Path, options: WriteOptions, key: list[str]
-) -> StagedFile:
+def write_file_rows(file_rows: FileRows, draft: Path, table: ManifestTable) -> StagedFile:
     """Write the rows of one file, sorted, into a durable draft."""
     rows = file_rows.take_rows()
     with translate_errors(draft, needed_bytes=int(rows.estimated_size())):
-        file = options.format.write(draft, options.cells)
+        file = table.format.write(draft, table.cells)
         try:
             file.add(rows)
         finally:
             file.close()
-    height, ranges = rows.height, find_ranges(rows, key)
+    height, ranges = rows.height, find_ranges(rows, table.source.table.key)
     del rows  # frees the memory while the disk syncs
     return StagedFile(draft.name, height, *sync_draft(draft), ranges)
 
