@@ -91,6 +91,24 @@ def test_interrupted_export_resumes(tmp_path, explorer, monkeypatch):
     assert 2 == explorer.requests - before
 
 
+def test_refused_export_keeps_an_interrupted_one(tmp_path, explorer, monkeypatch):
+    """Its finished days are not requested again: requests are scarce."""
+    frame = bf.load_income_history(range(20), since=0, until=9)
+    with monkeypatch.context() as patch:
+        cut_after(patch, 2)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", until=449)
+    for refused in (
+        lambda: export(tmp_path / "out", until=449, by=None),
+        lambda: bf.export(frame, tmp_path / "out"),
+    ):
+        with pytest.raises(DatasetError, match="interrupted export with other arguments"):
+            refused()
+    before = explorer.requests
+    assert 20 * 450 == export(tmp_path / "out", until=449).rows
+    assert 2 == explorer.requests - before
+
+
 def test_file_that_changed_before_the_resume_is_written_again(tmp_path, explorer, monkeypatch):
     """One changed byte in a finished file: its size is the same, so only its hash shows it."""
     export(tmp_path / "whole", validators=[1], until=449)

@@ -92,17 +92,18 @@ class ExportJournal:
         """Read the journal in the working *folder*, if an interrupted export left one."""
         self.target, self.folder = target, folder
         self.entries = self._read()
+        self._has_files = bool(self.entries.partitions or self.entries.publishing)
+        """Whether this export or the interrupted one wrote a file."""
         self._draft_count = 0
 
     @property
     def is_kept(self) -> bool:
         """Whether a later export needs the working folder."""
-        return (self.folder / JOURNAL).exists() and (
-            self._draft_count > 0 or bool(self.entries.partitions or self.entries.publishing)
-        )
+        return self._has_files and (self.folder / JOURNAL).exists()
 
     def create_draft_path(self, extension: str = ".tmp") -> Path:
         """Return the path for a new draft."""
+        self._has_files = True
         while True:
             self._draft_count += 1
             path = self.folder / f"draft-{self._draft_count:06d}{extension}"
