@@ -541,7 +541,7 @@ def test_forged_journal_removes_no_file(tmp_path, path):
 def test_forged_journal_replaces_no_document(tmp_path):
     """An existing README stays, even if a journal claims it."""
     (tmp_path / "README.md").write_text("precious")
-    text = json.dumps({"documents": [["README.md", "0" * 64]]})
+    text = json.dumps({"publishing": {"README.md": STAGED}})
     (create_work_folder(tmp_path) / journal.JOURNAL).write_text(text)
     with pytest.raises(DatasetError, match="is not a file of this export"):
         bf.export(rows(), tmp_path)
@@ -579,8 +579,8 @@ def test_text_file_as_lock_is_refused(tmp_path):
         '{"plan": []}',
         '{"plan": {"income_history": []}}',
         '{"plan": {"income_history": {"request": 5}}}',
-        '{"documents": 5}',
-        '{"documents": [["README.md"]]}',
+        '{"publishing": 5}',
+        '{"publishing": {"README.md": "x"}}',
         '{"partitions": 5}',
         '{"publishing": {"income_history/00000.parquet": {}}}',
         '{"gaps": [[]]}',

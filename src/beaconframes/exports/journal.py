@@ -9,8 +9,6 @@ A finished export removes the folder.
 from __future__ import annotations
 
 import errno
-import hashlib
-import os
 import re
 import stat
 from contextlib import contextmanager, suppress
@@ -30,6 +28,7 @@ from beaconframes.exports.atomic_files import (
     write_text,
 )
 from beaconframes.exports.lock import HOLDER, LOCK, hold_lock
+from beaconframes.exports.metadata import DOCUMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,9 +75,7 @@ class JournalEntries(Struct):
     gaps: list[dict[str, Any]] = field(default_factory=list)
     """The gaps that were known when the last partition was finished."""
     publishing: dict[str, StagedFile] = field(default_factory=dict)
-    """The files that are about to get their final names, by path."""
-    documents: list[tuple[str, str]] = field(default_factory=list)
-    """The name and the SHA-256 of each document that was written, or is about to be."""
+    """The files that are about to get their final names, by path; the manifest is the last."""
 
 
 class IncompatibleExport(DatasetError):
@@ -112,23 +109,27 @@ class ExportJournal:
 
     def save(self) -> None:
         """Replace the journal by the present entries."""
-        text = json.encode(self.entries).decode()
-        write_text(text, self.folder / f"{JOURNAL}.new", self.folder / JOURNAL)
+        draft = self.folder / f"{JOURNAL}.new"
+        write_text(json.encode(self.entries).decode(), draft)
+        rename_draft(draft, self.folder / JOURNAL)
+        sync_folders([self.folder])
 
     def withdraw_files(self, published_paths: set[str]) -> None:
         """Move the files of an interrupted export back, unless they are published by now.
 
         Only files with the listed content are moved: the journal may be forged.
         """
-        entries = self.entries
-        for path, file in entries.publishing.items():
-            if path in published_paths or not _DATA_FILE.fullmatch(path):
+        publishing, self.entries.publishing = self.entries.publishing, {}
+        for name, file in publishing.items():
+            # The documents of a published dataset are replaced, so they may stay.
+            is_ours = _DATA_FILE.fullmatch(name) or (name in DOCUMENTS and not published_paths)
+            if not is_ours or name in published_paths:
                 continue
-            if published.find_damage(file.at(path), self.target, thorough=True) is None:
-                rename_draft(self.target / path, self.folder / file.name)
-        entries.publishing = {}
-        manifest = self.target / published.NAME
-        if published_paths and (published.NAME, digest(manifest)) in entries.documents:
+            if published.find_damage(file.at(name), self.target, thorough=True) is None:
+                rename_draft(self.target / name, self.folder / file.name)
+        manifest = publishing.get(published.NAME)
+        path = self.target / published.NAME
+        if manifest and published_paths and digest(path) == manifest.sha256:
             # The interrupted export had only to remove this folder.
             self.entries = JournalEntries()
 
@@ -140,23 +141,24 @@ class ExportJournal:
         With *replace* the target is a dataset already, whose documents are replaced. Otherwise, a
         DatasetError is raised if another file has a name, and nothing is changed.
         """
-        for path, file in files.items():
-            self._check_path(self.target / path, file.sha256)
+        staged: dict[str, StagedFile] = {}
         for name, text in documents.items():
-            self._check_document(name, text, replace=replace)
-        hashes = {name: hashlib.sha256(text.encode()) for name, text in documents.items()}
-        self.entries.documents += [(name, sha256.hexdigest()) for name, sha256 in hashes.items()]
-        self.entries.publishing = files
+            if not has_content(self.target / name, text):
+                draft = self.create_draft_path()
+                write_text(text, draft)
+                size = draft.stat().st_size
+                staged[name] = StagedFile(draft.name, 0, size, digest(draft), {})
+        for name, file in files.items() if replace else (files | staged).items():
+            self._check_path(self.target / name, file.sha256)
+        self.entries.publishing = files | staged
         self.save()
-        for path, file in files.items():
-            rename_draft(self.folder / file.name, self.target / path)
-        changed = {self.target}
-        for path in files:
-            parents = (self.target / path).parents
-            changed |= {parent for parent in parents if parent.is_relative_to(self.target)}
-        sync_folders(changed)
-        for name, text in documents.items():
-            write_text(text, self.create_draft_path(), self.target / name)
+        for name, file in files.items():
+            rename_draft(self.folder / file.name, self.target / name)
+        parents = {parent for name in files for parent in (self.target / name).parents}
+        sync_folders(parent for parent in parents if parent.is_relative_to(self.target))
+        for name, file in staged.items():
+            rename_draft(self.folder / file.name, self.target / name)
+            sync_folders([self.target])
 
     def _check_path(self, path: Path, sha256: str) -> None:
         """Raise a DatasetError if a file with this SHA-256 cannot get its final *path*."""
@@ -167,17 +169,10 @@ class ExportJournal:
                     f"{path} is or contains a symbolic link, which may lead out of the dataset"
                 )
             if path.exists() and not (path.is_file() and digest(path) == sha256):
-                raise build_foreign_file_error(path)
-
-    def _check_document(self, name: str, text: str, *, replace: bool) -> None:
-        """Raise a DatasetError if another file has the name of a document."""
-        path = self.target / name
-        with translate_errors(path):
-            if replace or not os.path.lexists(path) or has_content(path, text):
-                return
-            is_plain = path.is_file() and not path.is_symlink()
-            if not is_plain or (name, digest(path)) not in self.entries.documents:
-                raise build_foreign_file_error(path)
+                raise DatasetError(
+                    f"{path} exists and is not a file of this export",
+                    hint="Move it away, or export to another folder",
+                )
 
     def remove_drafts(self) -> None:
         """Remove everything except the lock and what the journal lists."""
@@ -210,14 +205,6 @@ class ExportJournal:
             if all(isinstance(plan.get("request"), dict) for plan in entries.plan.values()):
                 return entries
         return JournalEntries()
-
-
-def build_foreign_file_error(path: Path) -> DatasetError:
-    """Return the error for a file that is in the way."""
-    return DatasetError(
-        f"{path} exists and is not a file of this export",
-        hint="Move it away, or export to another folder",
-    )
 
 
 @contextmanager
