@@ -190,6 +190,25 @@ def test_export_interrupted_after_the_manifest_resumes(tmp_path, explorer, monke
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
+def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_path, monkeypatch):
+    """Its data file and its README have their names, but they are in no manifest."""
+    out, real = tmp_path / "out", journal.rename_draft
+
+    def rename(draft, path):
+        if path.name == "CITATION.cff":
+            raise Cut
+        real(draft, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "rename_draft", rename)
+        with pytest.raises(Cut):
+            bf.export(pl.DataFrame({"x": [1, 2]}), out)
+    assert {"README.md", "00000.parquet"} <= {path.name for path in out.rglob("*")}
+    for folder in (out, tmp_path / "whole"):
+        bf.export(pl.DataFrame({"y": [5]}), folder)
+    assert files(tmp_path / "whole") == files(out)
+
+
 def test_iterator_equals_a_list(tmp_path, explorer):
     """An iterator of validators is read once, before the loader is called."""
     few = {"since": 0, "until": 5}
