@@ -215,6 +215,11 @@ def test_holder_is_named_while_it_ends(tmp_path, monkeypatch):
             bf.export(pl.DataFrame({"n": [1]}), tmp_path)
 
 
+def write_plan(opened, table):
+    opened.entries.plan = {table: {"request": {}}}
+    opened.save()
+
+
 @pytest.mark.parametrize("ends", [True, False])
 def test_journal_of_the_next_export_is_not_removed(tmp_path, monkeypatch, ends):
     """An export that starts as soon as the lock is released keeps its own journal."""
@@ -226,16 +231,16 @@ def test_journal_of_the_next_export_is_not_removed(tmp_path, monkeypatch, ends):
         if os.fspath(path).endswith(journal.LOCK) and not started:
             started.append(journal.open_journal(tmp_path, folder))
             other = started[0].__enter__()
-            assert other.plan is None
-            other.add_plan({"of": "the next export"})
+            assert {} == other.entries.plan
+            write_plan(other, "the next export")
             if ends:
                 started[0].__exit__(None, None, None)
 
     monkeypatch.setattr(os, "unlink", unlink)
     with journal.open_journal(tmp_path, folder) as first:
-        first.add_plan({"of": "the first export"})
+        write_plan(first, "the first export")
         first.create_draft_path().touch()
-        first.get_scratch_folder("rows").mkdir()
+        (folder / "runs").mkdir()
     if not ends:
         assert {journal.LOCK, journal.HOLDER, journal.JOURNAL} == {
             path.name for path in folder.iterdir()

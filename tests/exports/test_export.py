@@ -347,7 +347,7 @@ def test_adjacent_gaps_are_merged(tmp_path):
     source = create_frame_source(pl.DataFrame({"epoch": [1]}), None)
     source.unit_column = "epoch"
     runs = [(7, 100, 119), (12, 0, 4), (7, 0, 99), (7, 150, 160)]
-    source.add_gaps([{"validator_index": v, "first_epoch": a, "last_epoch": b} for v, a, b in runs])
+    source.gaps += [{"validator_index": v, "first_epoch": a, "last_epoch": b} for v, a, b in runs]
     found = [tuple(gap.values()) for gap in source.merge_gaps()]
     assert [(7, 0, 119), (7, 150, 160), (12, 0, 4)] == found
 
@@ -360,7 +360,7 @@ def test_equal_gaps_are_merged():
     source.unit_column = "epoch"
     unknown = {"pubkey": "0xab", "reason": "unknown validator"}
     runs = [{"first_epoch": first, "last_epoch": first + 4} for first in (0, 5)]
-    source.add_gaps([{**unknown, **runs[0]}, unknown, {**unknown, **runs[1]}, unknown])
+    source.gaps += [{**unknown, **runs[0]}, unknown, {**unknown, **runs[1]}, unknown]
 
     merged = {**unknown, "first_epoch": 0, "last_epoch": 9}
     assert [unknown, merged] == source.merge_gaps()

@@ -493,10 +493,14 @@ def test_bomb_takes_no_memory_on_the_command_line(tmp_path):
     assert peaks[1] < peaks[0] + 200
 
 
-def journal_line(path):
-    """Return a line of a journal that claims a file."""
-    facts = {"rows": 1, "bytes": 1, "sha256": "0" * 64, "ranges": {}}
-    return json.dumps({"file": {"table": "rows", "path": path, **facts}})
+STAGED = {"name": "draft-000001.parquet", "rows": 1, "bytes": 1, "sha256": "0" * 64, "ranges": {}}
+"""A file as a journal lists it."""
+
+
+def partition(number, *files):
+    """Return a journal with a finished partition."""
+    facts = {"table": "income_history", "number": number, "files": files}
+    return json.dumps({"partitions": [facts]})
 
 
 def create_work_folder(folder):
@@ -515,7 +519,7 @@ def create_work_folder(folder):
         "rows/00007.parquet",
         "rows/link/00007.parquet",
         "/etc/hostname",
-        5,
+        "",
     ],
 )
 def test_forged_journal_removes_no_file(tmp_path, path):
@@ -528,7 +532,8 @@ def test_forged_journal_removes_no_file(tmp_path, path):
     (made / "rows/link").symlink_to(tmp_path / "away")
     for other in others:
         other.write_text("precious")
-    (create_work_folder(made) / journal.JOURNAL).write_text(journal_line(path) + "\n")
+    text = json.dumps({"publishing": {path: STAGED}})
+    (create_work_folder(made) / journal.JOURNAL).write_text(text)
     bf.export(rows(), made)
     assert ["precious"] * len(others) == [other.read_text() for other in others]
 
@@ -536,12 +541,8 @@ def test_forged_journal_removes_no_file(tmp_path, path):
 def test_forged_journal_replaces_no_document(tmp_path):
     """An existing README stays, even if a journal claims it."""
     (tmp_path / "README.md").write_text("precious")
-    (create_work_folder(tmp_path) / journal.JOURNAL).write_text(
-        "".join(
-            json.dumps({"document": said}) + "\n"
-            for said in ("README.md", ["README.md", "0" * 64], {"README.md": 1})
-        )
-    )
+    text = json.dumps({"publishing": {"README.md": STAGED}})
+    (create_work_folder(tmp_path) / journal.JOURNAL).write_text(text)
     with pytest.raises(DatasetError, match="is not a file of this export"):
         bf.export(rows(), tmp_path)
     assert "precious" == (tmp_path / "README.md").read_text()
@@ -569,7 +570,7 @@ def test_text_file_as_lock_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "line",
+    "text",
     [
         "[" * 100_000,
         "5",
@@ -578,20 +579,22 @@ def test_text_file_as_lock_is_refused(tmp_path):
         '{"plan": []}',
         '{"plan": {"income_history": []}}',
         '{"plan": {"income_history": {"request": 5}}}',
-        '{"document": 5}',
-        '{"done": 5}',
-        '{"done": ["income_history", "x"]}',
-        '{"done": ["income_history", 1000000000000]}',
-        '{"done": ["income_history", -2000000000]}',
-        '{"done": ["income_history", 18598]}',
-        '{"gap": ["income_history", []]}',
-        '{"file": []}',
-        journal_line("rows/00000.parquet").replace("{}", '{"epoch": 5}'),
+        '{"publishing": 5}',
+        '{"publishing": {"README.md": "x"}}',
+        '{"partitions": 5}',
+        '{"publishing": {"income_history/00000.parquet": {}}}',
+        '{"gaps": [[]]}',
+        partition("x", STAGED),
+        partition(18598),
+        *(partition(number, STAGED) for number in (10**12, -2 * 10**9, 18598)),
+        partition(18598, {**STAGED, "name": "../../precious.parquet"}),
+        partition(18598, {**STAGED, "ranges": {"epoch": 5}}),
+        partition(18598, {**STAGED, "ranges": {"epoch": ["a", "b"]}}),
     ],
 )
-def test_invalid_journal_lines_are_ignored(tmp_path, explorer, line):
-    """Lines that no export wrote are ignored, and all rows are exported."""
-    (create_work_folder(tmp_path) / journal.JOURNAL).write_text(line + "\n")
+def test_invalid_journals_are_ignored(tmp_path, explorer, text):
+    """Journals that no export wrote are ignored, and all rows are exported."""
+    (create_work_folder(tmp_path) / journal.JOURNAL).write_text(text)
     made = bf.export(bf.load_income_history, tmp_path, validators=[1, 2], since=0, until=9)
     assert (20, True) == (made.rows, made.complete)
     assert not (tmp_path / journal.WORK_FOLDER).exists()

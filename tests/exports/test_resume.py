@@ -7,7 +7,6 @@ import functools
 import json
 import os
 import random
-import shutil
 import socket
 from dataclasses import replace
 
@@ -44,7 +43,7 @@ def rows(folder):
 
 
 def first_file(folder):
-    return min((folder / "income_history").rglob("*.parquet"))
+    return min(folder.rglob("*.parquet"))
 
 
 def export(folder, **arguments):
@@ -56,18 +55,18 @@ class Cut(Exception):
 
 
 def cut_after(monkeypatch, places):
-    """Interrupt the export when it renames the draft of that number."""
+    """Interrupt the export when it writes the file after that many."""
     from beaconframes.exports import table_writer
 
-    real, left = table_writer.rename_draft, [places]
+    real, left = table_writer.write_file_rows, [places]
 
-    def put(draft, path):
+    def write(*arguments):
         if left[0] == 0:
             raise Cut
         left[0] -= 1
-        real(draft, path)
+        return real(*arguments)
 
-    monkeypatch.setattr(table_writer, "rename_draft", put)
+    monkeypatch.setattr(table_writer, "write_file_rows", write)
 
 
 def cut(*_, **__):
@@ -92,6 +91,24 @@ def test_interrupted_export_resumes(tmp_path, explorer, monkeypatch):
     assert 2 == explorer.requests - before
 
 
+def test_refused_export_keeps_an_interrupted_one(tmp_path, explorer, monkeypatch):
+    """Its finished days are not requested again: requests are scarce."""
+    frame = bf.load_income_history(range(20), since=0, until=9)
+    with monkeypatch.context() as patch:
+        cut_after(patch, 2)
+        with pytest.raises(Cut):
+            export(tmp_path / "out", until=449)
+    for refused in (
+        lambda: export(tmp_path / "out", until=449, by=None),
+        lambda: bf.export(frame, tmp_path / "out"),
+    ):
+        with pytest.raises(DatasetError, match="interrupted export with other arguments"):
+            refused()
+    before = explorer.requests
+    assert 20 * 450 == export(tmp_path / "out", until=449).rows
+    assert 2 == explorer.requests - before
+
+
 def test_file_that_changed_before_the_resume_is_written_again(tmp_path, explorer, monkeypatch):
     """One changed byte in a finished file: its size is the same, so only its hash shows it."""
     export(tmp_path / "whole", validators=[1], until=449)
@@ -108,31 +125,52 @@ def test_file_that_changed_before_the_resume_is_written_again(tmp_path, explorer
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
+def test_interrupted_export_resumes_after_whole_days_only(tmp_path, explorer, monkeypatch):
+    """The days of the first hundred validators are not finished while others are missing."""
+    from beaconframes.exports.loader_calls import LoaderCall
+
+    def export_slots(folder):
+        return bf.export(bf.v2.load_proposal_slots, folder, validators=range(300), since=0)
+
+    whole, real, loads = export_slots(tmp_path / "whole"), LoaderCall.load, []
+
+    def load(self, **changes):
+        loads.append(changes)
+        if len(loads) == 2:
+            raise Cut
+        return real(self, **changes)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LoaderCall, "load", load)
+        with pytest.raises(Cut):
+            export_slots(tmp_path / "out")
+    assert [100, 100] == [len(changes["validators"]) for changes in loads]
+    assert whole.rows == export_slots(tmp_path / "out").rows
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda _: ["{"],
+        lambda text: text[: len(text) // 2],
         *(
             pytest.param(damage, marks=pytest.mark.more)
-            for damage in (lambda line: [line[:-1]], lambda _: ["{}"], lambda _: [])
+            for damage in (lambda text: text[:-1], lambda _: "{}", lambda _: "")
         ),
     ],
 )
-def test_lines_after_a_damaged_line_are_ignored(tmp_path, explorer, monkeypatch, damage):
+@pytest.mark.parametrize("moment", ["build_documents", "append_history"])
+def test_damaged_journal_is_ignored(tmp_path, explorer, monkeypatch, damage, moment):
     """Whatever happened to the journal of a killed export, the result has every row."""
     export(tmp_path / "whole", until=449)
     with monkeypatch.context() as patch:
-        patch.setattr(dataset_writer, "build_manifest", cut)
+        patch.setattr(dataset_writer, moment, cut)
         with pytest.raises(Cut):
             export(tmp_path / "out", until=449)
-    lines_file = tmp_path / "out" / journal.WORK_FOLDER / journal.JOURNAL
-    lines = lines_file.read_text().splitlines()
-    for number, line in enumerate(lines):
-        damaged = [*lines[:number], *damage(line), *lines[number + 1 :]]
-        copy = shutil.copytree(tmp_path / "out", tmp_path / f"copy-{number}")
-        (copy / journal.WORK_FOLDER / journal.JOURNAL).write_text("\n".join(damaged) + "\n")
-        export(copy, until=449)
-        assert files(tmp_path / "whole") == files(copy)
+    path = tmp_path / "out" / journal.WORK_FOLDER / journal.JOURNAL
+    path.write_text(damage(path.read_text()))
+    export(tmp_path / "out", until=449)
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
 def test_export_interrupted_after_the_manifest_resumes(tmp_path, explorer, monkeypatch):
@@ -150,6 +188,25 @@ def test_export_interrupted_after_the_manifest_resumes(tmp_path, explorer, monke
     assert (tmp_path / "out" / journal.WORK_FOLDER).exists()
     export(tmp_path / "out", until=200)
     assert files(tmp_path / "whole") == files(tmp_path / "out")
+
+
+def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_path, monkeypatch):
+    """Its data file and its README have their names, but they are in no manifest."""
+    out, real = tmp_path / "out", journal.rename_draft
+
+    def rename(draft, path):
+        if path.name == "CITATION.cff":
+            raise Cut
+        real(draft, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "rename_draft", rename)
+        with pytest.raises(Cut):
+            bf.export(pl.DataFrame({"x": [1, 2]}), out)
+    assert {"README.md", "00000.parquet"} <= {path.name for path in out.rglob("*")}
+    for folder in (out, tmp_path / "whole"):
+        bf.export(pl.DataFrame({"y": [5]}), folder)
+    assert files(tmp_path / "whole") == files(out)
 
 
 def test_iterator_equals_a_list(tmp_path, explorer):

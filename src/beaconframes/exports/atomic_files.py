@@ -61,22 +61,17 @@ def sync_draft(draft: Path) -> tuple[int, str]:
 def rename_draft(draft: Path, path: Path) -> None:
     """Rename a durable *draft* to its final *path*."""
     with translate_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True)
         draft.replace(path)
 
 
-def write_text(text: str, draft: Path, path: Path) -> None:
-    """Write *text* to a file atomically; a file with this content is not touched."""
-    data = text.encode()
-    with translate_errors(path):
-        if has_content(path, text):
-            return
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        sync(path.parent)
+def write_text(text: str, path: Path) -> None:
+    """Write *text* to a file, and make it durable."""
+    with translate_errors(path), path.open("wb") as file:
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def has_content(path: Path, text: str) -> bool:

@@ -258,11 +258,12 @@ class ChunkedLoad:
             progress.expect_loads(len(order))
         for block, interval in order:
             rows, gaps = self.call.load(**self.build_arguments(block, interval))
-            self.source.add_gaps(gaps)
+            self.source.gaps += gaps
+            self.source.is_partial = not by_subject and block is not blocks[-1]
             if progress is not None:
                 progress.count_load()
             yield self.call.mark_final(rows, pl.col(self.policy.unit_column) <= self.last_final)
-        self.source.add_gaps(self.find_unfinalized_gaps())
+        self.source.gaps += self.find_unfinalized_gaps()
 
     def find_unfinalized_gaps(self) -> list[dict[str, Any]]:
         """Return the requested units that are not final.
@@ -321,12 +322,12 @@ class ChunkedLoad:
         column, unit = self.policy.subject_column, self.policy.unit_column
         if not gap.keys() & {column, unit, f"first_{unit}"}:
             # The gap does not state its units or validator, so it cannot be requested again.
-            self.source.add_gaps([gap])
+            self.source.gaps.append(gap)
             return
         subjects = [gap[column]] if column in gap else [*self.subjects]
         interval = max(first, self.since), min(last, self.until)
         rows, gaps = self.call.load(**self.build_arguments(subjects, interval))
-        self.source.add_gaps(gaps)
+        self.source.gaps += gaps
         yield rows
 
     def get_gap_bounds(self, gap: dict[str, Any]) -> tuple[int, int]:

@@ -14,25 +14,16 @@ from beaconframes.exports.existing_dataset import (
     resume_export,
 )
 from beaconframes.exports.journal import WORK_FOLDER, open_journal
-from beaconframes.exports.manifest import (
-    ManifestTable,
-    build_manifest,
-    collect_provenance,
-    to_json_text,
-)
+from beaconframes.exports.manifest import ManifestTable, build_manifest, to_json_text
 from beaconframes.exports.metadata import append_history, build_documents
 from beaconframes.exports.partitions import UNPARTITIONED, choose_default, create_partitioning
 from beaconframes.exports.result import Export
-from beaconframes.exports.sorter import Sorter
-from beaconframes.exports.table_writer import TableWriter, WriteOptions
+from beaconframes.exports.sorter import Sorter, sort_source
+from beaconframes.exports.table_writer import TableWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    import polars as pl
-
     from beaconframes.exports.formats import CellOptions, Format
+    from beaconframes.exports.journal import StagedFile
     from beaconframes.exports.manifest import DatasetInfo
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
@@ -52,43 +43,31 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
         )
     with translate_errors(path.parent, "cannot be created"):
         path.parent.mkdir(parents=True, exist_ok=True)
+    (source,) = sources
     work_folder = path.with_name(f".{path.name}{WORK_FOLDER}")
     with open_journal(path.parent, work_folder, path.absolute()) as journal:
-        draft = journal.folder / path.name
-        row_counts: dict[str, int] = {}
+        draft, rows = journal.folder / path.name, 0
+        empty = source.table.schema.to_frame()
         with translate_errors(path):
             file = target.format.write(draft, cells)
             try:
-                for source in sources:
-                    name = source.table.name
-                    row_counts[name] = 0
-                    for rows in sort_source(source, journal.get_scratch_folder(name)):
-                        file.add(rows)
-                        row_counts[name] += rows.height
+                scratch = journal.folder / "runs"
+                sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
+                for part in sort_source(source, sorter):
+                    part_rows = part.take_rows()
+                    file.add(part_rows)
+                    rows += part_rows.height
+                    del part_rows  # frees the memory before the next rows are read
+                if not rows:
+                    file.add(empty)
             finally:
                 file.close()
             sync(draft)
         rename_draft(draft, path)
         sync_folders([path.parent])
         size = path.stat().st_size
-    gaps = tuple(gap for source in sources for gap in source.merge_gaps())
-    return Export(path, row_counts, size, added=1, gaps=gaps, until=find_until(sources))
-
-
-def sort_source(source: TableSource, scratch: Path) -> Iterator[pl.DataFrame]:
-    """Yield all rows of *source*, sorted; without rows, yield one empty frame."""
-    empty = source.table.schema.to_frame()
-    sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
-    is_empty = True
-    for rows in source.frames():
-        for file_rows in sorter.add(rows):
-            is_empty = False
-            yield file_rows.take_rows()
-    for file_rows in sorter.finish():
-        is_empty = False
-        yield file_rows.take_rows()
-    if is_empty:
-        yield empty
+    gaps, until = tuple(source.merge_gaps()), find_until(sources)
+    return Export(path, {source.table.name: rows}, size, added=1, gaps=gaps, until=until)
 
 
 def write_dataset(
@@ -104,45 +83,32 @@ def write_dataset(
         folder.mkdir(parents=True, exist_ok=True)
     with open_journal(folder, folder / WORK_FOLDER) as journal:
         existing = read_existing_dataset(folder)
-        journal.extends_dataset = bool(existing.manifest)
-        journal.published_paths = {segment.path for segment in existing.segments}
-        partitionings = {s.table.name: choose_partitioning(s, target.format, by) for s in sources}
-        resume_export(existing, journal, sources, target.format, partitionings, cells)
-        tables = []
-        for source in sources:
-            name = source.table.name
-            options = WriteOptions(journal, target.format, cells, partitionings[name])
-            files = TableWriter(source, options, existing.list_files(name)).write()
-            tables.append(
-                ManifestTable(
-                    source.table,
-                    target.format,
-                    options.partitioning,
-                    files,
-                    cells.raw,
-                    source.request,
-                    source.merge_gaps(),
-                )
-            )
-        segments = {segment.path: segment for table in tables for segment in table.files}
-        old_paths = journal.published_paths
-        new_paths = segments.keys() - old_paths
-        manifest = build_manifest(info, collect_provenance(sources), tables)
-        manifest = merge_other_tables(manifest, existing, sources)
-        if segments:
-            sync_folders(find_changed_folders(folder, new_paths))
-        for name, text in build_documents(manifest).items():
-            journal.write_document(name, text)
-        journal.write_document(published.NAME, to_json_text(manifest))
-        journal.remove_files(journal.files.keys() - segments.keys())
+        journal.withdraw_files({segment.path for segment in existing.segments})
+        tables = [
+            ManifestTable(s, target.format, cells, choose_partitioning(s, target.format, by))
+            for s in sources
+        ]
+        resume_export(existing, journal, tables)
+        new_files: dict[str, StagedFile] = {}
+        for table in tables:
+            published_files = existing.list_files(table.name)
+            staged = TableWriter(table, journal, published_files).write()
+            new_files |= staged
+            files = [*published_files, *(file.at(path) for path, file in staged.items())]
+            table.files = sorted(files, key=lambda segment: segment.path)
+        manifest = build_manifest(info, tables)
+        manifest = merge_other_tables(manifest, existing)
+        documents = build_documents(manifest) | {published.NAME: to_json_text(manifest)}
+        journal.publish(new_files, documents, replace=bool(existing.manifest))
         if existing.manifest != manifest:
-            append_history(folder, manifest, added=len(new_paths))
+            append_history(folder, manifest, added=len(new_files))
+    segments = [segment for table in tables for segment in table.files]
     return Export(
         folder,
-        {table.description.name: table.rows for table in tables},
-        sum(segment.bytes for segment in segments.values()),
-        added=len(new_paths),
-        unchanged=len(segments.keys() & old_paths),
+        {table.name: table.rows for table in tables},
+        sum(segment.bytes for segment in segments),
+        added=len(new_files),
+        unchanged=len(segments) - len(new_files),
         gaps=tuple(gap for table in tables for gap in table.gaps),
         until=find_until(sources),
     )
@@ -154,15 +120,6 @@ def choose_partitioning(source: TableSource, file_format: Format, by: str | None
         return UNPARTITIONED
     chosen = choose_default(source.table.schema) if by == DEFAULT else by
     return create_partitioning(chosen, source.table.schema, source.chain)
-
-
-def find_changed_folders(root: Path, paths: Iterable[str]) -> set[Path]:
-    """Return the folders in which names changed: those of the files, and all above them."""
-    folders = {root}
-    for path in paths:
-        parents = (root / path).parents
-        folders |= {parent for parent in parents if parent.is_relative_to(root)}
-    return folders
 
 
 def find_until(sources: list[TableSource]) -> int | None:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset import published
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetError
 from beaconframes.exports.journal import IncompatibleExport
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.dataset import Segment
-    from beaconframes.exports.formats import CellOptions, Format
-    from beaconframes.exports.journal import ExportJournal
-    from beaconframes.exports.partitions import Partitioning
-    from beaconframes.exports.sources import TableSource
+    from beaconframes.exports.journal import ExportJournal, StagedPartition
+    from beaconframes.exports.manifest import ManifestTable
 
+PLANNED = ("key", "format", "raw", "partitioned_by", "partition_key", "sorted_by", "request")
+"""The properties of a table that later exports share."""
 ORIGIN = ("service", "simulated", "chain")
 """The origin of rows: the same for all tables of a dataset, and unknown for frames."""
 
@@ -53,54 +53,34 @@ def read_existing_dataset(path: Path) -> ExistingDataset:
 
 
 def resume_export(
-    existing: ExistingDataset,
-    journal: ExportJournal,
-    sources: list[TableSource],
-    file_format: Format,
-    partitionings: dict[str, Partitioning],
-    cells: CellOptions,
+    existing: ExistingDataset, journal: ExportJournal, tables: list[ManifestTable]
 ) -> None:
-    """Let all *sources* continue after the existing rows, and record the plan of this export.
+    """Let all *tables* continue after the existing rows, and record the plan of this export.
 
     Raises IncompatibleExport if the dataset or the journal has other arguments.
     """
-    has_other_tables = bool(find_other_tables(existing, sources))
-    for source in sources:
-        partitioning = partitionings[source.table.name]
-        plan = build_plan(source, file_format, partitioning, cells)
-        check_existing_table(
-            existing,
-            source,
-            plan,
-            target=journal.target,
-            has_other_tables=has_other_tables,
-        )
-        resume_source(existing, journal, source, partitioning)
-    # The plans have the requests of the resumed sources.
-    plans = {
-        source.table.name: build_plan(source, file_format, partitionings[source.table.name], cells)
-        for source in sources
-    }
-    interrupted = journal.plan
-    if interrupted is not None and (differences := describe_differences(interrupted, plans)):
+    for table in tables:
+        is_only = existing.manifest.get("tables", {}).keys() <= {one.name for one in tables}
+        check_existing_table(existing, table, journal.target, has_other_tables=not is_only)
+        resume_table(existing, journal, table)
+    # The plans have the requests of the resumed tables.
+    plans = {table.name: build_plan(table) for table in tables if table.source.resume is not None}
+    interrupted = journal.entries.plan
+    if interrupted and (differences := describe_differences(interrupted, plans)):
         raise IncompatibleExport(
             f"{journal.target} has an interrupted export with other arguments: {differences}",
             hint=f"Give the same arguments, choose another folder, or remove {journal.folder}",
         )
-    if interrupted is None:
-        journal.add_plan(plans)
+    if plans and not interrupted:
+        journal.entries.plan = plans
+        journal.save()
 
 
 def check_existing_table(
-    existing: ExistingDataset,
-    source: TableSource,
-    plan: dict[str, Any],
-    *,
-    target: Path,
-    has_other_tables: bool,
+    existing: ExistingDataset, table: ManifestTable, target: Path, *, has_other_tables: bool
 ) -> None:
-    """Raise IncompatibleExport if rows of *source* do not fit to the dataset in *target*."""
-    name = source.table.name
+    """Raise IncompatibleExport if rows of *table* do not fit to the dataset in *target*."""
+    name, plan, old_plan = table.name, build_plan(table), extract_plan(existing, table.name)
     new_origin, old_origin = {key: plan[key] for key in ORIGIN}, extract_origin(existing)
     if differences := describe_differences(
         drop_unknown_origin(old_origin, new_origin), drop_unknown_origin(new_origin, old_origin)
@@ -109,7 +89,6 @@ def check_existing_table(
             f"the dataset in {target} is from another source: {differences}",
             hint="Choose another folder, or remove this one",
         )
-    old_plan = extract_plan(existing, name)
     if has_other_tables:
         # A table of unknown origin takes over the origin of the other tables.
         old_plan = drop_unknown_origin(old_plan, new_origin)
@@ -119,16 +98,16 @@ def check_existing_table(
             f"{target} has a different table {name}: {differences}",
             hint="Give the same arguments as before, choose another folder, or remove this one",
         )
-    if any(not has_valid_ranges(file, source) for file in existing.list_files(name)):
+    if not all(has_valid_ranges(file, table) for file in existing.list_files(name)):
         raise DatasetError(
             f"the manifest in {target} has ranges that the columns of {name} cannot contain",
             hint="Restore it from a copy, or export to another folder",
         )
 
 
-def has_valid_ranges(file: Segment, source: TableSource) -> bool:
+def has_valid_ranges(file: Segment, table: ManifestTable) -> bool:
     """Return whether the ranges of a file match the types of its columns."""
-    schema = source.table.schema
+    schema = table.source.table.schema
     return all(
         name in schema
         and isinstance(value, int) == (schema[name].is_integer() or schema[name] == pl.Boolean)
@@ -147,80 +126,54 @@ def drop_unknown_origin(plan: dict[str, Any], origin: dict[str, Any]) -> dict[st
 
 
 def drop_bounds(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan without the bounds that move with the chain; `resume_source` checks them."""
+    """Return a plan without the bounds that move with the chain; `resume_table` checks them."""
     bounds = ("since", "until", "only")
     return {**plan, "request": {k: v for k, v in plan["request"].items() if k not in bounds}}
 
 
-def resume_source(
-    existing: ExistingDataset,
-    journal: ExportJournal,
-    source: TableSource,
-    partitioning: Partitioning,
-) -> None:
-    """Let *source* start after the published rows and the finished partitions of the journal."""
-    name = source.table.name
-    source.record_gap = lambda gap: journal.add_gap(name, gap)
-    if source.resume is None:
-        journal.finished.pop(name, None)
+def resume_table(existing: ExistingDataset, journal: ExportJournal, table: ManifestTable) -> None:
+    """Let *table* start after the published rows and the finished partitions of the journal."""
+    name, entries, resume = table.name, journal.entries, table.source.resume
+    finished: list[StagedPartition] = []
+    if resume is None:
+        entries.partitions = []
         return
-    finished = []
-    paths = [path for path, segment in journal.files.items() if segment.table == name]
-    started = dict.fromkeys(path.rpartition("/")[0] for path in paths)
-    # Partitions are finished in the order of their start; any other order means missing rows.
-    numbers = dict.fromkeys(journal.finished.get(name, []))
-    for number, started_folder in zip(numbers, started, strict=False):
-        try:
-            folder = f"{name}/{partitioning.get_folder(number)}".rstrip("/")
-        except UsageError:
+    for part in entries.partitions:
+        # A later export continues after the last partition, so none before it may be missing.
+        is_next = part.table == name and (not finished or part.number > finished[-1].number)
+        staged = [file.at(file.name) for file in part.files]
+        if not is_next or not all(has_valid_ranges(file, table) for file in staged):
             break
-        files = [s for path, s in journal.files.items() if path.rpartition("/")[0] == folder]
-        if folder != started_folder or not all(has_valid_ranges(file, source) for file in files):
+        if any(published.find_damage(file, journal.folder, thorough=True) for file in staged):
             break
-        if any(published.find_damage(file, journal.target, thorough=True) for file in files):
-            break
-        finished.append(number)
-    plan = (journal.plan or {}).get(name, {})
-    table = existing.manifest.get("tables", {}).get(name, {})
-    are_reused = source.resume(table, plan, finished, journal.gaps.get(name, []), partitioning)
-    journal.finished[name] = finished if are_reused else []
+        finished.append(part)
+    are_reused = resume(
+        existing.manifest.get("tables", {}).get(name, {}),
+        entries.plan.get(name, {}),
+        [part.number for part in finished],
+        entries.gaps,
+        table.partitioning,
+    )
+    entries.partitions = finished if are_reused else []
 
 
-def build_plan(
-    source: TableSource, file_format: Format, partitioning: Partitioning, cells: CellOptions
-) -> dict[str, Any]:
+def build_plan(table: ManifestTable) -> dict[str, Any]:
     """Return the properties that every later export of the table must have."""
-    return {
-        "columns": {column.name: column.type for column in source.table.columns},
-        "key": source.table.key,
-        "format": file_format.name,
-        "raw": cells.raw,
-        "partitioned_by": partitioning.by or None,
-        "partition_key": partitioning.key or None,
-        "sorted_by": partitioning.get_sort_key(source.table.key),
-        "request": source.request,
-        "service": source.provenance.get("service"),
-        "simulated": source.provenance.get("simulated"),
-        "chain": None if source.chain is None else source.chain.name,
-    }
+    source = table.source
+    origin = {name: source.provenance.get(name) for name in ORIGIN}
+    return to_plan(table.to_dict(), origin | {"chain": source.chain and source.chain.name})
+
+
+def to_plan(table: dict[str, Any], origin: dict[str, Any]) -> dict[str, Any]:
+    """Return the plan of a *table* in a manifest."""
+    columns = {column["name"]: column["type"] for column in table["columns"]}
+    return {"columns": columns} | {name: table.get(name) for name in PLANNED} | origin
 
 
 def extract_plan(existing: ExistingDataset, name: str) -> dict[str, Any]:
-    """Return the plan of an existing table, as `build_plan` does; {} if there is none."""
+    """Return the plan of an existing table; {} if there is none."""
     table = existing.manifest.get("tables", {}).get(name)
-    if table is None:
-        return {}
-    return {
-        "columns": {column["name"]: column["type"] for column in table["columns"]},
-        "key": table["key"],
-        "format": table["format"],
-        "raw": table["raw"],
-        "partitioned_by": table["partitioned_by"],
-        "partition_key": table["partition_key"],
-        "sorted_by": table.get("sorted_by"),
-        "request": table["request"],
-        **extract_origin(existing),
-    }
+    return {} if table is None else to_plan(table, extract_origin(existing))
 
 
 def extract_origin(existing: ExistingDataset) -> dict[str, Any]:
@@ -232,12 +185,6 @@ def extract_origin(existing: ExistingDataset) -> dict[str, Any]:
         "simulated": provenance.get("simulated"),
         "chain": None if chain is None else chain["name"],
     }
-
-
-def find_other_tables(existing: ExistingDataset, sources: list[TableSource]) -> dict[str, Any]:
-    """Return the existing tables that this export does not write."""
-    names = {source.table.name for source in sources}
-    return {n: t for n, t in existing.manifest.get("tables", {}).items() if n not in names}
 
 
 def describe_differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> str:
@@ -258,14 +205,12 @@ def shorten(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def merge_other_tables(
-    manifest: dict[str, Any], existing: ExistingDataset, sources: list[TableSource]
-) -> dict[str, Any]:
+def merge_other_tables(manifest: dict[str, Any], existing: ExistingDataset) -> dict[str, Any]:
     """Return the *manifest* with the existing tables that this export does not write."""
-    other_tables = find_other_tables(existing, sources)
-    if not other_tables:
+    old_tables = existing.manifest.get("tables", {})
+    if old_tables.keys() <= manifest["tables"].keys():
         return manifest
-    tables = dict(sorted({**other_tables, **manifest["tables"]}.items()))
+    tables = dict(sorted({**old_tables, **manifest["tables"]}.items()))
     known_values = {
         name: value for name, value in manifest["provenance"].items() if value is not None
     }

@@ -1,24 +1,20 @@
 """The journal of an export, in a hidden working folder of the target.
 
-The working folder contains the lock, drafts, and the journal, which gets a line for every file
-before the file is renamed to its final name. So a killed export can be resumed, and its files can
-be identified.
+The working folder contains the lock, the files of the export until they are published, and the
+journal. The journal is replaced for each finished partition, and once before the files get their
+final names. So a killed export can be resumed, and its files can be identified.
 A finished export removes the folder.
 """
 
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
-import os
 import re
 import stat
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct, convert
+from msgspec import Meta, MsgspecError, Struct, field, json
 
 from beaconframes.dataset import Segment, published
 from beaconframes.dataset.segments import digest
@@ -26,48 +22,60 @@ from beaconframes.errors import DatasetError
 from beaconframes.exports.atomic_files import (
     clear_folder,
     has_content,
+    rename_draft,
+    sync_folders,
     translate_errors,
     write_text,
 )
 from beaconframes.exports.lock import HOLDER, LOCK, hold_lock
+from beaconframes.exports.metadata import DOCUMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 WORK_FOLDER = ".beaconframes"
-JOURNAL = "journal.jsonl"
-MAX_PARTITION = 2_900_000
-"""The largest partition number: later days have no date."""
+JOURNAL = "journal.json"
+FIRST_DAY, LAST_DAY = -719_162, 2_900_000
+"""The bounds of partition numbers: other days have no date."""
 _DATA_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\.[a-z]+")
 """The path of a data file: table, partition, number."""
 
 
-class JournalFile(published.ManifestFile):
-    """The line of a data file."""
+class StagedFile(Struct, frozen=True):
+    """A durable file in the working folder."""
+
+    name: Annotated[str, Meta(pattern=r"^draft-[0-9]{6,}\.[a-z]+$")]
+    rows: published.Count
+    bytes: published.Count
+    sha256: str
+    ranges: published.Ranges
+
+    def at(self, path: str) -> Segment:
+        """Return the file as a dataset lists it under its final *path*."""
+        table = path.partition("/")[0]
+        return Segment(table, path, self.rows, self.bytes, self.sha256, self.ranges)
+
+
+class StagedPartition(Struct):
+    """A partition of a table with all its files."""
 
     table: str
-
-    @property
-    def has_valid_path(self) -> bool:
-        """Return whether an export of this table could have written the path."""
-        return bool(_DATA_FILE.fullmatch(self.path)) and self.path.startswith(f"{self.table}/")
+    number: Annotated[int, Meta(ge=FIRST_DAY, le=LAST_DAY)]
+    files: Annotated[list[StagedFile], Meta(min_length=1)]
 
 
-class JournalPlan(Struct):
-    """The plan of a table."""
+class JournalEntries(Struct):
+    """What the journal contains."""
 
-    request: dict[str, Any]
-
-
-class JournalLine(Struct):
-    """A line of the journal: one of its fields is set."""
-
-    plan: dict[str, JournalPlan] | None = None
-    document: tuple[str, str] | None = None
-    done: tuple[str, Annotated[int, Meta(ge=-(2**31), le=MAX_PARTITION)]] | None = None
-    gap: tuple[str, dict[str, Any]] | None = None
-    file: JournalFile | None = None
+    plan: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The plan of each table that can be resumed."""
+    partitions: list[StagedPartition] = field(default_factory=list)
+    """The finished partitions, in the order of writing."""
+    gaps: list[dict[str, Any]] = field(default_factory=list)
+    """The gaps that were known when the last partition was finished."""
+    publishing: dict[str, StagedFile] = field(default_factory=dict)
+    """The files that are about to get their final names, by path; the manifest is the last."""
 
 
 class IncompatibleExport(DatasetError):
@@ -75,91 +83,110 @@ class IncompatibleExport(DatasetError):
 
 
 class ExportJournal:
-    """The state of a running or interrupted export, stored line by line."""
+    """The state of a running or interrupted export."""
 
     def __init__(self, target: Path, folder: Path) -> None:
         """Read the journal in the working *folder*, if an interrupted export left one."""
         self.target, self.folder = target, folder
-        self.plan: dict[str, Any] | None = None
-        self.extends_dataset = False
-        """Whether the target is a dataset already, so that its documents may be replaced."""
-        self.published_paths: set[str] = set()
-        """The files of the dataset in the target: they are never removed."""
-        self.files: dict[str, Segment] = {}
-        """The files in the journal, by path, finished or not."""
-        self.finished: dict[str, list[int]] = {}
-        """The partitions of each table that have all their files."""
-        self.gaps: dict[str, list[dict[str, Any]]] = {}
-        """The known gaps of each table."""
-        self.documents: set[tuple[str, str]] = set()
-        """The name and the SHA-256 of each document that was written, or about to be."""
+        self.entries = self._read()
+        self._has_files = bool(self.entries.partitions or self.entries.publishing)
+        """Whether this export or the interrupted one wrote a file."""
         self._draft_count = 0
-        self._read()
 
-    def create_draft_path(self) -> Path:
+    @property
+    def is_kept(self) -> bool:
+        """Whether a later export needs the working folder."""
+        return self._has_files and (self.folder / JOURNAL).exists()
+
+    def create_draft_path(self, extension: str = ".tmp") -> Path:
         """Return the path for a new draft."""
-        self._draft_count += 1
-        return self.folder / f"draft-{self._draft_count:06d}"
+        self._has_files = True
+        while True:
+            self._draft_count += 1
+            path = self.folder / f"draft-{self._draft_count:06d}{extension}"
+            if not path.exists():
+                return path
 
-    def get_scratch_folder(self, table: str) -> Path:
-        """Return the folder for the sorted runs of a table."""
-        return self.folder / f"runs-{table}"
+    def save(self) -> None:
+        """Replace the journal by the present entries."""
+        draft = self.folder / f"{JOURNAL}.new"
+        write_text(json.encode(self.entries).decode(), draft)
+        rename_draft(draft, self.folder / JOURNAL)
+        sync_folders([self.folder])
 
-    def add_plan(self, plan: dict[str, Any]) -> None:
-        """Record the plan of this export."""
-        self.plan = plan
-        self._append({"plan": plan})
+    def withdraw_files(self, published_paths: set[str]) -> None:
+        """Move the files of an interrupted export back, unless they are published by now.
 
-    def add_file(self, segment: Segment) -> None:
-        """Record a file that is about to be renamed to its final name."""
-        self.files[segment.path] = segment
-        self._append({"file": asdict(segment)})
+        Only files with the listed content are moved: the journal may be forged.
+        """
+        publishing, self.entries.publishing = self.entries.publishing, {}
+        for name, file in publishing.items():
+            # The documents of a published dataset are replaced, so they may stay.
+            is_ours = _DATA_FILE.fullmatch(name) or (name in DOCUMENTS and not published_paths)
+            if not is_ours or name in published_paths:
+                continue
+            if published.find_damage(file.at(name), self.target, thorough=True) is None:
+                rename_draft(self.target / name, self.folder / file.name)
+        manifest = publishing.get(published.NAME)
+        path = self.target / published.NAME
+        if manifest and published_paths and digest(path) == manifest.sha256:
+            # The interrupted export had only to remove this folder.
+            self.entries = JournalEntries()
 
-    def add_finished(self, table: str, number: int) -> None:
-        """Record that a partition has all its files."""
-        self._append({"done": [table, number]})
+    def publish(
+        self, files: dict[str, StagedFile], documents: dict[str, str], *, replace: bool
+    ) -> None:
+        """Give *files* their final names by path, then write *documents* by name, in order.
 
-    def add_gap(self, table: str, gap: dict[str, Any]) -> None:
-        """Record rows that are missing."""
-        self._append({"gap": [table, gap]})
+        With *replace* the target is a dataset already, whose documents are replaced. Otherwise, a
+        DatasetError is raised if another file has a name, and nothing is changed.
+        """
+        staged: dict[str, StagedFile] = {}
+        for name, text in documents.items():
+            if not has_content(self.target / name, text):
+                draft = self.create_draft_path()
+                write_text(text, draft)
+                size = draft.stat().st_size
+                staged[name] = StagedFile(draft.name, 0, size, digest(draft), {})
+        for name, file in files.items() if replace else (files | staged).items():
+            self._check_path(self.target / name, file.sha256)
+        self.entries.publishing = files | staged
+        self.save()
+        for name, file in files.items():
+            rename_draft(self.folder / file.name, self.target / name)
+        parents = {parent for name in files for parent in (self.target / name).parents}
+        sync_folders(parent for parent in parents if parent.is_relative_to(self.target))
+        for name, file in staged.items():
+            rename_draft(self.folder / file.name, self.target / name)
+            sync_folders([self.target])
 
-    def remove_all_files(self) -> None:
-        """Remove the files of this export that are not part of the dataset in the target."""
-        self.remove_files(self.files)
-        self.files = {}
-
-    def remove_files(self, paths: Iterable[str]) -> None:
-        """Remove files of this export, if their content matches: the journal may be forged."""
-        for path in set(paths) - self.published_paths:
-            if published.find_damage(self.files[path], self.target, thorough=True) is None:
-                with translate_errors(self.target / path, "cannot be removed"):
-                    (self.target / path).unlink()
-
-    def write_document(self, name: str, text: str) -> None:
-        """Write a document; raise a DatasetError if another file has its name."""
-        path = self.target / name
-        if not self.extends_dataset and os.path.lexists(path) and not has_content(path, text):
-            is_plain = path.is_file() and not path.is_symlink()
-            if not is_plain or (name, digest(path)) not in self.documents:
+    def _check_path(self, path: Path, sha256: str) -> None:
+        """Raise a DatasetError if a file with this SHA-256 cannot get its final *path*."""
+        with translate_errors(path):
+            inside = [path, *path.parents][: len(path.relative_to(self.target).parts)]
+            if any(step.is_symlink() for step in inside):
+                raise DatasetError(
+                    f"{path} is or contains a symbolic link, which may lead out of the dataset"
+                )
+            if path.exists() and not (path.is_file() and digest(path) == sha256):
                 raise DatasetError(
                     f"{path} exists and is not a file of this export",
                     hint="Move it away, or export to another folder",
                 )
-        document = name, hashlib.sha256(text.encode()).hexdigest()
-        if document not in self.documents:
-            self.documents.add(document)
-            self._append({"document": document})
-        write_text(text, self.create_draft_path(), path)
 
     def remove_drafts(self) -> None:
-        """Remove the drafts and runs of an interrupted export."""
-        clear_folder(self.folder, keep=(LOCK, HOLDER, JOURNAL))
+        """Remove everything except the lock and what the journal lists."""
+        listed = [file.name for part in self.entries.partitions for file in part.files]
+        listed += [file.name for file in self.entries.publishing.values()]
+        clear_folder(self.folder, keep={LOCK, HOLDER, JOURNAL, *listed})
 
     def close(self) -> None:
         """Remove the working folder; the lock last, because then another export may start."""
-        self.remove_drafts()
         with translate_errors(self.folder, "cannot be removed"):
-            for name in (JOURNAL, HOLDER, LOCK):
+            # Without the journal no draft is used again, so it goes first.
+            (self.folder / JOURNAL).unlink(missing_ok=True)
+            clear_folder(self.folder, keep=(LOCK, HOLDER))
+            for name in (HOLDER, LOCK):
                 (self.folder / name).unlink(missing_ok=True)
             try:
                 self.folder.rmdir()
@@ -168,44 +195,16 @@ class ExportJournal:
                 if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
                     raise
 
-    def _append(self, line: dict[str, Any]) -> None:
+    def _read(self) -> JournalEntries:
+        """Return the entries; none if no export could have written them."""
         path = self.folder / JOURNAL
-        with translate_errors(path), path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-
-    def _read(self) -> None:
-        path = self.folder / JOURNAL
-        if not path.is_file():
-            return
-        data = path.read_bytes()
-        valid = 0
-        # The last line may be incomplete. Lines after an invalid one are not trusted.
-        with suppress(ValueError, RecursionError):
-            while line := data[valid : data.find(b"\n", valid) + 1]:
-                values = json.loads(line)
-                self._apply(values, convert(values, JournalLine))
-                valid += len(line)
-        if valid < len(data):
-            with translate_errors(path), path.open("r+b") as file:
-                file.truncate(valid)
-
-    def _apply(self, values: dict[str, Any], line: JournalLine) -> None:
-        """Apply a line of the journal; raise a ValueError if no export could have written it."""
-        if line.plan is not None:
-            self.plan = values["plan"]
-        elif line.document is not None:
-            self.documents.add(line.document)
-        elif line.done is not None:
-            table, number = line.done
-            self.finished.setdefault(table, []).append(number)
-        elif line.gap is not None:
-            table, gap = line.gap
-            self.gaps.setdefault(table, []).append(gap)
-        elif line.file is not None and line.file.has_valid_path:
-            ranges = {name: tuple(pair) for name, pair in line.file.ranges.items()}
-            self.files[line.file.path] = Segment(**{**values["file"], "ranges": ranges})
-        else:
-            raise ValueError(values)
+        with translate_errors(path, "cannot be read"):
+            data = path.read_bytes() if path.is_file() else b""
+        with suppress(MsgspecError, RecursionError):
+            entries = json.decode(data, type=JournalEntries)
+            if all(isinstance(plan.get("request"), dict) for plan in entries.plan.values()):
+                return entries
+        return JournalEntries()
 
 
 @contextmanager
@@ -236,7 +235,7 @@ def open_journal(
         try:
             yield journal
         except BaseException:
-            if not journal.files:
+            if not journal.is_kept:
                 # No file exists that a later export could reuse.
                 with suppress(DatasetError):
                     journal.close()

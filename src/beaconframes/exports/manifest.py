@@ -23,23 +23,30 @@ from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from beaconframes.dataset import Segment
-    from beaconframes.exports.formats import Format
+    from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
-    from beaconframes.exports.table_descriptions import TableDescription
 
 
 @dataclass
 class ManifestTable:
-    """One table of a manifest."""
+    """One table of a manifest: its source, how it is written, and its files."""
 
-    description: TableDescription
+    source: TableSource
     format: Format
+    cells: CellOptions
     partitioning: Partitioning
-    files: list[Segment]
-    raw: bool = False
-    request: dict[str, Any] = field(default_factory=dict)
-    gaps: list[dict[str, Any]] = field(default_factory=list)
+    files: list[Segment] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Return the name of the table."""
+        return self.source.table.name
+
+    @property
+    def gaps(self) -> list[dict[str, Any]]:
+        """Return the missing rows."""
+        return self.source.merge_gaps()
 
     @property
     def rows(self) -> int:
@@ -61,14 +68,14 @@ class ManifestTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entry of the manifest."""
-        table = self.description
+        table = self.source.table
         return {
             "title": table.title,
             "rows": self.rows,
             "key": table.key,
             "ranges": self.ranges,
             "format": self.format.name,
-            "raw": self.raw,
+            "raw": self.cells.raw,
             "partitioned_by": self.partitioning.by or None,
             "partition_key": self.partitioning.key or None,
             "sorted_by": self.partitioning.get_sort_key(table.key),
@@ -77,7 +84,7 @@ class ManifestTable:
                 for c in table.columns
             ],
             "endpoint": table.route or None,
-            "request": self.request,
+            "request": self.source.request,
             "gaps": self.gaps,
             "files": [
                 {
@@ -138,11 +145,10 @@ def check_creators(creators: object) -> tuple[str, ...]:
     return texts
 
 
-def build_manifest(
-    info: DatasetInfo, provenance: dict[str, Any], tables: list[ManifestTable]
-) -> dict[str, Any]:
+def build_manifest(info: DatasetInfo, tables: list[ManifestTable]) -> dict[str, Any]:
     """Return the manifest of a dataset with these *tables*."""
-    by_name = sorted(tables, key=lambda table: table.description.name)
+    by_name = sorted(tables, key=lambda table: table.name)
+    routes = {table.source.table.route for table in tables}
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -153,11 +159,11 @@ def build_manifest(
         "url": info.url,
         "complete": not any(table.gaps for table in tables),
         "provenance": {
-            **provenance,
-            "endpoints": sorted({t.description.route for t in tables if t.description.route}),
+            **collect_provenance([table.source for table in tables]),
+            "endpoints": sorted(route for route in routes if route),
             "software": f"beaconframes {version('beaconframes')}",
         },
-        "tables": {table.description.name: table.to_dict() for table in by_name},
+        "tables": {table.name: table.to_dict() for table in by_name},
     }
     return {**manifest, "checksum": checksum(manifest)}
 

@@ -1,20 +1,19 @@
 """Exports to object stores: written on this machine, then uploaded, the manifest last.
 
-An object is complete or does not exist, and the manifest is replaced only if no other export has
-replaced it. So readers never see an unfinished dataset, and two exports never mix. The files stay
-in a staging folder of this machine until the upload is complete, so that a killed export can
-resume.
+The manifest is replaced only if no other export has replaced it. So readers never see an unfinished
+dataset, and two exports never mix. The files stay in a staging folder of this machine until the
+upload is complete, so that the same call can repeat it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.dataset import published
+from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError
 from beaconframes.exports.atomic_files import clear_folder, translate_errors
 from beaconframes.exports.journal import WORK_FOLDER, IncompatibleExport, open_journal
@@ -39,14 +38,10 @@ def export_to_store(
     with translate_errors(staging, "cannot be created"):
         staging.mkdir(parents=True, exist_ok=True)
     with open_journal(staging, staging / WORK_FOLDER, remote.url):
-        if remote.file_name and not overwrite:
-            with _translate_store_errors(remote):
-                exists = _has_object(remote, remote.file_name)
-            if exists:
-                raise DatasetError(
-                    f"{remote.url} already exists", hint="Give overwrite=True to replace it"
-                )
-        export = _write_and_upload(remote, staging, write, can_resume=can_resume)
+        if remote.file_name:
+            export = _export_file(remote, staging / remote.file_name, write, overwrite=overwrite)
+        else:
+            export = _export_dataset(remote, staging / "dataset", write, can_resume=can_resume)
         # The upload is complete, so staged files may stay if they cannot be removed.
         with suppress(DatasetError):
             clear_folder(staging, keep=(WORK_FOLDER,))
@@ -56,170 +51,139 @@ def export_to_store(
     return export.with_path(remote.url)
 
 
-def _write_and_upload(
-    remote: RemoteTarget, staging: Path, write: Callable[[Path], Export], *, can_resume: bool
+def _export_file(
+    remote: RemoteTarget, path: Path, write: Callable[[Path], Export], *, overwrite: bool
 ) -> Export:
-    """Let *write* export to *staging*, and upload the file or the dataset."""
-    if remote.file_name:
-        export = write(staging / remote.file_name)
-        with _translate_store_errors(remote):
-            _upload_file(remote, staging / remote.file_name, remote.file_name)
-        return export
-    folder = staging / "dataset"
+    import obstore
+
+    if not overwrite:
+        with _translate_store_errors(remote), suppress(FileNotFoundError):
+            obstore.head(remote.store, path.name)
+            raise DatasetError(
+                f"{remote.url} already exists", hint="Give overwrite=True to replace it"
+            )
+    export = write(path)
     with _translate_store_errors(remote):
-        version = download_dataset(remote, folder, can_resume=can_resume)
-    export = _write_dataset(remote, folder, write, is_new=version is None)
-    with _translate_store_errors(remote):
-        upload_dataset(remote, folder, version)
+        _upload_file(remote, path, path.name)
     return export
 
 
-def _write_dataset(
-    remote: RemoteTarget, folder: Path, write: Callable[[Path], Export], *, is_new: bool
+def _export_dataset(
+    remote: RemoteTarget, folder: Path, write: Callable[[Path], Export], *, can_resume: bool
 ) -> Export:
-    """Let *write* export to *folder*; for a new dataset, drop incompatible staged files."""
-    was_not_uploaded = (
-        is_new and (folder / published.NAME).is_file() and not (folder / WORK_FOLDER).exists()
-    )
+    """Let *write* add to the dataset in the store, and upload what is new."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _translate_store_errors(remote):
+        version, old = download_dataset(remote, folder, can_resume=can_resume)
+    is_staged = not old and (folder / published.NAME).is_file()
+    is_staged = is_staged and not (folder / WORK_FOLDER).exists()
     try:
-        return write(folder)
+        export = write(folder)
     except IncompatibleExport as error:
-        if not was_not_uploaded:
+        if not is_staged:
             # The message must state the address, because users do not know the staging folder.
             error.message = error.message.replace(str(folder), remote.url)
             raise
-    clear_folder(folder, keep=())
-    return write(folder)
+        # The staged dataset is that of another call, and was never published.
+        clear_folder(folder, keep=())
+        export = write(folder)
+    with _translate_store_errors(remote):
+        upload_dataset(remote, folder, version, old)
+    return export
 
 
 def download_dataset(
     remote: RemoteTarget, folder: Path, *, can_resume: bool
-) -> dict[str, Any] | None:
-    """Download the dataset into *folder*, and return the version of its manifest.
+) -> tuple[dict[str, Any], set[str]]:
+    """Download the dataset into *folder*; return the version of its manifest, and its files.
 
-    Returns None if there is no dataset. Staged files of an earlier export stay if this one
+    Without a dataset, both are empty. Staged files of an earlier export stay if this one
     *can_resume* it.
     """
     import obstore
 
-    folder.mkdir(parents=True, exist_ok=True)
-    if not can_resume:
-        clear_folder(folder, keep=())
     try:
         response = obstore.get(remote.store, published.NAME)
     except FileNotFoundError:
-        return None
-    if not (folder / WORK_FOLDER).exists():
+        if not can_resume:
+            clear_folder(folder, keep=())
+        return {}, set()
+    if not can_resume or not (folder / WORK_FOLDER).exists():
         # The staged files were written for another manifest.
         clear_folder(folder, keep=())
-    data = bytes(response.bytes())
-    checked = folder / ".downloaded"
-    checked.mkdir(exist_ok=True)
-    (checked / published.NAME).write_bytes(data)
-    manifest = published.read_manifest(checked)
-    shutil.rmtree(checked)
-    for segment in published.list_segments(manifest, Path(published.NAME)):
-        if published.find_damage(segment, folder, thorough=True):
-            path = folder / segment.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _download_file(remote, segment.path, path)
-    for name in (*DOCUMENTS, HISTORY):
+    (folder / published.NAME).write_bytes(response.bytes())
+    manifest = published.read_manifest(folder)
+    segments = published.list_segments(manifest, Path(published.NAME))
+    missing = [s.path for s in segments if published.find_damage(s, folder, thorough=True)]
+    for name in (*missing, *DOCUMENTS, HISTORY):
         with suppress(FileNotFoundError):
-            _download_file(remote, name, folder / name)
-    (folder / published.NAME).write_bytes(data)
+            chunks = obstore.get(remote.store, name)
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            with (folder / name).open("wb") as file:
+                file.writelines(chunks)
     version = {name: response.meta.get(name) for name in ("e_tag", "version")}
-    return {name: value for name, value in version.items() if value is not None}
+    known = {name: value for name, value in version.items() if value is not None}
+    return known, {published.NAME, *DOCUMENTS, *(segment.path for segment in segments)}
 
 
-def upload_dataset(remote: RemoteTarget, folder: Path, version: dict[str, Any] | None) -> None:
-    """Upload every new file, then the manifest, which must replace the manifest of *version*."""
+def upload_dataset(
+    remote: RemoteTarget, folder: Path, version: dict[str, Any], old: set[str]
+) -> None:
+    """Upload what is new or changed, then the manifest, which must replace that of *version*.
+
+    An object is replaced only if it is one of the *old* files of the dataset.
+    """
     import obstore
     from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
 
     manifest = published.read_manifest(folder)
-    paths = [s.path for s in published.list_segments(manifest, folder / published.NAME)]
-    for path in paths:
-        if not _is_uploaded(remote, folder / path, path):
-            _check_no_object(remote, path)
-            _upload_file(remote, folder / path, path)
-    for name in (*DOCUMENTS, HISTORY):
-        if version is None and name != HISTORY and not _is_uploaded(remote, folder / name, name):
-            _check_no_object(remote, name)
-        _upload_file(remote, folder / name, name)
+    listed = published.list_segments(manifest, folder / published.NAME)
+    for name in [segment.path for segment in listed if segment.path not in old] + [*DOCUMENTS]:
+        found = None if name in old else hash_object(remote, name)
+        if found is None:
+            _upload_file(remote, folder / name, name)
+        elif found != digest(folder / name):
+            raise DatasetError(
+                f"{remote.address}/{name} exists and is not a file of this export",
+                hint="Move it away, or export to another address",
+            )
+    _upload_file(remote, folder / HISTORY, HISTORY)
     data = (folder / published.NAME).read_bytes()
     # Without a version, the store cannot detect that the manifest has changed.
-    mode: Any = "create" if version is None else version or "overwrite"
+    mode: Any = (version or "overwrite") if old else "create"
     try:
         obstore.put(remote.store, published.NAME, data, mode=mode)
     except (NotSupportedError, NotImplementedError):
         # A local folder, and some other stores, do not support conditional writes.
         obstore.put(remote.store, published.NAME, data)
     except (AlreadyExistsError, PreconditionError) as error:
-        if version is None:
-            _check_no_folder(remote)
+        if hash_object(remote, published.NAME) is None:
+            raise DatasetError(
+                f"{remote.address}/{published.NAME} is a folder",
+                hint="Move it away, or export to another address",
+            ) from error
         raise DatasetError(
             f"another export to {remote.address} has finished during this one",
             hint="Run the export again: it adds to the rows of the other one",
         ) from error
 
 
-def _is_uploaded(remote: RemoteTarget, path: Path, name: str) -> bool:
-    """Return whether an object has the content of a file."""
+def hash_object(remote: RemoteTarget, name: str) -> str | None:
+    """Return the SHA-256 of an object; None if there is none."""
     import obstore
 
-    try:
-        if obstore.head(remote.store, name)["size"] != path.stat().st_size:
-            return False
-        digest = hashlib.sha256()
+    sha256 = hashlib.sha256()
+    with suppress(FileNotFoundError):
         for chunk in obstore.get(remote.store, name):
-            digest.update(chunk)
-    except FileNotFoundError:
-        return False
-    with path.open("rb") as file:
-        return digest.digest() == hashlib.file_digest(file, "sha256").digest()
-
-
-def _has_object(remote: RemoteTarget, name: str) -> bool:
-    """Return whether there is an object of that name."""
-    import obstore
-
-    try:
-        obstore.head(remote.store, name)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def _check_no_object(remote: RemoteTarget, name: str) -> None:
-    """Raise a DatasetError if an object that is not in the manifest has that name."""
-    if _has_object(remote, name):
-        raise DatasetError(
-            f"{remote.address}/{name} exists and is not a file of this export",
-            hint="Move it away, or export to another address",
-        )
-
-
-def _check_no_folder(remote: RemoteTarget) -> None:
-    """Raise a DatasetError if a folder has the name of the manifest."""
-    if not _has_object(remote, published.NAME):
-        raise DatasetError(
-            f"{remote.address}/{published.NAME} is a folder",
-            hint="Move it away, or export to another address",
-        )
+            sha256.update(chunk)
+        return sha256.hexdigest()
+    return None
 
 
 def _upload_file(remote: RemoteTarget, path: Path, name: str) -> None:
     import obstore
 
     obstore.put(remote.store, name, path)
-
-
-def _download_file(remote: RemoteTarget, name: str, path: Path) -> None:
-    import obstore
-
-    with path.open("wb") as file:
-        for chunk in obstore.get(remote.store, name):
-            file.write(chunk)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import polars as pl
 
 from beaconframes.dataset.maintenance import split_key_ranges
 from beaconframes.dataset.segments import ROWS
+from beaconframes.errors import UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.partitions import PARTITION_COLUMN
 from beaconframes.exports.row_order import find_bounds, sort_rows
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.exports.partitions import Partitioning
+    from beaconframes.exports.sources import TableSource
 
 RUN_ROW_GROUP = 16_384
 
@@ -66,7 +68,7 @@ class Sorter:
         self._recall = recall
         self._is_ordered = True
         self._yielded: set[int] = set()
-        self._buffer: list[tuple[pl.DataFrame, pl.Series]] = []
+        self._buffer: list[pl.DataFrame] = []
         self._buffered_rows = self._buffered_bytes = 0
         self._runs: list[Path] = []
         self._highest: int | None = None
@@ -75,136 +77,96 @@ class Sorter:
         """Add *rows*, and yield the files of the partitions that are now complete."""
         if rows.is_empty():
             return
-        numbers = rows.select(self._number).to_series()
-        low, high = find_bounds(numbers)
+        rows = rows.with_columns(self._number)
+        low, high = find_bounds(rows[PARTITION_COLUMN])
         if self._highest is not None and low < self._highest:
             self._is_ordered = False
-            self._recall_partitions(numbers)
+            for number in self._yielded & set(rows[PARTITION_COLUMN].unique()):
+                self._yielded.discard(number)
+                self._add_to_buffer(self._recall(number).with_columns(self._number))
         if self._is_ordered:
             if self._highest is not None and low > self._highest:
-                yield from self._flush()
+                yield from self.finish()
             if high > low:
-                complete, (rows, numbers) = _split_off_last(rows, numbers, high)
-                self._add_to_buffer(*complete)
-                del complete  # frees the memory while the file is written
-                yield from self._flush()
+                is_last = rows[PARTITION_COLUMN] == high
+                self._add_to_buffer(rows.filter(~is_last))
+                rows = rows.filter(is_last)
+                yield from self.finish()
         self._highest = high if self._highest is None else max(high, self._highest)
-        self._add_to_buffer(rows, numbers)
+        self._add_to_buffer(rows)
 
-    def finish(self) -> Iterator[FileRows]:
-        """Yield the files of all remaining partitions."""
-        yield from self._flush()
-
-    def _recall_partitions(self, numbers: pl.Series) -> None:
-        """Buffer again the partitions of these *numbers* that were already yielded."""
-        for number in self._yielded & set(numbers.unique()):
-            self._yielded.discard(number)
-            rows = self._recall(number)
-            self._add_to_buffer(rows, rows.select(self._number).to_series())
-
-    def _add_to_buffer(self, rows: pl.DataFrame, numbers: pl.Series) -> None:
-        self._buffer.append((rows, numbers))
+    def _add_to_buffer(self, rows: pl.DataFrame) -> None:
+        self._buffer.append(rows)
         self._buffered_rows += rows.height
         self._buffered_bytes += int(rows.estimated_size())
         if self._buffered_rows > ROWS and self._buffered_bytes > SPILL_BYTES:
             self._write_run()
 
     def _write_run(self) -> None:
-        """Write the buffer as a sorted run."""
+        """Write the buffer as a run, sorted by partition and then by key, and empty it."""
         run = self._scratch / f"run-{len(self._runs):06d}.parquet"
-        rows = self._take_sorted_buffer()
+        rows = sort_rows(self._buffer, [PARTITION_COLUMN, *self._key])
+        self._buffered_rows = self._buffered_bytes = 0
         with translate_errors(run, needed_bytes=int(rows.estimated_size())):
             self._scratch.mkdir(parents=True, exist_ok=True)
             rows.write_parquet(run, compression="lz4", row_group_size=RUN_ROW_GROUP)
         self._runs.append(run)
 
-    def _take_sorted_buffer(self) -> pl.DataFrame:
-        """Return the buffer, sorted by partition and then by key, and empty it."""
-        frames = [rows.hstack([numbers]) for rows, numbers in self._buffer]
-        self._empty_buffer()
-        return sort_rows(frames, [PARTITION_COLUMN, *self._key])
-
-    def _take_buffer(self) -> Iterator[FileRows]:
-        """Yield the files of the buffer, partition by partition, and empty it."""
-        first, last = find_bounds(pl.concat([numbers for _, numbers in self._buffer]))
-        if first < last:
-            for part in _split_by_partition(self._take_sorted_buffer()):
-                yield from self._split_into_files(part)
-            return
-        frames = [rows for rows, _ in self._buffer]
-        self._empty_buffer()
-        yield from self._split_into_files(FileRows(first, frames, self._key))
-
-    def _empty_buffer(self) -> None:
-        self._buffer = []
-        self._buffered_rows = self._buffered_bytes = 0
-
-    def _split_into_files(self, part: FileRows) -> Iterator[FileRows]:
-        """Yield the rows of a partition in files of limited size."""
-        if not self._key or sum(frame.height for frame in part.frames) <= ROWS:
-            yield part
-            return
-        rows = pl.concat(part.frames).lazy()
-        part.frames.clear()
-        yield from self._read_files(part.partition, rows)
-
-    def _read_files(self, partition: int, rows: pl.LazyFrame) -> Iterator[FileRows]:
-        """Yield *rows* of a large partition in the order of the key, file by file."""
-        for lazy in _split_by_key(rows, self._key):
-            # No variable here may reference the rows: the next rows need the memory.
-            file = FileRows(partition, [lazy.collect()], self._key)
-            if not file.frames[0].is_empty():
-                yield file
-
-    def _flush(self) -> Iterator[FileRows]:
+    def finish(self) -> Iterator[FileRows]:
         """Yield the files of all buffered partitions, which get no more rows."""
+        if self._runs and self._buffer:
+            self._write_run()
         if self._runs:
-            if self._buffer:
-                self._write_run()
-            files = self._merge_runs()
+            yield from self._split_into_files(pl.scan_parquet(self._runs, glob=False))
         elif self._buffer:
-            files = self._take_buffer()
-        else:
-            return
-        for file in files:
-            self._yielded.add(file.partition)
-            yield file
-
-    def _merge_runs(self) -> Iterator[FileRows]:
-        rows = pl.scan_parquet(self._runs, glob=False)
-        sizes = rows.group_by(PARTITION_COLUMN).len().sort(PARTITION_COLUMN).collect()
-        groups: list[list[int]] = []
-        height = 0
-        for number, size in sizes.iter_rows():
-            if not groups or height + size > ROWS:
-                groups.append([])
-                height = 0
-            groups[-1].append(number)
-            height += size
-        large = set(sizes.filter(pl.col("len") > ROWS)[PARTITION_COLUMN])
-        for group in groups:
-            part = rows.filter(pl.col(PARTITION_COLUMN).is_between(group[0], group[-1]))
-            if group[0] in large and self._key:
-                yield from self._read_files(group[0], part.drop(PARTITION_COLUMN))
-            else:
-                yield from _split_by_partition(
-                    sort_rows([part.collect()], [PARTITION_COLUMN, *self._key])
-                )
+            rows = pl.concat(self._buffer).lazy()
+            self._buffer, self._buffered_rows, self._buffered_bytes = [], 0, 0
+            yield from self._split_into_files(rows)
         for run in self._runs:
             run.unlink()
         self._runs = []
 
+    def _split_into_files(self, rows: pl.LazyFrame) -> Iterator[FileRows]:
+        """Yield the files of *rows*; small partitions are read together."""
+        number = pl.col(PARTITION_COLUMN)
+        sizes = rows.group_by(PARTITION_COLUMN).len().sort(PARTITION_COLUMN).collect()
+        self._yielded |= set(sizes[PARTITION_COLUMN])
+        groups: list[list[int]] = []
+        height = 0
+        for partition, size in sizes.iter_rows():
+            if not groups or height + size > ROWS:
+                groups.append([])
+                height = 0
+            groups[-1].append(partition)
+            height += size
+        large = set(sizes.filter(pl.col("len") > ROWS)[PARTITION_COLUMN])
+        for first, *others in groups:
+            part = rows
+            if len(groups) > 1:
+                part = rows.filter(number.is_between(first, others[-1] if others else first))
+            if others or (self._runs and not self._key):
+                yield from _split_by_partition(
+                    sort_rows([part.collect()], [PARTITION_COLUMN, *self._key])
+                )
+                continue
+            part = part.drop(PARTITION_COLUMN)
+            files = _split_by_key(part, self._key) if self._key and first in large else [part]
+            for lazy in files:
+                # No variable here may reference the rows: the next rows need the memory.
+                file = FileRows(first, [lazy.collect()], self._key)
+                if not file.frames[0].is_empty():
+                    yield file
 
-def _split_off_last(
-    rows: pl.DataFrame, numbers: pl.Series, last: int
-) -> tuple[tuple[pl.DataFrame, pl.Series], tuple[pl.DataFrame, pl.Series]]:
-    """Return the rows of earlier partitions, and those of the partition *last*."""
-    if numbers.is_sorted():
-        # Slices copy nothing.
-        start = int(numbers.search_sorted(last))
-        return (rows[:start], numbers[:start]), (rows[start:], numbers[start:])
-    mask = numbers == last
-    return (rows.filter(~mask), numbers.filter(~mask)), (rows.filter(mask), numbers.filter(mask))
+
+def sort_source(source: TableSource, sorter: Sorter) -> Iterator[FileRows]:
+    """Yield the rows of *source*, file by file."""
+    columns = (source.table.schema.names(), source.table.schema.dtypes())
+    for rows in source.frames():
+        if (rows.columns, rows.dtypes) != columns:
+            raise UsageError(f"the frames of {source.table.name} have different columns")
+        yield from sorter.add(rows)
+        del rows  # frees the memory before the next rows are read
+    yield from sorter.finish()
 
 
 def _split_by_key(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFrame]:

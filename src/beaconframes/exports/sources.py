@@ -48,15 +48,8 @@ class TableSource:
     """Continue after the published rows; return whether finished partitions count."""
     unit_column: str = ""
     """The column of which gaps are intervals, such as ``epoch``."""
-    record_gap: Callable[[dict[str, Any]], None] | None = None
-    """Write a gap into the journal."""
-
-    def add_gaps(self, gaps: list[dict[str, Any]]) -> None:
-        """Add missing rows, and record them in the journal."""
-        self.gaps += gaps
-        if self.record_gap is not None:
-            for gap in gaps:
-                self.record_gap(gap)
+    is_partial: bool = False
+    """Whether rows of partitions before that of the last rows may follow."""
 
     def merge_gaps(self) -> list[dict[str, Any]]:
         """Return the gaps in order, with equal and adjacent gaps merged."""

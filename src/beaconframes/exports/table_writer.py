@@ -3,257 +3,195 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.dataset import Segment
-from beaconframes.dataset.segments import digest
-from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.atomic_files import rename_draft, sync_draft, translate_errors
-from beaconframes.exports.journal import IncompatibleExport
-from beaconframes.exports.sorter import FileRows, Sorter
+from beaconframes.exports.atomic_files import sync_draft, translate_errors
+from beaconframes.exports.journal import IncompatibleExport, StagedFile, StagedPartition
+from beaconframes.exports.sorter import FileRows, Sorter, sort_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from concurrent.futures import Future
     from pathlib import Path
 
-    from beaconframes.exports.formats import CellOptions, Format
+    from beaconframes.dataset import Segment
     from beaconframes.exports.journal import ExportJournal
-    from beaconframes.exports.partitions import Partitioning
-    from beaconframes.exports.sources import TableSource
+    from beaconframes.exports.manifest import ManifestTable
 
 OCCURRENCE = "\0nth"
 """The column that numbers equal rows; no exported column may have this name."""
 
 
-@dataclass
-class PartitionState:
-    """A partition while its files are written."""
-
-    published: list[Segment]
-    """The files in the manifest."""
-    written: list[Segment] = field(default_factory=list)
-    file_count: int = 0
-    """The number of files whose rows were received so far."""
-    matched_rows: int = 0
-    """The number of published rows received so far."""
-    unmatched: pl.DataFrame | None = None
-    """The published rows not received so far; None while whole files match."""
-
-
-@dataclass
-class WriteOptions:
-    """The journal, the format and the partitions of a table to write."""
-
-    journal: ExportJournal
-    format: Format
-    cells: CellOptions
-    partitioning: Partitioning
-
-
-@dataclass(frozen=True)
-class WrittenFile:
-    """The size, the SHA-256 and the contents of a draft."""
-
-    rows: int
-    size: int
-    sha256: str
-    ranges: dict[str, tuple[int | str, int | str]]
-
-
-def write_file_rows(
-    file_rows: FileRows, draft: Path, options: WriteOptions, key: list[str]
-) -> WrittenFile:
-    """Write the rows of one file, sorted, into a durable draft."""
-    rows = file_rows.take_rows()
-    with translate_errors(draft, needed_bytes=int(rows.estimated_size())):
-        file = options.format.write(draft, options.cells)
-        try:
-            file.add(rows)
-        finally:
-            file.close()
-    height, ranges = rows.height, find_ranges(rows, key)
-    del rows  # frees the memory while the disk syncs
-    return WrittenFile(height, *sync_draft(draft), ranges)
-
-
 class TableWriter:
-    """Write the rows of one source, beside the published files of its table."""
+    """Write the rows of one table, beside its published files."""
 
     def __init__(
-        self, source: TableSource, options: WriteOptions, published: Iterable[Segment]
+        self, table: ManifestTable, journal: ExportJournal, published: Iterable[Segment]
     ) -> None:
-        self.source, self.options = source, options
-        self._journal = options.journal
-        self._table = source.table
-        self._columns = (self._table.schema.names(), self._table.schema.dtypes())
-        self._partitions: dict[str, PartitionState] = {}
+        self._table, self._source, self._journal = table, table.source, journal
+        self._published: dict[str, list[Segment]] = {}
         for segment in published:
-            self._get_partition(segment.path.rpartition("/")[0]).published.append(segment)
-        self._add_resumed_files()
-        self._pending: tuple[int | None, Path, Future[WrittenFile]] | None = None
-        self._last_number: int | None = None
+            folder = segment.path.rpartition("/")[0]
+            self._published.setdefault(folder, []).append(segment)
+        self._staged: dict[str, list[StagedFile | Segment]] = {
+            self._get_folder(part.number): [*part.files]
+            for part in self._journal.entries.partitions
+        }
+        """The files of each partition; in place of a file with published content, that one."""
+        self._pending: tuple[int | None, Future[StagedFile]] | None = None
+        self._finished = [*self._journal.entries.partitions]
+        self._highest = self._finished[-1].number if self._finished else None
+        """The last partition of which a file was written."""
+        self._is_ordered = True
+        """Whether partitions are finished one after the other."""
 
-    def _add_resumed_files(self) -> None:
-        """Add the finished files of an interrupted export, except those in the manifest."""
-        in_manifest = {s.path for state in self._partitions.values() for s in state.published}
-        for number in self._journal.finished.get(self._table.name, ()):
-            folder = self._get_folder(number)
-            for path, segment in self._journal.files.items():
-                if path.rpartition("/")[0] == folder and path not in in_manifest:
-                    self._get_partition(folder).written.append(segment)
-
-    def write(self) -> list[Segment]:
-        """Write all rows, and return the files of the table, published and new, by path."""
+    def write(self) -> dict[str, StagedFile]:
+        """Write all rows, and return the new files of the table by their final path."""
         # One file is written at a time, while the next rows are read.
+        key, scratch = self._source.table.key, self._journal.folder / "runs"
+        sorter = Sorter(self._table.partitioning, key, scratch, self._recall_partition)
         with ThreadPoolExecutor(1) as thread:
-            for file_rows in self._sort_rows():
+            for file_rows in sort_source(self._source, sorter):
                 self._start_file(thread, file_rows.partition, file_rows)
-            self._finish_file()
-            if not any(state.published or state.written for state in self._partitions.values()):
-                self._start_file(thread, None, FileRows(0, [self._table.schema.to_frame()]))
-                self._finish_file()
-        for folder, state in self._partitions.items():
-            self._check_published_rows(folder, state)
-        files = [
-            s for state in self._partitions.values() for s in (*state.published, *state.written)
-        ]
-        return sorted(files, key=lambda segment: segment.path)
-
-    def _sort_rows(self) -> Iterator[FileRows]:
-        """Yield the rows of each file."""
-        scratch = self._journal.get_scratch_folder(self._table.name)
-        partitioning = self.options.partitioning
-        sorter = Sorter(partitioning, self._table.key, scratch, self._recall_partition)
-        for rows in self.source.frames():
-            self._check_columns(rows)
-            yield from sorter.add(rows)
-            del rows  # frees the memory before the next rows are read
-        yield from sorter.finish()
-
-    def _check_columns(self, rows: pl.DataFrame) -> None:
-        if (rows.columns, rows.dtypes) != self._columns:
-            raise UsageError(f"the frames of {self._table.name} have different columns")
+            self._finish_file(None)
+            if not self._staged and not self._published:
+                self._start_file(thread, None, FileRows(0, [self._source.table.schema.to_frame()]))
+                self._finish_file(None)
+        new_files: dict[str, StagedFile] = {}
+        extension = self._table.format.extensions[0]
+        for folder, files in self._staged.items():
+            published = self._published.get(folder, [])
+            if published and not self._source.only_new_rows:
+                staged = self._drop_published_rows(folder, files, published)
+            else:
+                staged = [file for file in files if isinstance(file, StagedFile)]
+            for number, file in enumerate(staged, len(published)):
+                new_files[f"{folder}/{number:05d}{extension}"] = file
+        return new_files
 
     def _get_folder(self, number: int | None) -> str:
-        inner = "" if number is None else self.options.partitioning.get_folder(number)
+        inner = "" if number is None else self._table.partitioning.get_folder(number)
         return f"{self._table.name}/{inner}".rstrip("/")
-
-    def _get_partition(self, folder: str) -> PartitionState:
-        return self._partitions.setdefault(folder, PartitionState([]))
-
-    def _recall_partition(self, number: int) -> pl.DataFrame:
-        """Return the rows of a partition that was written before all were received; reset it."""
-        self._finish_file()
-        state = self._get_partition(self._get_folder(number))
-        rows = self._read_files(state.written)
-        if state.matched_rows:
-            if state.unmatched is None:
-                matched = self._read_files(state.published[: state.file_count])
-            else:
-                matched = subtract_rows(self._read_files(state.published), state.unmatched)
-            rows = pl.concat([matched, rows])
-        state.written, state.file_count, state.matched_rows, state.unmatched = [], 0, 0, None
-        return rows
-
-    def _read_files(self, files: Iterable[Segment]) -> pl.DataFrame:
-        rows = [self._read_file(self._journal.target / segment.path) for segment in files]
-        return pl.concat([self._table.schema.to_frame(), *rows])
-
-    def _read_file(self, path: Path) -> pl.DataFrame:
-        with translate_errors(path, "cannot be read"):
-            return self.options.format.read(path, self._table.schema, self.options.cells)
 
     def _start_file(
         self, thread: ThreadPoolExecutor, number: int | None, file_rows: FileRows
     ) -> None:
         """Start to write a file in the *thread*."""
-        self._finish_file()
-        draft = self._journal.create_draft_path()
-        key = self._table.key
-        written = thread.submit(write_file_rows, file_rows, draft, self.options, key)
-        self._pending = number, draft, written
+        is_next = self._pending is None or self._pending[0] != number
+        if number is not None and is_next:
+            if self._highest is not None and number <= self._highest:
+                self._forget_finished()
+            self._highest = number
+        self._finish_file(number)
+        draft = self._journal.create_draft_path(self._table.format.extensions[0])
+        self._pending = number, thread.submit(write_file_rows, file_rows, draft, self._table)
 
-    def _finish_file(self) -> None:
-        """Wait for the file that is being written, if any, and rename it to its final name."""
+    def _finish_file(self, next_number: int | None) -> None:
+        """Wait for the file that is being written, if any; *next_number* follows its partition."""
         if self._pending is None:
             return
-        number, draft, written = self._pending
+        number, future = self._pending
         self._pending = None
-        if self._last_number is not None and self._last_number != number:
-            self._journal.add_finished(self._table.name, self._last_number)
-        self._last_number = number
-        self._add_draft(self._get_folder(number), draft, written.result())
+        file: StagedFile | Segment = future.result()
+        folder = self._get_folder(number)
+        files = self._staged.setdefault(folder, [])
+        if not self._source.only_new_rows:
+            for published in self._published.get(folder, [])[len(files) : len(files) + 1]:
+                if published.sha256 == file.sha256:
+                    self._get_path(file).unlink()
+                    file = published
+        files.append(file)
+        if number is not None and next_number not in (None, number):
+            self._add_finished(number, files)
 
-    def _add_draft(self, folder: str, draft: Path, written: WrittenFile) -> None:
-        """Remove the published rows from a draft, and rename it to its final name."""
-        state = self._get_partition(folder)
-        position = state.file_count
-        state.file_count += 1
-        if state.published and not self.source.only_new_rows:
-            counterpart = state.published[position : position + 1]
-            same_file = bool(counterpart) and counterpart[0].sha256 == written.sha256
-            if state.unmatched is None and same_file:
-                state.matched_rows += written.rows
-                draft.unlink()
-                return
-            if state.unmatched is None:
-                state.unmatched = self._read_files(state.published[position:])
-            rows = self._read_file(draft)
-            new_rows = subtract_rows(rows, state.unmatched)
-            state.unmatched = subtract_rows(state.unmatched, rows)
-            state.matched_rows += written.rows - new_rows.height
-            if new_rows.is_empty():
-                draft.unlink()
-                return
-            if new_rows.height < written.rows:
+    def _add_finished(self, number: int, files: list[StagedFile | Segment]) -> None:
+        """Record that a partition has all its files, if a later export can continue after it."""
+        if self._source.resume is None or not self._is_ordered:
+            return
+        staged = [file for file in files if isinstance(file, StagedFile)]
+        self._finished.append(StagedPartition(self._table.name, number, staged))
+        if not self._source.is_partial:
+            self._journal.entries.partitions = [*self._finished]
+            self._journal.entries.gaps = self._source.gaps
+            self._journal.save()
+
+    def _forget_finished(self) -> None:
+        """Let a later export start again: partitions are not finished in their order."""
+        self._is_ordered = False
+        if self._journal.entries.partitions:
+            self._journal.entries.partitions = []
+            self._journal.save()
+
+    def _recall_partition(self, number: int) -> pl.DataFrame:
+        """Return the rows of a partition that was written before all were received; reset it."""
+        self._finish_file(None)
+        self._forget_finished()
+        files = self._staged.pop(self._get_folder(number))
+        rows = self._read_files(files)
+        for file in files:
+            if isinstance(file, StagedFile):
+                self._get_path(file).unlink()
+        return rows
+
+    def _get_path(self, file: StagedFile | Segment) -> Path:
+        if isinstance(file, StagedFile):
+            return self._journal.folder / file.name
+        return self._journal.target / file.path
+
+    def _read_files(self, files: Iterable[StagedFile | Segment]) -> pl.DataFrame:
+        schema, cells = self._source.table.schema, self._table.cells
+        rows = [schema.to_frame()]
+        for file in files:
+            path = self._get_path(file)
+            with translate_errors(path, "cannot be read"):
+                rows.append(self._table.format.read(path, schema, cells))
+        return pl.concat(rows)
+
+    def _drop_published_rows(
+        self, folder: str, files: list[StagedFile | Segment], published: list[Segment]
+    ) -> list[StagedFile]:
+        """Return *files* of a partition without the rows that are *published*."""
+        new_files = []
+        unmatched: pl.DataFrame | None = None
+        for position, file in enumerate(files):
+            if unmatched is None:
+                if not isinstance(file, StagedFile):
+                    continue
+                unmatched = self._read_files(published[position:])
+            rows = self._read_files([file])
+            new_rows = subtract_rows(rows, unmatched)
+            unmatched = subtract_rows(unmatched, rows)
+            if isinstance(file, StagedFile) and new_rows.height == file.rows:
+                new_files.append(file)
+            elif not new_rows.is_empty():
+                draft = self._journal.create_draft_path(self._table.format.extensions[0])
                 file_rows = FileRows(0, [new_rows])
-                written = write_file_rows(file_rows, draft, self.options, self._table.key)
-        number = len(state.published) + len(state.written)
-        path = f"{folder}/{number:05d}{self.options.format.extensions[0]}"
-        contents = written.rows, written.size, written.sha256, written.ranges
-        segment = Segment(self._table.name, path, *contents)
-        self._rename_draft(draft, segment)
-        state.written.append(segment)
-
-    def _rename_draft(self, draft: Path, segment: Segment) -> None:
-        """Rename a draft to its final name; raise a DatasetError if another file has that name."""
-        target = self._journal.target
-        path = target / segment.path
-        with translate_errors(path):
-            inside = [path, *path.parents][: len(path.relative_to(target).parts)]
-            if any(step.is_symlink() for step in inside):
-                raise DatasetError(
-                    f"{path} is or contains a symbolic link, which may lead out of the dataset"
-                )
-            if path.exists():
-                if path.is_file() and digest(path) == segment.sha256:
-                    self._journal.add_file(segment)
-                    draft.unlink()
-                    return
-                if segment.path not in self._journal.files:
-                    raise DatasetError(
-                        f"{path} exists and is not a file of this export",
-                        hint="Move it away, or export to another folder",
-                    )
-        self._journal.add_file(segment)
-        rename_draft(draft, path)
-
-    def _check_published_rows(self, folder: str, state: PartitionState) -> None:
-        """Raise IncompatibleExport if published rows are missing among the exported ones."""
-        published = sum(segment.rows for segment in state.published)
-        is_checked = state.file_count and not self.source.only_new_rows
-        if is_checked and state.matched_rows < published:
-            self._journal.remove_all_files()
-            missing = published - state.matched_rows
+                new_files.append(write_file_rows(file_rows, draft, self._table))
+        if unmatched is None:
+            unmatched = self._read_files(published[len(files) :])
+        if not unmatched.is_empty():
             raise IncompatibleExport(
-                f"{self._journal.target / folder} has {published:,} published rows, and "
-                f"{missing:,} of them are not among the rows to export",
+                f"{self._journal.target / folder} has {sum(s.rows for s in published):,} published "
+                f"rows, and {unmatched.height:,} of them are not among the rows to export",
                 hint="Published rows do not change. Choose another folder, or remove this one",
             )
+        return new_files
+
+
+def write_file_rows(file_rows: FileRows, draft: Path, table: ManifestTable) -> StagedFile:
+    """Write the rows of one file, sorted, into a durable draft."""
+    rows = file_rows.take_rows()
+    with translate_errors(draft, needed_bytes=int(rows.estimated_size())):
+        file = table.format.write(draft, table.cells)
+        try:
+            file.add(rows)
+        finally:
+            file.close()
+    height, ranges = rows.height, find_ranges(rows, table.source.table.key)
+    del rows  # frees the memory while the disk syncs
+    return StagedFile(draft.name, height, *sync_draft(draft), ranges)
 
 
 def subtract_rows(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
