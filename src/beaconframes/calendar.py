@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import operator
 import re
-import warnings
 from calendar import monthrange
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
-from beaconframes.errors import ConfigError, UsageError, UsageWarning, find_caller_level
+from beaconframes.errors import ConfigError, UsageError
 from beaconframes.summary import render_html
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 else:  # Loaders resolve their type hints without numpy, whose import takes time.
     Moment = int | str | date | datetime | timedelta
 
-MAX_YEAR = 2100
-"""A larger number of a slot or an epoch is not taken for a year."""
 _MICROSECOND = timedelta(microseconds=1)
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -407,15 +404,7 @@ def resolve_bound(
                 f"{chain.name!r}",
                 hint=f"The latest {unit} is {latest()}, so {-latest() - 1} is {unit} 0",
             )
-        moment = chain.time_of(unit, number)
-        # On a young chain it may be the number of a slot or an epoch.
-        may_be_year = unit in {"slot", "epoch"} and chain.genesis.year <= number <= MAX_YEAR
-        if may_be_year and moment.year < number <= now().year:
-            warning = UsageWarning(
-                f"{argument}={number} is {unit} {number}, of {moment:%Y-%m-%d}, not the year",
-                hint=f'A month of that year is {argument}="{number}-01"',
-            )
-            warnings.warn(warning, stacklevel=find_caller_level())
+        chain.time_of(unit, number)
         return number
     if _is_latest(value):
         return latest()

@@ -104,8 +104,8 @@ def test_a_wide_table_of_few_rows_has_one_line_for_each_column():
     values = {"year": [2025, 2026], "income_gwei": [7, 1234], "withdrawals": ["é", None]}
     rows = pl.DataFrame(values)
 
-    upright = ["year         2025  2026", "income_gwei  7     1234", "withdrawals  é     -"]
-    assert upright == [click.unstyle(line) for line in rendering.format_table(rows, 2, 23)]
+    vertical = ["year         2025  2026", "income_gwei  7     1234", "withdrawals  é     -"]
+    assert vertical == [click.unstyle(line) for line in rendering.format_table(rows, 2, 23)]
     hidden = "... 1 more column: withdrawals"
     assert hidden == [*rendering.format_table(rows, 2, 22)][-1]
     assert hidden == [*rendering.format_table(pl.concat([rows, rows]), 4, 23)][-1]

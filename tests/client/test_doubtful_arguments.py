@@ -36,7 +36,9 @@ def test_a_year_as_an_integer_has_a_warning(load, argument, monkeypatch):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(UsageWarning, match=r"2025, of 2020-12-\d\d, not the year") as caught:
+        with pytest.raises(
+            UsageWarning, match=rf"{argument}=2025 is the number of a slot"
+        ) as caught:
             load(*arguments, **{argument: 2025}, explorer=explorer)
 
     assert f'{argument}="2025-01"' in str(caught.value)
@@ -57,6 +59,24 @@ def test_a_number_that_is_no_year_of_the_chain_has_no_warning(chain, number):
 
     with pytest.raises(bf.errors.ConnectionFailed):
         bf.load_epochs(since=number, until=number, explorer=explorer)
+
+
+@pytest.mark.parametrize(
+    ("module", "warns"),
+    [("__main__", True), ("beaconframes.cli.loaders", True), ("beaconframes.exports.load", False)],
+)
+@pytest.mark.parametrize("call", ["load_epochs(since=2025, until=2249)", "load_slots([])"])
+def test_numbers_that_the_package_computes_have_no_warning(module, warns, call, monkeypatch):
+    """An export by day loads epochs 2025 to 2249, day 9 of mainnet; a user hardly does."""
+    monkeypatch.setattr(bf.Explorer, "load", lambda *_, **__: None)
+    explorer = bf.Explorer("http://127.0.0.1:9", chain="mainnet", head=HEADS["mainnet"])
+    code = f"bf.{call[:-1]}, explorer=explorer)"
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        exec(code, {"__name__": module, "bf": bf, "explorer": explorer})
+
+    assert warns == bool(caught)
 
 
 def test_a_day_may_be_the_number_of_a_year():

@@ -22,8 +22,8 @@ MAX_CELL_WIDTH = 40
 """Characters of a cell; the beginning of a public key is enough to recognize it."""
 
 GAP = "  "
-MAX_UPRIGHT_ROWS = 3
-"""Rows of a table that is wider than the terminal, so that each column is one line."""
+MAX_VERTICAL_ROWS = 3
+"""The most rows of a table, wider than the terminal, that is printed with a line per column."""
 
 
 def encode_value(value: Any) -> Any:
@@ -70,11 +70,11 @@ def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
     shown = rows.head(most)
     texts = {name: [format_cell(value) for value in shown[name].to_list()] for name in rows.columns}
     fitting = select_columns({n: [visible(n), *cells] for n, cells in texts.items()}, width)
-    if len(fitting) < rows.width and 0 < rows.height <= min(most, MAX_UPRIGHT_ROWS):
-        upright = format_upright(texts, width)
-        if upright:
-            yield from upright
-            return
+    is_cut = len(fitting) < rows.width
+    is_short = 0 < rows.height <= min(most, MAX_VERTICAL_ROWS)
+    if is_cut and is_short and (lines := format_vertical(texts, width)):
+        yield from lines
+        return
     right = {name for name in fitting if rows.schema[name].is_numeric()}
     sizes = {n: max(map(display_width, [visible(n), *texts[n]])) for n in fitting}
     head = GAP.join(pad(visible(n), sizes[n], right=n in right) for n in fitting)
@@ -94,7 +94,7 @@ def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
         yield "no rows"
 
 
-def format_upright(texts: Mapping[str, list[str]], width: int) -> list[str]:
+def format_vertical(texts: Mapping[str, list[str]], width: int) -> list[str]:
     """Return one line for each column: its name, and its value in each row; [] if wider."""
     columns = [[visible(name) for name in texts], *zip(*texts.values(), strict=True)]
     sizes = [max(map(display_width, cells)) for cells in columns]

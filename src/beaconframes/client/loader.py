@@ -7,6 +7,7 @@ import textwrap
 import warnings
 from collections.abc import Iterable, Mapping, Sized
 from functools import update_wrapper
+from traceback import walk_stack
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -115,17 +116,45 @@ def load(
         # From here on, every number is an int, numpy's included.
         if (number := to_integer(values.get(bound))) is not None:
             values = {**values, bound: number}
-    for name, value in values.items():
-        if not isinstance(value, Sized) or len(value) > 0:
-            continue
-        # An empty list of a filter lets all rows pass.
-        if any(name in p.arguments() for p in endpoint.parameters_of(Role.SUBJECT, Role.UNITS)):
-            empty = UsageWarning(f"{name} is empty, so no rows are loaded")
-            warnings.warn(empty, stacklevel=find_caller_level())
     rows: Frame = used_explorer.load(
         endpoint, values, strict=strict, lazy=lazy, frame=frame, max_requests=max_requests
     )
     return rows
+
+
+POSSIBLE_YEARS = range(2020, 2101)
+"""Numbers of a slot or an epoch that may be meant as a year."""
+
+
+def _warn_if_empty(endpoint: Endpoint, name: str) -> None:
+    """Warn of an empty list of subjects; an empty filter lets all rows pass."""
+    parameters = endpoint.parameters_of(Role.SUBJECT, Role.UNITS)
+    if any(name in parameter.arguments() for parameter in parameters):
+        _warn_user(UsageWarning(f"{name} is empty, so no rows are loaded"))
+
+
+def _warn_if_year(endpoint: Endpoint, name: str, number: int, explorer: Any) -> None:
+    """Warn of a slot or an epoch with the *number* of a later year, before the present one."""
+    explorer = explorer if isinstance(explorer, Explorer) else get_explorer(explorer)
+    for parameter in endpoint.parameters_of(Role.RANGE):
+        unit = parameter.rows_column.unit if parameter.rows_column else "slot"
+        if name not in parameter.arguments() or unit not in {"slot", "epoch"}:
+            continue
+        if explorer.chain.time_of("epoch", number).year < number <= explorer.now().year:
+            _warn_user(
+                UsageWarning(
+                    f"{name}={number} is the number of a slot or an epoch, not the year",
+                    hint=f'A month of that year is {name}="{number}-01"',
+                )
+            )
+
+
+def _warn_user(warning: UsageWarning) -> None:
+    """Warn of an argument of a user; the package computes arguments for its own loads."""
+    modules = (frame.f_globals.get("__name__", "") for frame, _ in walk_stack(None))
+    caller = next(name for name in modules if name != __name__)
+    if not caller.startswith("beaconframes.") or caller.startswith("beaconframes.cli."):
+        warnings.warn(warning, stacklevel=find_caller_level())
 
 
 OPTIONS = {
@@ -166,6 +195,11 @@ def loader(
                 if explained is None:
                     raise
                 raise explained from None
+            for name, value in values.items():
+                if isinstance(value, Sized) and len(value) == 0:
+                    _warn_if_empty(endpoint, name)
+                elif type(value) is int and value in POSSIBLE_YEARS:
+                    _warn_if_year(endpoint, name, value, explorer)
             return load(
                 endpoint,
                 values,

@@ -212,8 +212,7 @@ def load_validator_stats(
     indices = find_indices(validators, explorer=explorer, strict=strict, max_requests=max_requests)
     return load(
         VALIDATOR_STATS,
-        # Unknown keys are reported already, so a list that is empty without them is no mistake.
-        {"validators": indices or iter(indices), "since": since, "until": until},
+        {"validators": indices, "since": since, "until": until},
         explorer=explorer,
         strict=strict,
         lazy=lazy,

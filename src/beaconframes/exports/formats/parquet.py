@@ -42,7 +42,7 @@ class ParquetWriter:
                 table.schema,
                 compression="zstd",
                 compression_level=ZSTD_LEVEL,
-                # Its pages of 20,000 rows make files of such rows 1.6 times as large.
+                # By default, pages have 20,000 rows, and files of income are 1.6 times as large.
                 max_rows_per_page=ROW_GROUP,
             )
             self._writer.write_table(table, row_group_size=ROW_GROUP)

@@ -47,6 +47,7 @@ REQUIRED = {"slot_withdrawals": ("slot", "chain")}
 """Members that the specification requires; it shows the request of no other endpoint."""
 
 SERVED_CHAINS = ("mainnet", "hoodi")
+"""The chains of the specification; another one is served as the first."""
 
 MEMBERS = ("range", "paging", "last_updated", DATASET_MEMBER)
 """The members of an envelope after the data, in their order."""
