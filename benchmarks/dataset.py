@@ -19,6 +19,7 @@ from sizes import choose
 LOADERS = choose(("income_history", "balance_history"), ("balance_history",))
 METHODS = ("file", "open", "local")
 ROUNDS = choose(3, 1)
+VALIDATORS = choose(1000, 50)
 
 
 def main() -> None:
@@ -68,9 +69,9 @@ def measure(method: str, name: str, file: str) -> tuple[float, float, int]:
 
     def load() -> int:
         if method == "file":
-            rows = pl.scan_parquet(file).filter(index < 1000, epoch.is_between(first, last))
+            rows = pl.scan_parquet(file).filter(index < VALIDATORS, epoch.is_between(first, last))
             return rows.sort(columns).collect().height
-        height: int = getattr(bf, f"load_{name}")(range(1000), since=first, until=last).height
+        height: int = getattr(bf, f"load_{name}")(range(VALIDATORS), since=first, until=last).height
         return height
 
     with {"open": bf.open, "local": bf.local, "file": bf.open}[method]():

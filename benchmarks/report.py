@@ -119,7 +119,7 @@ def main() -> None:
             command = [sys.executable, "-m", "beaconframes", "simulate", *size, "--out", folder]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         print(f"{'validators':>10} {'detail':<18} {'CPU':>7} {'peak':>10} {'file':>11}")
-        for count in (3, 200, arguments.validators):
+        for count in sorted({3, min(200, arguments.validators), arguments.validators}):
             command = [sys.executable, __file__, "--chain", folder, "--one", str(count)]
             subprocess.run(command + ["--http"] * arguments.http, check=True)
 

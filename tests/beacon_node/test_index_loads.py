@@ -149,7 +149,8 @@ def test_sums_with_an_unknown_part_are_null(electra):
     assert yields["consensus_roi"][0] > 0
 
 
-@pytest.mark.parametrize("has_all_proposers", [pytest.param(True, marks=pytest.mark.more), False])
+@pytest.mark.more
+@pytest.mark.parametrize("has_all_proposers", [True, False])
 def test_rewards_of_missed_blocks_need_the_income_of_all_proposers(
     electra, tmp_path, has_all_proposers
 ):

@@ -439,9 +439,9 @@ def test_a_block_that_the_node_has_altered_is_an_error(tmp_path, recording, faul
 @pytest.mark.parametrize(
     ("recording", "faults", "validators"),
     [
-        pytest.param("altair", [], None, id="states-altair", marks=pytest.mark.more),
+        pytest.param("altair", [], None, id="states-altair", marks=pytest.mark.long),
         pytest.param("capella", [], None, id="states", marks=pytest.mark.more),
-        pytest.param("capella", ["debug-forbidden"], range(8), id="routes", marks=pytest.mark.more),
+        pytest.param("capella", ["debug-forbidden"], range(8), id="routes", marks=pytest.mark.long),
         pytest.param(
             *("capella", ["debug-forbidden", "no-rewards-routes"], None),
             id="replay", marks=pytest.mark.more,

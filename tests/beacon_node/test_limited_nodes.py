@@ -66,7 +66,10 @@ def missed_slots(first, last):
 @pytest.mark.more
 @pytest.mark.parametrize(
     "stub",
-    NODES,
+    [
+        pytest.param(name, marks=[] if name in {"replay", "pruned"} else pytest.mark.long)
+        for name in NODES
+    ],
     indirect=True,
     ids=NODES,
 )
@@ -95,6 +98,7 @@ def test_every_loader_is_answered_or_refused_as_planned(stub, tmp_path):
     assert {"explained"} == set(coverage["status"])
 
 
+@pytest.mark.more
 @on("no income")
 def test_blocks_need_no_states(stub):
     """Blocks, withdrawals and pixels since genesis are those of the recording."""
@@ -120,6 +124,7 @@ def test_blocks_need_no_states(stub):
     assert wall.height == bf.wall.from_blocks(blocks).height
 
 
+@pytest.mark.more
 @on("replay")
 def test_missed_proposals_of_unknown_validators_are_reported(stub):
     """Without old duties, the proposer of a missed slot is null; a load of validators says so."""
@@ -211,6 +216,7 @@ def test_duties_are_requested_for_empty_slots_only(stub):
     assert empty == requested < set(range(8, 14))
 
 
+@pytest.mark.more
 @on("pruned")
 def test_several_nodes_have_the_epochs_that_all_of_them_have(stub, tmp_path):
     """An archive node and a pruned one share the epochs from 9 on, and all blocks."""

@@ -30,7 +30,7 @@ CHAINS = {"altair": 37, "capella": 58, "electra": 47, "forks": 69}
         # Tests of rewards compare the cells of the older chains as well.
         pytest.param("altair", marks=pytest.mark.long),
         pytest.param("capella", marks=pytest.mark.long),
-        pytest.param("electra", marks=pytest.mark.more),
+        pytest.param("electra", marks=pytest.mark.long),
         pytest.param("forks", marks=pytest.mark.more),
     ],
 )
@@ -129,8 +129,8 @@ EVERY_START = {"altair": 36, "capella": 57, "electra": 45, "forks": 67}
     ("name", "starts"),
     [
         pytest.param("forks", (8, 9), id="equal deposits", marks=pytest.mark.more),
-        pytest.param("electra", (1, 3), id="fork", marks=pytest.mark.more),
-        pytest.param("capella", (44,), id="correlation penalties", marks=pytest.mark.more),
+        pytest.param("electra", (1, 3), id="fork", marks=pytest.mark.long),
+        pytest.param("capella", (44,), id="correlation penalties", marks=pytest.mark.long),
         *(pytest.param(name, range(1, end + 1), id=f"{name} at every epoch", marks=pytest.mark.long)
           for name, end in EVERY_START.items()),
     ],

@@ -154,7 +154,11 @@ def test_capella_chain_is_explained_to_the_gwei(epochs):
 @pytest.mark.more
 @pytest.mark.parametrize(
     ("name", "count", "epochs"),
-    [("capella", 16, range(59)), ("electra", 73, range(48)), ("forks", 108, range(70))],
+    [
+        pytest.param("capella", 16, range(59), marks=pytest.mark.long),
+        pytest.param("electra", 73, range(48), marks=pytest.mark.long),
+        ("forks", 108, range(70)),
+    ],
 )
 def test_all_validators_of_a_chain_are_explained(name, count, epochs):
     """All duty epochs of the chains."""
@@ -277,7 +281,10 @@ def test_frames_equal_those_of_states():
 
 
 @pytest.mark.more
-@pytest.mark.parametrize(("name", "chosen"), [("electra", ELECTRA), ("capella", tuple(range(16)))])
+@pytest.mark.parametrize(
+    ("name", "chosen"),
+    [("electra", ELECTRA), pytest.param("capella", tuple(range(16)), marks=pytest.mark.long)],
+)
 def test_frames_of_a_whole_chain_equal_those_of_states(name, chosen):
     check_frames(name, chosen, range(48), range(48))
 
@@ -492,7 +499,8 @@ def test_errors_that_cancel_within_a_validator_are_unexplained(name, epoch, inde
             assert (change.change - change.explained).tolist() == [parts]
 
 
-@pytest.mark.parametrize("validators", [None, pytest.param([2, 3], marks=pytest.mark.more)])
+@pytest.mark.more
+@pytest.mark.parametrize("validators", [None, pytest.param([2, 3], marks=pytest.mark.long)])
 def test_an_index_and_a_load_report_errors_that_cancel(validators, tmp_path):
     """Rewards for epoch 10 are in the change of epoch 12, which has income of epochs 10 to 12."""
     faults = ["debug-forbidden", CancelingErrors(10, 3, IDEAL)]

@@ -32,6 +32,7 @@ def read_mark(chain_index):
     return chain_index.dataset.meta.get("first_unsettled_epoch")
 
 
+@pytest.mark.more
 def test_another_process_does_not_unmark_the_rows_of_a_load(stub, tmp_path):
     """A second node opens the store between two commits of a load; no row of the load is lost."""
     with bf.node(stub.url, store=tmp_path) as node:
@@ -56,6 +57,7 @@ def test_another_process_does_not_unmark_the_rows_of_a_load(stub, tmp_path):
         assert read_mark(chain_index) is None
 
 
+@pytest.mark.more
 def test_another_process_does_not_unmark_the_rows_of_an_index(stub, tmp_path):
     """A second writer of the folder removes rows between two commits of `index`."""
     with closing(NodeConnection(stub.url)) as connection:

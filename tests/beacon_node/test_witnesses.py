@@ -16,9 +16,10 @@ HEAD = 95
 VALIDATOR, SLOT = 3, 40
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "is_first",
-    [pytest.param(True, id="first", marks=pytest.mark.more), pytest.param(False, id="second")],
+    [pytest.param(True, id="first", marks=pytest.mark.long), pytest.param(False, id="second")],
 )
 def test_the_node_that_balances_confirm_is_believed(tmp_path, caplog, is_first):
     """From slot 40 on, one of two nodes states 1 gwei more: the other one is asked, and stored."""
@@ -87,6 +88,7 @@ def stub():
         yield node
 
 
+@pytest.mark.more
 def test_optimistic_epochs_are_unverified_until_their_chain_is_verified(stub, tmp_path):
     """The index warns, and its coverage has the epochs; later a verified head confirms them."""
     folder = tmp_path / "index"

@@ -261,7 +261,7 @@ def find_differing(chain, transport, tmp_path, seeds, *, has_store):
     ],
 )
 @pytest.mark.parametrize("count", [6, pytest.param(1_000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("has_store", [False, True])
+@pytest.mark.parametrize("has_store", [pytest.param(False, marks=pytest.mark.more), True])
 def test_a_load_after_a_faulty_one_has_all_rows(
     chain, transport, tmp_path, monkeypatch, has_store, count, seconds
 ):

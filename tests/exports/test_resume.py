@@ -125,6 +125,7 @@ def test_file_that_changed_before_the_resume_is_written_again(tmp_path, explorer
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
+@pytest.mark.more
 def test_interrupted_export_resumes_after_whole_days_only(tmp_path, explorer, monkeypatch):
     """The days of the first hundred validators are not finished while others are missing."""
     from beaconframes.exports.loader_calls import LoaderCall

@@ -400,7 +400,7 @@ for thread in threads:
 @pytest.mark.parametrize(
     ("processes", "explorers", "seconds"),
     [
-        pytest.param(6, 2, 12, marks=pytest.mark.more),
+        pytest.param(3, 2, 4, marks=pytest.mark.more),
         pytest.param(12, 3, 120, marks=pytest.mark.long),
     ],
 )

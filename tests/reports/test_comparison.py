@@ -29,7 +29,8 @@ def check_verdict(report, source):
     return row
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(1000, marks=pytest.mark.more)])
+@pytest.mark.more
+@pytest.mark.parametrize("count", [3, pytest.param(1000, marks=pytest.mark.long)])
 def test_parts_of_the_sample(count):
     """The first validators of the sample, and all of them, on days with and without an index."""
     row = check_verdict(*load("data/sample", range(count), since="2d"))
@@ -38,7 +39,10 @@ def test_parts_of_the_sample(count):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("mine", [range(5), range(16)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "mine",
+    [pytest.param(range(5), id="some"), pytest.param(range(16), id="all", marks=pytest.mark.long)],
+)
 def test_parts_of_an_indexed_real_chain(tmp_path, monkeypatch, mine):
     """The recording of a real network with its execution node: a slashing, exits, missed blocks.
 
@@ -69,6 +73,7 @@ def test_parts_of_10000_validators(tmp_path):
         check_verdict(report, source)
 
 
+@pytest.mark.more
 def test_a_group_of_the_worst_validators_is_named_first():
     """The 40 of 200 validators that lost most are one group, all others another."""
     with bf.open("data/sample") as explorer:

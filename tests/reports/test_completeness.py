@@ -268,9 +268,9 @@ FAULTS = [
     "options",
     [
         pytest.param({"limits": "month=8"}, marks=pytest.mark.more),
-        pytest.param({"limits": "month=13"}, marks=pytest.mark.more),
-        pytest.param({"faults": "404@20%"}, marks=pytest.mark.more),
-        {"faults": "500@20%", "detail": "days"},
+        pytest.param({"limits": "month=13"}, marks=pytest.mark.long),
+        pytest.param({"faults": "404@20%"}, marks=pytest.mark.long),
+        pytest.param({"faults": "500@20%", "detail": "days"}, marks=pytest.mark.more),
         pytest.param({}, marks=pytest.mark.long),
         pytest.param({"detail": "days"}, marks=pytest.mark.long),
     ],

@@ -250,7 +250,7 @@ def is_time(cell):
 
 
 @pytest.mark.more
-@pytest.mark.parametrize("count", [3, 200])
+@pytest.mark.parametrize("count", [3, pytest.param(200, marks=pytest.mark.long)])
 def test_every_number_of_the_sample(count):
     """Three groups of 200 validators, among them some that had not yet deposited."""
     mine = range(1000 - count, 1000) if count > 100 else range(count)

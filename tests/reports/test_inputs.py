@@ -118,6 +118,7 @@ def test_errors_of_a_loader_are_the_reason(client, monkeypatch):
     assert "this service has no yield index" == loaded.items["index"].reason
 
 
+@pytest.mark.more
 def test_dates_of_a_report_are_days_of_its_time_zone(client):
     """2026-10-01 in Berlin begins 10 h after the genesis: its epochs are 94 to 318."""
     options = {"since": "2026-10-01", "until": "2026-10-01", "tz": "Europe/Berlin"}

@@ -128,9 +128,10 @@ def test_a_report_of_few_validators_claims_no_luck(made, no_charts):
     assert "set of this size" not in page
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("detail", "count"),
-    [("days", 1000), *(pytest.param("epochs", n, marks=pytest.mark.more) for n in (20, 1000))],
+    [("days", 1000), ("epochs", 20), pytest.param("epochs", 1000, marks=pytest.mark.long)],
 )
 def test_luck_counts_the_slots_of_the_table(detail, count):
     """All proposals of all slots of the range count: days without an index, and those of exits."""

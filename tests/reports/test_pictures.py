@@ -140,6 +140,7 @@ def test_bars_of_incomplete_days_are_hatched(running, tz):
     assert pictures["validators"].title.endswith(", hatched where incomplete)")
 
 
+@pytest.mark.more
 def test_yearly_rates_are_at_the_dates_on_which_days_of_the_chain_begin(running):
     """As in the chart of the yield index. The report begins in the morning, the day at noon."""
     chain = running.service.chain

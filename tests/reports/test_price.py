@@ -323,6 +323,7 @@ def test_a_known_quota_is_compared_before_the_first_request(mainnet):
     assert price == bf.plan(bf.report, range(3), **fits).requests <= 12
 
 
+@pytest.mark.more
 def test_the_head_of_a_simulated_chain_is_not_assumed(chain):
     """By the real clock, the last epoch is thousands of days later, whose report would not fit."""
     with Server(chain, limits="month=60") as server, Explorer(server.url) as explorer:
@@ -432,9 +433,10 @@ def state_no_finality(explorer, **options):
     return rows.with_columns(finality=pl.lit(None, pl.String))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "load",
-    [state_no_finality, *(pytest.param(f, marks=pytest.mark.more) for f in (leave_out, refuse))],
+    [state_no_finality, *(pytest.param(f, marks=pytest.mark.long) for f in (leave_out, refuse))],
 )
 def test_without_v2_the_yield_index_is_that_of_v1(chain, monkeypatch, load):
     """A key without V2, or a service with other names of fields: the same index, for more."""
@@ -460,6 +462,7 @@ def test_a_service_that_is_down_is_not_requested_by_day(chain, monkeypatch):
     assert ("v2.load_yield_index", "failed", 0) == read_index(report)
 
 
+@pytest.mark.more
 def test_an_index_that_does_not_fit_is_left_out(chain, monkeypatch):
     """Without V2, the days of the index need more requests than are left: a warning says so."""
     counted = detail_module.count_requests
@@ -657,8 +660,8 @@ def whole_reports(chain):
     ("is_known", "limits"),
     [
         pytest.param(True, (1, 7), marks=pytest.mark.more),
-        (False, (5,)),
-        pytest.param(False, (1, 2, 8, 15, 30), marks=pytest.mark.more),
+        pytest.param(False, (5,), marks=pytest.mark.more),
+        pytest.param(False, (1, 2, 8, 15, 30), marks=pytest.mark.long),
         pytest.param(True, range(1, 401), marks=pytest.mark.long),
         pytest.param(False, range(1, 401), marks=pytest.mark.long),
     ],

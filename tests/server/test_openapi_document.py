@@ -175,7 +175,8 @@ KNOWN_TO_THE_CHAIN = re.compile(r"[0-9]+(,[0-9]+)*|(0[xX])?[0-9a-f]{2,}|.+\.eth|
 """Numbers, identifiers and names: whether the chain has them, no schema can say."""
 
 
-@pytest.mark.parametrize("wire", ["spec", pytest.param("public", marks=pytest.mark.more)])
+@pytest.mark.more
+@pytest.mark.parametrize("wire", ["spec", "public"])
 def test_the_document_states_what_the_wire_accepts(wire, chain, subjects):
     """Every accepted text is valid, and no other word or form is."""
     service = Service(chain, wire)
@@ -312,7 +313,7 @@ def test_random_requests_have_documented_answers(running, endpoint, data):
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
 @given(data=st.data())
-@examples(20)
+@examples(8)
 def test_random_queries_of_v1_have_documented_answers(running, public, wire, endpoint, data):
     """S02: the same for V1, whose fields are texts in a path and a query."""
     service = (running if wire == "spec" else public).service
