@@ -113,6 +113,7 @@ from beaconframes.reports import (
     Report as Report,
     report as report,
 )
+from beaconframes.validator_files import validators as validators
 
 # Describe and convert.
 from beaconframes.dictionary import (

@@ -1,8 +1,10 @@
 """``beaconframes report``: the answer, a file, JSON, and a folder of pages."""
 
+import hashlib
 import json
 import sys
 
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
@@ -175,6 +177,27 @@ def test_reports_with_other_arguments_need_another_folder(run, tmp_path, monkeyp
     assert 0 == run("3,5,7", *options).exit_code
 
 
+def test_the_arguments_of_a_folder_state_the_groups():
+    """Another group of a validator is another report; the order of the rows is not."""
+    from beaconframes.cli.report import _describe_arguments
+
+    groups = pl.DataFrame({"validator_index": [3, 5], "pubkey": None, "group": ["A", "B"]})
+    given = dict.fromkeys(("validators", "prices", "price", "tz", "detail"))
+    described = {
+        name: _describe_arguments(given | {"groups": frame})["--groups"]
+        for name, frame in {
+            "same": groups[::-1],
+            "renamed": groups.with_columns(group=pl.Series(["A", "C"])),
+        }.items()
+    }
+
+    # Earlier folders have the digest of pairs of an index and a group.
+    digest = hashlib.sha256(b"(3, 'A')\n(5, 'B')").hexdigest()
+    assert described["same"].startswith("2 rows")
+    assert described["same"].endswith(digest)
+    assert described["renamed"] != described["same"]
+
+
 def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkeypatch):
     """As in every other command: a list on any number of lines, with comments."""
     from beaconframes.cli import report as module
@@ -186,7 +209,8 @@ def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkey
     for word, text in ((str(file), None), ("-", file.read_text()), ("3,5,7..8", None)):
         run(word, *RANGE, input=text)
 
-    assert [[3, 5, 7, 8]] * 3 == [arguments["validators"] for arguments in chosen]
+    of_file, *others = (arguments["validators"] for arguments in chosen)
+    assert [[3, 5, 7, 8]] * 3 == [of_file["validator_index"].to_list(), *others]
 
 
 @pytest.mark.parametrize(

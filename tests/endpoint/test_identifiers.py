@@ -32,6 +32,10 @@ CREDENTIALS = f"0x01{'0' * 22}{'5e' * 20}"
         (pd.array([3, 4], dtype="Int64"), ["3", "4"]),
         (pl.Series([3, 4]), ["3", "4"]),
         (np.array([3, 4], np.uint8), ["3", "4"]),
+        (pl.DataFrame({"validator_index": [3, 4, 3]}), ["3", "4"]),
+        (pl.LazyFrame({"validator_index": [3, 4]}), ["3", "4"]),
+        (pd.DataFrame({"epoch": [8, 9], "validator_index": [3, 4]}), ["3", "4"]),
+        (pl.DataFrame({"pubkey": [PUBKEY, None], "validator_index": [None, 4]}), [PUBKEY, "4"]),
     ],
 )
 def test_lists_of_validators(subject, expected):
@@ -46,7 +50,7 @@ def test_lists_of_slots():
 
 
 MISSING = 'Remove it: column.dropna().astype("int64") in pandas, column.drop_nulls() in polars'
-FRAMES = {"validator_index": [1, 2]}
+FRAMES = {"slot": [1, 2]}
 
 
 @pytest.mark.parametrize(

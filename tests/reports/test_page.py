@@ -156,17 +156,26 @@ def test_one_is_singular(made, no_charts):
 
 
 def test_an_unknown_validator_is_stated_first(made, no_charts):
-    """A report on fewer validators than requested says so above its figures."""
+    """A report on fewer validators than requested says which."""
     frames = dict(made.report.frames)
     assert "requested validator" not in Report(frames, {}).to_html()
-    gap = {"input": ["validators"] * 2, "reason": ["unknown to the service"] * 2}
+    gap = {
+        "input": ["validators"] * 2,
+        "reason": ["unknown to the service"] * 2,
+        "validator_index": [5000, None],
+        "pubkey": [None, f"0x{'ab' * 48}"],
+    }
     frames["missing"] = pl.DataFrame(gap)
     report = Report(frames, {})
 
     header = Elements(report.to_html().partition("</header>")[0]).text
 
-    assert "2 requested validators are unknown to the source" in header
-    assert "  2 requested validators are unknown" in report.summarize()
+    named = "2 requested validators are unknown to the source: 5000, 0xabababababab"
+    assert f"{named}." in header
+    assert f"  {named}" in report.summarize()
+    frames["missing"] = frames["missing"][[0] * 4].with_columns(validator_index=pl.Series(range(4)))
+    lines = Report(frames, {}).summarize()
+    assert "  4 requested validators are unknown to the source: 0, 1, 2, ..." in lines
 
 
 def test_a_validator_without_a_duty_has_no_rate(made, no_charts):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.text import visible
@@ -33,32 +33,40 @@ def parse_list(
     """Return all items of *texts*: numbers, ranges such as ``1-100``, and other words.
 
     ``-`` is standard input: items separated by commas or spaces on any number of lines, with
-    comments after ``#``. A list of validators may be the name of such a file as well. *check*
-    validates the items; its errors get the line number.
+    comments after ``#``. A list of validators may be the name of a file of `bf.validators` as
+    well. *check* validates the items; its errors get the line number.
     """
+    from beaconframes.endpoint.identifiers import (
+        check_length,
+        list_validators,
+        parse_lines,
+        parse_list_text,
+    )
+    from beaconframes.validator_files import read_validators
+
     items: list[int | str] = []
     for text in texts:
         if text == STANDARD_INPUT:
             stream = getattr(sys.stdin, "buffer", None)
             if stream is None:
                 raise UsageError("standard input is closed", hint="Redirect a file or a pipe to it")
-            _parse_lines(option, items, stream, "standard input", check)
-        elif option.lower() in FILE_OPTIONS and _is_file(text):
-            with Path(text).open("rb") as file:
-                _parse_lines(option, items, file, text, check)
+            items += parse_lines(option, stream, "standard input", check)
+        elif option.lower() in FILE_OPTIONS and is_file(text):
+            items += list_validators(read_validators(Path(text)))
         else:
             if option.lower() in FILE_OPTIONS:
                 _check_word_of_validators(option, text)
-            _parse_items(option, items, text, None)
+            items += parse_list_text(text, option)
+        check_length(option, items)
     if not items:
         raise UsageError(f"{option} is empty", hint="Give at least one item")
     return items
 
 
-def _is_file(text: str) -> bool:
-    """Return whether a text is the name of a file; a list may be too long for one."""
+def is_file(text: str) -> bool:
+    """Return whether a text is the name of a file or folder; a list may be too long for one."""
     try:
-        return Path(text).is_file()
+        return Path(text).exists()
     except OSError:
         return False
 
@@ -76,48 +84,6 @@ def _check_word_of_validators(option: str, text: str) -> None:
             f"{option}: there is no file {visible(text, _SHOWN)}",
             hint="Check its name, or give indices or public keys",
         )
-
-
-def _parse_items(
-    option: str, items: list[int | str], text: str, check: Callable[[Any], object] | None
-) -> None:
-    """Append the items of one line, or of one word of the command line, to *items*."""
-    from beaconframes.endpoint.identifiers import MAX_ITEMS, parse_list_text
-
-    new = parse_list_text(text, option)
-    if check is not None:
-        # Of numbers, the largest is enough: a range may have millions of them.
-        for item in (item for item in new if isinstance(item, str)):
-            check(item)
-        check(max((item for item in new if isinstance(item, int)), default=0))
-    items += new
-    if len(items) > MAX_ITEMS:
-        raise UsageError(
-            f"{option} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"
-        )
-
-
-def _parse_lines(
-    option: str,
-    items: list[int | str],
-    stream: IO[bytes],
-    name: str,
-    check: Callable[[Any], object],
-) -> None:
-    """Append the items of all lines of a stream, without comments, to *items*."""
-    for number, raw in enumerate(stream, 1):
-        try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError:
-            raise UsageError(f"line {number:,} of {name} is not UTF-8") from None
-        if not (text := line.partition("#")[0].strip()):
-            continue
-        try:
-            _parse_items(option, items, text, check)
-        except UsageError as error:
-            raise UsageError(
-                f"line {number:,} of {name}: {error.message}", hint=error.hint
-            ) from None
 
 
 def check_word(item: Any) -> None:

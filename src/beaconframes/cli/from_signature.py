@@ -110,7 +110,7 @@ class Argument:
         if kind.many:
             text += " Separate items by commas; 1-100 is a range, - reads standard input."
         if self.option in FILE_OPTIONS and is_list:
-            text += " The name of a file reads its list."
+            text += " A file, or a folder of keystores, has its validators."
         # A default of None would be a value, and a required option would no longer be missing.
         has_default = not is_list and self.default not in (inspect.Parameter.empty, None, "", ())
         default: dict[str, Any] = {"default": self.default} if has_default else {}

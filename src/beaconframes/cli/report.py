@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from beaconframes.cli import output
-from beaconframes.cli.argument_texts import check_validator, parse_list, parse_time
+from beaconframes.cli.argument_texts import check_validator, is_file, parse_list, parse_time
 from beaconframes.cli.common_options import FILE, json_option, overwrite_option, pop_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.messages import print_warning
@@ -17,9 +18,6 @@ from beaconframes.errors import QuotaSpent, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
-    from pathlib import Path
-
-    import polars as pl
 
     from beaconframes.client import Explorer
     from beaconframes.reports import Report
@@ -43,7 +41,7 @@ def selection_options() -> list[click.Parameter]:
         ),
         click.Option(
             ["--groups"], type=FILE,
-            help="CSV file with validator_index and group: the groups are compared.",
+            help="CSV file with validator_index or pubkey, and group: groups to compare.",
         ),
         click.Option(["--prices"], type=FILE, help="CSV file with time and the price of 1 ETH."),
         click.Option(
@@ -103,14 +101,20 @@ def report(**values: Any) -> None:
 def read_arguments(chosen: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the arguments of `beaconframes.report` from options, with the rows of their files."""
     from beaconframes.reports.prices import read_prices
+    from beaconframes.validator_files import read_validators
 
     arguments = {name: chosen[name] for name in names}
     given = [name for name in ("since", "until") if chosen[name] is not None]
     arguments |= {name: parse_time(f"--{name}", chosen[name]) for name in given}
     if chosen["validators"] is not None:
-        arguments["validators"] = parse_list("VALIDATORS", [chosen["validators"]], check_validator)
+        text = chosen["validators"]
+        arguments["validators"] = (
+            read_validators(Path(text))
+            if is_file(text)
+            else parse_list("VALIDATORS", [text], check_validator)
+        )
     if chosen["groups"] is not None:
-        arguments["groups"] = _read_groups(chosen["groups"])
+        arguments["groups"] = read_validators(chosen["groups"], needs_group=True)
     arguments["prices"] = read_prices(chosen["prices"], chosen["price"])
     return arguments
 
@@ -131,29 +135,6 @@ def _check_output(chosen: dict[str, Any]) -> None:
             f"--out {out} has no ending of a report", hint=f"Use one of {', '.join(FORMATS)}"
         )
     output.check_target(out, overwrite=chosen["overwrite"])
-
-
-def _read_groups(path: Path) -> pl.DataFrame:
-    """Return ``validator_index`` and ``group`` of a CSV file."""
-    import polars as pl
-
-    from beaconframes.reports.csv_rows import LINE, check_rows, read_csv_rows
-
-    index, group = "validator_index", "group"
-    rows = read_csv_rows(
-        path, [index, group], "It is a CSV file with the columns validator_index and group"
-    )
-    is_index = pl.col(index).str.contains(r"^[0-9]{1,18}$")
-    check_rows(path, rows, is_index, index, "Give the index of a validator, such as 12345")
-    check_rows(path, rows, pl.col(group) != "", group, "Give the name of the group")
-    rows = rows.with_columns(pl.col(index).cast(pl.Int64))
-    twice = rows.filter(pl.col(group) != pl.col(group).first().over(index))
-    if twice.height:
-        raise UsageError(
-            f"line {twice[LINE][0]} of {path}: validator {twice[index][0]} is in several groups",
-            hint="Each validator belongs to one group at most",
-        )
-    return rows.select(index, group)
 
 
 def _make(arguments: dict[str, Any], explorer: Explorer) -> Report:
@@ -197,13 +178,18 @@ def _save_every(
 
 def _describe_arguments(arguments: dict[str, Any]) -> dict[str, str]:
     """Return the arguments that all reports of a folder have in common, as texts by option."""
+    from beaconframes.endpoint.identifiers import list_validators
     from beaconframes.reports.archive import describe_items
 
     none = "not given"
     validators, groups = arguments["validators"], arguments["groups"]
+    if validators is not None:
+        validators = list_validators(validators) or validators
+    if groups is not None:
+        groups = zip(list_validators(groups), groups["group"], strict=True)
     return {
         "VALIDATORS": none if validators is None else describe_items(validators, "validator"),
-        "--groups": none if groups is None else describe_items(groups.rows(), "row"),
+        "--groups": none if groups is None else describe_items(groups, "row"),
         "--prices": none if arguments["prices"] is None else f"in {arguments['price']}",
         "--tz": arguments["tz"],
         "--detail": arguments["detail"],

@@ -10,7 +10,7 @@ from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 PUBKEY = re.compile(r"(0[xX])?[0-9a-fA-F]{96}", re.ASCII)
 NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
@@ -52,6 +52,9 @@ def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
     With the name of an *argument*, a text such as ``"1,2,5-9"`` is a list of items.
     """
     if type(subject).__name__ in ("DataFrame", "LazyFrame"):
+        if argument == "validators" and (validators := list_validators(subject)):
+            yield from validators
+            return
         raise UsageError(
             f"a {type(subject).__name__} is given instead of one of its columns",
             hint='Give the column, such as frame["validator_index"]',
@@ -65,6 +68,55 @@ def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
             yield from parse_list_text(item, argument) or [item]
         else:
             yield item
+
+
+def list_validators(frame: Any) -> list[Any]:
+    """Return the validators of a frame's rows: the index, or else the public key."""
+    from beaconframes.frames import list_column_names, to_polars
+
+    keys = [name for name in ("validator_index", "pubkey") if name in list_column_names(frame)]
+    if not keys:
+        return []
+    rows = to_polars(frame).select(keys).unique(maintain_order=True).iter_rows()
+    return [next((key for key in row if key is not None), None) for row in rows]
+
+
+def parse_lines(
+    argument: str, stream: Iterable[bytes], name: str, check: Callable[[Any], object]
+) -> list[int | str]:
+    """Return the items of all lines of a stream; comments begin with ``#``.
+
+    Errors, also those of *check*, name the line.
+    """
+    items: list[int | str] = []
+    for number, raw in enumerate(stream, 1):
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError:
+            raise UsageError(f"line {number:,} of {name} is not UTF-8") from None
+        if not (text := line.partition("#")[0].strip()):
+            continue
+        try:
+            new = parse_list_text(text, argument)
+            # Of numbers, the largest is enough: a range may have millions of them.
+            for item in (item for item in new if isinstance(item, str)):
+                check(item)
+            check(max((item for item in new if isinstance(item, int)), default=0))
+            items += new
+            check_length(argument, items)
+        except UsageError as error:
+            raise UsageError(
+                f"line {number:,} of {name}: {error.message}", hint=error.hint
+            ) from None
+    return items
+
+
+def check_length(argument: str, items: Sequence[object]) -> None:
+    """Refuse a list that would fill the memory."""
+    if len(items) > MAX_ITEMS:
+        raise UsageError(
+            f"{argument} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"
+        )
 
 
 def parse_list_text(text: str, argument: str) -> list[int | str]:
@@ -83,10 +135,7 @@ def parse_list_text(text: str, argument: str) -> list[int | str]:
         else:
             is_number = word.isascii() and word.isdigit() and len(word) <= LONGEST_NUMBER
             items.append(int(word) if is_number else word)
-        if len(items) > MAX_ITEMS:
-            raise UsageError(
-                f"{argument} has more than {MAX_ITEMS:,} items", hint="Split it into several calls"
-            )
+        check_length(argument, items)
     return items
 
 

@@ -40,6 +40,8 @@ _LARGEST_SET = 100
 """Validators in a set of V2."""
 _DUTY_EPOCHS = SERVED_EPOCHS - 2
 """Epochs whose duties are loaded: the head moves while a report loads."""
+_KEYS = {"validator_index", "pubkey"}
+"""Columns that identify a validator."""
 _WINDOWS = {"24h": 1, "7d": 7, "30d": 30, "90d": 90}
 """Windows of V2, in days."""
 
@@ -74,11 +76,14 @@ def load_inputs(
     Only the validators are necessary: what else the service does not have is left out.
     """
     check_choice("detail", detail, get_args(Detail))
+    if groups is None and "group" in list_column_names(validators):
+        groups = to_polars(validators)
+        groups = groups if groups["group"].count() else None
     labels = _read_groups(groups)
     if validators is None:
         if labels is None:
             raise UsageError("no validators are given", hint="Pass indices or groups")
-        validators = labels["validator_index"].to_list()
+        validators = labels
 
     def begin(source: Explorer) -> Inputs:
         head = source.chain_head
@@ -89,10 +94,11 @@ def load_inputs(
                 f"since={since!r} is after the latest finalized epoch, {final}",
                 hint="Reports are made of final epochs. Give an earlier since",
             )
-        inputs = Inputs(source, [], labels, first, last, detail, tz, prices, price)
+        inputs = Inputs(source, [], None, first, last, detail, tz, prices, price)
         inputs.is_range_given = since is not None
         inputs.load("validators", v1.load_validators, validators)
         inputs.indices = _list_indices(inputs, validators)
+        inputs.groups = _find_indices(labels, inputs.get("validators"))
         choose_detail(inputs, _load_rest)
         return inputs
 
@@ -147,7 +153,7 @@ def _list_indices(inputs: Inputs, validators: Any) -> list[int]:
 
 
 def _read_groups(groups: Any) -> pl.DataFrame | None:
-    """Return ``validator_index`` and ``group`` of a dictionary or of a frame."""
+    """Return ``validator_index``, ``pubkey`` and ``group`` of a dictionary or of a frame."""
     if groups is None:
         return None
     if isinstance(groups, Mapping):
@@ -157,22 +163,49 @@ def _read_groups(groups: Any) -> pl.DataFrame | None:
             for index in _list_members(name, members)
         ]
         table = pl.DataFrame(rows, ["validator_index", "group"], orient="row")
-    elif {"validator_index", "group"} <= set(list_column_names(groups)):
-        table = to_polars(groups).select("validator_index", "group").drop_nulls()
+    elif "group" in (names := list_column_names(groups)) and not _KEYS.isdisjoint(names):
+        table = to_polars(groups).drop_nulls("group")
     else:
         raise UsageError(
             f"groups is {type(groups).__name__}",
             hint='Pass a dictionary, such as {"A": range(10)}, or a frame with the columns '
-            "validator_index and group.",
+            "validator_index or pubkey, and group.",
         )
-    table = table.select(pl.col("validator_index").cast(pl.Int64), pl.col("group").cast(pl.String))
-    twice = table.unique().filter(pl.col("validator_index").is_duplicated())
+    schema = {"validator_index": pl.Int64, "pubkey": pl.String, "group": pl.String}
+    table = table.select(
+        (pl.col(name) if name in table.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in schema.items()
+    )
+    table = table.filter(pl.any_horizontal(pl.col(*_KEYS).is_not_null()))
+    return _check_groups(table, ["validator_index", "pubkey"])
+
+
+def _check_groups(table: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    """Return each row once; a validator in several groups is an error."""
+    table = table.unique(maintain_order=True)
+    twice = table.filter(pl.struct(key).is_duplicated())
     if twice.height:
+        validator = next(one for one in twice.row(0) if one is not None)
         raise UsageError(
-            f"validator {twice['validator_index'][0]} is in several groups",
+            f"validator {validator} is in several groups",
             hint="Each validator belongs to one group at most.",
         )
-    return table.unique(maintain_order=True)
+    return table
+
+
+def _find_indices(labels: pl.DataFrame | None, table: pl.DataFrame | None) -> pl.DataFrame | None:
+    """Return ``validator_index`` and ``group`` of labels, some of which have public keys only."""
+    if labels is None:
+        return None
+    found = labels.select("validator_index", "group")
+    if table is not None and labels["validator_index"].null_count():
+        known = table.select("pubkey", pl.col("validator_index").alias("known"))
+        key = pl.lit("0x") + pl.col("pubkey").str.to_lowercase().str.strip_prefix("0x")
+        joined = labels.with_columns(key).join(
+            known, on="pubkey", how="left", maintain_order="left"
+        )
+        found = joined.select(pl.coalesce("validator_index", "known"), "group")
+    return _check_groups(found.drop_nulls(), ["validator_index"])
 
 
 def _list_members(name: object, members: Any) -> Sequence[int]:

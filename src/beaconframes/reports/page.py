@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.endpoint.identifiers import list_validators
 from beaconframes.exports.formats.cells import CellOptions, to_cells
 from beaconframes.reports.completeness import (
     describe_marks,
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 Frames = dict[str, pl.DataFrame]
 
 _SCRIPTS = ("table_sort.js", "table_files.js")
+_MOST_NAMES, _SHOWN = 3, 14
+"""Unknown validators that are named, and the characters of each name."""
 
 
 def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) -> str:
@@ -87,7 +90,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "queue": _get_row(frames, "queue"),
         "reconciliation": _get_row(frames, "reconciliation"),
         "gap_count": frames["missing"].height,
-        "unknown_count": _count_unknown(frames),
+        "unknown_validators": _describe_unknown(frames),
         "overview": json.dumps(_build_overview(frames)),
         **list_tables(frames),
     }
@@ -152,10 +155,8 @@ def list_answer(frames: Frames) -> list[str]:
     since, until = (show_moment(answer[name]) for name in ("since", "until"))
     count = show_quantity(answer["validators"], "validator")
     lines = [f"{show_count(answer['active'])} of {count} active, {since} to {until} UTC"]
-    unknown = _count_unknown(frames)
-    if unknown:
-        verb = "is" if unknown == 1 else "are"
-        lines.append(f"  {show_quantity(unknown, 'requested validator')} {verb} unknown")
+    if unknown := _describe_unknown(frames):
+        lines.append(f"  {unknown}")
     if "requested_since" in answer:
         requested = show_moment(answer["requested_since"])
         lines.append(f"  requested from {requested}; there is no income before {since}")
@@ -206,9 +207,16 @@ def _is_stated_above(name: str, value: str, facts: dict[str, str]) -> bool:
     return name == "note" or (is_simulated and (name == "simulated" or value == "simulated"))
 
 
-def _count_unknown(frames: Frames) -> int:
-    """Return how many of the requested validators the source does not have."""
-    return frames["missing"].filter(pl.col("input") == "validators").height
+def _describe_unknown(frames: Frames) -> str:
+    """Return which of the requested validators the source does not have; the first by name."""
+    rows = frames["missing"].filter(pl.col("input") == "validators")
+    if rows.is_empty():
+        return ""
+    names = [str(name)[:_SHOWN] for name in list_validators(rows.head(_MOST_NAMES))]
+    more = ", ..." if rows.height > _MOST_NAMES else ""
+    verb = "is" if rows.height == 1 else "are"
+    count = show_quantity(rows.height, "requested validator")
+    return f"{count} {verb} unknown to the source: {', '.join(names)}{more}"
 
 
 def _get_row(frames: Frames, name: str) -> dict[str, Any] | None:

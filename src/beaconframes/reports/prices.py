@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.calendar import find_time_zone
+from beaconframes.csv_rows import LINE, check_rows, read_csv_rows
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
-from beaconframes.reports.csv_rows import LINE, check_rows, read_csv_rows
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Moment
