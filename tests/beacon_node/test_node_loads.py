@@ -23,6 +23,7 @@ from beaconframes.errors import (
     NotFound,
     NotServed,
     RequestTimeout,
+    SchemaError,
     UnreconciledRows,
     UsageError,
 )
@@ -438,11 +439,76 @@ def test_the_latest_state_states_that_the_node_synchronizes():
         assert bf.load_latest_state()["syncing"].to_list() == [True]
 
 
-def test_upcoming_duties_are_refused_by_name(stub):
-    """No rows would mean that there are no duties."""
-    refused = pytest.raises(NotServed, match=r"needs duties after the head.*epoch, 10")
-    with bf.node(stub.url, store=False), refused:
-        bf.v2.load_upcoming_duty_slots([1])
+def test_upcoming_duties_are_those_that_the_chain_has_later():
+    """Of the rest of epoch 11 and of epoch 12, as later blocks and committees show them."""
+    head, chosen = 90, [1, 4, 5, 9, 15]
+    with BeaconNodeStub("capella", head=head) as stub, bf.node(stub.url, store=False):
+        keys = bf.load_validators(chosen).select("validator_index", "pubkey")
+        planned = bf.plan(bf.v2.load_upcoming_duty_slots, chosen).requests
+        sent = len(stub.requests)
+        rows = bf.v2.load_upcoming_duty_slots([*chosen[1:], keys["pubkey"][0]])
+        assert 5 == planned == len(stub.requests) - sent
+    with BeaconNodeStub("capella", head=head + 40) as stub, bf.node(stub.url, store=False):
+        attested = bf.load_attestations(chosen, since=11, until=12)
+        blocks = bf.load_epoch_slots(since=11, until=12)
+        members = set(bf.load_sync_committees([1])["validator_index"])
+
+    assert {(head + 1, 103)} == set(rows.select("first_slot", "last_slot").rows())
+    assert set(keys.rows()) == set(rows.select("validator_index", "pubkey").rows())
+    duties = [
+        *attested.select("attester_slot", "validator_index", pl.lit("attestation")).rows(),
+        *blocks.select("slot", "proposer_index", pl.lit("proposal")).rows(),
+        *((slot, index, "sync_committee") for index in members for slot in range(88, 104)),
+    ]
+    expected = [row for row in duties if row[0] > head and row[1] in chosen]
+    assert sorted(expected) == rows.select("slot", "validator_index", "duty").rows()
+    assert {"attestation", "proposal", "sync_committee"} == set(rows["duty"])
+
+
+def test_upcoming_duties_of_two_sync_periods():
+    """The next epoch, 16, has another committee: it is requested, too."""
+    with BeaconNodeStub("capella", head=127) as stub, bf.node(stub.url, store=False):
+        planned = bf.plan(bf.v2.load_upcoming_duty_slots, range(16)).requests
+        sent = len(stub.requests)
+        rows = bf.v2.load_upcoming_duty_slots(range(16))
+        assert 6 == planned == len(stub.requests) - sent
+    with BeaconNodeStub("capella", head=170) as stub, bf.node(stub.url, store=False):
+        members = set(bf.load_sync_committees([2])["validator_index"])
+
+    assert {"slot": 128} == rows.select(pl.min("slot")).row(0, named=True)
+    assert members == set(rows.filter(duty="sync_committee")["validator_index"])
+
+
+def test_upcoming_duties_that_are_past_are_not_upcoming(tmp_path):
+    """The index of a node is read later without the node: its head has moved on."""
+    index = tmp_path / "index"
+    with BeaconNodeStub("capella", head=90) as stub:
+        with bf.node(stub.url, store=index):
+            assert bf.v2.load_upcoming_duty_slots([4]).height > 0
+        stub.head = 170
+        with bf.node(stub.url, store=index):
+            bf.load_latest_state()
+    (folder,) = {path.parent for path in index.rglob("upcoming_duties")}
+    with bf.open(folder):
+        assert 0 == bf.v2.load_upcoming_duty_slots([4]).height
+
+
+def test_an_attestation_duty_of_another_epoch_is_an_error():
+    class LaterSlot(Fault):
+        def change(self, node, request, answer):
+            if "/duties/attester/" in request.route:
+                data = [{**row, "slot": "200"} for row in answer.data]
+                return answer.with_data(data)
+            return answer
+
+    error = pytest.raises(SchemaError, match=r"slot 200, which is not in epoch 11")
+    faults = [LaterSlot()]
+    with (
+        BeaconNodeStub("capella", head=90, faults=faults) as stub,
+        bf.node(stub.url, store=False),
+        error,
+    ):
+        bf.v2.load_upcoming_duty_slots([4])
 
 
 def test_attestation_duties_that_are_not_final_do_not_exist(stub):

@@ -643,6 +643,9 @@ class BeaconNodeStub:
         epoch = int(request.args["epoch"])
         if epoch > self.head // self.slots_per_epoch + 1:
             return self.error(400, f"Epoch {epoch} is not yet known")
+        if name == "sync":
+            # Recorded once a period: all of its epochs have the same members.
+            epoch -= epoch % int(self.recording.spec["EPOCHS_PER_SYNC_COMMITTEE_PERIOD"])
         text = self.recording.ok.get((f"{name}_duties", epoch))
         if text is None:
             self.unrecorded.append(request.target)

@@ -48,6 +48,6 @@ def load_upcoming_duty_slots(validators: SubjectsOrSet) -> Values:
     ``POST /api/v2/ethereum/validators/upcoming-duty-slots``. Its request is assumed to be that of
     ``validators/sync-committee-periods``. The shape of its response is not published: names and
     types of columns follow from the response. If the service does not have it yet, the call raises
-    `NotServed`.
+    `NotServed`. A node answers with the duties of the rest of its epoch and of the next one.
     """
     return {"validators": validators}

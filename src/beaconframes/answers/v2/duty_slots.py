@@ -32,6 +32,16 @@ class UpcomingDutyRecord(Table):
     duty = Text("attestation, proposal or sync_committee.")
 
 
+class UpcomingDuties(Table):
+    """Future duties that a node has stated. One row per slot, validator and duty."""
+
+    validator_index = Count("Validator.", key=True)
+    slot = Slot("Slot of the duty.", key=True)
+    duty = Text("attestation, proposal or sync_committee.", key=True)
+    first_slot = Slot("The slot after the head of the node.")
+    last_slot = Slot("The last slot whose duties the node has stated.")
+
+
 def derive_attestations(view: View) -> pl.LazyFrame:
     """Return attestation duties of the final epochs that V1 has, one row per validator and slot."""
     final = view.scan("attestations").filter(pl.col("epoch") <= view.head.finalized_epoch)
@@ -52,7 +62,14 @@ def find_attested_range(view: View, first: int, last: int) -> tuple[int, int]:
 
 
 def derive_upcoming(view: View) -> pl.LazyFrame:
-    """Return the duties in the rest of the current epoch, one row per slot, validator and duty."""
+    """Return the duties in the rest of the current epoch, one row per slot, validator and duty.
+
+    A node has stated those of the next epoch, too.
+    """
+    keys = view.scan("validators").select("validator_index", "pubkey")
+    if view.has_table(UpcomingDuties.table_name):
+        stated = _scan_stated(view).drop("first_slot", "last_slot")
+        return stated.join(keys, on="validator_index").sort("slot", "validator_index", "duty")
     first, last = find_upcoming_range(view)
     period = view.head.epoch // view.chain.epochs_per_sync_period
     is_upcoming = pl.col("slot").is_between(first, last)
@@ -63,7 +80,6 @@ def derive_upcoming(view: View) -> pl.LazyFrame:
         "proposal": view.scan("blocks").select("slot", validator_index="proposer_index"),
         "sync_committee": members.select("validator_index").unique().join(slots, how="cross"),
     }
-    keys = view.scan("validators").select("validator_index", "pubkey")
     rows = [
         found.filter(is_upcoming).select("validator_index", "slot", duty=pl.lit(duty))
         for duty, found in duties.items()
@@ -71,6 +87,17 @@ def derive_upcoming(view: View) -> pl.LazyFrame:
     return pl.concat(rows).join(keys, on="validator_index").sort("slot", "validator_index", "duty")
 
 
+def _scan_stated(view: View) -> pl.LazyFrame:
+    """Return what a node has stated; what an index has grown past is no longer to come."""
+    stated = view.scan(UpcomingDuties.table_name)
+    return stated.filter(pl.col("slot") > view.head.slot)
+
+
 def find_upcoming_range(view: View, *_: int) -> tuple[int, int]:
     """Return the slots of the current epoch after the head; there are none after its last slot."""
+    if view.has_table(UpcomingDuties.table_name):
+        stated = _scan_stated(view).select(pl.min("first_slot"), pl.max("last_slot")).collect()
+        first, last = stated.row(0)
+        if first is not None:
+            return first, last
     return view.head.slot + 1, view.chain.last_slot_of(view.head.epoch)

@@ -13,6 +13,7 @@ from beaconframes.beacon_node.client.records import (
     CommitteeLabel,
     Event,
     SyncCommittee,
+    ValidatorDuty,
 )
 from beaconframes.beacon_node.client.rewards import RewardsApi
 from beaconframes.beacon_node.client.session import SLOW, SSZ
@@ -222,6 +223,26 @@ class BeaconApi(RewardsApi):
                 route, f"does not have the slots of epoch {epoch}: {shorten(wrong)}"
             )
         return duties
+
+    def attester_duties(self, epoch: int, validators: Iterable[int]) -> list[ValidatorDuty]:
+        """Return the slot that each of the validators attests in an epoch."""
+        route = "/eth/v1/validator/duties/attester/{epoch}"
+        duties = self._post_duties(route, epoch, validators)
+        size = self.chain_spec.slots_per_epoch
+        if wrong := [duty.slot for duty in duties if duty.slot // size != epoch]:
+            raise self._schema_error(route, f"has slot {wrong[0]}, which is not in epoch {epoch}")
+        return duties
+
+    def sync_duties(self, epoch: int, validators: Iterable[int]) -> list[ValidatorDuty]:
+        """Return those of the validators that are in the sync committee of an epoch."""
+        return self._post_duties("/eth/v1/validator/duties/sync/{epoch}", epoch, validators)
+
+    def _post_duties(
+        self, route: str, epoch: int, validators: Iterable[int]
+    ) -> list[ValidatorDuty]:
+        body = [str(index) for index in sorted(validators)]
+        page = self._fetch(route, {"epoch": epoch}, body=body, timeouts=SLOW)
+        return self._decode(route, page.data, list[ValidatorDuty])
 
     def events(
         self, topics: Sequence[str], *, stop: threading.Event | None = None

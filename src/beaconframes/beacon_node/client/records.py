@@ -96,6 +96,13 @@ class CommitteeLabel(msgspec.Struct, gc=False):
     index: int
 
 
+class ValidatorDuty(msgspec.Struct, gc=False):
+    """A duty of a validator; that of a sync committee has no slot."""
+
+    validator_index: int
+    slot: int = -1
+
+
 class SyncCommittee(msgspec.Struct):
     """The validators of a sync committee, by seat."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.v2.duty_slots import UpcomingDuties
 from beaconframes.beacon_node.capabilities import INDEX_HINT
 from beaconframes.beacon_node.client.validator_rows import read_validators
 from beaconframes.beacon_node.connection import REPLAY
@@ -23,6 +24,7 @@ from beaconframes.beacon_node.index.execution_tables import write_deposits, writ
 from beaconframes.beacon_node.loads.estimate import LoadEstimate
 from beaconframes.beacon_node.loads.needs import Refusals, find_gap, find_needs, find_tables
 from beaconframes.beacon_node.tables import DEPOSITS, INDEXED_TABLES, READINGS, REWARD_TABLES
+from beaconframes.beacon_node.tables.upcoming import find_epochs, read_upcoming_duties
 from beaconframes.endpoint import Head, ObjectNotFound
 from beaconframes.errors import BeaconframesError, NotFound, NotServed, RequestLimitExceeded
 from beaconframes.fetch.source import RequestEstimate
@@ -122,7 +124,7 @@ class GrowingIndex:
             if (progress := PROGRESS.get()) is not None:
                 before = self.node.request_count
                 progress.expect_epochs(len(tasks), lambda: self.node.request_count - before)
-            is_changed = bool(tasks or needs.derived or needs.tables & {*READINGS, *DEPOSITS})
+            is_changed = bool(tasks or needs.derived)
             if tasks:
                 dataset = self.chain_index.dataset
                 prune_mark, last = dataset.prune_mark, tasks[-1].epoch
@@ -138,17 +140,37 @@ class GrowingIndex:
                 )
             if needs.derived:
                 self.chain_index.derive(chosen)
-            if readings := needs.tables & READINGS:
-                write_readings(self.chain_index, self.node, readings, needs.addresses)
-            if needs.tables & DEPOSITS:
-                write_deposits(self.chain_index, self.node)
-            if is_changed:
+            if is_changed | self._write_present(status, needs):
                 self._refresh_views()
+
+    def _write_present(self, status: ChainStatus, needs: Needs) -> bool:
+        """Replace tables that describe the present, and add deposits; return whether needed."""
+        readings, upcoming = needs.tables & READINGS, needs.tables & {UpcomingDuties.table_name}
+        if readings:
+            write_readings(self.chain_index, self.node, readings, needs.addresses)
+        if upcoming:
+            self._write_upcoming(status, needs)
+        if deposits := needs.tables & DEPOSITS:
+            write_deposits(self.chain_index, self.node)
+        return bool(readings or upcoming or deposits)
+
+    def _write_upcoming(self, status: ChainStatus, needs: Needs) -> None:
+        """Replace the duties to come by those of the requested validators."""
+        known = self.validators.filter(
+            pl.col("validator_index").is_in([*(needs.validators or ())])
+            | pl.col("pubkey").is_in([*needs.pubkeys])
+        )
+        duties = read_upcoming_duties(
+            self.node.api, self.node.spec, status.head_slot, known["validator_index"].to_list()
+        )
+        self.chain_index.dataset.replace_tables({UpcomingDuties.table_name: duties})
 
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
         if table in INDEXED_TABLES:
             return self.node.can_index(table)
+        if table == UpcomingDuties.table_name:
+            return True
         return table in DEPOSITS and self.node.find_ability(table).oldest_epoch is not None
 
     def find_needs(self, endpoint: Endpoint, calls: Sequence[Call]) -> Needs:
@@ -211,11 +233,14 @@ class GrowingIndex:
         registry = self.validators.height if self.has_all_validators else None
         estimate = LoadEstimate(self.node, self._status.head_slot, chosen, registry).build(tasks)
         without_store = LoadEstimate(self.node, self._status.head_slot, chosen, registry)
-        lookups = self._find_new(needs)
+        others = int(bool(self._find_new(needs)))
+        if UpcomingDuties.table_name in needs.tables:
+            epochs, committee_epochs = find_epochs(self.node.spec, self._status.head_slot)
+            others += 2 * len(epochs) + len(committee_epochs)
         return replace(
             estimate,
-            requests=estimate.requests + bool(lookups),
-            requests_without_store=without_store.build(every).requests + bool(lookups),
+            requests=estimate.requests + others,
+            requests_without_store=without_store.build(every).requests + others,
             has_stored=len(tasks) < len(every),
             unavailable=tuple(unavailable),
         )

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from beaconframes.endpoint import Call, Endpoint, Head
 
 VALIDATORS = "validators"
-UPCOMING = "upcoming_duty_slots"
-"""The endpoint whose rows are all after the head."""
 COMMITTEES = ("sync_committees", "sync_committee", "sync_committee_validators")
 """The endpoints with sync committees."""
 LIST_HINT = "print(node) lists what this node can answer"
@@ -234,13 +232,7 @@ class Refusals:
         return NotServed(reason, hint=hint, endpoint=self.endpoint.route)
 
     def _check_head(self) -> None:
-        """Raise an error for duties after the last epoch, and for a sync period after it."""
-        if self.endpoint.name == UPCOMING:
-            raise self._refuse(
-                f"load_{UPCOMING} needs duties after the head, and frames from a node end "
-                f"with its last complete epoch, {self.head.epoch}",
-                "Request /eth/v1/validator/duties of the node, or use the explorer API",
-            )
+        """Raise an error for a sync period after the last epoch."""
         if self.endpoint.name not in COMMITTEES or not self.needs.epochs:
             return
         size = self.node.chain.epochs_per_sync_period

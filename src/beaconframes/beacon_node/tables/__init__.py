@@ -14,8 +14,16 @@ from beaconframes.beacon_node.tables import (
     operations,
     readings,
     state,
+    upcoming,
 )
-from beaconframes.beacon_node.tables.declaration import BLOCKS, DEPOSIT, HEAD, INCOME, LOAD
+from beaconframes.beacon_node.tables.declaration import (
+    BLOCKS,
+    DEPOSIT,
+    EXECUTION,
+    HEAD,
+    INCOME,
+    LOAD,
+)
 
 NODE_TABLES: Final = (
     *income.TABLES,
@@ -26,6 +34,7 @@ NODE_TABLES: Final = (
     *state.TABLES,
     *deposits.TABLES,
     *readings.TABLES,
+    *upcoming.TABLES,
     *derived.TABLES,
 )
 """All tables of a node; those of an epoch in the order of writing."""
@@ -36,7 +45,10 @@ INDEXED_TABLES: Final = {each.name: each for each in NODE_TABLES if each.rows is
 REWARD_TABLES: Final = tuple(n for n, each in INDEXED_TABLES.items() if each.needs == INCOME)
 BLOCK_TABLES: Final = tuple(n for n, each in INDEXED_TABLES.items() if each.needs == BLOCKS)
 LARGE_TABLES: Final = tuple(n for n, each in INDEXED_TABLES.items() if each.is_large)
-READINGS: Final = frozenset(each.name for each in NODE_TABLES if each.unit == LOAD)
+READINGS: Final = frozenset(
+    each.name for each in NODE_TABLES if each.unit == LOAD and each.needs == EXECUTION
+)
+"""Tables that a load reads from an execution node."""
 DEPOSITS: Final = frozenset(each.name for each in NODE_TABLES if each.unit == DEPOSIT)
 GROWING_TABLES: Final = {e.name: e.unit for e in derived.TABLES if e.unit != HEAD}
 """Derived tables whose final rows stay, and the column that orders them."""
