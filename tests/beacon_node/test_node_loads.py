@@ -442,16 +442,17 @@ def test_the_latest_state_states_that_the_node_synchronizes():
 def test_upcoming_duties_are_those_that_the_chain_has_later():
     """Of the rest of epoch 11 and of epoch 12, as later blocks and committees show them."""
     head, chosen = 90, [1, 4, 5, 9, 15]
-    with BeaconNodeStub("capella", head=head) as stub, bf.node(stub.url, store=False):
-        keys = bf.load_validators(chosen).select("validator_index", "pubkey")
-        planned = bf.plan(bf.v2.load_upcoming_duty_slots, chosen).requests
-        sent = len(stub.requests)
-        rows = bf.v2.load_upcoming_duty_slots([*chosen[1:], keys["pubkey"][0]])
-        assert 5 == planned == len(stub.requests) - sent
     with BeaconNodeStub("capella", head=head + 40) as stub, bf.node(stub.url, store=False):
+        keys = bf.load_validators(chosen).select("validator_index", "pubkey")
         attested = bf.load_attestations(chosen, since=11, until=12)
         blocks = bf.load_epoch_slots(since=11, until=12)
         members = set(bf.load_sync_committees([1])["validator_index"])
+    with BeaconNodeStub("capella", head=head) as stub, bf.node(stub.url, store=False):
+        rows = bf.v2.load_upcoming_duty_slots([*chosen[1:], keys["pubkey"][0]])
+        planned = bf.plan(bf.v2.load_upcoming_duty_slots, chosen).requests
+        sent = len(stub.requests)
+        bf.v2.load_upcoming_duty_slots(chosen)
+        assert 5 == planned == len(stub.requests) - sent
 
     assert {(head + 1, 103)} == set(rows.select("first_slot", "last_slot").rows())
     assert set(keys.rows()) == set(rows.select("validator_index", "pubkey").rows())
@@ -466,17 +467,19 @@ def test_upcoming_duties_are_those_that_the_chain_has_later():
 
 
 def test_upcoming_duties_of_two_sync_periods():
-    """The next epoch, 16, has another committee: it is requested, too."""
-    with BeaconNodeStub("capella", head=127) as stub, bf.node(stub.url, store=False):
+    """The next epoch, 32, has another committee, of fewer validators: it is requested, too."""
+    with BeaconNodeStub("capella", head=250) as stub, bf.node(stub.url, store=False):
         planned = bf.plan(bf.v2.load_upcoming_duty_slots, range(16)).requests
         sent = len(stub.requests)
         rows = bf.v2.load_upcoming_duty_slots(range(16))
         assert 6 == planned == len(stub.requests) - sent
-    with BeaconNodeStub("capella", head=170) as stub, bf.node(stub.url, store=False):
-        members = set(bf.load_sync_committees([2])["validator_index"])
+    with BeaconNodeStub("capella", head=290) as stub, bf.node(stub.url, store=False):
+        seats = bf.load_sync_committees([3, 4])
 
-    assert {"slot": 128} == rows.select(pl.min("slot")).row(0, named=True)
-    assert members == set(rows.filter(duty="sync_committee")["validator_index"])
+    found = rows.filter(duty="sync_committee").with_columns(period=pl.col("slot") // 64)
+    expected, found = (each.select("period", "validator_index").unique() for each in (seats, found))
+    assert set(expected.rows()) == set(found.rows())
+    assert {249} == set(rows["first_slot"])  # Slots 249 and 250 have no block.
 
 
 def test_upcoming_duties_that_are_past_are_not_upcoming(tmp_path):

@@ -156,12 +156,8 @@ class GrowingIndex:
 
     def _write_upcoming(self, status: ChainStatus, needs: Needs) -> None:
         """Replace the duties to come by those of the requested validators."""
-        known = self.validators.filter(
-            pl.col("validator_index").is_in([*(needs.validators or ())])
-            | pl.col("pubkey").is_in([*needs.pubkeys])
-        )
         duties = read_upcoming_duties(
-            self.node.api, self.node.spec, status.head_slot, known["validator_index"].to_list()
+            self.node.api, self.node.spec, status.head_slot, needs.validators or ()
         )
         self.chain_index.dataset.replace_tables({UpcomingDuties.table_name: duties})
 
