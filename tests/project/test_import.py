@@ -156,16 +156,6 @@ def test_unknown_name_is_an_attribute_error():
         bf.load_incomes  # noqa: B018 (the access is the test)
 
 
-def test_the_command_line_of_httpx_is_not_imported():
-    """F9: the first load imports httpx without its command line, which stays importable."""
-    program = (
-        "import json, sys, beaconframes as bf; bf.load_slots; early = 'httpx._main' in sys.modules;"
-        "import httpx._main; print(json.dumps([early, callable(httpx._main.main)]))"
-    )
-
-    assert [False, True] == fresh(program)
-
-
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [

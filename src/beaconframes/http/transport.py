@@ -10,7 +10,6 @@ import functools
 import io
 import math
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -384,23 +383,9 @@ def _read_user_agent() -> str:
     return f"beaconframes/{version('beaconframes')}"
 
 
-def _import_httpx() -> None:
-    """Import httpx with the first request: loads from a dataset send none.
-
-    It also imports its own command line, if rich is installed: a tenth of the time of a first load.
-    While the entry is None, that import fails and httpx leaves the command line out.
-    """
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
-    import httpx  # noqa: F401
-
-    if sys.modules.get("httpx._main") is None:
-        sys.modules.pop("httpx._main", None)
-
-
 def _open_client(base_url: str, transport: httpx.BaseTransport | None) -> httpx.Client:
     """Return an HTTP client that stores no cookies and sends no plain http through a proxy."""
-    _import_httpx()
-    import httpx
+    import httpx  # loads from a dataset send no request
 
     is_https = urlsplit(base_url).scheme == "https"
     try:
