@@ -46,10 +46,12 @@ $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
 	@touch $@
 
 # Run by hand only, so that dependencies change only on purpose. The lock contains no address.
-lock: | $(UV) ## resolve both lock files again
+lock: | $(UV) ## resolve the lock files again
 	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --extra cloud --extra excel \
 		--group dev --group execution --group publish --group release --group site \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements.lock
+	$(UV) pip compile -q --group headless --universal --python-version 3.11 --constraint requirements.lock \
+		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements-headless.txt
 	echo pyspark | $(UV) pip compile -q - --universal --python-version 3.11 \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements-spark.lock
 

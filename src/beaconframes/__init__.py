@@ -46,9 +46,17 @@ def __getattr__(name: str) -> object:
         from beaconframes.misspelled_names import missing_name
 
         raise missing_name(__name__, name, modules)
-    if modules[name] == "beaconframes":
-        return import_module(f"beaconframes.{name}")
-    value = getattr(import_module(modules[name]), name)
+    try:
+        module = import_module(modules[name])
+        if modules[name] == "beaconframes":
+            return import_module(f"beaconframes.{name}")
+    except ModuleNotFoundError as error:
+        from beaconframes.errors import build_package_error
+
+        if (error.name or "").startswith("beaconframes"):
+            raise
+        raise build_package_error(str(error.name), f"bf.{name}") from None
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

@@ -48,6 +48,7 @@ from __future__ import annotations
 
 import sys
 from copy import copy
+from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -59,6 +60,20 @@ if TYPE_CHECKING:
     from typing import Self
 
     import polars as pl
+
+
+def require_package(package: str, what: str, install: str | None = None) -> None:
+    """Raise a UsageError if a *package* that *what* needs is not installed."""
+    if find_spec(package) is None:
+        raise build_package_error(package, what, install)
+
+
+def build_package_error(package: str, what: str, install: str | None = None) -> UsageError:
+    """Return the error of a *package* that *what* needs and that is not installed."""
+    return UsageError(
+        f"{what} needs the package {package}, which is not installed",
+        hint=f"pip install {install or package}",
+    )
 
 
 class BeaconframesError(Exception):

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, overload
 
-from beaconframes.errors import UsageError, build_column_error
+from beaconframes.errors import UsageError, build_column_error, require_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -170,6 +170,8 @@ def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
         frame = frame.collect()
     if not isinstance(frame, pl.DataFrame):
         frame = _collect_frame(frame)
+    for package in ("pandas", "pyarrow"):
+        require_package(package, "a pandas frame")
     portable = frame.with_columns(
         # Arrow has no integers of 128 bits, and pandas has no type for days.
         pl.col(pl.Int128, pl.UInt128).cast(pl.Decimal(38, 0)),

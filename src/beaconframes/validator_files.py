@@ -16,7 +16,7 @@ from beaconframes.endpoint.identifiers import (
     normalize_validator,
     parse_lines,
 )
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetError, UsageError, require_package
 from beaconframes.frames import first_line
 
 if TYPE_CHECKING:
@@ -212,12 +212,9 @@ def _read_csv(path: Path, titles: dict[str, str]) -> pl.DataFrame:
 
 def _read_excel(path: Path) -> pl.DataFrame:
     """Return the first sheet of a workbook as texts."""
-    try:
-        import fastexcel
-    except ModuleNotFoundError:
-        raise UsageError(
-            "Excel files need the package fastexcel", hint="pip install 'beaconframes[excel]'"
-        ) from None
+    require_package("fastexcel", "an Excel file", "'beaconframes[excel]'")
+    import fastexcel
+
     try:
         sheet = pl.read_excel(path, drop_empty_rows=False)
     except (fastexcel.FastExcelError, pl.exceptions.PolarsError) as error:

@@ -115,4 +115,28 @@ for minor in $(printf '%s\n' "${!interpreters[@]}" | sort -n); do
     compile=
     [ -z "${3:-}" ] || break
 done
+if [ -z "${3:-}" ]; then
+    # The headless profile: without pandas, pyarrow, matplotlib and plotly.
+    environment=$work/headless
+    "$uv" venv -q --no-python-downloads --python "${interpreters[$minor]}" "$environment"
+    "$uv" pip install -q --python "$environment" --require-hashes -r requirements-headless.txt
+    "$uv" pip install -q --python "$environment" --no-deps "$wheel"
+    "$environment/bin/python" -I -W error - "$work" <<'PYTHON'
+import sys
+from pathlib import Path
+
+import beaconframes as bf
+
+with bf.open():
+    report = bf.report([1, 2, 3], since="1d").save(Path(sys.argv[1]) / "headless.html")
+    bf.wall.save(bf.load_graffiti_wall(since=0), Path(sys.argv[1]) / "headless.png")
+assert "Charts are left out: the package matplotlib" in report.read_text()
+PYTHON
+    # Small boards: each of its packages has a wheel for 64-bit ARM and every CPython.
+    for version in 3.11 3.12 3.13 3.14; do
+        "$uv" pip install -q --dry-run --target "$work/none" --python-platform aarch64-manylinux_2_28 \
+            --python-version "$version" --only-binary :all: --require-hashes -r requirements-headless.txt
+    done
+    echo "the headless profile works, and has wheels for 64-bit ARM"
+fi
 [ -n "${!interpreters[*]}" ] || { echo "no CPython >= 3.11 found" >&2; exit 1; }

@@ -90,6 +90,8 @@ def run_command(command: Callable[[], Any], state: RunState) -> int:
         _discard_output()
         return exit_codes.BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - every error becomes one line
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            error = errors.build_package_error(error.name, "this command")
         if state.debug:
             print_traceback(error)
         else:

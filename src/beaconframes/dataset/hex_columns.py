@@ -32,11 +32,10 @@ class HexColumn:
 
     def draw(self, numbers: pl.Series) -> pl.Series:
         """Return the texts of *numbers*; null for null."""
-        # Only simulated datasets need numpy and pyarrow, whose import takes 80 ms.
+        # Only simulated datasets need numpy, whose import takes time.
         from beaconframes.dataset.hex_texts import draw_texts
 
-        present = draw_texts(f"{self.label} {self.seed}", self.size, numbers.drop_nulls())
-        texts = pl.Series(numbers.name, present, pl.String)
+        texts = draw_texts(f"{self.label} {self.seed}", self.size, numbers.drop_nulls())
         if len(texts) == len(numbers):
             return texts
         positions = numbers.is_not_null().cum_sum() - 1

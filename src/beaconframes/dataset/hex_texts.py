@@ -7,10 +7,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
+import polars as pl
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
 _WORD: Final = 8  # bytes
@@ -23,7 +22,7 @@ _DIGITS: Final = np.frombuffer(bytes(range(256)).hex().encode(), dtype=np.uint16
 """The two hex digits of each byte."""
 
 
-def draw_texts(key: str, size: int, numbers: pl.Series) -> pa.LargeStringArray:
+def draw_texts(key: str, size: int, numbers: pl.Series) -> pl.Series:
     """Return a text of *size* bytes for each of *numbers*, which are not null."""
     positions = numbers.to_numpy().astype(np.int64).view(np.uint64)
     return _format_hex(_draw_words(key, size // _WORD, positions))
@@ -41,12 +40,11 @@ def _draw_words(key: str, count: int, numbers: NDArray[np.uint64]) -> NDArray[np
     return words
 
 
-def _format_hex(words: NDArray[np.uint64]) -> pa.LargeStringArray:
+def _format_hex(words: NDArray[np.uint64]) -> pl.Series:
     """Return the bytes of each row of *words* as a hex text."""
     count, size = len(words), words.shape[1] * _WORD
     width = 2 + 2 * size
     digits = np.empty((count, width // 2), np.uint16)
     digits[:, 0] = int.from_bytes(b"0x", sys.byteorder)
     digits[:, 1:] = _DIGITS[words.astype("<u8").view(np.uint8).reshape(count, size)]
-    offsets = np.arange(count + 1, dtype=np.int64) * width
-    return pa.LargeStringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(digits))
+    return pl.Series(digits.view(f"S{width}").ravel(), dtype=pl.Binary).cast(pl.String)

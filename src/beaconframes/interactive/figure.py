@@ -19,7 +19,7 @@ from beaconframes.charts.series import (
     count_times,
     format_plainly,
 )
-from beaconframes.errors import UsageError
+from beaconframes.errors import UsageError, require_package
 from beaconframes.frames import first_line
 from beaconframes.interactive.style import choose_template, read_theme
 from beaconframes.interactive.traces import build_traces, shorten_times
@@ -86,6 +86,7 @@ def build_figure(
 
 def open_figure(kwargs: dict[str, Any]) -> tuple[Figure, Theme]:
     """Return a new figure in our style, or with the *template* of the user, and its theme."""
+    require_package("plotly", "bf.interactive")
     from beaconframes.interactive.accessible_figure import AccessibleFigure
 
     wanted = kwargs.pop("template", None)

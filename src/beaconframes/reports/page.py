@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 from functools import cache, partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -53,7 +54,9 @@ _MOST_NAMES, _SHOWN = 3, 14
 
 def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) -> str:
     """Return the page: all text is escaped, and a policy forbids other scripts and requests."""
-    pictures = build_pictures(frames, interactive=interactive)
+    library = "plotly" if interactive else "matplotlib"
+    has_library = find_spec(library) is not None
+    pictures = build_pictures(frames, interactive=interactive) if has_library else {}
     draw = render_plotly if interactive else render_svg
     scripts = [_read(name) for name in _SCRIPTS]
     answer, marks = read_answer(frames), read_marks(frames, "summary")
@@ -78,6 +81,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
             if not _is_stated_above(name, value, facts)
         ],
         "pictures": pictures,
+        "missing_library": "" if has_library else library,
         "drawn": {name: draw(picture) for name, picture in pictures.items()},
         "library": _read_plotly() if interactive else "",
         "css": _read("report.css"),

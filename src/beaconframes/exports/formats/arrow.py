@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.dataset.segments import ROW_GROUP
+from beaconframes.errors import require_package
 from beaconframes.exports.formats.json_values import check_types, convert_columns
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class ArrowWriter:
     """Write an Arrow IPC file, compressed with zstd."""
 
     def __init__(self, path: Path, _options: CellOptions) -> None:
+        require_package("pyarrow", "an Arrow file")
         self._path = path
         self._writer: Any = None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import DatasetError, require_package
 from beaconframes.exports.formats.cells import escape_names, from_cells, to_cells
 
 if TYPE_CHECKING:
@@ -42,12 +42,7 @@ class ExcelWriter:
     """
 
     def __init__(self, path: Path, options: CellOptions) -> None:
-        try:
-            import xlsxwriter  # type: ignore[import-untyped]  # noqa: F401
-        except ModuleNotFoundError:
-            raise UsageError(
-                "Excel files need the package XlsxWriter", hint="pip install 'beaconframes[excel]'"
-            ) from None
+        require_package("xlsxwriter", "an Excel file", "'beaconframes[excel]'")
         self._path, self._options = path, options
         self._frames: list[pl.DataFrame] = []
 
@@ -70,7 +65,7 @@ class ExcelWriter:
 
     def close(self) -> None:
         """Write the workbook, with a constant date: the same rows make the same bytes."""
-        import xlsxwriter
+        import xlsxwriter  # type: ignore[import-untyped]
 
         if not self._frames:
             return

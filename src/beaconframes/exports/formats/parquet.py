@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -32,6 +33,11 @@ class ParquetWriter:
         check_types(rows.schema, "Parquet", UNSUPPORTED_TYPES)
         if self._first is None and self._writer is None:
             self._first = rows
+            return
+        if self._writer is None and find_spec("pyarrow") is None:
+            # Only pyarrow writes a file in parts: without it, memory holds them all.
+            assert self._first is not None
+            self._first = pl.concat([self._first, rows])
             return
         if self._writer is None:
             import pyarrow.parquet as pq  # type: ignore[import-untyped]
