@@ -13,10 +13,14 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import api_pages
 import dictionary_pages
 import gallery_pages
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -36,6 +40,22 @@ PLACES = PROJECT_PAGES | {
 """Files that have another place on the site than below ``docs/``."""
 
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)(?=[)#])")
+
+
+PLAIN_TITLES = {
+    "getting-started/": "Getting started",
+    "guide/": "Guide",
+    "dictionary/": "Loaders, with the columns of their frames",
+}
+PLAIN = tuple(PLAIN_TITLES)
+"""Folders of pages that the site also has as Markdown."""
+
+HEADING = re.compile(r"^# (?P<title>.+)\n+(?P<text>(?:\S.*\n)+)", re.MULTILINE)
+
+LLMS_HEAD = """# beaconframes
+
+> Ethereum beacon chain data as exact DataFrames of polars or pandas, from an explorer API, a beacon
+> node or a dataset. `import beaconframes as bf`; `bf.local()` needs no key and no network."""
 
 
 def find_place(path: str) -> str:
@@ -104,9 +124,9 @@ def write(folder: Path, name: str, content: str | bytes) -> None:
         path.write_bytes(data)
 
 
-def collect_sources(folder: Path) -> bool:
-    """Write all sources of the site into a folder; return whether any of an earlier build left."""
-    files: dict[str, str | bytes] = {
+def read_sources() -> dict[str, str | bytes]:
+    """Return all sources of the site, by file."""
+    return {
         **read_pages(),
         **read_pictures(),
         **read_notebooks(),
@@ -116,6 +136,27 @@ def collect_sources(folder: Path) -> bool:
         "openapi.json": (DOCS / "openapi.json").read_bytes(),
         **{f"pictures/{path.name}": path.read_bytes() for path in DOCS.glob("pictures/*.png")},
     }
+
+
+def build_plain_pages(files: Mapping[str, str | bytes]) -> dict[str, str]:
+    """Return the guide and the dictionary as Markdown, and ``llms.txt``, which lists them."""
+    pages = {
+        name: text
+        for name, text in sorted(files.items())
+        if isinstance(text, str) and name.startswith(PLAIN) and name.endswith(".md")
+    }
+    parts = [LLMS_HEAD]
+    for folder, title in PLAIN_TITLES.items():
+        parts += [f"\n## {title}\n"]
+        for name, text in pages.items():
+            if name.startswith(folder) and (heading := HEADING.search(text)):
+                sentence = " ".join(heading["text"].split()).partition(". ")[0].rstrip(".")
+                parts.append(f"- [{heading['title'].strip('`')}]({name}): {sentence}.")
+    return {**pages, "llms.txt": "\n".join(parts) + "\n"}
+
+
+def collect_sources(folder: Path, files: Mapping[str, str | bytes]) -> bool:
+    """Write *files* into a folder; return whether any of an earlier build left."""
     for name, content in files.items():
         write(folder, name, content)
     old = [
@@ -138,10 +179,13 @@ def main() -> None:
     from sphinx.cmd.build import main as run_sphinx  # Takes time; tests need the sources only.
 
     work = target.with_name(f"{target.name}-work")
-    if collect_sources(work / "sources"):
+    files = read_sources()
+    if collect_sources(work / "sources", files):
         # Sphinx does not remove pages.
         shutil.rmtree(target, ignore_errors=True)
     # Sphinx copies the content of `more` to the root of the site.
+    shutil.rmtree(work / "more", ignore_errors=True)
+    collect_sources(work / "more", build_plain_pages(files))
     gallery_pages.write_figures(work / "more" / "figures")
     options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--jobs", chosen.jobs]
     options += ["-c", str(DOCS), "-d", str(work / "doctrees")]

@@ -32,6 +32,10 @@ UNREADABLE = (
 )
 
 
+_SIGNED = (nw.Int64(), nw.Int128())
+"""Types of integers in which amounts are added."""
+
+
 def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
     """Select *columns* of a frame of any kind, lazily, with times in UTC.
 
@@ -57,6 +61,14 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     lazy = _make_lazy(wrapped_frame.select(*columns))
     schema = lazy.collect_schema()
     _check_dates(schema, loader)
+    narrow = [
+        name
+        for name, dtype in schema.items()
+        if name.endswith(("_gwei", "_wei")) and dtype.is_integer() and dtype not in _SIGNED
+    ]
+    if narrow:
+        # Sums of 32 bits, and differences of unsigned numbers, would wrap without an error.
+        lazy = lazy.with_columns(nw.col(*narrow).cast(nw.Int64()))
     kind = schema.get("time")
     if kind is None:
         return lazy

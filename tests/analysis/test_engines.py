@@ -615,3 +615,19 @@ def test_times_without_a_zone_are_refused_in_duckdb():
 
     with pytest.raises(UsageError, match="the column time has no time zone"):
         analysis.income(in_duckdb(frame))
+
+
+@each_engine
+@pytest.mark.parametrize("dtype", [pl.Int32, pl.UInt32, pl.UInt64], ids=str)
+def test_narrow_and_unsigned_amounts_do_not_wrap(kind, dtype):
+    """Rewards of an epoch fit into 32 bits, their sum does not; a difference may be negative."""
+    rewards, penalties = "attestation_head_reward_gwei", "slashing_penalty_gwei"
+    rows = history(*((1, epoch, {rewards: 2 * 10**9, penalties: 1}) for epoch in range(9)))
+    loss = history(*((2, epoch, {rewards: 1, penalties: 2 * 10**9}) for epoch in range(9)))
+    frame = pl.concat([rows, loss]).with_columns(pl.col(rewards, penalties).cast(dtype))
+
+    found = to_polars(analysis.income(make(kind, frame), by=["validator_index"]))
+
+    assert [18 * 10**9 - 9, 9 - 18 * 10**9] == found.sort("validator_index")[
+        "consensus_income_gwei"
+    ].to_list()

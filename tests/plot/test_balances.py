@@ -15,8 +15,8 @@ def test_balances_are_the_difference_to_the_effective_balance():
     ax = plot.balances(balances(range(200, 203), [9]))
 
     (line,) = ax.lines
-    assert [0, 1e-9, 2e-9] == list(line.get_ydata())
-    assert ("Epoch (UTC)", "Balance minus effective balance (ETH)") == (
+    assert [0, 1, 2] == list(line.get_ydata())
+    assert ("Epoch (UTC)", "Balance minus effective balance (gwei)") == (
         ax.get_xlabel(),
         ax.get_ylabel(),
     )
@@ -65,7 +65,7 @@ def test_many_balances_are_grey_lines_and_more_are_bands():
         plot.balances(balances(validators=range(30)))
     )
     layers = charts.balances(balances([200, 202], range(51))).layers
-    assert [[0, 2e-9]] * 3 == [
+    assert [[0, 2]] * 3 == [  # gwei
         [y for y in (layer.high if hasattr(layer, "high") else layer.y) if np.isfinite(y)]
         for layer in layers
     ]
@@ -80,8 +80,31 @@ def test_a_sum_of_balances_has_the_number_of_validators():
     assert ["Balance\nof 1 to 2 validators", "Effective balance"] == legend_labels(ax)
     assert [32.0, 64.000000001] == list(ax.lines[0].get_ydata())
     assert "Sum of balances (ETH)" == ax.get_ylabel()
-    (difference,) = plot.balances(frame, by="total").lines
+    (difference,) = plot.balances(frame, by="total", unit="eth").lines
     assert [0, 1e-9] == list(difference.get_ydata())
+
+
+@pytest.mark.parametrize(
+    ("gwei", "validators", "by", "unit"),
+    [
+        (999_999, 1, "validator", "gwei"),
+        (-999_999, 1, "validator", "gwei"),
+        (1_000_000, 1, "validator", "ETH"),
+        (499_999, 2, "validator", "gwei"),
+        (499_999, 2, "total", "gwei"),
+        (500_000, 2, "total", "ETH"),
+    ],
+)
+def test_small_differences_are_in_gwei(gwei, validators, by, unit):
+    """An axis in ETH would have a power of ten; one epoch of 20 with a large one does not count."""
+    frame = balances(range(200, 220), range(validators))
+    peak = pl.when(pl.col("epoch") == 219).then(64 * 10**9).otherwise(32 * 10**9 + gwei)
+
+    ax = plot.balances(frame.with_columns(balance_gwei=peak), by=by)
+
+    assert ax.get_ylabel().endswith(f"({unit})")
+    assert ax.get_ylabel().startswith("Balance")
+    assert "(ETH)" in plot.balances(frame, by=by, show="balance").get_ylabel()
 
 
 def test_sums_of_balances_do_not_overflow():
@@ -91,3 +114,15 @@ def test_sums_of_balances_do_not_overflow():
     (line, _) = plot.balances(frame, by="total", unit="gwei", show="balance").lines
 
     assert [float(3 * 2**62)] == list(line.get_ydata())
+
+
+def test_unsigned_balances_do_not_wrap():
+    """A balance below the effective balance is a negative difference, not 2^64."""
+    amounts = ("balance_gwei", "effective_balance_gwei")
+    frame = balances([200, 201], [1], gwei=31 * 10**9).with_columns(
+        pl.col(*amounts).cast(pl.UInt64)
+    )
+
+    (line,) = plot.balances(frame, unit="eth").lines
+
+    assert pytest.approx([-1, -1 + 1e-9]) == list(line.get_ydata())

@@ -214,7 +214,7 @@ def test_more_validators_than_lines_are_bands(library):
 def test_far_extremes_do_not_hide_the_others():
     """One of 101 validators earns 1,000 times as much: the axis ends near the others.
 
-    The legend names this validator.
+    A marker at the edge of the axis names this validator and its income.
     """
     amount = (
         pl.when(pl.col("validator_index") == 100)
@@ -226,14 +226,19 @@ def test_far_extremes_do_not_hide_the_others():
     ax = plot.income(frame, by="validator")
     figure = interactive.income(frame, by="validator")
 
-    outlier = "Lowest to highest\n(0.225 to 225)\nhighest: validator 100"
-    assert outlier in legend_labels(ax)
+    outlier = "Highest: 225,\nvalidator 100"
+    assert ["Median of 101 validators", "10 % to 90 % of them", outlier] == legend_labels(ax)
     assert outlier.replace("\n", "<br>") in [trace.name for trace in figure.data]
+    (edge,) = [line for line in ax.lines if line.get_marker() == "^"]
+    assert [ax.get_ylim()[1]] == list(edge.get_ydata())
     amount = 10**6 + 1000 * pl.col("validator_index")
     penalty = pl.when(pl.col("validator_index") == 7).then(10**9).otherwise(0)
     slashed = frame.with_columns(attestation_head_reward_gwei=amount, slashing_penalty_gwei=penalty)
-    *_, last = legend_labels(plot.income(slashed, by="validator"))
-    assert last.endswith(")\nlowest: validator 7")
+    drawn = plot.income(slashed, by="validator")
+    assert legend_labels(drawn)[-1].startswith("Lowest: -224")
+    assert legend_labels(drawn)[-1].endswith(",\nvalidator 7")
+    (edge,) = [line for line in drawn.lines if line.get_marker() == "v"]
+    assert [drawn.get_ylim()[0]] == list(edge.get_ydata())
     low, high = ax.get_ylim()
     assert 0.2 < low < 0.225 * 1.01
     assert 0.225 * 1.09 < high < 0.3

@@ -57,7 +57,24 @@ def test_participation_by_epoch():
     assert [37.5, 50.0] == list(ax.lines[0].get_ydata())
     heights = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert (25.0, 50.0) == (heights.min(), heights.max())
-    assert ["All seats", "Lowest to highest block"] == legend_labels(ax)
+    expected = ["All seats", "Lowest to highest block", "Lowest block: 25.0 %"]
+    assert expected == legend_labels(ax)
+
+
+def test_many_slots_are_drawn_by_epoch():
+    """640 blocks are drawn by block, 641 by epoch, with a marker at the lowest block."""
+    frame = blocks(*["proposed"] * 672)
+    low = pl.col("slot") == 333
+    frame = frame.with_columns(sync_aggregate_participation=pl.when(low).then(0.25).otherwise(0.5))
+
+    few, many = plot.sync_participation(frame.head(640)), plot.sync_participation(frame.head(641))
+
+    assert ["Slot (UTC)", "Epoch (UTC)"] == [few.get_xlabel(), many.get_xlabel()]
+    assert "Lowest block: 25.0 %" == legend_labels(many)[-1]
+    lowest = many.lines[-1]
+    assert [25.0] == list(lowest.get_ydata())
+    epoch = (num2date(lowest.get_xdata(False)[0]) - GENESIS).total_seconds() / 384
+    assert 333 // 32 == round(epoch)
 
 
 def test_participation_of_selected_seats():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -84,6 +85,18 @@ def test_every_table_has_a_page_with_its_columns(build):
     assert "| **`epoch`** | Int64 | epoch |  | Epoch of the duties. | `epoch` |\n" in income
     assert "| `tx_fee_reward_wei` | Decimal(28, 0) | wei | yes | Priority fees" in income
     assert "(slot_income.md)" in pages["dictionary/index.md"]
+
+
+def test_programs_read_the_pages_as_markdown(build):
+    """llms.txt names each loader and each page of the guide, with the file of its Markdown."""
+    files = build.read_sources()
+    pages = build.build_plain_pages(files)
+    listed = re.findall(r"^- \[(.+)\]\((.+)\): (\S.*)$", pages["llms.txt"], re.MULTILINE)
+
+    assert {*pages} - {"llms.txt"} == {name for _, name, _ in listed}
+    assert dictionary.ENDPOINTS_BY_NAME.keys() <= {title for title, _, _ in listed}
+    assert all(pages[name] == files[name] for _, name, _ in listed)
+    assert {f"guide/{path.name}" for path in (SITE.parent / "guide").glob("*.md")} < pages.keys()
 
 
 def test_every_chart_has_its_picture_its_figure_and_its_code(build):

@@ -20,12 +20,19 @@ By = Literal["total", "validator"]
 Show = Literal["difference", "balance"]
 
 _COLUMNS = ["validator_index", "epoch", "time", "balance_gwei", "effective_balance_gwei"]
+_SMALL_GWEI = 1_000_000
+"""Amounts below 0.001 ETH are drawn in gwei: axes in ETH would need a power of ten."""
+_MOST = 0.9
 _BALANCE, _EFFECTIVE = pl.col("balance_gwei"), pl.col("effective_balance_gwei")
 _DIFFERENCE = (_BALANCE - _EFFECTIVE).alias("difference_gwei")
 
 
 def balances(
-    frame: IntoFrame, *, unit: Unit = "eth", by: By = "validator", show: Show = "difference"
+    frame: IntoFrame,
+    *,
+    unit: Unit | None = None,
+    by: By = "validator",
+    show: Show = "difference",
 ) -> Chart:
     """Draw balances by epoch, as the difference to the effective balance: per validator, or in sum.
 
@@ -37,12 +44,16 @@ def balances(
     more, the median, the band of 80 % of them, and the extremes are drawn. With *by* ``"total"``,
     balances are summed exactly. Lines stop where epochs are missing.
 
+    *unit* is that of the axis; by default ETH, or gwei for differences below 0.001 ETH.
+
     *kwargs* go to the ``Axes.plot`` of the balances (of many validators: of the median).
     """
-    check_choice("unit", unit, get_args(Unit))
+    if unit is not None:
+        check_choice("unit", unit, get_args(Unit))
     check_choice("by", by, get_args(By))
     check_choice("show", show, get_args(Show))
     rows = series.read_rows(frame, _COLUMNS, loader="load_balance_history")
+    unit = unit or _choose_unit(rows, by, show)
     x = Axis("Epoch (UTC)", "epoch", series.to_datetime64(rows["time"]))
     y = Axis(f"{_name_quantity(by, show)} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
     if rows.is_empty():
@@ -66,6 +77,15 @@ def balances(
         complete=pl.lit(value=True),
     )
     return validator_lines.build_layers(drawn, marked=False).add_to(chart)
+
+
+def _choose_unit(rows: pl.DataFrame, by: By, show: Show) -> Unit:
+    """Return the unit in which most of the heights have few digits."""
+    if show == "balance" or rows.is_empty():
+        return "eth"
+    size = rows.select(_DIFFERENCE.abs().quantile(_MOST)).item()
+    count = rows["validator_index"].n_unique() if by == "total" else 1
+    return "gwei" if size * count < _SMALL_GWEI else "eth"
 
 
 def _name_quantity(by: By, show: Show) -> str:

@@ -19,6 +19,7 @@ from beaconframes.frames import to_polars
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
+_MOST_SLOTS = 640  # More blocks cover each other.
 # Slots without a block are marked in rows below the data: status, name, colour, symbol, height.
 _MISSING = (
     ("missed", "Missed block", colours.RED, "|", 0.02),
@@ -27,9 +28,11 @@ _MISSING = (
 
 
 def sync_participation(
-    blocks: IntoFrame, committees: IntoFrame | None = None, *, every: Step = "slot"
+    blocks: IntoFrame, committees: IntoFrame | None = None, *, every: Step | None = None
 ) -> Chart:
     """Draw the share of the sync committee that signed, by block or as means of epochs.
+
+    By default, up to 640 slots are drawn by block, and more by epoch.
 
     *blocks* is the result of ``bf.load_epoch_slots(...)``. Slots without a block in the chain have
     no participation: the line stops there, and a marker below the data says whether the block was
@@ -38,6 +41,9 @@ def sync_participation(
 
     *kwargs* go to the ``Axes.plot`` of the participation.
     """
+    if every is None:
+        slots = series.read_rows(blocks, ["slot"], loader="load_epoch_slots")
+        every = "slot" if slots.height <= _MOST_SLOTS else "epoch"
     rows = to_polars(sync.sync_participation(blocks, committees, every=every))
     drawn = rows.drop_nulls("participation")
     x = Axis(f"{every.capitalize()} (UTC)", every, series.to_datetime64(drawn["time"]))
@@ -52,6 +58,8 @@ def sync_participation(
         layers.append(Line(*curve, "Selected seats", colours.ORANGE, 0.7))
     if every == "slot":
         layers += build_missing_marks(rows, {status: height for status, *_, height in _MISSING})
+    elif drawn.height > 1:
+        layers.append(_build_lowest(drawn))
     names = tuple(layer.name for layer in layers if isinstance(layer, Line | Area | Points))
     block = "block" if every == "slot" else "epoch"
     single_note = f"One {block} only" if drawn.height == 1 else None
@@ -73,6 +81,15 @@ def _build_all_seats(rows: pl.DataFrame, every: str) -> list[Layer]:
         rows["epoch"], rows["time"], series.to_floats(rows["highest"]) * 100
     )
     return [line, Area(x, low, high, "Lowest to highest block", colours.BLUE, opacity=0.2)]
+
+
+def _build_lowest(rows: pl.DataFrame) -> Points:
+    """Build the marker of the block with the lowest participation, by name."""
+    (lowest,) = rows.sort("lowest", rows.columns[0]).head(1).to_dicts()
+    share = np.array([100 * float(lowest["lowest"])])
+    x = series.to_datetime64(rows.filter(epoch=lowest["epoch"])["time"])
+    label = f"Lowest block: {share[0]:.1f} %"
+    return Points(x, share, label, colours.RED, "v", 6)
 
 
 def build_missing_marks(rows: pl.DataFrame, heights: dict[str, float]) -> list[Points]:

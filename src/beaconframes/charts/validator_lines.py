@@ -10,9 +10,11 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts import series
-from beaconframes.charts.model import Area, Layer, Line
+from beaconframes.charts.model import Area, Layer, Line, Points
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from beaconframes.charts.model import Chart
 
 MAX_LINES = 50
@@ -20,6 +22,8 @@ MAX_LINES = 50
 
 _MOST_TIMES = 8  # Extremes that span more than this times 80 % of the validators are cut off.
 _MARGIN = 1.5
+_WHOLE = 10_000
+"""Heights from here on are named without decimals."""
 
 
 class ValidatorLayers(NamedTuple):
@@ -82,28 +86,38 @@ def _build_bands(rows: pl.DataFrame, count: int, *, marked: bool) -> ValidatorLa
         .sort("number")
     )
     median = build_line(by_number, f"Median of {count:,} validators", colours.BLUE, marked=marked)
-    names = ["10 % to 90 % of them", "Lowest to highest"]
+    inner = _build_band(by_number, "low", "high", "10 % to 90 % of them", 0.35)
     ends = {name: by_number[name].to_numpy() for name in ("lowest", "low", "high", "highest")}
     low, high = np.nanmin(ends["low"]), np.nanmax(ends["high"])
     lowest, highest = np.nanmin(ends["lowest"]), np.nanmax(ends["highest"])
-    limits = None
     if 0 < _MOST_TIMES * (high - low) < highest - lowest:
         margin = _MARGIN * (high - low)
         limits = max(lowest, low - margin), min(highest, high + margin)
-        names[1] += f"\n({lowest:,.4g} to {highest:,.4g})" + _name_outliers(rows, limits)
-    inner = _build_band(by_number, "low", "high", names[0], 0.35)
-    outer = _build_band(by_number, "lowest", "highest", names[1], 0.15)
-    return ValidatorLayers((outer, inner, median), (median.name, *names), limits=limits)
+        outliers = tuple(_build_outliers(rows, limits))
+        legend = _name_layers((median, inner, *outliers))
+        return ValidatorLayers((inner, median, *outliers), legend, limits=limits)
+    outer = _build_band(by_number, "lowest", "highest", "Lowest to highest", 0.15)
+    return ValidatorLayers((outer, inner, median), _name_layers((median, inner, outer)))
 
 
-def _name_outliers(rows: pl.DataFrame, limits: tuple[float, float]) -> str:
-    """Return the lines of the legend with the validators that are furthest outside of the axis."""
-    ends = (("lowest", rows["y"].arg_min(), -1), ("highest", rows["y"].arg_max(), 1))
-    lines = ""
-    for (name, row, sign), limit in zip(ends, limits, strict=True):
-        if row is not None and sign * rows["y"][row] > sign * limit:
-            lines += f"\n{name}: validator {rows['validator_index'][row]}"
-    return lines
+def _name_layers(layers: Iterable[Layer]) -> tuple[str, ...]:
+    return tuple(str(layer.name) for layer in layers if isinstance(layer, Line | Area | Points))
+
+
+def _build_outliers(rows: pl.DataFrame, limits: tuple[float, float]) -> Iterator[Points]:
+    """Build markers at the edges of the axis, of the extremes that are outside of it."""
+    ends = (("Lowest", rows["y"].arg_min(), -1, "v"), ("Highest", rows["y"].arg_max(), 1, "^"))
+    for (name, row, sign, symbol), limit in zip(ends, limits, strict=True):
+        if row is None or sign * rows["y"][row] <= sign * limit:
+            continue
+        validator = str(rows["validator_index"][row])
+        height = rows["y"][row]
+        shown = f"{height:,.0f}" if abs(height) >= _WHOLE else f"{height:,.4g}"
+        label = f"{name}: {shown},\nvalidator {validator}"
+        time = series.to_datetime64(rows["time"][row : row + 1])
+        yield Points(
+            time, np.array([limit]), label, colours.RED, symbol, 7, validators=(validator,)
+        )
 
 
 def _build_band(rows: pl.DataFrame, low: str, high: str, name: str, opacity: float) -> Area:

@@ -19,7 +19,15 @@ MAX_POINTS = 20_000
 """Maximum points of a line: a browser needs seconds for more, and a screen cannot show them."""
 
 _WEBGL_POINTS = 5_000  # More points than this are drawn by WebGL; lines are faster without it.
-_SYMBOLS = {"o": "circle", "|": "line-ns-open", "x": "x-thin-open", "X": "x", "D": "diamond"}
+_SYMBOLS = {
+    "o": "circle",
+    "|": "line-ns-open",
+    "x": "x-thin-open",
+    "X": "x",
+    "D": "diamond",
+    "^": "triangle-up",
+    "v": "triangle-down",
+}
 # The colour bar leaves the upper right corner to the legend.
 _COLORBAR = {"len": 0.8, "y": 0, "yanchor": "bottom"}
 
