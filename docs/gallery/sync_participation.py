@@ -3,7 +3,7 @@
 import beaconframes as bf
 
 with bf.open():
-    blocks = bf.load_epoch_slots(since=-20)
+    blocks = bf.load_epoch_slots(since=-16)
 
 ax = bf.plot.sync_participation(blocks)
 figure = bf.interactive.sync_participation(blocks)

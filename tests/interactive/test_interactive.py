@@ -533,7 +533,7 @@ def test_many_points_are_thinned_with_a_note():
     )
     slots = slots.filter(~slot.is_between(30_000, 40_000))
 
-    figure = interactive.sync_participation(slots)
+    figure = interactive.sync_participation(slots, every="slot")
 
     (line,) = figure.data
     assert len(line.x) <= traces.MAX_POINTS + 10

@@ -400,7 +400,7 @@ def test_a_legend_leaves_room_for_a_small_chart():
 
 def test_numbers_at_ticks_are_texts():
     """Formulas are slow to parse: only the power of ten is one."""
-    ax = plot.balances(balances(), by="total")
+    ax = plot.balances(balances(), by="total", unit="eth")
     ax.figure.draw_without_rendering()
 
     labels = [label.get_text() for label in ax.yaxis.get_ticklabels()]

@@ -121,7 +121,7 @@ def build_option(chart: str, name: str, default: Any) -> click.Option:
     if name == "figsize":
         text = "Size in inches, such as 3.6 3.6."
         return click.Option(names, type=(float, float), metavar="WIDTH HEIGHT", help=text)
-    choices = find_choices(chart, name) if isinstance(default, str) else ()
+    choices = find_choices(chart, name) if isinstance(default, str | None) else ()
     kind: Any = click.Choice(choices) if choices else str
     if isinstance(default, int | float):
         kind = type(default)

@@ -44,7 +44,7 @@ def attestations(
 def balances(
     frame: IntoFrame,
     *,
-    unit: Unit = "eth",
+    unit: Unit | None = None,
     by: Literal["total", "validator"] = "validator",
     show: Literal["difference", "balance"] = "difference",
     title: str | None = None,
@@ -61,6 +61,8 @@ def balances(
     Up to ten validators have a coloured line each; up to 50 are drawn in grey with their median. Of
     more, the median, the band of 80 % of them, and the extremes are drawn. With *by* ``"total"``,
     balances are summed exactly. Lines stop where epochs are missing.
+
+    *unit* is that of the axis; by default ETH, or gwei for differences below 0.001 ETH.
 
     *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
 
@@ -325,13 +327,15 @@ def sync_participation(
     blocks: IntoFrame,
     committees: IntoFrame | None = None,
     *,
-    every: Step = "slot",
+    every: Step | None = None,
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
     caption: str | None = None,
     **kwargs: Any,
 ) -> Figure:
     """Draw the share of the sync committee that signed, by block or as means of epochs.
+
+    By default, up to 640 slots are drawn by block, and more by epoch.
 
     *blocks* is the result of ``bf.load_epoch_slots(...)``. Slots without a block in the chain have
     no participation: the line stops there, and a marker below the data says whether the block was
