@@ -33,7 +33,9 @@ UNREADABLE = (
 
 
 _SIGNED = (nw.Int64(), nw.Int128())
-"""Types of integers in which amounts are added."""
+"""Types of integers that are added and subtracted; others are widened."""
+_NEVER = 2**53
+"""An epoch or slot that is never reached. Services write 2^64 - 1, which Int64 does not have."""
 
 
 def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
@@ -61,14 +63,7 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     lazy = _make_lazy(wrapped_frame.select(*columns))
     schema = lazy.collect_schema()
     _check_dates(schema, loader)
-    narrow = [
-        name
-        for name, dtype in schema.items()
-        if name.endswith(("_gwei", "_wei")) and dtype.is_integer() and dtype not in _SIGNED
-    ]
-    if narrow:
-        # Sums of 32 bits, and differences of unsigned numbers, would wrap without an error.
-        lazy = lazy.with_columns(nw.col(*narrow).cast(nw.Int64()))
+    lazy = _widen_integers(lazy, schema)
     kind = schema.get("time")
     if kind is None:
         return lazy
@@ -85,6 +80,22 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     # pandas supports other zones, and times finer than a microsecond.
     utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
     return map_rows(lazy, lambda rows: rows.with_columns(utc))
+
+
+def _widen_integers(lazy: nw.LazyFrame[Any], schema: Mapping[str, Any]) -> nw.LazyFrame[Any]:
+    """Return all integers in 64 bits with a sign.
+
+    Sums of 32 bits, and differences of unsigned numbers, would wrap without an error.
+    """
+    exprs = []
+    for name, dtype in schema.items():
+        if dtype.is_integer() and dtype not in _SIGNED:
+            is_amount = name.endswith(("_gwei", "_wei"))
+            column = nw.col(name)
+            if dtype == nw.UInt64() and not is_amount:
+                column = column.clip(upper_bound=_NEVER)
+            exprs.append(column.cast(nw.Int64()))
+    return lazy.with_columns(*exprs) if exprs else lazy
 
 
 def _check_dates(schema: Mapping[str, Any], loader: str) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from beaconframes import analysis
 from beaconframes.analysis import engines
@@ -620,14 +621,72 @@ def test_times_without_a_zone_are_refused_in_duckdb():
 @each_engine
 @pytest.mark.parametrize("dtype", [pl.Int32, pl.UInt32, pl.UInt64], ids=str)
 def test_narrow_and_unsigned_amounts_do_not_wrap(kind, dtype):
-    """Rewards of an epoch fit into 32 bits, their sum does not; a difference may be negative."""
+    """Rewards of an epoch fit into 32 bits, their sum does not; a difference may be negative.
+
+    Epochs of other tools are UInt64.
+    """
     rewards, penalties = "attestation_head_reward_gwei", "slashing_penalty_gwei"
     rows = history(*((1, epoch, {rewards: 2 * 10**9, penalties: 1}) for epoch in range(9)))
     loss = history(*((2, epoch, {rewards: 1, penalties: 2 * 10**9}) for epoch in range(9)))
-    frame = pl.concat([rows, loss]).with_columns(pl.col(rewards, penalties).cast(dtype))
+    frame = pl.concat([rows, loss]).with_columns(
+        pl.col(rewards, penalties, "epoch", "validator_index").cast(dtype)
+    )
 
     found = to_polars(analysis.income(make(kind, frame), by=["validator_index"]))
 
     assert [18 * 10**9 - 9, 9 - 18 * 10**9] == found.sort("validator_index")[
         "consensus_income_gwei"
     ].to_list()
+
+
+LIMITS = {
+    **{kind: (0, 2**bits - 1) for kind, bits in ((pl.UInt8, 8), (pl.UInt16, 16), (pl.UInt32, 32))},
+    **{
+        kind: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        for kind, bits in ((pl.Int8, 8), (pl.Int32, 32))
+    },
+    pl.UInt64: (0, 2**64 - 1),
+    pl.Int64: (-(2**63), 2**63 - 1),
+}
+"""The least and the largest number of each type, the smallest first."""
+
+
+def make_unsigned(frame):
+    """Return a frame with each column of whole numbers in 64 bits without a sign, if it can."""
+    whole = [column for column in frame if column.dtype == pl.Int64 and (column.min() or 0) >= 0]
+    return frame.cast({column.name: pl.UInt64 for column in whole})
+
+
+def shrink(frame):
+    """Return a frame with each column of whole numbers in its smallest type, unsigned if it can."""
+    kinds = {}
+    for column in frame:
+        if column.dtype == pl.Int64:
+            least, most = column.min() or 0, column.max() or 0
+            kinds[column.name] = next(
+                kind for kind, (low, high) in LIMITS.items() if low <= least and most <= high
+            )
+    return frame.cast(kinds)
+
+
+@pytest.mark.parametrize("change", [shrink, make_unsigned])
+@pytest.mark.parametrize("case", CASES)
+def test_whole_numbers_of_other_types_give_the_same(case, change):
+    """Users make frames smaller, and other tools write UInt64: no sum or difference may wrap."""
+    _, frames, _ = CASES[case]
+
+    result = call(case, {name: change(frame) for name, frame in frames.items()})
+
+    expected = call(case, frames)
+    same = [pl.col(name).cast(kind) for name, kind in expected.schema.items()]
+    assert_frame_equal(expected, result.select(same))
+
+
+def test_an_amount_that_int64_does_not_have_is_an_error():
+    """Only numbers that are no amounts are clipped."""
+    frame = history((1, 0, {"slashing_reward_gwei": 1})).with_columns(
+        slashing_reward_gwei=pl.lit(2**63, pl.UInt64)
+    )
+
+    with pytest.raises(UsageError, match="more than a chain has"):
+        analysis.income(frame)

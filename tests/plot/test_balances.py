@@ -90,6 +90,7 @@ def test_a_sum_of_balances_has_the_number_of_validators():
         (999_999, 1, "validator", "gwei"),
         (-999_999, 1, "validator", "gwei"),
         (1_000_000, 1, "validator", "ETH"),
+        (-1_000_000, 1, "validator", "ETH"),
         (499_999, 2, "validator", "gwei"),
         (499_999, 2, "total", "gwei"),
         (500_000, 2, "total", "ETH"),

@@ -42,7 +42,10 @@ _COMPARED_ROWS = 1 << 14
 """Rows compared with their neighbors in one step; larger parts do not fit into the cache."""
 _TRUNCATED = {"week": "1w", "month": "1mo", "year": "1y"}
 _GROUP_OF_ALL = "all rows alike"
-_OVERFLOW_MESSAGES = (OVERFLOW, "to `decimal[28,0]` failed", "overflow in decimal")
+_OVERFLOW_MESSAGES = (
+    *(OVERFLOW, "to `decimal[28,0]` failed", "overflow in decimal"),
+    "from `u64` to `i64` failed",
+)
 """Parts of polars' messages for sums that do not fit."""
 
 
