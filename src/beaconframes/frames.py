@@ -63,7 +63,7 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     lazy = _make_lazy(wrapped_frame.select(*columns))
     schema = lazy.collect_schema()
     _check_dates(schema, loader)
-    lazy = _widen_integers(lazy, schema)
+    lazy = _convert_types(lazy, schema)
     kind = schema.get("time")
     if kind is None:
         return lazy
@@ -82,14 +82,16 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     return map_rows(lazy, lambda rows: rows.with_columns(utc))
 
 
-def _widen_integers(lazy: nw.LazyFrame[Any], schema: Mapping[str, Any]) -> nw.LazyFrame[Any]:
-    """Return all integers in 64 bits with a sign.
+def _convert_types(lazy: nw.LazyFrame[Any], schema: Mapping[str, Any]) -> nw.LazyFrame[Any]:
+    """Return all integers in 64 bits with a sign, and categories as texts.
 
     Sums of 32 bits, and differences of unsigned numbers, would wrap without an error.
     """
     exprs = []
     for name, dtype in schema.items():
-        if dtype.is_integer() and dtype not in _SIGNED:
+        if isinstance(dtype, nw.Categorical | nw.Enum):
+            exprs.append(nw.col(name).cast(nw.String()))
+        elif dtype.is_integer() and dtype not in _SIGNED:
             is_amount = name.endswith(("_gwei", "_wei"))
             column = nw.col(name)
             if dtype == nw.UInt64() and not is_amount:

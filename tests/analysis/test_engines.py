@@ -15,7 +15,17 @@ from beaconframes.analysis import engines
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
 
-from ..support.engines import KINDS, assert_equal, each_engine, in_duckdb, in_zone, make
+from ..support.engines import (
+    KINDS,
+    assert_equal,
+    each_engine,
+    in_duckdb,
+    in_zone,
+    make,
+    make_categories,
+    make_unsigned,
+    shrink,
+)
 from . import test_apr as rates
 from . import test_attestation_losses as losses
 from . import test_attestations as attestations
@@ -639,39 +649,12 @@ def test_narrow_and_unsigned_amounts_do_not_wrap(kind, dtype):
     ].to_list()
 
 
-LIMITS = {
-    **{kind: (0, 2**bits - 1) for kind, bits in ((pl.UInt8, 8), (pl.UInt16, 16), (pl.UInt32, 32))},
-    **{
-        kind: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        for kind, bits in ((pl.Int8, 8), (pl.Int32, 32))
-    },
-    pl.UInt64: (0, 2**64 - 1),
-    pl.Int64: (-(2**63), 2**63 - 1),
-}
-"""The least and the largest number of each type, the smallest first."""
-
-
-def make_unsigned(frame):
-    """Return a frame with each column of whole numbers in 64 bits without a sign, if it can."""
-    whole = [column for column in frame if column.dtype == pl.Int64 and (column.min() or 0) >= 0]
-    return frame.cast({column.name: pl.UInt64 for column in whole})
-
-
-def shrink(frame):
-    """Return a frame with each column of whole numbers in its smallest type, unsigned if it can."""
-    kinds = {}
-    for column in frame:
-        if column.dtype == pl.Int64:
-            least, most = column.min() or 0, column.max() or 0
-            kinds[column.name] = next(
-                kind for kind, (low, high) in LIMITS.items() if low <= least and most <= high
-            )
-    return frame.cast(kinds)
-
-
-@pytest.mark.parametrize("change", [shrink, make_unsigned])
+@pytest.mark.parametrize(
+    "change",
+    [shrink, *(pytest.param(f, marks=pytest.mark.more) for f in (make_unsigned, make_categories))],
+)
 @pytest.mark.parametrize("case", CASES)
-def test_whole_numbers_of_other_types_give_the_same(case, change):
+def test_columns_of_other_types_give_the_same(case, change):
     """Users make frames smaller, and other tools write UInt64: no sum or difference may wrap."""
     _, frames, _ = CASES[case]
 

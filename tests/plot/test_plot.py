@@ -34,6 +34,7 @@ from ..support.chart_frames import (
     transfers,
 )
 from ..support.drawn_charts import legend_labels, split_at_gaps, texts
+from ..support.engines import compact
 
 
 @pytest.mark.parametrize(
@@ -129,16 +130,16 @@ def test_a_single_point_is_visible_with_a_note(chart, frame, others):
         pytest.param(
             name,
             kind,
-            marks=[] if name in FUNCTIONS.values() and place % 2 == turn else [pytest.mark.more],
+            marks=[] if name in FUNCTIONS.values() and place % 3 == turn else [pytest.mark.more],
         )
         for place, name in enumerate(
             sorted(CHARTS, key=lambda name: name not in FUNCTIONS.values())
         )
-        for turn, kind in enumerate([pl.DataFrame.lazy, to_pandas])
+        for turn, kind in enumerate([pl.DataFrame.lazy, to_pandas, compact])
     ],
 )
 def test_other_frames_draw_the_same(name, kind):
-    """Lazy and pandas frames give the same artists."""
+    """Lazy frames, those of pandas, and those with smaller types give the same artists."""
     chart, frame, others = CHARTS[name]
     expected = chart(frame(), *others)
 

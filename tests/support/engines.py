@@ -138,3 +138,43 @@ def in_zone(zone):
         yield
     finally:
         connection().execute("SET TimeZone = 'UTC'")
+
+
+LIMITS = {
+    **{kind: (0, 2**bits - 1) for kind, bits in ((pl.UInt8, 8), (pl.UInt16, 16), (pl.UInt32, 32))},
+    **{
+        kind: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        for kind, bits in ((pl.Int8, 8), (pl.Int32, 32))
+    },
+    pl.UInt64: (0, 2**64 - 1),
+    pl.Int64: (-(2**63), 2**63 - 1),
+}
+"""The least and the largest number of each type, the smallest first."""
+
+
+def make_unsigned(frame):
+    """Return a frame with each column of whole numbers in 64 bits without a sign, if it can."""
+    whole = [column for column in frame if column.dtype == pl.Int64 and (column.min() or 0) >= 0]
+    return frame.cast({column.name: pl.UInt64 for column in whole})
+
+
+def shrink(frame):
+    """Return a frame with each column of whole numbers in its smallest type, unsigned if it can."""
+    kinds = {}
+    for column in frame:
+        if column.dtype == pl.Int64:
+            least, most = column.min() or 0, column.max() or 0
+            kinds[column.name] = next(
+                kind for kind, (low, high) in LIMITS.items() if low <= least and most <= high
+            )
+    return frame.cast(kinds)
+
+
+def make_categories(frame):
+    """Return a frame with all texts as categories."""
+    return frame.with_columns(pl.col(pl.String).cast(pl.Categorical))
+
+
+def compact(frame):
+    """Return a frame that takes less memory: small integers, and categories."""
+    return make_categories(shrink(frame))
