@@ -323,7 +323,7 @@ def test_a_million_slots_are_drawn():
         sync_aggregate_participation=slot % 89 / 100,
     )
 
-    ax = plot.sync_participation(slots)
+    ax = plot.sync_participation(slots, every="slot")
     ax.figure.canvas.draw()
 
     assert "Missed block (10,310)" in legend_labels(ax)
