@@ -335,6 +335,7 @@ class MissingState(OwnFault):
         return node.no_state(slot) if slot // node.slots_per_epoch == self.epoch else None
 
 
+@pytest.mark.more
 def test_an_error_in_the_middle_stores_what_came_before(tmp_path):
     """Item 6: it names the epoch and the reason, and the same call continues."""
     fault = MissingState(11)

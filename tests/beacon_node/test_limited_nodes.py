@@ -155,6 +155,7 @@ def test_missed_proposals_of_unknown_validators_are_reported(stub):
     assert late.filter(status="missed").height == len(missed_slots(96, 103))
 
 
+@pytest.mark.more
 @on("pruned")
 def test_an_index_of_a_pruned_node_has_the_blocks_of_older_epochs(stub, tmp_path, caplog):
     """By default it begins with the oldest income; an older *since* adds what blocks show."""

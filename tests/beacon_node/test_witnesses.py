@@ -47,6 +47,7 @@ def test_the_node_that_balances_confirm_is_believed(tmp_path, caplog, is_first):
         assert both.equals(right_only), name
 
 
+@pytest.mark.more
 def test_an_epoch_that_no_node_explains_is_unexplained(tmp_path):
     """Two nodes with the same error: the epoch is flagged, and none of them is named."""
     nodes = [

@@ -42,6 +42,7 @@ def test_the_answer_is_printed(run):
     assert "compounding" not in result.output
 
 
+@pytest.mark.more
 def test_a_report_without_an_input_has_an_exit_code(running, tmp_path, monkeypatch):
     """A scheduled report that is not complete ends like a load: exit code 3, and a warning."""
 

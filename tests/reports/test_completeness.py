@@ -76,7 +76,7 @@ def find_silent_numbers(inputs, whole, **changed):
 
 
 @pytest.mark.parametrize(
-    "name", [*INPUTS[:6], *(pytest.param(n, marks=pytest.mark.more) for n in INPUTS[6:])]
+    "name", [*INPUTS[:3], *(pytest.param(n, marks=pytest.mark.more) for n in INPUTS[3:])]
 )
 def test_without_an_input_each_number_is_right_or_marked(made, whole, no_charts, name):
     """In frames, text and page."""

@@ -556,6 +556,7 @@ def test_a_report_is_saved_and_shows_itself(made, no_charts, tmp_path):
     assert repr(made.report).startswith(f"Report(6 validators, {since:%Y-%m-%d} to ")
 
 
+@pytest.mark.more
 def test_a_file_that_cannot_be_a_report_is_refused(made, tmp_path):
     """Another ending, or a folder that does not exist."""
     with pytest.raises(UsageError, match=r"report is an HTML page, and '.*v\.pdf' ends in \.pdf"):

@@ -410,6 +410,7 @@ def read_index(report):
     return rows.select("loader", "state", "requests").row(0)
 
 
+@pytest.mark.more
 def test_the_yield_index_is_that_of_v2(chain, monkeypatch):
     """Ten days cost a request; V1, one request for each day."""
     assert ("v2.load_yield_index", "complete", 1) == read_index(
@@ -680,6 +681,7 @@ def test_no_report_within_a_month_limit_is_silent(
     assert {} == {case: silent for case, silent in found.items() if silent}
 
 
+@pytest.mark.more
 def test_a_report_requests_the_head_once(chain, monkeypatch):
     """A head is fresh for 12 seconds, and a report may take longer: all loads use the first one."""
     monkeypatch.setattr("beaconframes.fetch.head.HEAD_MAX_AGE", -1.0)

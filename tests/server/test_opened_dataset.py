@@ -153,7 +153,14 @@ def observe(load, explorer):
     return rows, messages, gaps
 
 
-@pytest.mark.parametrize("name", LOADS)
+# Each third load, and in `make test-more` all.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if place % 3 == 0 else pytest.mark.more)
+        for place, name in enumerate(LOADS)
+    ],
+)
 def test_a_load_equals_that_of_the_local_explorer(opened, served, name):
     """F1: rows, errors, warnings and gaps are the same."""
     rows, messages, gaps = observe(LOADS[name], served)

@@ -48,7 +48,7 @@ def call(name, explorer, back=None):
             return error.message
 
 
-@pytest.fixture(scope="module", params=["spec", "public"])
+@pytest.fixture(scope="module", params=["spec", pytest.param("public", marks=pytest.mark.more)])
 def transport(chain, request):
     """A service in this process, which has answered the slow first queries once for all tests."""
     return ServiceTransport(Service(chain, wire=request.param))
