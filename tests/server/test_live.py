@@ -301,6 +301,33 @@ def test_loaders_of_a_live_local_explorer(hoodi, first):
     assert timedelta(minutes=40) > HOODI.time_of("epoch", first + 10) - ages["time"].min()
 
 
+def test_two_requests_that_compute_the_validators_of_a_head_end(service):
+    """One reads keys of the dataset, the other one a table of the cache, at the same time."""
+    view = service.views.current()
+    data, cache = view.dataset, view.table_cache
+    has_begun, holds_cache, scan_all = threading.Event(), threading.Event(), data.scan_all
+
+    def scan_all_slowly(table):
+        has_begun.set()
+        assert holds_cache.wait(60)
+        return scan_all(table)
+
+    def compute():
+        holds_cache.set()
+        assert has_begun.wait(60)
+        return 0, data.scan("validators").collect()
+
+    data.scan_all = scan_all_slowly
+    keys = threading.Thread(target=lambda: view.indices, daemon=True)
+    cached = threading.Thread(target=cache.get_or_compute, args=("x", compute), daemon=True)
+    for thread in (keys, cached):
+        thread.start()
+    for thread in (cached, keys):
+        thread.join(20)
+
+    assert [False, False] == [cached.is_alive(), keys.is_alive()]
+
+
 @pytest.mark.more
 def test_two_hours_at_high_speed(hoodi, first, tmp_path, monkeypatch):
     """E9: over HTTP, a poller, a recording and an export meet one moving head."""
@@ -308,7 +335,7 @@ def test_two_hours_at_high_speed(hoodi, first, tmp_path, monkeypatch):
     monkeypatch.setattr(head_clock, "time", clock)
     with (
         Server(hoodi, live=True, start=first + 99) as server,
-        httpx.Client(base_url=server.url) as client,
+        httpx.Client(base_url=server.url, timeout=60) as client,
         ThreadPoolExecutor() as pool,
     ):
 

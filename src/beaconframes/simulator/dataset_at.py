@@ -7,7 +7,6 @@ again, by the same functions as for the whole dataset.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -54,7 +53,6 @@ class DatasetAt(Dataset):
         self._whole_meta = dataset.meta
         self.chain = ChainMetadata.parse(self._whole_meta).chain
         self._computed: dict[str, pl.DataFrame] = {}
-        self._lock = threading.RLock()
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -75,15 +73,16 @@ class DatasetAt(Dataset):
             return super().scan(table, schema=schema)
         if show := SHOWN.get(table):
             return show(self)
-        with self._lock:
-            if table not in self._computed:
-                if compute := COMPUTED.get(table):
-                    self._computed[table] = compute(self)
-                elif derive := DERIVED.get(table):
-                    self._computed |= self._derive(derive)
-                else:
-                    return self._hide_later_rows(table)
-            return self._computed[table].lazy()
+        # Without a lock: the functions read tables of the cache, which has one. Two locks, taken in
+        # either order, would block for ever. A table that two threads need may be computed twice.
+        if table not in self._computed:
+            if compute := COMPUTED.get(table):
+                self._computed[table] = compute(self)
+            elif derive := DERIVED.get(table):
+                self._computed |= self._derive(derive)
+            else:
+                return self._hide_later_rows(table)
+        return self._computed[table].lazy()
 
     def _derive(self, write_tables: Callable[[ChainData], None]) -> dict[str, pl.DataFrame]:
         """Return the tables that a function derives from the rows as of the head."""
