@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import weakref
-from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -12,6 +11,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes.endpoint import Head
+from beaconframes.endpoint.uncovered import DATASET_HEADER
 from beaconframes.fetch import pipeline, source
 from beaconframes.http.response import ResponsePage
 from beaconframes.schema.table import sort_rows
@@ -19,27 +19,31 @@ from beaconframes.v1.balance_history import BalanceHistory
 from beaconframes.v2.entity_list import ENTITIES
 
 
-def respond(call, sent):
+def respond(call, sent, headers):
     """Return *call* and its response: balances of validator 1, newest epoch first."""
     last, limit = int(call.fields["latest_epoch"]), int(call.fields["limit"])
     records = [
         {"validatorindex": 1, "epoch": epoch, "balance": epoch, "effectivebalance": 1}
         for epoch in range(last, last - limit, -1)
     ]
-    page = ResponsePage(json.dumps(records).encode())
+    page = ResponsePage(json.dumps(records).encode(), headers=headers)
     sent.append(weakref.ref(page))
     return call, page
 
 
 def count_in_memory(sent):
-    """Return how many of the responses are still referenced."""
+    """Return how many of the responses or frames are still referenced."""
     return sum(page() is not None for page in sent)
 
 
+@pytest.mark.parametrize("headers", [{}, {DATASET_HEADER: "partial"}])
 @pytest.mark.parametrize("large", [300, 301])
-def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch, large):
-    """F7: while rows are stored or sorted, no response is in memory except the last one."""
-    sent, counts = [], []
+def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch, large, headers):
+    """F7: while rows are stored or sorted, no response is in memory except the last one.
+
+    Nor are rows that have been stored in narrow integers, also of a dataset that may be partial.
+    """
+    sent, decoded, counts = [], [], []
 
     class Paginator:
         """Returns three responses at a time, as a call with three pages."""
@@ -49,7 +53,7 @@ def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch, 
 
         def fetch(self, calls):
             for number in range(0, len(calls), 3):
-                received = [respond(call, sent) for call in calls[number : number + 3]]
+                received = [respond(call, sent, headers) for call in calls[number : number + 3]]
                 yield received
 
     monkeypatch.setattr(source, "Paginator", Paginator)
@@ -60,20 +64,25 @@ def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch, 
 
     def watch(*arguments):
         for fetched in fetch_rows(*arguments):
-            counts.append((fetched.rows.height, count_in_memory(sent)))
+            counts.append((fetched.rows.height, count_in_memory(sent), count_in_memory(decoded)))
+            decoded.append(weakref.ref(fetched.rows))
             yield fetched
 
     explorer.source.fetch_rows = watch
     monkeypatch.setattr(pipeline, "LARGE_PIECE", large)
     monkeypatch.setattr(pipeline, "MANY_ROWS", large)
-    narrow = Mock(wraps=pipeline.narrow_integers)
-    monkeypatch.setattr(pipeline, "narrow_integers", narrow)
+    narrowed, narrow = [], pipeline.narrow_integers
+    monkeypatch.setattr(
+        pipeline, "narrow_integers", lambda rows: narrowed.append(rows.height) or narrow(rows)
+    )
     rows = bf.load_balance_history(1, since=1101, until=2000, explorer=explorer)
 
     assert BalanceHistory.schema() == rows.schema
-    assert (3 if large == 300 else 0) == narrow.call_count
+    assert ([300] * 3 if large == 300 else []) == narrowed
     assert list(range(1101, 2001)) == rows["epoch"].to_list() == rows["balance_gwei"].to_list()
-    assert [(300, 1)] * 3 == counts[:3]
+    # The pipeline releases a frame when it receives the next one.
+    frames = [0, 1, 1] if large == 300 else [0, 1, 2]
+    assert [(300, 1, count) for count in frames] == counts[:3]
     assert 9 == len(sent)
 
 

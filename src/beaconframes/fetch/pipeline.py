@@ -173,7 +173,8 @@ class Pipeline:
                 fetched.not_found += part.not_found
                 fetched.warnings += part.warnings
                 if part.uncovered or not part.has_all_validators:
-                    fetched.partial.append(part)
+                    # Without its rows, which would stay in memory until the end of the load.
+                    fetched.partial.append(part._replace(rows=part.rows.clear()))
                 self.rows.put(part)
         missing = self._find_missing(fetched)
         gaps, required = Gaps(missing, missing), Requirement()
