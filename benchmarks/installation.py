@@ -32,6 +32,8 @@ PURPOSES = {
     "cloud": "exports to object stores, such as S3",
     "static": "pictures of interactive charts, drawn in Chrome",
 }
+PIP = ("python3", "-m", "pip", "--disable-pip-version-check", "-qq")
+"""`.venv` has no pip."""
 
 
 def run(*command: str | Path, **options: object) -> None:
@@ -48,8 +50,9 @@ def measure(*command: str | Path, **options: object) -> float:
 
 
 def size(folder: Path) -> int:
-    """Return the bytes of all files in a folder."""
-    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+    """Return the bytes of all files in a folder, or of one file."""
+    paths = folder.rglob("*") if folder.is_dir() else [folder]
+    return sum(path.lstat().st_size for path in paths if not path.is_dir())
 
 
 def packages(environment: Path) -> dict[str, int]:
@@ -78,7 +81,6 @@ def table(header: str, rows: list[str]) -> str:
 
 def measure_extras(work: Path) -> tuple[str, str]:
     """Return the table of the extras, and of the largest packages of the core."""
-    pip = ["python3", "-m", "pip", "--disable-pip-version-check", "-qq"]  # `.venv` has no pip.
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", work, cwd=ROOT)
     (wheel,) = work.glob("*.whl")
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
@@ -89,10 +91,10 @@ def measure_extras(work: Path) -> tuple[str, str]:
         """Return the downloaded bytes and the seconds of an installation."""
         wanted, wheels = f"{wheel}[{name}]" if name else str(wheel), work / f"wheels-{name}"
         # `pip wheel`, since pyspark comes as source.
-        run(*pip, "wheel", "-w", wheels, "-c", constraints, wanted)
+        run(*PIP, "wheel", "-w", wheels, "-c", constraints, wanted)
         offline = ("--no-index", "--find-links", wheels)
         python = environment / "bin" / "python"
-        return size(wheels), measure(*pip, "--python", python, "install", *offline, wanted)
+        return size(wheels), measure(*PIP, "--python", python, "install", *offline, wanted)
 
     core = work / "core"
     run(sys.executable, "-m", "venv", "--without-pip", core)
@@ -101,6 +103,7 @@ def measure_extras(work: Path) -> tuple[str, str]:
     in_core = packages(core)
     size_of_core = f"{megabytes(download)} | {megabytes(size(core) - empty)} | {seconds:.0f} s"
     rows = [f"| none | loading, analysis, charts | {len(in_core)} | {size_of_core} |"]
+    rows.append(measure_headless(work, wheel))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for name in project["optional-dependencies"]:
         environment = work / name
@@ -122,6 +125,23 @@ def measure_extras(work: Path) -> tuple[str, str]:
             "| package | installed |",
             [f"| {name} | {megabytes(count)} |" for name, count in ranked],
         ),
+    )
+
+
+def measure_headless(work: Path, wheel: Path) -> str:
+    """Return the row of the profile for servers, which is instead of the core."""
+    environment, wheels = work / "headless", work / "wheels-headless"
+    lock = ("--require-hashes", "-r", ROOT / "requirements-headless.txt")
+    run(*PIP, "wheel", "-w", wheels, *lock)
+    run(sys.executable, "-m", "venv", "--without-pip", environment)
+    empty = size(environment)
+    install = (*PIP, "--python", environment / "bin" / "python", "install", "--no-index")
+    seconds = measure(*install, "--find-links", wheels, *lock)
+    seconds += measure(*install, "--no-deps", wheel)
+    sizes = f"{megabytes(size(wheels) + size(wheel))} | {megabytes(size(environment) - empty)}"
+    count = len(packages(environment))
+    return (
+        f"| headless | servers, see above; instead of all | {count} | {sizes} | {seconds:.0f} s |"
     )
 
 

@@ -106,7 +106,7 @@ def test_a_parquet_file_in_parts_needs_no_pyarrow(without_them, tmp_path):
 
 
 TASKS = """
-import sys, warnings
+import sys, threading
 for name in {left_out!r}:
     sys.modules[name] = None
 from pathlib import Path
@@ -142,6 +142,9 @@ with bf.local(store=folder / "store"):
     assert first.equals(bf.load_income_history(range(5), since="1d"))
 with BeaconNodeStub("capella", head=130) as stub:
     assert bf.index(stub.url, folder / "index").height
+    stop = threading.Event()
+    followed = bf.follow(stub.url, folder / "followed", stop=stop, on_epoch=lambda _: stop.set())
+    assert followed.height
     with bf.node(stub.url, store=False):
         assert bf.load_income_history([1, 2], since=5, until=8).height == 8
         assert bf.report([1, 2], since=5).summarize()

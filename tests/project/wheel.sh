@@ -132,11 +132,13 @@ with bf.open():
     bf.wall.save(bf.load_graffiti_wall(since=0), Path(sys.argv[1]) / "headless.png")
 assert "Charts are left out: the package matplotlib" in report.read_text()
 PYTHON
+    size=$(du -sm "$environment" | cut -f 1)
+    [ "$size" -le 320 ] || { echo "the headless profile has $size MB, more than 320" >&2; exit 1; }
     # Small boards: each of its packages has a wheel for 64-bit ARM and every CPython.
     for version in 3.11 3.12 3.13 3.14; do
         "$uv" pip install -q --dry-run --target "$work/none" --python-platform aarch64-manylinux_2_28 \
             --python-version "$version" --only-binary :all: --require-hashes -r requirements-headless.txt
     done
-    echo "the headless profile works, and has wheels for 64-bit ARM"
+    echo "the headless profile works, has $size MB, and wheels for 64-bit ARM"
 fi
 [ -n "${!interpreters[*]}" ] || { echo "no CPython >= 3.11 found" >&2; exit 1; }
