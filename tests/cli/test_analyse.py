@@ -486,6 +486,8 @@ def test_missing_rows_are_said_before_problems(run, chain):
 
     assert (10, 3) == (complete.exit_code, ended.exit_code)
     assert complete.stdout == ended.stdout
+    # Each of several loads warns of the same validator.
+    assert 1 == ended.stderr.count("1 unknown to the service (5000)")
 
 
 @pytest.mark.parametrize("cost", ["x", "-1", "nan", "inf", "1e30", "1,5", ""])

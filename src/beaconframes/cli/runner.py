@@ -132,12 +132,14 @@ def _discard_output() -> None:
 
 @contextlib.contextmanager
 def print_warnings(state: RunState) -> Iterator[None]:
-    """Print each warning and each logged warning as one line, and record the warnings."""
+    """Print each warning once, and each logged warning, as one line; record the warnings."""
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         warning = message if isinstance(message, Warning) else category(message)
+        # Several loads of one command may miss the same rows.
+        if str(warning) not in map(str, state.warnings):
+            print_warning(replace_arguments(str(warning), state.options))
         state.warnings.append(warning)
-        print_warning(replace_arguments(str(warning), state.options))
 
     logger, handler = logging.getLogger("beaconframes"), MessageHandler(logging.WARNING)
     logger.addHandler(handler)
