@@ -263,7 +263,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
     where = "%{x}<br>validator %{y}<br>" if layer.has_validators else "%{x}<br>"
     if layer.validators_per_row > 1:
         where = f"%{{x}}<br>{layer.validators_per_row} validators from %{{y}}<br>"
-    if layer.shares is not None:
+    if not layer.kinds:
         options |= {
             "colorscale": colours.SHARES,
             "zmin": min(90, np.nanmin(layer.cells, initial=100)),
@@ -275,12 +275,18 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
     names = np.array(["", *(name.replace("\n", " ") for name, _ in kinds)])
     paints = ["rgba(0,0,0,0)", *(colour for _, colour in kinds)]
     scale = [(edge / len(paints), paint) for i, paint in enumerate(paints) for edge in (i, i + 1)]
+    texts = names[layer.cells]
+    if layer.percent is not None:
+        # The whole names of all cells would take most of a page.
+        shares = np.char.mod("%.2f", layer.percent)
+        texts = np.where(np.isfinite(layer.percent), shares, texts)
+        where += f"{layer.shares}: "
     cells = go.Heatmap(
         colorscale=scale,
         zmin=-0.5,
         zmax=len(paints) - 0.5,
         showscale=False,
-        text=names[layer.cells],
+        text=texts,
         hovertemplate=where + "%{text}<extra></extra>",
         **options,
     )
