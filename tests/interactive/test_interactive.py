@@ -419,7 +419,7 @@ def test_heatmaps_have_hover_texts():
     assert [start + timedelta(seconds=384 * i) for i in range(3)] == moments(cells.x)
     assert (384_000, "middle") == (cells.xperiod, cells.xperiodalignment)
     paints = [paint for _, paint in cells.colorscale]
-    assert [colours.CYAN, colours.AMBER, colours.RED] == paints[2::2] == paints[3::2]
+    assert [colours.BLUE, colours.AMBER, colours.RED] == paints[2::2] == paints[3::2]
 
 
 def test_pending_attestations_have_a_colour():

@@ -23,8 +23,8 @@ def test_attestations_have_a_colour_per_outcome():
     ax = plot.attestations(frame)
 
     assert [
-        [colours.CYAN, colours.AMBER, colours.RED],
-        [NOTHING, NOTHING, colours.CYAN],
+        [colours.BLUE, colours.AMBER, colours.RED],
+        [NOTHING, NOTHING, colours.BLUE],
     ] == cell_colours(ax)
     assert ["7", "8"] == tick_labels(ax.yaxis)
     assert [
@@ -48,7 +48,7 @@ def test_pending_attestations_are_grey_and_do_not_count():
     bars = plot.attestations(frame, show="distance")
     empty = plot.attestations(frame.filter(status="pending"), show="distance")
 
-    assert [[colours.CYAN, colours.RED, colours.GREY]] == cell_colours(ax)
+    assert [[colours.BLUE, colours.RED, colours.GREY]] == cell_colours(ax)
     assert ["Included in the next slot", "Missed", "Pending"] == legend_labels(ax)
     assert [50.0, 50.0] == [bar.get_height() for bar in bars.patches]
     assert "2 duties, 1 more are pending" == charts.attestations(frame, show="distance").note
@@ -60,7 +60,7 @@ def test_the_late_distance_is_an_argument():
     """With late=5 an attestation four slots later is in time."""
     ax = plot.attestations(attestations(4, 5), late=5)
 
-    assert [[colours.CYAN, colours.AMBER]] == cell_colours(ax)
+    assert [[colours.BLUE, colours.AMBER]] == cell_colours(ax)
     assert "Included within 4 slots" == legend_labels(ax)[0]
 
 
@@ -83,7 +83,7 @@ def test_merged_attestations_have_colours_for_late_and_for_missed():
 
     ax = plot.attestations(outcomes(*counts))
 
-    blue, ink = colours.CYAN, colours.INK
+    blue, ink = colours.BLUE, colours.INK
     expected = [blue, colours.AMBER, colours.RED, ink, colours.RED, blue]
     assert expected == [row[0] for row in cell_colours(ax)][:6]
     assert [

@@ -82,7 +82,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
         "Included in the next slot" if late == 2 else f"Included within {late - 1} slots"
     )
     late_label = f"Included late ({late} slots\nbehind or more)"
-    kinds = [(in_time_label, colours.CYAN), (late_label, colours.AMBER), ("Missed", colours.RED)]
+    kinds = [(in_time_label, colours.BLUE), (late_label, colours.AMBER), ("Missed", colours.RED)]
     if (rows["status"] == "pending").any():
         kinds.append(("Pending", colours.GREY))
     chart = heatmap.build_heatmap(
