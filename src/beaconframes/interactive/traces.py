@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from beaconframes.charts.model import Axis, Chart, Layer, Positions
     from beaconframes.colours import Theme
 
+PIXELS_PER_INCH = 100
+"""So that figures, lines and markers have about the same size in both libraries."""
+PIXELS_PER_POINT = PIXELS_PER_INCH / 72
+
 MAX_POINTS = 20_000
 """Maximum points of a line: a browser needs seconds for more, and a screen cannot show them."""
 
@@ -120,7 +124,11 @@ def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str
     )
     options: dict[str, Any] = _describe_legend(layer, chart) | {
         "mode": "lines+markers" if layer.marked else "lines",
-        "line": {"width": layer.width, "color": colour, "dash": "dash" if layer.dashed else None},
+        "line": {
+            "width": layer.width * PIXELS_PER_POINT,
+            "color": colour,
+            "dash": "dash" if layer.dashed else None,
+        },
         "opacity": layer.opacity,
         "connectgaps": False,
         "hovertemplate": _format_hover(chart),
@@ -297,6 +305,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
             mode="markers",
             marker={"symbol": "square", "size": 10, "color": colour},
             name=name.replace("\n", "<br>"),
+            legendgroup=name,
             showlegend=True,
             legendrank=1000 + chart.legend.index(name),
         )
