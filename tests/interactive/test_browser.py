@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -227,6 +228,52 @@ def test_charts_are_readable_on_a_phone(open_figure):
             assert apart or name == other or {name, other} <= {".ytick", ".y2tick"}, (name, other)
     label = page.locator(".plotly-graph-div").get_attribute("aria-label")
     assert bf.interactive.alt_text(figure) == label
+
+
+@pytest.mark.parametrize("width", [900, 390])
+@pytest.mark.parametrize(
+    "name", ["income by component", "attestations", "yield of layers", "leaderboard", "luck"]
+)
+def test_the_height_of_a_page_follows_its_content(open_figure, name, width):
+    """P6: the plot has 0.42 of the width, or 300 pixels; legend and page end together."""
+    chart, frame, others, options = chart_frames.CHARTS[name]
+    page, _ = open_figure(getattr(bf.interactive, chart)(frame(), *others, **options))
+    page.set_viewport_size({"width": width, "height": 600})
+    page.wait_for_function(
+        "width => { const { _fullLayout: all, layout } = document.querySelector('.js-plotly-plot');"
+        " return all.width === width - 16 && layout.height }",
+        arg=width,
+    )
+
+    plot, height, legend, rows = page.evaluate(
+        "() => { const chart = document.querySelector('.js-plotly-plot');"
+        " const top = chart.getBoundingClientRect().top;"
+        " const box = document.querySelector('.legend')?.getBoundingClientRect();"
+        " const rows = {};"
+        " for (const one of document.querySelectorAll('.legend .traces')) {"
+        "  const { top, left, right } = one.getBoundingClientRect();"
+        "  (rows[Math.round(top)] ??= []).push([left, right]) }"
+        " const all = chart._fullLayout;"
+        " return [all._size.h, all.height, box ? box.bottom - top : null, Object.values(rows)] }"
+    )
+    least = 410 if "layers" in name else 300
+    assert abs(max(0.42 * (width - 16), least) - plot) < 3
+    assert height <= (600 if width == 900 else 700)
+    if legend is not None:
+        assert abs(legend - height) < 4
+    # No entry would have had room in the row above.
+    for above, below in itertools.pairwise(rows):
+        (left, right), (_, end) = below[0], above[-1]
+        assert end + (right - left) > width - 120
+
+
+def test_a_height_of_the_user_stays(open_figure):
+    """Also after the page was made narrower."""
+    page, _ = open_figure(bf.interactive.leaderboard(chart_frames.leaderboard(5, 3), height=333))
+    page.set_viewport_size({"width": 390, "height": 600})
+    page.wait_for_function("document.querySelector('.main-svg').clientWidth <= 390")
+
+    assert 333 == page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.height")
 
 
 def test_the_legend_has_no_stripes(open_figure, explorer):

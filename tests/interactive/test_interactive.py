@@ -406,6 +406,16 @@ def test_hover_texts_of_members_name_the_validator():
     assert ["Member", "All members: 50.00 %"] == legend_names(figure)
 
 
+def test_lines_are_as_wide_as_in_matplotlib():
+    """P6: a line of 1.6 points has 1.6 / 72 inches, at 100 pixels per inch."""
+    figure = interactive.balances(balances(validators=[7]))
+
+    (line,) = plot.balances(balances(validators=[7])).lines
+    assert pytest.approx(line.get_linewidth() * 100 / 72) == figure.data[0].line.width
+    seats = interactive.sync_members(blocks("proposed"), committee())
+    assert pytest.approx(100 / 72) == seats.layout.shapes[0].line.width
+
+
 def test_heatmaps_have_hover_texts():
     """A row per validator, from the top; each cell has its time, its validator and its kind."""
     figure = interactive.attestations(attestations(1, 2, None, validators=[7, 70]))
@@ -419,7 +429,7 @@ def test_heatmaps_have_hover_texts():
     assert [start + timedelta(seconds=384 * i) for i in range(3)] == moments(cells.x)
     assert (384_000, "middle") == (cells.xperiod, cells.xperiodalignment)
     paints = [paint for _, paint in cells.colorscale]
-    assert [colours.CYAN, colours.AMBER, colours.RED] == paints[2::2] == paints[3::2]
+    assert [colours.BLUE, colours.AMBER, colours.RED] == paints[2::2] == paints[3::2]
 
 
 def test_pending_attestations_have_a_colour():

@@ -2,8 +2,10 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 
 import narwhals.stable.v2 as nw
+import numpy as np
 import polars as pl
 import pytest
 from matplotlib import pyplot as plt
@@ -12,7 +14,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import EngFormatter
 from plotly import io
 
-from beaconframes import colours, interactive, plot
+from beaconframes import charts, colours, interactive, plot
 from beaconframes.charts.caption import _count_validators
 from beaconframes.errors import UsageError
 from beaconframes.plot.canvas import TimeLocator
@@ -238,19 +240,109 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("paper", ["#000000", "#111111", "#1e1e1e"])
-def test_colours_are_readable_on_dark_backgrounds(paper):
+VISIONS = {
+    "usual": np.eye(3),
+    # Machado, Oliveira and Fernandes (2009), severity 1, for linear RGB.
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+}
+# Oklab (Ottosson 2020), from linear RGB: cones, and lightness with two axes of hue.
+CONES = [
+    [0.4122214708, 0.5363325363, 0.0514459929],
+    [0.2119034982, 0.6806995451, 0.1073969566],
+    [0.0883024619, 0.2817188376, 0.6299787005],
+]
+HUES = [
+    [0.2104542553, 0.7936177850, -0.0040720468],
+    [1.9779984951, -2.4285922050, 0.4505937099],
+    [0.0259040371, 0.7827717662, -0.8086757660],
+]
+JUST_NOTICEABLE = 2.0
+TOLD_APART = 3.5 * JUST_NOTICEABLE
+
+
+def distance(one, other, vision="usual"):
+    """The difference of two colours in Oklab, in percent of that of black and white."""
+    places = []
+    for colour in (one, other):
+        parts = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        seen = np.clip(np.array(VISIONS[vision]) @ linear, 0, 1)
+        places.append(np.array(HUES) @ np.cbrt(np.array(CONES) @ seen))
+    return 100 * float(np.linalg.norm(places[0] - places[1]))
+
+
+def test_the_distance_of_colours_is_that_of_colour_vision():
+    """The published coordinates of red; red and green are closer without one kind of cones."""
+    for vision in VISIONS:
+        assert pytest.approx(100, abs=0.01) == distance("#000000", "#ffffff", vision)
+    assert pytest.approx(100 * np.hypot(0.62796, 0.25768), abs=0.01) == distance(
+        "#000000", "#ff0000"
+    )
+    for vision in ("protanopia", "deuteranopia"):
+        assert distance("#a05030", "#608030", vision) < 0.7 * distance("#a05030", "#608030")
+    assert distance("#3f90da", "#399aa0", "tritanopia") < 0.7 * distance("#3f90da", "#399aa0")
+
+
+PAPERS = ["#ffffff", "#000000", "#0d1117", "#111111", "#14181f", "#1e1e1e"]
+"""White, and the dark backgrounds of matplotlib, GitHub, plotly, the report and notebooks."""
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_colours_are_readable_on_backgrounds(paper):
     """WCAG: 3 for graphics and 4.5 for text; the grid is visible, and fainter than the text."""
     theme = colours.Theme(paper)
 
-    assert theme.is_dark
-    assert not colours.Theme().is_dark
-    for colour in (*theme.cycle, theme.adapt(colours.SLATE)):
-        assert contrast(colour, paper) >= 2.9, colour
+    assert (paper != "#ffffff") == theme.is_dark
+    for colour in (*colours.CYCLE, *colours.BLUES, colours.TEAL):
+        assert contrast(theme.adapt(colour), paper) >= 3, colour
     for colour in (colours.INK, colours.RULE):
         assert contrast(theme.adapt(colour), paper) >= 4.5
-    assert 1.5 <= contrast(theme.adapt(colours.GRID), paper) < 3
-    assert len(set(theme.cycle)) == len(colours.CYCLE)
+    lowest = 1.5 if theme.is_dark else 1.2
+    assert lowest <= contrast(theme.adapt(colours.GRID), paper) < 3
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+@pytest.mark.parametrize("paper", ["#ffffff", "#111111"])
+def test_colours_are_told_apart(paper, vision):
+    """All pairs of the colours of lines, and of the shades of one hue."""
+    theme = colours.Theme(paper)
+    for together in (theme.cycle, [theme.adapt(shade) for shade in colours.BLUES]):
+        for one, other in combinations(together, 2):
+            assert distance(one, other, vision) >= TOLD_APART, (one, other)
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_series_of_a_chart_are_readable_and_told_apart(name):
+    """Contrast and distance of what each chart draws; a transparent band is behind its line."""
+    build, frame, others, options = CHARTS[name]
+    chart = getattr(charts, build)(frame(), *others, **options)
+    found = set()
+    for layer in (*chart.layers, *(chart.panel.layers if chart.panel else ())):
+        if getattr(layer, "opacity", 1) == 1:
+            found |= {colour for _, colour in getattr(layer, "kinds", ())}
+            found |= {getattr(layer, "colour", None)} - {None}
+    found.discard(colours.GRID)  # Cells of validators that are not active.
+    for paper in ("#ffffff", "#111111"):
+        drawn = [colours.Theme(paper).adapt(colour) for colour in found]
+        for colour in drawn:
+            assert contrast(colour, paper) >= 3, colour
+        for vision in VISIONS:
+            for one, other in combinations(drawn, 2):
+                assert distance(one, other, vision) >= TOLD_APART, (one, other, vision)
 
 
 def test_labels_of_the_panels_of_a_small_chart_are_not_cut():

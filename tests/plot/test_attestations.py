@@ -23,8 +23,8 @@ def test_attestations_have_a_colour_per_outcome():
     ax = plot.attestations(frame)
 
     assert [
-        [colours.CYAN, colours.AMBER, colours.RED],
-        [NOTHING, NOTHING, colours.CYAN],
+        [colours.BLUE, colours.AMBER, colours.RED],
+        [NOTHING, NOTHING, colours.BLUE],
     ] == cell_colours(ax)
     assert ["7", "8"] == tick_labels(ax.yaxis)
     assert [
@@ -48,7 +48,7 @@ def test_pending_attestations_are_grey_and_do_not_count():
     bars = plot.attestations(frame, show="distance")
     empty = plot.attestations(frame.filter(status="pending"), show="distance")
 
-    assert [[colours.CYAN, colours.RED, colours.GREY]] == cell_colours(ax)
+    assert [[colours.BLUE, colours.RED, colours.GREY]] == cell_colours(ax)
     assert ["Included in the next slot", "Missed", "Pending"] == legend_labels(ax)
     assert [50.0, 50.0] == [bar.get_height() for bar in bars.patches]
     assert "2 duties, 1 more are pending" == charts.attestations(frame, show="distance").note
@@ -60,8 +60,57 @@ def test_the_late_distance_is_an_argument():
     """With late=5 an attestation four slots later is in time."""
     ax = plot.attestations(attestations(4, 5), late=5)
 
-    assert [[colours.CYAN, colours.AMBER]] == cell_colours(ax)
+    assert [[colours.BLUE, colours.AMBER]] == cell_colours(ax)
     assert "Included within 4 slots" == legend_labels(ax)[0]
+
+
+def outcomes(*counts, per_row=10):
+    """Duties of one epoch: *per_row* validators for each number of late and of missed ones."""
+    distances = [
+        distance
+        for late, missed in counts
+        for distance in [None] * missed + [5] * late + [1] * (per_row - late - missed)
+    ]
+    return pl.concat(
+        attestations(distance, validators=[index]) for index, distance in enumerate(distances)
+    )
+
+
+def test_merged_attestations_have_colours_for_late_and_for_missed():
+    """P7: ten validators per row; in the order of the rows, what more than 5 % of them are."""
+    in_time, late, missed, half = (0, 0), (1, 0), (1, 1), (2, 6)
+    counts = [in_time, late, missed, half, (0, 5), *[in_time] * 95]
+
+    ax = plot.attestations(outcomes(*counts))
+
+    blue, ink = colours.BLUE, colours.INK
+    expected = [blue, colours.AMBER, colours.RED, ink, colours.RED, blue]
+    assert expected == [row[0] for row in cell_colours(ax)][:6]
+    assert [
+        "Included in the next slot",
+        "Late: more than 5 %",
+        "Missed: more than 5 %",
+        "Missed: more than half",
+    ] == legend_labels(ax)
+    assert "Validator, 10 per row" == ax.get_ylabel()
+    text = plot.alt_text(ax)
+    assert "next slot (% of duties): 98.4 on average, from 20 to 100" in text
+    assert "Cells: 96 % included in the next slot, 1 % late: more than 5 %" in text
+
+
+@pytest.mark.parametrize(
+    ("late", "missed", "kind"), [(5, 0, 1), (6, 0, 2), (5, 5, 1), (9, 6, 3), (0, 50, 3), (9, 51, 4)]
+)
+def test_few_late_and_missed_duties_of_large_cells_are_in_time(late, missed, kind):
+    """5 of 100 duties are 5 %, and not more; 50 are half."""
+    frame = outcomes((late, missed), per_row=100)
+
+    others = attestations(1, validators=range(100, 10_000))
+    (layer,) = charts.attestations(pl.concat([frame, others])).layers
+
+    assert (100, 1) == layer.cells.shape
+    assert [kind, 1] == layer.cells[:2, 0].tolist()
+    assert pytest.approx([100 - late - missed, 100]) == layer.percent[:2, 0].tolist()
 
 
 def test_many_validators_share_rows_of_attestations():
@@ -73,22 +122,22 @@ def test_many_validators_share_rows_of_attestations():
         inclusion_slot=pl.col("inclusion_slot") + pl.when(late).then(5).otherwise(0),
     )
 
-    shares, pending = charts.attestations(frame).layers
+    (layer,) = charts.attestations(frame).layers
 
-    assert (84, 2) == shares.cells.shape
-    assert pytest.approx([100, 200 / 3, 100]) == shares.cells[:3, 0].tolist()
-    assert np.isnan(shares.cells[:, 1]).all()
-    assert ["0", "3", "6"] == shares.rows[:3]
-    assert [[0, 1]] * 84 == pending.cells.tolist()
-    assert (("Pending", colours.GREY),) == pending.kinds
+    assert (84, 2) == layer.cells.shape
+    assert pytest.approx([100, 200 / 3, 100]) == layer.percent[:3, 0].tolist()
+    assert np.isnan(layer.percent[:, 1]).all()
+    assert ["0", "3", "6"] == layer.rows[:3]
+    assert [[1, 5], [2, 5], *[[1, 5]] * 82] == layer.cells.tolist()
+    assert ("Pending", colours.GREY) == layer.kinds[4]
     ax = plot.attestations(frame)
-    assert ["Pending"] == legend_labels(ax)
+    assert ["Included in the next slot", "Late: more than 5 %", "Pending"] == legend_labels(ax)
     assert "Validator, 3 per row" == ax.get_ylabel()
-    # At 360 pixels, a bar beside the chart takes a third of it, and its label is cut.
-    narrow = plot.attestations(frame, figsize=(3.6, 3))
-    assert "horizontal" == narrow.images[0].colorbar.orientation
     figure = interactive.attestations(frame)
     assert "3 validators from %{y}" in figure.data[0].hovertemplate
+    assert "Included in the next slot (% of duties): %{text}" in figure.data[0].hovertemplate
+    assert ["66.67", "Pending"] == list(figure.data[0].text[1])
+    assert legend_labels(ax) == [trace.name for trace in figure.data[1:]]
 
 
 @pytest.mark.parametrize("late", [0, -1, 1.5, "2", True])

@@ -177,3 +177,18 @@ def test_the_caption_states_what_is_counted(library):
 @pytest.mark.parametrize("library", [plot, interactive])
 def test_a_caption_of_all_that_is_given_has_no_note(library):
     assert "counted" not in read_caption(library.luck(*luck_frames()))
+
+
+def test_the_caption_is_within_the_figure():
+    """The names of the rows leave less than half of the width to the plot."""
+    balances, epochs, blocks, members = luck_frames()
+    other = members.with_columns(period=5, start_epoch=1280, end_epoch=1535)
+
+    ax = plot.luck(balances, epochs, blocks, pl.concat([members, other]), by="validator_index")
+    figure = ax.figure
+    figure.draw_without_rendering()
+
+    (note,) = (text for text in ax.texts if text.get_gid() == "caption")
+    assert "1 of 2 sync committees counted" in note.get_text()
+    box = note.get_window_extent()
+    assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1

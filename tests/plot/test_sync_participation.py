@@ -131,7 +131,7 @@ def test_the_matrix_separates_missing_blocks_from_missing_signatures():
 
     ax = plot.sync_members(frame, committee([70, 60]), show="matrix")
 
-    signed, absent = colours.CYAN, colours.RED
+    signed, absent = colours.BLUE, colours.RED
     assert [
         [signed, NOTHING, signed, NOTHING],
         [absent, NOTHING, absent, NOTHING],
@@ -151,7 +151,7 @@ def test_the_matrix_leaves_absent_slots_empty():
 
     ax = plot.sync_members(frame, committee([5]), show="matrix")
 
-    assert [[colours.CYAN, NOTHING, colours.CYAN]] == cell_colours(ax)
+    assert [[colours.BLUE, NOTHING, colours.BLUE]] == cell_colours(ax)
 
 
 def test_a_long_matrix_is_folded_into_shares():

@@ -7,12 +7,14 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.dates import date2num
 
-from beaconframes import plot
+from beaconframes import charts, plot
 from beaconframes.analysis import own_yield
+from beaconframes.analysis.validator_yield import compute_own_rates
+from beaconframes.charts.model import Area
 from beaconframes.errors import UsageError
 
 from ..support.chart_frames import GENESIS, balances, income, yields
-from ..support.drawn_charts import legend_labels, lines_by_name, split_at_gaps
+from ..support.drawn_charts import caption, legend_labels, lines_by_name, split_at_gaps
 
 
 def test_yield_is_in_percent():
@@ -104,16 +106,77 @@ def test_own_yield_leaves_out_incomplete_days():
     assert [(2, 1)] == rates.select("day", "validators").rows()
 
 
-def test_own_validators_are_drawn_against_the_index():
-    """A line of their own, in percent."""
-    frames = income(range(450, 900), [1]), balances(range(450, 900), [1])
-
-    ax = plot.yield_index(own_days(), *frames)
-
-    assert "Your validators" == legend_labels(ax)[-1]
-    assert [100 * 365 * 225 * 1_000_000 / 32e9] * 2 == pytest.approx(
-        list(lines_by_name(ax)["Your validators"].get_ydata())
+def unequal(**amounts):
+    """Two days of income of ten validators: half of them earn a tenth more for heads."""
+    return pl.concat(
+        income(range(450, 900), validators, attestation_head_reward_gwei=gwei, **amounts)
+        for validators, gwei in ((range(5), 1_000_000), (range(5, 10), 1_100_000))
     )
+
+
+def test_own_validators_are_drawn_against_the_index():
+    """A line of their own, in percent, with the interval that follows from their differences.
+
+    The mean is 1,050,000 gwei, the variance 50,000² times 10 / 9, so the standard error a third of
+    50,000. The quantile of Student's t with nine degrees of freedom is 2.262157.
+    """
+    mean, margin = (100 * 365 * 225 * gwei / 32e9 for gwei in (1_050_000, 2.262157 * 50_000 / 3))
+
+    ax = plot.yield_index(own_days(), unequal(), balances(range(450, 900), range(10)))
+
+    assert ["Your validators, 95 % interval", "Your validators"] == legend_labels(ax)[-2:]
+    assert [mean] * 2 == pytest.approx(list(lines_by_name(ax)["Your validators"].get_ydata()))
+    (band,) = ax.collections
+    low, high = band.get_datalim(ax.transData).intervaly
+    assert (mean - margin, mean + margin) == pytest.approx((low, high), rel=1e-6)
+
+
+def test_the_error_of_the_yield_is_that_of_a_ratio():
+    """A validator with twice the balance and twice the income differs in nothing."""
+    earned = pl.concat(
+        income(range(450, 900), [index], attestation_head_reward_gwei=gwei)
+        for index, gwei in ((1, 1_000_000), (2, 2_000_000))
+    )
+    held = balances(range(450, 900)).with_columns(
+        effective_balance_gwei=pl.col("effective_balance_gwei") * pl.col("validator_index")
+    )
+
+    rates = compute_own_rates(earned, held, own_days())
+
+    assert [0, 0] == pytest.approx(rates["cl_apr_error"].to_list(), abs=1e-12)
+    single = compute_own_rates(income(range(450, 900), [1]), held, own_days())
+    assert [None, None] == single["apr_error"].to_list()
+
+
+def test_layers_have_intervals_of_their_own():
+    """Execution income is the same for all validators: its interval has no width."""
+    held = balances(range(450, 900), range(10))
+
+    chart = charts.yield_index(own_days(), unequal(tx_fee_reward_wei=10**15), held, split=True)
+
+    widths = [
+        (layer.high - layer.low).tolist()
+        for panel in (chart, chart.panel)
+        for layer in panel.layers
+        if isinstance(layer, Area)
+    ]
+    assert [2, 2] == [len(days) for days in widths]
+    assert min(widths[0]) > 0.1
+    assert [0, 0] == pytest.approx(widths[1], abs=1e-9)
+
+
+@pytest.mark.parametrize(("days", "is_drawn"), [(29, False), (30, True)])
+def test_few_validators_need_thirty_days(days, is_drawn):
+    """P8: the interval of nine of them would say little, and so would few days of their yield."""
+    epochs = range(450, 450 + 225 * days)
+    index = yields(range(2, 2 + days)).with_columns(day_end=pl.col("time") + timedelta(days=1))
+
+    ax = plot.yield_index(index, income(epochs, range(9)), balances(epochs, range(9)))
+
+    assert is_drawn == ("Your validators" in legend_labels(ax))
+    assert not ax.collections
+    note = "yield of fewer than 10 validators not drawn: 29 days, fewer than 30, are mostly chance"
+    assert is_drawn != (note in " ".join(caption(ax).split()))
 
 
 def test_own_yield_needs_both_frames():

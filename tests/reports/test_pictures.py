@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from beaconframes.client import Explorer
-from beaconframes.colours import CYCLE, TEAL, compute_luminance
+from beaconframes.colours import CYCLE, TEAL, Theme
 from beaconframes.interactive.figure import build_figure
 from beaconframes.plot import canvas
 from beaconframes.reports.page import _read
@@ -182,15 +182,20 @@ def test_an_unknown_window_of_the_network_is_left_out(made):
     assert ("Effectiveness", "Network") == picture.charts[0].legend
 
 
-def test_series_have_a_contrast_of_3_on_dark_pages():
-    """WCAG 2, 1.4.11: the variables of a page replace the colours that are too dark."""
+def test_series_have_the_colours_of_the_theme_on_dark_pages():
+    """The variables of a page have the colours of charts, which tests of charts compare."""
     css = _read("report.css")
-    dark = css[css.index("prefers-color-scheme:dark") : css.index("*{box-sizing")]
-    paper = compute_luminance(re.search(r"--paper:(#\w+)", dark)[1])
-    for colour in (*CYCLE, TEAL):
-        name = _VARIABLES.get(colour)
-        shown = re.search(rf"--{name}:(#\w+)", dark)[1] if name else colour
-        assert (compute_luminance(shown) + 0.05) / (paper + 0.05) >= 3, colour
+    light, dark = css[: css.index("@media")], css[css.index("@media") : css.index("*{box-sizing")]
+    for page, theme in ((light, Theme()), (dark, Theme("#14181f"))):
+        for colour in (*CYCLE, TEAL):
+            name = _VARIABLES.get(colour)
+            shown = re.search(rf"--{name}:(#\w+)", page)[1] if name else colour
+            assert theme.adapt(colour) == shown
+            if theme.is_dark and shown != colour:
+                # The same in charts of plotly.
+                parts = ", ".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))
+                assert f'fill: rgb({parts})"]{{fill:var(--{name})' in css
+    assert "--paper:#14181f;" in dark
 
 
 def test_small_amounts_have_no_factor_above_the_axis(made):

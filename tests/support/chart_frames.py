@@ -252,6 +252,12 @@ CHARTS = {
         {"show": "matrix"},
     ),
     "attestations": ("attestations", lambda: attestations(1, 2, None, 1, 3), (), {}),
+    "attestations of many": (
+        "attestations",
+        lambda: attestations(1, 2, None, 1, 3, validators=range(120)),
+        (),
+        {},
+    ),
     "inclusion distance": (
         "attestations",
         lambda: attestations(1, 2, None, 1, 3),

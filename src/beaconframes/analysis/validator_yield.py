@@ -18,6 +18,11 @@ _DAYS = ["day", "time", "day_end"]
 _BALANCES = ["validator_index", "epoch", "time", "effective_balance_gwei"]
 
 
+_STAKE = "effective_balance_gwei"
+_RATES = ("apr", "cl_apr", "el_apr")
+_RATE_COLUMNS = ("day", "time", "validators", *_RATES)
+
+
 @show_elapsed
 def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoFrameT:
     """Compute the daily yield of the validators in an income history. One row per day.
@@ -28,6 +33,16 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
     included. ``validators`` is the number of validators counted: those with a balance at the day's
     first epoch and with income rows for each of its epochs. Days without such a validator are left
     out. ``apr`` and ``el_apr`` are null on a day with priority fees missing. This computes eagerly.
+    """
+    rates = compute_own_rates(income, balances, days).select(*_RATE_COLUMNS)
+    source = open_frame(income, ["time"], loader="load_income_history")
+    return return_table(rates, source, income)
+
+
+def compute_own_rates(income: IntoFrame, balances: IntoFrame, days: IntoFrame) -> pl.DataFrame:
+    """Compute `own_yield` with standard errors, such as ``apr_error``. One row per day.
+
+    The errors follow from the differences between validators; they are null for a single one.
     """
     day_bounds = collect(
         drop_missing(select_columns(days, _DAYS, loader="load_yield_index"), _DAYS)
@@ -43,7 +58,7 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
     first_stakes = _add_day(stakes, day_bounds).filter(
         pl.col("time") < pl.col("begin") + pl.col("length")
     )
-    rates = (
+    return (
         _add_day(by_epoch, day_bounds)
         .group_by("day", "validator_index")
         .agg(
@@ -57,19 +72,29 @@ def own_yield(income: IntoFrameT, balances: IntoFrame, days: IntoFrame) -> IntoF
             first_stakes.select("day", "validator_index", "effective_balance_gwei"),
             on=["day", "validator_index"],
         )
-        .group_by("day", time=pl.col("begin"))
-        .agg(
-            validators=pl.len().cast(pl.Int64),
-            cl_apr=365 * pl.sum("consensus_income_gwei") / pl.sum("effective_balance_gwei"),
-            el_apr=365
-            * _sum_known("execution_income_wei").cast(pl.Float64)
-            / (pl.sum("effective_balance_gwei") * 1e9),
+        .with_columns(
+            cl_apr=pl.col("consensus_income_gwei").cast(pl.Float64),
+            el_apr=pl.col("execution_income_wei").cast(pl.Float64) / 1e9,
         )
         .with_columns(apr=pl.col("cl_apr") + pl.col("el_apr"))
-        .select("day", "time", "validators", "apr", "cl_apr", "el_apr")
+        .group_by("day", time=pl.col("begin"))
+        .agg(
+            pl.len().cast(pl.Int64).alias("validators"),
+            *((365 * _sum_known(name) / pl.sum(_STAKE)).alias(name) for name in _RATES),
+            *(_compute_error(name) for name in _RATES),
+        )
+        .sort("day")
     )
-    source = open_frame(income, ["time"], loader="load_income_history")
-    return return_table(rates.sort("day"), source, income)
+
+
+def _compute_error(name: str) -> pl.Expr:
+    """Return the standard error of a rate: of the mean of amounts, but for the stake of each."""
+    amounts, stakes = pl.col(name), pl.col(_STAKE)
+    difference = amounts - stakes * (_sum_known(name) / stakes.sum())
+    count = pl.len()
+    variance = (difference**2).sum() * count / (count - 1)
+    error = 365 * variance.sqrt() / stakes.sum()
+    return pl.when((count > 1) & ~amounts.is_null().any()).then(error).alias(f"{name}_error")
 
 
 def _sum_known(name: str) -> pl.Expr:

@@ -129,18 +129,22 @@ def _count_digits(y: Floats) -> int:
 
 def _describe_heatmap(layer: Heatmap) -> str:
     """Describe the share of each kind of cells, or the mean and the range of the shares."""
-    cells = layer.cells
+    cells, text = layer.cells, ""
+    values = cells if layer.percent is None else layer.percent
     if layer.shares is not None:
-        if not np.isfinite(cells).any():
+        if not np.isfinite(values).any():
             return ""
-        return (
-            f"{layer.shares}: {np.nanmean(cells):.4g} on average, "
-            f"from {np.nanmin(cells):.4g} to {np.nanmax(cells):.4g}"
+        text = (
+            f"{layer.shares}: {np.nanmean(values):.4g} on average, "
+            f"from {np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
         )
+        if not layer.kinds:
+            return text
+        text += ". Cells: "
     counts = np.bincount(cells.ravel(), minlength=len(layer.kinds) + 1)[1:]
     shares = 100 * counts / max(1, counts.sum())
     named = zip(layer.kinds, shares, strict=True)
-    return ", ".join(f"{share:.3g} % {name.lower()}" for (name, _), share in named if share)
+    return text + ", ".join(f"{share:.3g} % {name.lower()}" for (name, _), share in named if share)
 
 
 def _format(chart: Chart, value: float, digits: int = _DIGITS) -> str:

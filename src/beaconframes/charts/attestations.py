@@ -16,12 +16,15 @@ from beaconframes.frames import check_choice
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
+    from beaconframes.charts.model import Kinds
+
 Show = Literal["map", "distance"]
 
 _COLUMNS = ["validator_index", "epoch", "time", "status", "attester_slot"]
 _MAX_DISTANCE = 10  # One bar has all distances of at least this.
 _MAX_ROWS = 100  # More validators share rows: a row needs a few pixels to be seen.
 _PENDING = 4
+_FEW = 5  # Percent of the duties of a merged cell.
 
 
 def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Chart:
@@ -30,8 +33,8 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     *frame* is the result of ``bf.load_attestations(...)``. An attestation is late if it was
     included *late* or more slots after its own slot. A missed attestation may have had no block
     that could include it. A pending one can still be included; it is grey, and not counted. With
-    more than 100 validators or 1,024 epochs, a cell has several of them, as the axis labels state;
-    its colour is then the share of duties included in time.
+    more than 100 validators or 1,024 epochs, a cell has several of them, as the axis labels state.
+    It then is missed if more than 5 % of its duties are, or else late if more than 5 % of them are.
 
     With *show* ``"distance"``, bars show the number of slots until inclusion, in percent of the
     duties that are not pending.
@@ -79,7 +82,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
         "Included in the next slot" if late == 2 else f"Included within {late - 1} slots"
     )
     late_label = f"Included late ({late} slots\nbehind or more)"
-    kinds = [(in_time_label, colours.CYAN), (late_label, colours.AMBER), ("Missed", colours.RED)]
+    kinds = [(in_time_label, colours.BLUE), (late_label, colours.AMBER), ("Missed", colours.RED)]
     if (rows["status"] == "pending").any():
         kinds.append(("Pending", colours.GREY))
     chart = heatmap.build_heatmap(
@@ -94,23 +97,41 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
         single_note=single_note,
         most_rows=_MAX_ROWS,
     )
-    return chart if chart.legend else _add_pending(chart, cells, step)
-
-
-def _add_pending(chart: Chart, cells: pl.DataFrame, epoch: np.timedelta64) -> Chart:
-    """Draw merged cells in which every duty is pending: they have no share yet."""
-    (layer,) = (layer for layer in chart.layers if isinstance(layer, Heatmap))
-    has_pending = np.zeros(layer.cells.shape, np.uint8)
-    pending = cells.filter(kind=_PENDING)
-    columns = pending["column"].to_numpy() // int(layer.step // epoch)
-    rows = pending["row"].to_numpy() // layer.validators_per_row
-    has_pending[rows, columns] = 1
-    has_pending[np.isfinite(layer.cells)] = 0
-    if not has_pending.any():
+    if chart.legend:
         return chart
-    kind = ("Pending", colours.GREY)
-    drawn = replace(layer, cells=has_pending, kinds=(kind,), shares=None)
-    return replace(chart, layers=(*chart.layers, drawn), legend=(kind[0],))
+    merged_kinds = (
+        kinds[0],
+        (f"Late: more than {_FEW} %", colours.AMBER),
+        (f"Missed: more than {_FEW} %", colours.RED),
+        ("Missed: more than half", colours.INK),
+        ("Pending", colours.GREY),
+    )
+    return _color_merged_cells(chart, cells, step, merged_kinds)
+
+
+def _color_merged_cells(
+    chart: Chart, cells: pl.DataFrame, epoch: np.timedelta64, kinds: Kinds
+) -> Chart:
+    """Draw each merged cell in one colour: that of missed or late duties, if they are not few."""
+    (layer,) = (layer for layer in chart.layers if isinstance(layer, Heatmap))
+    shape = layer.cells.shape
+    row = pl.col("row") // layer.validators_per_row
+    column = pl.col("column") // int(layer.step // epoch)
+    place = cells.select((row * shape[1] + column) * (_PENDING + 1) + pl.col("kind")).to_series()
+    counts = np.bincount(place.to_numpy(), minlength=layer.cells.size * (_PENDING + 1))
+    _, in_time, late, missed, pending = np.moveaxis(counts.reshape(*shape, -1), -1, 0)
+    settled = in_time + late + missed
+    is_kind = [
+        100 * missed > 50 * settled,
+        100 * missed > _FEW * settled,
+        100 * late > _FEW * settled,
+        settled > 0,
+        pending > 0,
+    ]
+    numbers = np.select(is_kind, [4, 3, 2, 1, 5]).astype(np.uint8)
+    legend = tuple(name for number, (name, _) in enumerate(kinds, 1) if (numbers == number).any())
+    drawn = replace(layer, cells=numbers, kinds=kinds, percent=layer.cells)
+    return replace(chart, layers=(drawn,), legend=legend)
 
 
 def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: str | None) -> Chart:

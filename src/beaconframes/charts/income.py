@@ -32,7 +32,7 @@ _PARTS = {
     "attestation_reward_gwei": ("Attestations", colours.BLUE),
     "proposal_reward_gwei": ("Block proposals", colours.AMBER),
     "sync_committee_reward_gwei": ("Sync committee", colours.CYAN),
-    "slashing_reward_gwei": ("Slashing rewards", colours.KHAKI),
+    "slashing_reward_gwei": ("Slashing rewards", colours.GREEN),
     "execution_income_wei": ("Execution income", colours.PURPLE),
     "attestation_penalty_gwei": ("Attestation penalties", colours.RED),
     "finality_delay_penalty_gwei": ("Finality delay penalties", colours.BROWN),

@@ -116,7 +116,8 @@ class Heatmap:
     """A map of cells: a row for each of *rows*, and columns of the length *step* from *start*.
 
     Each cell is one of *kinds* (name and colour; 0 is empty, the first kind is 1), or, where
-    several cells are merged into one, a share from 0 to 100 % with the name *shares*.
+    several cells are merged into one, a share from 0 to 100 % with the name *shares*. Merged cells
+    that have a kind have their share in *percent*.
     """
 
     start: np.datetime64
@@ -125,6 +126,7 @@ class Heatmap:
     cells: NDArray[Any]
     kinds: tuple[tuple[str, str], ...] = ()
     shares: str | None = None
+    percent: Floats | None = None
     has_validators: bool = True
     """Whether the rows are validators, which the hover text then names."""
     validators_per_row: int = 1

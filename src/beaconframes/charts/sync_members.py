@@ -27,7 +27,7 @@ _MAX_NAMED = 20  # Up to this many validator indices fit below the axis.
 _LOWEST = 5
 _MOST_LISTED = 60  # More indices do not fit into the corner of the chart.
 _STRIPS, _MOST_COLUMNS = 30, 200  # Of the chart of a report.
-_KINDS = (("Signed", colours.CYAN), ("Not signed", colours.RED))
+_KINDS = (("Signed", colours.BLUE), ("Not signed", colours.RED))
 
 
 def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rates") -> Chart:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from beaconframes import colours
-from beaconframes.analysis.validator_yield import own_yield
+from beaconframes.analysis.group_comparison import compute_t_quantile
+from beaconframes.analysis.validator_yield import compute_own_rates
 from beaconframes.charts import series
-from beaconframes.charts.model import Axis, Chart, Layer, Line, Points
+from beaconframes.charts.model import Area, Axis, Chart, Layer, Line, Points
 from beaconframes.errors import UsageError
-from beaconframes.frames import to_polars
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -23,6 +24,8 @@ _LAYERS = {
     "cl_": ("Consensus, ", colours.CYAN, colours.BLUE, colours.PURPLE, colours.SLATE),
     "el_": ("Execution, ", colours.AMBER, colours.ORANGE, colours.RED, colours.BROWN),
 }
+
+_FEW_DAYS, _FEW_VALIDATORS = 30, 10
 
 _QUANTITIES = {"": "Yield", "cl_": "Consensus yield", "el_": "Execution yield"}
 
@@ -66,9 +69,15 @@ def yield_index(
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with a day, a time and a rate")
         return Chart(x, y, empty_note=f"No yield to draw: {reason}")
-    own_rows = None
+    own_rows, note = None, ""
     if income is not None and balances is not None:
-        own_rows = to_polars(own_yield(income, balances, frame)).sort("day")
+        own_rows = compute_own_rates(income, balances, frame)
+        if own_rows.height < _FEW_DAYS and (own_rows["validators"] < _FEW_VALIDATORS).all():
+            note = (
+                f"yield of fewer than {_FEW_VALIDATORS} validators not drawn: {own_rows.height} "
+                f"days, fewer than {_FEW_DAYS}, are mostly chance"
+            )
+            own_rows = None
     panels = [_build_panel(x, rows, own_rows, layer, style) for layer, style in styles.items()]
     return replace(
         panels[0],
@@ -76,6 +85,7 @@ def yield_index(
         legend=tuple(name for panel in panels for name in panel.legend),
         panel=panels[1] if split else None,
         panel_share=0.5,
+        note=note,
     )
 
 
@@ -89,8 +99,8 @@ def _build_panel(
     """Build the panel of both layers together, or of one of them."""
     layers = _build_index(rows, f"{layer}apr", style)
     if own_rows is not None:
-        layers.append(_build_own(own_rows, f"{layer}apr", style))
-    names = tuple(layer.name for layer in layers if isinstance(layer, Line | Points))
+        layers += _build_own(own_rows, f"{layer}apr", style)
+    names = tuple(layer.name for layer in layers if isinstance(layer, Area | Line | Points))
     return Chart(x, Axis(f"{_QUANTITIES[layer]} (APR, %)"), tuple(layers), legend=names)
 
 
@@ -112,8 +122,20 @@ def _build_index(rows: pl.DataFrame, rate: str, style: tuple[str, ...]) -> list[
     return layers
 
 
-def _build_own(rows: pl.DataFrame, rate: str, style: tuple[str, ...]) -> Line:
-    """Build the line of the daily yield of your own validators."""
-    curve = series.build_curve(rows["day"], rows["time"], series.to_floats(rows[rate]) * 100)
+def _build_own(rows: pl.DataFrame, rate: str, style: tuple[str, ...]) -> list[Layer]:
+    """Build the line of the daily yield of your own validators, and the band of its interval."""
+    percent, error = (100 * series.to_floats(rows[name]) for name in (rate, f"{rate}_error"))
+    counts = rows["validators"]
+    quantiles = {
+        n: compute_t_quantile(0.975, n - 1) if n >= _FEW_VALIDATORS else np.nan
+        for n in counts.unique()
+    }
+    margin = error * np.array([quantiles[n] for n in counts])
+    (x, y), (_, low), (_, high) = (
+        series.build_curve(rows["day"], rows["time"], heights)
+        for heights in (percent, percent - margin, percent + margin)
+    )
     name = f"{style[0]}your validators".capitalize()
-    return Line(*curve, name, style[-1], marked=True)
+    band = Area(x, low, high, f"{name}, 95 % interval", style[-1], opacity=0.25)
+    line = Line(x, y, name, style[-1], marked=True)
+    return [band, line] if np.isfinite(margin).any() else [line]

@@ -30,8 +30,8 @@ def attestations(
     *frame* is the result of ``bf.load_attestations(...)``. An attestation is late if it was
     included *late* or more slots after its own slot. A missed attestation may have had no block
     that could include it. A pending one can still be included; it is grey, and not counted. With
-    more than 100 validators or 1,024 epochs, a cell has several of them, as the axis labels state;
-    its colour is then the share of duties included in time.
+    more than 100 validators or 1,024 epochs, a cell has several of them, as the axis labels state.
+    It then is missed if more than 5 % of its duties are, or else late if more than 5 % of them are.
 
     With *show* ``"distance"``, bars show the number of slots until inclusion, in percent of the
     duties that are not pending.

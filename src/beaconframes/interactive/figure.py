@@ -21,8 +21,13 @@ from beaconframes.charts.series import (
 )
 from beaconframes.errors import UsageError, require_package
 from beaconframes.frames import first_line
-from beaconframes.interactive.style import choose_template, read_theme
-from beaconframes.interactive.traces import build_traces, shorten_times
+from beaconframes.interactive.style import AROUND_PLOT, choose_template, read_theme
+from beaconframes.interactive.traces import (
+    PIXELS_PER_INCH,
+    PIXELS_PER_POINT,
+    build_traces,
+    shorten_times,
+)
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -31,11 +36,8 @@ if TYPE_CHECKING:
     from beaconframes.charts.model import Axis, Chart
     from beaconframes.colours import Theme
 
-PIXELS_PER_INCH = 100
-"""So that ``figsize`` makes figures of about the same size in both libraries."""
-
-_PANEL_HEIGHT = 600  # Of a figure of two panels, in pixels.
-_AROUND_PLOT, _LEGEND_HEIGHT, _CHARACTER = 150, 80, 7.6  # Pixels.
+_PANEL_HEIGHT = 570  # Of a figure of two panels, in pixels.
+_LEGEND_HEIGHT, _CHARACTER = 60, 7.1  # Pixels.
 _CAPTION_WIDTH = 46  # In characters, which fit into a figure of 360 pixels.
 _DAY = 86_400_000  # Milliseconds.
 # Ticks of few days, weeks or months: (maximum count, days, distance, first tick).
@@ -70,7 +72,7 @@ def build_figure(
         figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     if 19 * len(chart.y.tick_labels) > 350:
         # Each labeled row needs 19 pixels.
-        figure.update_layout(height=110 + 19 * len(chart.y.tick_labels))
+        figure.layout.template.layout.height = AROUND_PLOT + 19 * len(chart.y.tick_labels)
     if chart.legend_title:
         figure.update_layout(legend_title_text=chart.legend_title)
     if chart.panel:
@@ -207,8 +209,8 @@ def _add_panel(figure: Figure, chart: Chart, panel: Chart, theme: Theme) -> list
         traces, note = build_traces(layer, below, theme)
         figure.add_traces([trace.update(yaxis="y2") for trace in traces])
         notes += [note] if note else []
+    figure.layout.template.layout.height = _PANEL_HEIGHT
     figure.update_layout(
-        height=_PANEL_HEIGHT,
         xaxis={"anchor": "y2"},
         yaxis={"domain": [chart.panel_share + 0.03, 1]},
         yaxis2=_describe_y_axis(panel.y, theme) | {"domain": [0, chart.panel_share - 0.03]},
@@ -218,7 +220,7 @@ def _add_panel(figure: Figure, chart: Chart, panel: Chart, theme: Theme) -> list
 
 def _wrap_y_titles(figure: Figure, chart: Chart) -> None:
     """Wrap the titles of the vertical axes at the heights of their panels."""
-    height = (figure.layout.height or figure.layout.template.layout.height) - _AROUND_PLOT
+    height = (figure.layout.height or figure.layout.template.layout.height) - AROUND_PLOT
     shares = {"yaxis": 1.0}
     if chart.panel:
         height -= _LEGEND_HEIGHT
@@ -253,7 +255,11 @@ def _add_reference_lines(figure: Figure, chart: Chart, theme: Theme) -> None:
         if isinstance(layer, ReferenceLine):
             (figure.add_vline if layer.vertical else figure.add_hline)(
                 layer.y,
-                line={"color": theme.adapt(colours.SLATE), "dash": "dash", "width": 1},
+                line={
+                    "color": theme.adapt(colours.SLATE),
+                    "dash": "dash",
+                    "width": PIXELS_PER_POINT,
+                },
                 name=layer.name,
                 showlegend=True,
                 legendrank=1000 + chart.legend.index(layer.name),

@@ -11,6 +11,9 @@ from beaconframes import colours
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+AROUND_PLOT = 160
+"""Pixels of the height of a figure that axis titles, caption and legend usually need."""
+
 # plotly's button that uploads the data of a chart, by its names in different versions.
 _UPLOADS = ("sendChartToCloud", "sendDataToCloud")
 
@@ -43,13 +46,15 @@ def template() -> Any:
             "plot_bgcolor": colours.PAPER,
             "font": {"family": "DejaVu Sans, Verdana, sans-serif", "size": 12}
             | {"color": colours.INK},
-            "height": 460,
-            "margin": {"l": 70, "r": 20, "t": 40, "b": 70},
+            "height": 300 + AROUND_PLOT,
+            "margin": {"l": 30, "r": 20, "t": 40, "b": 30},
             "xaxis": axis | {"showgrid": False, "title": {"standoff": 16}},
             "yaxis": axis | {"ticks": "", "title": {"standoff": 12}},
             # Below the chart, so that it fits into any width.
             "legend": {
-                "traceorder": "normal",
+                # Every entry is a group of its own: only groups are as wide as their names.
+                "traceorder": "grouped",
+                "tracegroupgap": 2,
                 "orientation": "h",
                 "yref": "container",
                 "y": 0,

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from beaconframes.charts.model import Axis, Chart, Layer, Positions
     from beaconframes.colours import Theme
 
+PIXELS_PER_INCH = 100
+"""So that figures, lines and markers have about the same size in both libraries."""
+PIXELS_PER_POINT = PIXELS_PER_INCH / 72
+
 MAX_POINTS = 20_000
 """Maximum points of a line: a browser needs seconds for more, and a screen cannot show them."""
 
@@ -120,7 +124,11 @@ def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str
     )
     options: dict[str, Any] = _describe_legend(layer, chart) | {
         "mode": "lines+markers" if layer.marked else "lines",
-        "line": {"width": layer.width, "color": colour, "dash": "dash" if layer.dashed else None},
+        "line": {
+            "width": layer.width * PIXELS_PER_POINT,
+            "color": colour,
+            "dash": "dash" if layer.dashed else None,
+        },
         "opacity": layer.opacity,
         "connectgaps": False,
         "hovertemplate": _format_hover(chart),
@@ -263,7 +271,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
     where = "%{x}<br>validator %{y}<br>" if layer.has_validators else "%{x}<br>"
     if layer.validators_per_row > 1:
         where = f"%{{x}}<br>{layer.validators_per_row} validators from %{{y}}<br>"
-    if layer.shares is not None:
+    if not layer.kinds:
         options |= {
             "colorscale": colours.SHARES,
             "zmin": min(90, np.nanmin(layer.cells, initial=100)),
@@ -275,12 +283,18 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
     names = np.array(["", *(name.replace("\n", " ") for name, _ in kinds)])
     paints = ["rgba(0,0,0,0)", *(colour for _, colour in kinds)]
     scale = [(edge / len(paints), paint) for i, paint in enumerate(paints) for edge in (i, i + 1)]
+    texts = names[layer.cells]
+    if layer.percent is not None:
+        # The whole names of all cells would take most of a page.
+        shares = np.char.mod("%.2f", layer.percent)
+        texts = np.where(np.isfinite(layer.percent), shares, texts)
+        where += f"{layer.shares}: "
     cells = go.Heatmap(
         colorscale=scale,
         zmin=-0.5,
         zmax=len(paints) - 0.5,
         showscale=False,
-        text=names[layer.cells],
+        text=texts,
         hovertemplate=where + "%{text}<extra></extra>",
         **options,
     )
@@ -291,6 +305,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
             mode="markers",
             marker={"symbol": "square", "size": 10, "color": colour},
             name=name.replace("\n", "<br>"),
+            legendgroup=name,
             showlegend=True,
             legendrank=1000 + chart.legend.index(name),
         )

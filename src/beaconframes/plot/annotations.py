@@ -145,8 +145,11 @@ def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
     return legend
 
 
-def add_caption(ax: Axes, parts: list[str], legend: Legend | None) -> None:
-    """Add the caption below the axis label and the legend; leave it out where it has no room."""
+def add_caption(ax: Axes, parts: list[str], legend: Legend | None, *, wide: bool = False) -> None:
+    """Add the caption below the axis label and the legend; leave it out where it has no room.
+
+    With *wide*, it begins below the labels of the vertical axis.
+    """
     figure = ax.get_figure(root=True)
     assert figure is not None
     width = measure_room(ax)[0]
@@ -160,7 +163,7 @@ def add_caption(ax: Axes, parts: list[str], legend: Legend | None) -> None:
     caption = ax.annotate(
         text,
         xy=(0, 0),
-        xycoords=(ax.yaxis.label if is_narrow else "axes fraction", above),
+        xycoords=(ax.yaxis.label if is_narrow or wide else "axes fraction", above),
         xytext=(0, -3),
         textcoords="offset points",
         verticalalignment="top",

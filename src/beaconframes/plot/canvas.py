@@ -124,7 +124,10 @@ def draw_chart(
             write_note(axes, chart.corner_note, x=0.03, y=0.05, ha="left", va="bottom")
         _set_x_axis(lower, chart.x)
         legend = add_legend(axes, lower, chart) if chart.legend else None
-        add_caption(lower, list_caption_parts(chart) if caption is None else [caption], legend)
+        parts = list_caption_parts(chart) if caption is None else [caption]
+        # Names take much of the width, numbers do not.
+        wide = max(map(len, chart.y.tick_labels), default=0) > 12
+        add_caption(lower, parts, legend, wide=wide)
         height = measure_height(axes, lower)
         if chart.panel:
             height *= 0.85  # There is a gap between the panels.

@@ -170,7 +170,7 @@ def _draw_heatmap(
         # matplotlib blends along both axes: repeat the cells of an axis that has room for them.
         down, across = int(room.height // count) or 1, int(room.width // columns) or 1
         cells = cells.repeat(down, axis=0).repeat(across, axis=1)
-    if layer.shares is None:
+    if layer.kinds:
         # As colours, cells smaller than a pixel are blended; as numbers, some would be dropped.
         kinds = [(name, theme.adapt(colour)) for name, colour in layer.kinds]
         table = [to_rgba("white", 0), *(to_rgba(colour) for _, colour in kinds)]
