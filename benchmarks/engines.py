@@ -214,7 +214,7 @@ def main() -> None:
         files = sorted(folder.glob("*.parquet"))
         for file in files[: len(files) // 2]:
             (half / file.name).symlink_to(file.resolve())
-        for engine in [given.engine] if given.engine else BY_HAND:
+        for engine in [given.engine] if given.engine else choose([*BY_HAND], ["duckdb"]):
             taken: dict[str, list[dict[str, Any]]] = {case: [] for case in CASES}
             for _ in range(given.rounds):
                 for case in CASES:

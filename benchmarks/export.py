@@ -45,7 +45,7 @@ PAGE = 10_000
 ROUNDS = choose(7, 1)
 
 
-def make(folder: Path, millions: int) -> None:
+def make(folder: Path, millions: float) -> None:
     """Write rows like real ones: most amounts are similar, fees are rare."""
     rng = np.random.default_rng(0)
     schema = IncomeHistory.schema()
@@ -56,7 +56,7 @@ def make(folder: Path, millions: int) -> None:
     written: list[int] = []
 
     def frames() -> Iterator[pl.DataFrame]:
-        for first in range(0, millions * 1_000_000 // VALIDATORS, EPOCHS_AT_ONCE):
+        for first in range(0, int(millions * 1_000_000) // VALIDATORS, EPOCHS_AT_ONCE):
             epochs = np.repeat(np.arange(first, first + EPOCHS_AT_ONCE), VALIDATORS)
             columns = {
                 "validator_index": np.tile(np.arange(VALIDATORS), EPOCHS_AT_ONCE),
@@ -189,7 +189,7 @@ def run(case: str, source: Path, target: Path) -> dict[str, float]:
 
 def main() -> None:
     """Measure the cases of the command line, or all of them."""
-    millions = int(sys.argv[1]) if len(sys.argv) > 1 else choose(10, 1)
+    millions = float(sys.argv[1]) if len(sys.argv) > 1 else choose(10.0, 0.1)
     cases = sys.argv[2:] or list(CASES)
     found: dict[str, list[dict[str, float]]] = {case: [] for case in cases}
     with tempfile.TemporaryDirectory() as folder:
@@ -198,7 +198,7 @@ def main() -> None:
         for _ in range(ROUNDS):
             for case in cases:
                 found[case].append(run(case, source, Path(folder) / f"to-{case}"))
-    print(f"{millions}M rows of 18 columns into one folder a day, {ROUNDS} rounds")
+    print(f"{millions:g}M rows of 18 columns into one folder a day, {ROUNDS} rounds")
     print(f"{'case':<16}{'s':>8}{'net s':>8}{'CPU s':>8}{'net':>8}{'peak MB':>10}{'size MB':>10}")
     middle = {
         case: {key: median(one[key] for one in rounds) for key in ("wall", "cpu", "size")}
