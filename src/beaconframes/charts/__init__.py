@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from beaconframes.charts.attestations import attestations
 from beaconframes.charts.balances import balances
+from beaconframes.charts.calendar_map import calendar
 from beaconframes.charts.coverage import coverage
+from beaconframes.charts.effectiveness import effectiveness
 from beaconframes.charts.gas_fees import gas_fees
 from beaconframes.charts.income import income
 from beaconframes.charts.index_coverage import index_coverage
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 
 CHARTS: dict[Callable[..., Chart], str | None] = {
     income: "income_history",
+    calendar: "income_history",
     balances: "balance_history",
     attestations: "attestations",
+    effectiveness: "income_history",
     proposals: "proposals",
     luck: "balance_history",
     deposits: "deposits",
@@ -47,6 +51,7 @@ FRAMES = {
     "committees": "sync_committees",
     "epochs": "epochs",
     "income": "income_history",
+    "network": "income_history",
     "produced": "produced_blocks",
     "proposals": "proposals",
     "yield_index": "yield_index",

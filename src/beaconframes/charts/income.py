@@ -79,7 +79,7 @@ def income(
     as steps).
     """
     _check_arguments(unit, by, every, yield_index, balances)
-    rows, is_known = _sum_periods(frame, blocks, every, by)
+    rows, is_known = sum_periods(frame, blocks, every, by)
     bars = every != "epoch" and not cumulative
     style = "hollow" if by == "validator" else "hatched"
     incomplete = "" if cumulative or rows["complete"].all() else f", {style} where incomplete"
@@ -94,7 +94,7 @@ def income(
     if cumulative and not rows.is_empty():
         span = f"since {series.format_day(rows['time'].min())}"
     y = Axis(f"{quantity} {span} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")
-    note = _describe_execution_income(is_known=is_known, has_blocks=blocks is not None)
+    note = describe_execution_income(is_known=is_known, has_blocks=blocks is not None)
     if rows.is_empty():
         reason = series.explain_empty(frame, "no row with a time and every amount")
         return Chart(x, y, empty_note=f"No income to draw: {reason}")
@@ -139,14 +139,14 @@ def income(
     return replace(chart, layers=(net, *expected))
 
 
-def _describe_execution_income(*, is_known: bool, has_blocks: bool) -> str:
+def describe_execution_income(*, is_known: bool, has_blocks: bool) -> str:
     """Return the note about the part of the execution income that the chart does not have."""
     if not is_known:
         return CONSENSUS_ONLY
     return "" if has_blocks else FEES_ONLY
 
 
-def _sum_periods(
+def sum_periods(
     frame: IntoFrame, blocks: IntoFrame | None, every: Every, by: By
 ) -> tuple[pl.DataFrame, bool]:
     """Return the income by period, and whether execution income is known.

@@ -127,6 +127,10 @@ class Heatmap:
     kinds: tuple[tuple[str, str], ...] = ()
     shares: str | None = None
     percent: Floats | None = None
+    limits: tuple[float, float] | None = None
+    """The ends of the colour scale of other amounts than shares, whose name is *shares*, too."""
+    texts: NDArray[np.str_] | None = None
+    """The whole hover texts of the cells."""
     has_validators: bool = True
     """Whether the rows are validators, which the hover text then names."""
     validators_per_row: int = 1

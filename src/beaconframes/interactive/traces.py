@@ -272,13 +272,16 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
     if layer.validators_per_row > 1:
         where = f"%{{x}}<br>{layer.validators_per_row} validators from %{{y}}<br>"
     if not layer.kinds:
+        lowest, highest = layer.limits or (min(90, np.nanmin(layer.cells, initial=100)), 100)
         options |= {
             "colorscale": colours.SHARES,
-            "zmin": min(90, np.nanmin(layer.cells, initial=100)),
-            "zmax": 100,
+            "zmin": lowest,
+            "zmax": highest,
             "colorbar": {"title": {"text": layer.shares, "side": "right"}} | _COLORBAR,
+            "text": layer.texts,
         }
-        return [go.Heatmap(hovertemplate=where + "%{z:.2f} %<extra></extra>", **options)]
+        hover = where + "%{z:.2f} %" if layer.texts is None else "%{text}"
+        return [go.Heatmap(hovertemplate=hover + "<extra></extra>", **options)]
     kinds = [(name, theme.adapt(colour)) for name, colour in layer.kinds]
     names = np.array(["", *(name.replace("\n", " ") for name, _ in kinds)])
     paints = ["rgba(0,0,0,0)", *(colour for _, colour in kinds)]

@@ -179,10 +179,9 @@ def _draw_heatmap(
             if name in named:
                 ax.plot([], [], "s", color=colour, label=name)
     else:
-        lowest = min(90, np.nanmin(cells, initial=100))
-        drawn = ax.imshow(
-            cells, **{"cmap": colours.SHARES, "vmin": lowest, "vmax": 100} | style | kwargs
-        )
+        lowest, highest = layer.limits or (min(90, np.nanmin(cells, initial=100)), 100)
+        scale = {"cmap": colours.SHARES, "vmin": lowest, "vmax": highest}
+        drawn = ax.imshow(cells, **scale | style | kwargs)
         # Beside a narrow chart, the bar would take a third of the width, and its label be cut.
         place: dict[str, Any] = {"location": "bottom"} if is_narrow(ax) else {}
         figure.colorbar(drawn, ax=ax, label=layer.shares, **place)

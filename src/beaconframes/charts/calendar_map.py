@@ -1,0 +1,104 @@
+"""Chart of days as a calendar: a column for each week, a row for each day of the week."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from beaconframes.analysis.attestation_losses import attestation_rates
+from beaconframes.charts import series
+from beaconframes.charts.income import describe_execution_income, sum_periods
+from beaconframes.charts.model import Axis, Chart, Heatmap
+from beaconframes.charts.series import Unit
+from beaconframes.errors import UsageError
+from beaconframes.frames import check_choice, to_polars
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.charts.model import Floats
+
+Show = Literal["income", "missed"]
+
+_DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+_DAY = np.timedelta64(1, "D")
+_MARGIN = 1.5
+
+
+def calendar(
+    frame: IntoFrame,
+    *,
+    blocks: IntoFrame | None = None,
+    show: Show = "income",
+    unit: Unit = "eth",
+) -> Chart:
+    """Draw each day (UTC) of an income history as a cell of a calendar: a column for each week.
+
+    *frame* is the result of ``bf.load_income_history(...)``. The colour is the net income of all
+    validators together, as `income` draws it; with *show* ``"missed"``, the share of their votes
+    that were missed. Days without all epochs have no cell if income is drawn, because their income
+    is lower. Days far from most others have the colour at the end of the scale.
+
+    With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
+    proposers received; without it, priority fees, relay payments not included.
+
+    *kwargs* go to ``Axes.imshow``.
+    """
+    check_choice("show", show, get_args(Show))
+    check_choice("unit", unit, get_args(Unit))
+    if show == "missed":
+        if blocks is not None:
+            raise UsageError(
+                'blocks= and show="missed" exclude each other', hint="Missed votes need no blocks."
+            )
+        days, label, note = _read_missed(frame), "Votes missed per day (%)", ""
+    else:
+        sums, is_known = sum_periods(frame, blocks, "day", "total")
+        days = sums.filter(pl.col("complete")).sort("date")
+        days = days.with_columns(y=series.convert_amounts(days["net_income_wei"], unit))
+        quantity = "Net income" if is_known else "Consensus income"
+        label = f"{quantity} per day ({series.UNIT_NAMES[unit]})"
+        note = describe_execution_income(is_known=is_known, has_blocks=blocks is not None)
+    axes = Axis(series.TIME_NAMES["week"] + " (UTC)", "day", series.read_dates(days)), Axis("")
+    if days.is_empty():
+        reason = series.explain_empty(frame, "no whole day")
+        return Chart(*axes, empty_note=f"No days to draw: {reason}")
+    dates, heights = days["date"].to_numpy(), series.to_floats(days["y"])
+    weekdays = days["date"].dt.weekday().to_numpy() - 1
+    mondays = dates - weekdays * _DAY
+    weeks = ((mondays - mondays.min()) // (7 * _DAY)).astype(int)
+    cells = np.full((7, weeks.max() + 1), np.nan)
+    cells[weekdays, weeks] = heights
+    texts = np.full(cells.shape, "", dtype="<U64")
+    unit_name = label.rpartition("(")[2].removesuffix(")")
+    texts[weekdays, weeks] = [
+        f"{_DAYS[day]} {date}: {height:,.6g} {unit_name}"
+        for day, date, height in zip(weekdays, dates, heights, strict=True)
+    ]
+    layer = Heatmap(
+        mondays.min().astype("datetime64[us]"),
+        (7 * _DAY).astype("timedelta64[us]"),
+        _DAYS,
+        cells,
+        shares=label,
+        limits=_find_limits(heights),
+        texts=texts,
+        has_validators=False,
+    )
+    return Chart(*axes, (layer,), note=note)
+
+
+def _read_missed(frame: IntoFrame) -> pl.DataFrame:
+    """Return the share of missed votes in percent. One row per day with a vote."""
+    rates = to_polars(attestation_rates(frame, every="day"))
+    voted = rates.filter(pl.col("votes") > 0).sort("date")
+    return voted.select("date", y=100 * (1 - pl.col("included_rate")))
+
+
+def _find_limits(heights: Floats) -> tuple[float, float]:
+    """Return the ends of the colour scale: a slashing would give all other days one colour."""
+    low, high = np.quantile(heights, (0.1, 0.9))
+    margin = _MARGIN * (high - low)
+    return max(heights.min(), low - margin), min(heights.max(), high + margin)

@@ -1,0 +1,88 @@
+"""Chart of the effectiveness of votes over time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+import polars as pl
+
+from beaconframes import colours
+from beaconframes.analysis.attestation_losses import attestation_rates
+from beaconframes.charts import series, validator_lines
+from beaconframes.charts.model import Area, Axis, Chart, Line
+from beaconframes.frames import check_choice, to_polars
+
+if TYPE_CHECKING:
+    from narwhals.stable.v2.typing import IntoFrame
+
+    from beaconframes.charts.model import Floats, Positions
+
+Every = Literal["day", "week", "month"]
+
+_PERFECT = 100.0
+
+
+def effectiveness(
+    frame: IntoFrame, network: IntoFrame | None = None, *, every: Every = "day"
+) -> Chart:
+    """Draw how effective the votes of each validator were, with the range of other validators.
+
+    *frame* is the result of ``bf.load_income_history(...)``. The effectiveness is that of
+    ``bf.analysis.attestation_rates``: 100 % if every vote was timely and right. Each validator has
+    a line; of more than 50, the median, the band of 80 % of them, and the extremes are drawn. Days,
+    weeks and months are those of UTC.
+
+    With *network*, the income history of other validators, such as some hundred of the whole chain,
+    a grey band has 80 % of these, and a dashed line their median.
+
+    *kwargs* go to the ``Axes.plot`` of the validators (of many: of the median).
+    """
+    check_choice("every", every, get_args(Every))
+    rows = _read_rates(frame, every)
+    x = Axis(f"{series.TIME_NAMES[every]} (UTC)", every, series.to_datetime64(rows["time"]))
+    y = Axis(f"Effectiveness of votes per {every} (%)", include=(_PERFECT,))
+    if rows.is_empty():
+        reason = series.explain_empty(frame, "no row with a time and the rewards of a vote")
+        return Chart(x, y, empty_note=f"No votes to draw: {reason}")
+    single_note = f"One {every} only" if rows["time"].n_unique() == 1 else None
+    chart = Chart(x, y, single_note=single_note)
+    chart = validator_lines.build_layers(rows, marked=True).add_to(chart)
+    others = None if network is None else _read_rates(network, every)
+    if others is None or others.is_empty():
+        return chart
+    band = _build_network(others)
+    legend = chart.legend or tuple(str(layer.name) for layer in chart.layers)
+    names = tuple(layer.name for layer in band)
+    return replace(chart, layers=(*band, *chart.layers), legend=(*legend, *names))
+
+
+def _read_rates(frame: IntoFrame, every: Every) -> pl.DataFrame:
+    """Return the effectiveness in percent. One row per validator and day, week or month."""
+    rates = to_polars(attestation_rates(frame, every=every, by="validator_index"))
+    time = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").alias("time")
+    return (
+        rates.drop_nulls("effectiveness")
+        .with_columns(time, y=100 * pl.col("effectiveness"), complete=pl.lit(value=True))
+        .with_columns(number=series.number_units(every))
+        .sort("validator_index", "number")
+    )
+
+
+def _build_network(rows: pl.DataFrame) -> tuple[Area, Line]:
+    """Build the band of 80 % of the other validators, and the line of their median."""
+    shares = {"low": 0.1, "middle": 0.5, "high": 0.9}
+    spread = rows.group_by("number", "time").agg(
+        pl.quantile("y", share, "linear").alias(name) for name, share in shares.items()
+    )
+    spread = spread.sort("number")
+
+    def curve(name: str) -> tuple[Positions, Floats]:
+        return series.build_curve(spread["number"], spread["time"], series.to_floats(spread[name]))
+
+    (x, low), (_, middle), (_, high) = (curve(name) for name in shares)
+    count = rows["validator_index"].n_unique()
+    return (
+        Area(x, low, high, f"10 % to 90 % of {count:,} others", colours.GREY, opacity=0.25),
+        Line(x, middle, f"Median of {count:,} others", colours.SLATE, 1.4, dashed=True),
+    )
