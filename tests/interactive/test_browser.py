@@ -267,6 +267,19 @@ def test_the_height_of_a_page_follows_its_content(open_figure, name, width):
         assert end + (right - left) > width - 120
 
 
+@pytest.mark.parametrize("title", ["Income", "Income of\\nour validators"])
+def test_a_title_is_between_the_edge_and_the_plot(open_figure, title):
+    """All lines of it are visible."""
+    page, _ = open_figure(bf.interactive.income(chart_frames.income(), title=title))
+
+    top, bottom, figure, plot = page.evaluate(
+        "() => ['.gtitle', '.js-plotly-plot', '.nsewdrag'].map(name => {"
+        " const { top, bottom } = document.querySelector(name).getBoundingClientRect();"
+        " return name === '.gtitle' ? [top, bottom] : [top] }).flat()"
+    )
+    assert figure <= top < bottom <= plot
+
+
 def test_a_height_of_the_user_stays(open_figure):
     """Also after the page was made narrower."""
     page, _ = open_figure(bf.interactive.leaderboard(chart_frames.leaderboard(5, 3), height=333))

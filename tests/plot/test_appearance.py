@@ -94,6 +94,53 @@ def test_captions_state_validators_range_and_simulation(chart, frame, others, ex
     )
 
 
+FEES = "(priority fees, relay payments not included)"
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "expected"),
+    [
+        (income, {}, f"2 validators earned 1.35 ETH in 3 days {FEES}"),
+        (income, {"unit": "gwei"}, f"2 validators earned 1,350,000,000 gwei in 3 days {FEES}"),
+        (income, {"cumulative": True}, f"2 validators earned 1.35 ETH in 3 days {FEES}"),
+        (
+            lambda: income(range(113, 451), [7]),
+            {"by": "validator"},
+            f"1 validator earned 0.338 ETH in 2 days, some incomplete {FEES}",
+        ),
+        (
+            lambda: income([200, 201], slashing_penalty_gwei=30_512).with_columns(
+                tx_fee_reward_wei=pl.lit(None, pl.Decimal(28, 0))
+            ),
+            {"every": "epoch"},
+            (
+                "2 validators lost 0.000122 ETH in 2 epochs"
+                " (consensus layer only, because priority fees are missing)"
+            ),
+        ),
+        (
+            lambda: income([200], slashing_penalty_gwei=0),
+            {"every": "epoch"},
+            f"2 validators earned 0.00 ETH in 1 epoch {FEES}",
+        ),
+        (lambda: income([]), {}, ""),
+    ],
+)
+def test_an_automatic_title_states_the_result(frame, options, expected):
+    """P11: number of validators, sum with three digits, number of periods, what is missing."""
+    ax = plot.income(frame(), title="auto", **options)
+    figure = interactive.income(frame(), title="auto", **options)
+
+    assert expected == ax.get_title().replace("\n", " ")
+    assert expected == (figure.layout.title.text or "").replace("<br>", " ")
+    assert expected in plot.alt_text(ax)
+
+
+def test_other_charts_have_no_automatic_title():
+    with pytest.raises(UsageError, match="no sentence follows from this chart"):
+        plot.balances(balances(), title="auto")
+
+
 @pytest.mark.parametrize(
     ("every", "expected"),
     [("week", "Nov 30 to Dec 13, 2020"), ("month", "Dec 2020"), ("epoch", "Dec 2 to Dec 9, 2020")],

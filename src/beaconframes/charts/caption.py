@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes.charts.series import format_day
+from beaconframes.errors import UsageError
 from beaconframes.frames import is_simulated
 
 if TYPE_CHECKING:
@@ -72,13 +73,28 @@ def _count_distinct(indices: pl.Series) -> int:
     return indices.n_unique()
 
 
+def state_finding(chart: Chart) -> str | None:
+    """Return the sentence of ``title="auto"``; None for an empty chart."""
+    if chart.empty_note:
+        return None
+    if not chart.finding:
+        raise UsageError(
+            'title="auto": no sentence follows from this chart', hint="Pass a text as title=."
+        )
+    return f"{_count_in_words(chart.validators or 0)} {chart.finding}"
+
+
+def _count_in_words(validators: int) -> str:
+    return f"{validators:,} validator{'' if validators == 1 else 's'}"
+
+
 def list_caption_parts(chart: Chart) -> list[str]:
     """Return the parts of the caption; none for an empty chart."""
     if chart.empty_note:
         return []
     parts = []
     if chart.validators:
-        parts.append(f"{chart.validators:,} validator{'' if chart.validators == 1 else 's'}")
+        parts.append(_count_in_words(chart.validators))
     parts += filter(None, (format_range(chart.x), chart.note))
     return [*parts, "simulated data"] if chart.is_simulated else parts
 

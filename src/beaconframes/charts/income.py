@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -101,7 +102,8 @@ def income(
     is_single = rows["time"].n_unique() == 1 and not (bars and by != "validator")
     # A single point needs a note; a bar does not, and the note would cover it.
     single_note = f"One {every} only" if is_single else None
-    chart = Chart(x, y, single_note=single_note, note=note)
+    finding = _state_result(rows, every, unit, note)
+    chart = Chart(x, y, single_note=single_note, note=note, finding=finding)
     number = pl.col("first_epoch") if every == "epoch" else series.number_units(every)
     rows = rows.with_columns(number=number)
     if cumulative:
@@ -137,6 +139,19 @@ def income(
     else:
         net = validator_lines.build_line(rows, quantity, marked=every != "epoch")
     return replace(chart, layers=(net, *expected))
+
+
+def _state_result(rows: pl.DataFrame, every: Every, unit: Unit, note: str) -> str:
+    """Return what validators earned in the periods of the chart, with what is missing of it."""
+    amount = float(series.convert_amounts(rows["net_income_wei"], unit).sum())
+    digits = max(0, 2 - math.floor(math.log10(abs(amount) or 1)))
+    periods = rows["time"].n_unique()
+    span = f"{periods:,} {every}{'' if periods == 1 else 's'}"
+    if not rows["complete"].all():
+        span += ", some incomplete"
+    verb = "lost" if amount < 0 else "earned"
+    text = f"{verb} {abs(amount):,.{digits}f} {series.UNIT_NAMES[unit]} in {span}"
+    return f"{text} ({note})" if note else text
 
 
 def describe_execution_income(*, is_known: bool, has_blocks: bool) -> str:

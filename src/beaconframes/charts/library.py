@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.charts.caption import add_sources
+from beaconframes.charts.caption import add_sources, state_finding
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Library:
             own = {name: kwargs.pop(name) for name in parameters if name in kwargs}
             options = {name: kwargs.pop(name) for name in shared if name in kwargs}
             chart = add_sources(build(*args, **own, **hidden), (*args, *own.values()))
+            if options.get("title") == "auto":
+                options["title"] = state_finding(chart)
             return self.draw(chart, kwargs, **options)
 
         others = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD, annotation="Any")

@@ -188,6 +188,8 @@ class Chart:
     """For the caption: the number of validators."""
     note: str = ""
     """For the caption: what the heights leave out."""
+    finding: str = ""
+    """What the validators did, for ``title="auto"``: the end of a sentence."""
     is_simulated: bool = False
     """For the caption: whether a frame of the chart has simulated data."""
     panel: Chart | None = None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 WALL = {"wall": "graffiti-wall"}
 """The wall has no axes of amounts, so it is not in the list of charts; and its loader."""
 SHARED_HELP = {
-    "title": "Title above the chart.",
+    "title": "Title above the chart; auto: what a chart of income found.",
     "caption": 'Line below the chart, instead of its validators and range; "" for none.',
     "background": "Colour of unpainted pixels, such as #ffffff.",
 }

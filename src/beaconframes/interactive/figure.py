@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _PANEL_HEIGHT = 570  # Of a figure of two panels, in pixels.
 _LEGEND_HEIGHT, _CHARACTER = 60, 7.1  # Pixels.
-_CAPTION_WIDTH = 46  # In characters, which fit into a figure of 360 pixels.
+_PHONE = 360  # The narrowest width in pixels, for titles of figures without a width.
+_CAPTION_WIDTH = 46  # In characters, which fit into that width.
 _DAY = 86_400_000  # Milliseconds.
 # Ticks of few days, weeks or months: (maximum count, days, distance, first tick).
 _TICKS: dict[str, tuple[int, int, Any, str]] = {
@@ -117,10 +118,13 @@ def add_texts(
     if width is not None and height is not None:
         figure.update_layout(width=PIXELS_PER_INCH * width, height=PIXELS_PER_INCH * height)
     if title is not None:
-        most = int((figure.layout.width or 700) / 9)
+        most = int((figure.layout.width or _PHONE) / 9)
         lines = [line for part in title.split("\n") for line in textwrap.wrap(part, most)]
+        # plotly draws the first of several lines above its place, and cuts it there.
+        place: dict[str, Any] = {"yref": "container", "y": 1, "yanchor": "top"}
+        place["pad"] = {"t": 12 if len(lines) == 1 else 24}
         figure.update_layout(
-            title={"text": "<br>".join(lines), "automargin": True, "yref": "container"}
+            title={"text": "<br>".join(lines)} | place, margin_t=22 + 22 * len(lines)
         )
     lines = wrap_parts(caption, _CAPTION_WIDTH)
     if any(lines):

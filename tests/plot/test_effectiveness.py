@@ -1,0 +1,83 @@
+"""Lines of the effectiveness of votes: the weights of the protocol, and the band of others."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import beaconframes as bf
+from beaconframes.errors import UsageError
+
+from ..support.chart_frames import income
+
+VOTES = {
+    "attestation_head_reward_gwei": 14,
+    "attestation_source_reward_gwei": 14,
+    "attestation_target_reward_gwei": 26,
+}
+
+
+def days_of(validators, *rewarded):
+    """Days of 225 epochs: each has the votes that the day's entry of *rewarded* names."""
+    frames = [
+        income(
+            range(113 + 225 * day, 113 + 225 * (day + 1)), validators, **dict.fromkeys(votes, 1)
+        ).with_columns(attestation_source_penalty_gwei=pl.lit(5, pl.Int64))
+        if votes
+        else income(range(113 + 225 * day, 113 + 225 * (day + 1)), validators, x=0).with_columns(
+            attestation_source_penalty_gwei=pl.lit(5, pl.Int64)
+        )
+        for day, votes in enumerate(rewarded)
+    ]
+    return pl.concat(frames)
+
+
+def test_votes_count_as_the_protocol_rewards_them():
+    """Of 54 parts of a reward, the head has 14, the source 14 and the target 26."""
+    no_head = [name for name in VOTES if "head" not in name]
+
+    ax = bf.plot.effectiveness(days_of([7], [*VOTES], no_head, []))
+
+    (line,) = ax.get_lines()
+    assert np.allclose([100, 100 * 40 / 54, 0], line.get_ydata())
+    assert ["2020-12-02", "2020-12-03", "2020-12-04"] == [
+        str(day)[:10] for day in line.get_xdata().astype("datetime64[us]")
+    ]
+
+
+def test_a_missing_day_is_a_gap():
+    frame = days_of([7], [*VOTES], [*VOTES], [*VOTES]).filter(~pl.col("epoch").is_between(338, 562))
+
+    (line,) = bf.plot.effectiveness(frame).get_lines()
+
+    assert [100, None, 100] == [None if np.isnan(y) else y for y in line.get_ydata()]
+
+
+def test_the_band_has_most_of_the_others():
+    """Ten of eleven others are perfect on the first day, and five on the second one."""
+    head = [name for name in VOTES if "head" not in name]
+    others = pl.concat(
+        [
+            days_of(range(100, 105), [*VOTES], [*VOTES]),
+            days_of(range(105, 110), [*VOTES], head),
+            days_of([110], [], []),
+        ]
+    )
+
+    ax = bf.plot.effectiveness(days_of([7], [*VOTES], head), others)
+
+    median, own = ax.get_lines() if ax.get_lines()[0].get_linestyle() == "--" else None
+    assert np.allclose([100, 100 * 40 / 54], own.get_ydata())
+    assert np.allclose([100, 100 * 40 / 54], median.get_ydata())
+    (band,) = ax.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert np.allclose([100 * 40 / 54, 100], [heights.min(), heights.max()])
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert ["7", "10 % to 90 % of 11 others", "Median of 11 others"] == names
+
+
+def test_an_interval_of_an_epoch_is_refused():
+    """A vote has three parts: the line of an epoch would jump between a few heights."""
+    with pytest.raises(UsageError, match="every='epoch' is not valid"):
+        bf.plot.effectiveness(income(), every="epoch")
