@@ -11,7 +11,8 @@ from beaconframes.errors import UsageError
 
 from ..support.chart_frames import income
 
-REWARD, PENALTY = "attestation_head_reward_gwei", "attestation_source_penalty_gwei"
+REWARD = "attestation_head_reward_gwei"
+PENALTIES = ["attestation_source_penalty_gwei", "attestation_target_penalty_gwei"]
 
 
 def read_cells(ax):
@@ -69,10 +70,11 @@ def test_one_bad_day_does_not_hide_the_others():
 
 
 def test_missed_votes_are_a_share_of_all_votes():
-    """Nine of 225 votes of the second day have a penalty and no reward."""
+    """Nine of 225 votes of the second day have both penalties and no reward."""
+    missed = pl.col("epoch").is_between(340, 348)
     frame = with_days(5, 5).with_columns(
-        pl.when(pl.col("epoch").is_between(340, 348)).then(0).otherwise(REWARD).alias(REWARD),
-        pl.when(pl.col("epoch").is_between(340, 348)).then(7).otherwise(PENALTY).alias(PENALTY),
+        pl.when(missed).then(0).otherwise(REWARD).alias(REWARD),
+        *(pl.when(missed).then(7).otherwise(0).alias(name) for name in PENALTIES),
     )
 
     cells = read_cells(bf.plot.calendar(frame, show="missed"))

@@ -39,7 +39,7 @@ def test_votes_count_as_the_protocol_rewards_them():
 
     ax = bf.plot.effectiveness(days_of([7], [*VOTES], no_head, []))
 
-    (line,) = ax.get_lines()
+    line = ax.get_lines()[0]
     assert np.allclose([100, 100 * 40 / 54, 0], line.get_ydata())
     assert ["2020-12-02", "2020-12-03", "2020-12-04"] == [
         str(day)[:10] for day in line.get_xdata().astype("datetime64[us]")
@@ -49,7 +49,7 @@ def test_votes_count_as_the_protocol_rewards_them():
 def test_a_missing_day_is_a_gap():
     frame = days_of([7], [*VOTES], [*VOTES], [*VOTES]).filter(~pl.col("epoch").is_between(338, 562))
 
-    (line,) = bf.plot.effectiveness(frame).get_lines()
+    line = bf.plot.effectiveness(frame).get_lines()[0]
 
     assert [100, None, 100] == [None if np.isnan(y) else y for y in line.get_ydata()]
 
@@ -67,7 +67,8 @@ def test_the_band_has_most_of_the_others():
 
     ax = bf.plot.effectiveness(days_of([7], [*VOTES], head), others)
 
-    median, own = ax.get_lines() if ax.get_lines()[0].get_linestyle() == "--" else None
+    median, own = ax.get_lines()[:2]
+    assert ("--", "-") == (median.get_linestyle(), own.get_linestyle())
     assert np.allclose([100, 100 * 40 / 54], own.get_ydata())
     assert np.allclose([100, 100 * 40 / 54], median.get_ydata())
     (band,) = ax.collections
