@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes import colours
 from beaconframes.errors import UsageError
 
 from ..support.chart_frames import income
@@ -74,6 +75,7 @@ def test_the_band_has_most_of_the_others():
     (band,) = ax.collections
     heights = band.get_paths()[0].vertices[:, 1]
     assert np.allclose([100 * 40 / 54, 100], [heights.min(), heights.max()])
+    assert colours.BLUE == own.get_color()
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert ["7", "10 % to 90 % of 11 others", "Median of 11 others"] == names
 
@@ -82,3 +84,15 @@ def test_an_interval_of_an_epoch_is_refused():
     """A vote has three parts: the line of an epoch would jump between a few heights."""
     with pytest.raises(UsageError, match="every='epoch' is not valid"):
         bf.plot.effectiveness(income(), every="epoch")
+
+
+def test_both_libraries_draw_a_validator_in_the_same_colour():
+    """The band and the median of others are drawn first, and take no colour of the cycle."""
+    frames = income(validators=(1, 2)), income(validators=range(20))
+
+    lines = bf.plot.effectiveness(*frames).get_lines()[1:]
+    traces = {trace.name: trace for trace in bf.interactive.effectiveness(*frames).data}
+
+    drawn = {line.get_label(): line.get_color() for line in lines if line.get_label() in "12"}
+    assert {"1": colours.BLUE, "2": colours.AMBER} == drawn
+    assert drawn == {name: traces[name].line.color for name in drawn}

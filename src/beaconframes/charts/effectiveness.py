@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -54,7 +55,12 @@ def effectiveness(
     band = _build_network(others)
     legend = chart.legend or tuple(str(layer.name) for layer in chart.layers)
     names = tuple(layer.name for layer in band)
-    return replace(chart, layers=(*band, *chart.layers), legend=(*legend, *names))
+    # Explicit, because the cycle of colours in plotly counts the layers behind them.
+    own = (
+        replace(layer, colour=colour) if isinstance(layer, Line) and not layer.colour else layer
+        for layer, colour in zip(chart.layers, itertools.cycle(colours.CYCLE), strict=False)
+    )
+    return replace(chart, layers=(*band, *own), legend=(*legend, *names))
 
 
 def _read_rates(frame: IntoFrame, every: Every) -> pl.DataFrame:

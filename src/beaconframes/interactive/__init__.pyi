@@ -69,6 +69,32 @@ def balances(
     *kwargs* go to ``Figure.update_layout``.
     """
 
+def calendar(
+    frame: IntoFrame,
+    *,
+    blocks: IntoFrame | None = None,
+    show: Literal["income", "missed"] = "income",
+    unit: Unit = "eth",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
+) -> Figure:
+    """Draw each day (UTC) of an income history as a cell of a calendar: a column for each week.
+
+    *frame* is the result of ``bf.load_income_history(...)``. The colour is the net income of all
+    validators together, as `income` draws it; with *show* ``"missed"``, the share of their votes
+    that were missed. Days without all epochs have no cell if income is drawn, because their income
+    is lower. Days far from most others have the colour at the end of the scale.
+
+    With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
+    proposers received; without it, priority fees, relay payments not included.
+
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+
 def coverage(
     frame: IntoFrame,
     validators: IntoFrame | None = None,
@@ -119,6 +145,31 @@ def deposits(
     it does not cover completely are hatched.
 
     *cumulative* draws the sum since the first row instead.
+
+    *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
+
+    *kwargs* go to ``Figure.update_layout``.
+    """
+
+def effectiveness(
+    frame: IntoFrame,
+    network: IntoFrame | None = None,
+    *,
+    every: Literal["day", "week", "month"] = "day",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    **kwargs: Any,
+) -> Figure:
+    """Draw how effective the votes of each validator were, with the range of other validators.
+
+    *frame* is the result of ``bf.load_income_history(...)``. The effectiveness is that of
+    ``bf.analysis.attestation_rates``: 100 % if every vote was timely and right. Each validator has
+    a line; of more than 50, the median, the band of 80 % of them, and the extremes are drawn. Days,
+    weeks and months are those of UTC.
+
+    With *network*, the income history of other validators, such as some hundred of the whole chain,
+    a grey band has 80 % of these, and a dashed line their median.
 
     *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
 

@@ -71,6 +71,33 @@ def balances(
     *kwargs* go to the ``Axes.plot`` of the balances (of many validators: of the median).
     """
 
+def calendar(
+    frame: IntoFrame,
+    *,
+    blocks: IntoFrame | None = None,
+    show: Literal["income", "missed"] = "income",
+    unit: Unit = "eth",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw each day (UTC) of an income history as a cell of a calendar: a column for each week.
+
+    *frame* is the result of ``bf.load_income_history(...)``. The colour is the net income of all
+    validators together, as `income` draws it; with *show* ``"missed"``, the share of their votes
+    that were missed. Days without all epochs have no cell if income is drawn, because their income
+    is lower. Days far from most others have the colour at the end of the scale.
+
+    With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
+    proposers received; without it, priority fees, relay payments not included.
+
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
+    *kwargs* go to ``Axes.imshow``.
+    """
+
 def coverage(
     frame: IntoFrame,
     validators: IntoFrame | None = None,
@@ -127,6 +154,32 @@ def deposits(
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 
     *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
+    """
+
+def effectiveness(
+    frame: IntoFrame,
+    network: IntoFrame | None = None,
+    *,
+    every: Literal["day", "week", "month"] = "day",
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw how effective the votes of each validator were, with the range of other validators.
+
+    *frame* is the result of ``bf.load_income_history(...)``. The effectiveness is that of
+    ``bf.analysis.attestation_rates``: 100 % if every vote was timely and right. Each validator has
+    a line; of more than 50, the median, the band of 80 % of them, and the extremes are drawn. Days,
+    weeks and months are those of UTC.
+
+    With *network*, the income history of other validators, such as some hundred of the whole chain,
+    a grey band has 80 % of these, and a dashed line their median.
+
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
+    *kwargs* go to the ``Axes.plot`` of the validators (of many: of the median).
     """
 
 def gas_fees(
