@@ -188,7 +188,8 @@ def test_a_frame_of_nulls_has_a_note(chart, frame, others):
 @every_chart
 def test_a_single_point_is_drawn(chart, frame, others):
     """One bucket is visible, and the figure is valid; a bar needs no note."""
-    rows, others = frame().head(1), [other.head(1) for other in others]
+    rows = frame().head(225 if chart.func is interactive.calendar else 1)  # It draws whole days.
+    others = [other.head(1) for other in others]
 
     figure = chart(rows, *others)
 
@@ -210,7 +211,9 @@ def test_other_frames_draw_the_same(chart, frame, others):
     expected = chart(frame(), *others)
 
     for kind in (pl.DataFrame.lazy, to_pandas):
-        assert expected == chart(kind(frame()), *(kind(other) for other in others))
+        # As JSON: a cell without a number is not equal to itself.
+        figure = chart(kind(frame()), *(kind(other) for other in others))
+        assert expected.to_json() == figure.to_json()
 
 
 @one_chart

@@ -18,12 +18,12 @@ from beaconframes.frames import check_choice, to_polars
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.charts.model import Floats
+    from beaconframes.charts.model import Floats, Positions
 
 Show = Literal["income", "missed"]
 
 _DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
-_DAY = np.timedelta64(1, "D")
+_WEEK = np.timedelta64(7, "D").astype("timedelta64[us]")
 _MARGIN = 1.5
 
 
@@ -61,25 +61,31 @@ def calendar(
         quantity = "Net income" if is_known else "Consensus income"
         label = f"{quantity} per day ({series.UNIT_NAMES[unit]})"
         note = describe_execution_income(is_known=is_known, has_blocks=blocks is not None)
-    axes = Axis(series.TIME_NAMES["week"] + " (UTC)", "day", series.read_dates(days)), Axis("")
+    mondays = series.read_dates(days.select(pl.col("date").dt.truncate("1w")))
+    axes = Axis(f"{series.TIME_NAMES['week']} (UTC)", "week", mondays), Axis("Day of the week")
     if days.is_empty():
         reason = series.explain_empty(frame, "no whole day")
         return Chart(*axes, empty_note=f"No days to draw: {reason}")
-    dates, heights = days["date"].to_numpy(), series.to_floats(days["y"])
-    weekdays = days["date"].dt.weekday().to_numpy() - 1
-    mondays = dates - weekdays * _DAY
-    weeks = ((mondays - mondays.min()) // (7 * _DAY)).astype(int)
-    cells = np.full((7, weeks.max() + 1), np.nan)
-    cells[weekdays, weeks] = heights
+    single_note = "One day only" if days.height == 1 else None
+    layer = _build_cells(days, mondays, label)
+    return Chart(*axes, (layer,), note=note, single_note=single_note)
+
+
+def _build_cells(days: pl.DataFrame, mondays: Positions, label: str) -> Heatmap:
+    """Build the cells of *days*, whose weeks begin on *mondays*."""
+    heights, weekdays = series.to_floats(days["y"]), days["date"].dt.weekday().to_numpy() - 1
+    at = weekdays, (mondays - mondays.min()) // _WEEK
+    cells = np.full((7, at[1].max() + 1), np.nan)
+    cells[at] = heights
     texts = np.full(cells.shape, "", dtype="<U64")
-    unit_name = label.rpartition("(")[2].removesuffix(")")
-    texts[weekdays, weeks] = [
-        f"{_DAYS[day]} {date}: {height:,.6g} {unit_name}"
-        for day, date, height in zip(weekdays, dates, heights, strict=True)
+    unit = label.rpartition("(")[2].removesuffix(")")
+    texts[at] = [
+        f"{_DAYS[weekday]} {date:%Y-%m-%d}: {height:,.6g} {unit}"
+        for weekday, date, height in zip(weekdays, days["date"], heights, strict=True)
     ]
-    layer = Heatmap(
-        mondays.min().astype("datetime64[us]"),
-        (7 * _DAY).astype("timedelta64[us]"),
+    return Heatmap(
+        mondays.min(),
+        _WEEK,
         _DAYS,
         cells,
         shares=label,
@@ -87,7 +93,6 @@ def calendar(
         texts=texts,
         has_validators=False,
     )
-    return Chart(*axes, (layer,), note=note)
 
 
 def _read_missed(frame: IntoFrame) -> pl.DataFrame:

@@ -53,14 +53,13 @@ def effectiveness(
     if others is None or others.is_empty():
         return chart
     band = _build_network(others)
-    legend = chart.legend or tuple(str(layer.name) for layer in chart.layers)
     names = tuple(layer.name for layer in band)
     # Explicit, because the cycle of colours in plotly counts the layers behind them.
     own = (
         replace(layer, colour=colour) if isinstance(layer, Line) and not layer.colour else layer
         for layer, colour in zip(chart.layers, itertools.cycle(colours.CYCLE), strict=False)
     )
-    return replace(chart, layers=(*band, *own), legend=(*legend, *names))
+    return replace(chart, layers=(*band, *own), legend=(*chart.legend, *names))
 
 
 def _read_rates(frame: IntoFrame, every: Every) -> pl.DataFrame:

@@ -180,7 +180,7 @@ def _draw_heatmap(
                 ax.plot([], [], "s", color=colour, label=name)
     else:
         lowest, highest = layer.limits or (min(90, np.nanmin(cells, initial=100)), 100)
-        scale = {"cmap": colours.SHARES, "vmin": lowest, "vmax": highest}
+        scale: dict[str, Any] = {"cmap": colours.SHARES, "vmin": lowest, "vmax": highest}
         drawn = ax.imshow(cells, **scale | style | kwargs)
         # Beside a narrow chart, the bar would take a third of the width, and its label be cut.
         place: dict[str, Any] = {"location": "bottom"} if is_narrow(ax) else {}
