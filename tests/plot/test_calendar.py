@@ -65,8 +65,11 @@ def test_one_bad_day_does_not_hide_the_others():
     image = bf.plot.calendar(slashed, unit="gwei").get_images()[0]
 
     assert np.nanmin(read_cells(image.axes)) < -900_000_000
-    assert image.get_clim()[0] > 200_000
-    assert 225 * 1_029 == image.get_clim()[1]
+    # Of 30 days, 80 % are from the rank 2.9 to 26.1; the scale ends 1.5 times as far below.
+    low, high = (225 * (1_000 + rank) for rank in (2.9, 26.1))
+    assert (low - 1.5 * (high - low), 225 * 1_029) == pytest.approx(image.get_clim())
+    trace = bf.interactive.calendar(slashed, unit="gwei").data[0]
+    assert image.get_clim() == (trace.zmin, trace.zmax)
 
 
 def test_missed_votes_are_a_share_of_all_votes():
@@ -80,6 +83,33 @@ def test_missed_votes_are_a_share_of_all_votes():
     cells = read_cells(bf.plot.calendar(frame, show="missed"))
 
     assert np.allclose([0, 4], cells[2:4, 0])
+
+
+def test_a_day_without_a_duty_has_no_cell():
+    """It has no share of missed votes, and leaves the scale as it is."""
+    frame = with_days(5, 0, 5)
+
+    cells = read_cells(bf.plot.calendar(frame, show="missed"))
+    trace = bf.interactive.calendar(frame, show="missed").data[0]
+
+    assert [True, False, True] == np.isfinite(cells[2:5, 0]).tolist()
+    assert (0, 0, "") == (trace.zmin, trace.zmax, trace.text[3][0])
+
+
+def test_blocks_have_what_proposers_received():
+    """0.02 ETH by a relay count, the fees of its builder do not; the caption says which it is."""
+    fee = pl.when(pl.col("epoch") == 120).then(5 * 10**16).otherwise(0).cast(pl.Decimal(28, 0))
+    frame = with_days(1_000_000).with_columns(tx_fee_reward_wei=fee)
+    blocks = pl.DataFrame({"block_number": [1], "proposer_index": [1], "epoch": [120]})
+    blocks = blocks.with_columns(producer_reward_wei=pl.lit(2 * 10**16, pl.Decimal(28, 0)))
+
+    axes = bf.plot.calendar(frame), bf.plot.calendar(frame, blocks=blocks)
+
+    assert [0.275, 0.245] == pytest.approx([read_cells(ax)[2, 0] for ax in axes])
+    captions = [
+        " ".join(text.get_text() for one in ax.figure.axes for text in one.texts) for ax in axes
+    ]
+    assert [True, False] == ["relay payments" in caption for caption in captions]
 
 
 def test_the_hover_text_has_the_day_and_its_income():

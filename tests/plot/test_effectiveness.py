@@ -80,6 +80,45 @@ def test_the_band_has_most_of_the_others():
     assert ["7", "10 % to 90 % of 11 others", "Median of 11 others"] == names
 
 
+def test_the_band_ends_at_the_tenth_and_the_ninetieth_percent():
+    """Of 21 others, one more has no reward in each epoch: the third and the nineteenth count."""
+    votes = days_of(range(21), [*VOTES])
+    missed = pl.col("epoch") - 113 < pl.col("validator_index")
+    others = votes.with_columns(
+        pl.when(missed).then(0).otherwise(name).alias(name) for name in VOTES
+    )
+
+    ax = bf.plot.effectiveness(days_of([7], [*VOTES]), others)
+
+    heights = ax.collections[0].get_paths()[0].vertices[:, 1]
+    expected = [100 * (1 - 18 / 225), 100 * (1 - 2 / 225)]
+    assert np.allclose(expected, [heights.min(), heights.max()])
+    assert np.allclose(100 * (1 - 10 / 225), ax.get_lines()[0].get_ydata()[0])
+
+
+def test_the_axis_has_the_best_value():
+    """A validator that is always bad does not look as if it were at the top."""
+    ax = bf.plot.effectiveness(days_of([7], ["attestation_head_reward_gwei"], []))
+
+    assert ax.get_ylim()[1] >= 100
+
+
+def test_days_are_added_up_to_weeks():
+    """2020-12-02 is a Wednesday: seven days of votes are in two weeks."""
+    ax = bf.plot.effectiveness(days_of([7], *[[*VOTES]] * 5, [], []), every="week")
+
+    assert np.allclose([100, 0], ax.get_lines()[0].get_ydata())
+    assert "Effectiveness of votes per week (%)" == ax.get_ylabel()
+
+
+def test_without_a_duty_there_is_nothing_to_draw():
+    frame = income().with_columns(pl.lit(0, pl.Int64).alias(name) for name in VOTES)
+
+    (text,) = bf.plot.effectiveness(frame).texts
+
+    assert "No votes to draw: no row with a time and the rewards of a vote" == text.get_text()
+
+
 def test_an_interval_of_an_epoch_is_refused():
     """A vote has three parts: the line of an epoch would jump between a few heights."""
     with pytest.raises(UsageError, match="every='epoch' is not valid"):
@@ -93,6 +132,6 @@ def test_both_libraries_draw_a_validator_in_the_same_colour():
     lines = bf.plot.effectiveness(*frames).get_lines()[1:]
     traces = {trace.name: trace for trace in bf.interactive.effectiveness(*frames).data}
 
-    drawn = {line.get_label(): line.get_color() for line in lines if line.get_label() in "12"}
+    drawn = {line.get_label(): line.get_color() for line in lines if line.get_label() in {"1", "2"}}
     assert {"1": colours.BLUE, "2": colours.AMBER} == drawn
     assert drawn == {name: traces[name].line.color for name in drawn}

@@ -70,7 +70,6 @@ def _read_rates(frame: IntoFrame, every: Every) -> pl.DataFrame:
         rates.drop_nulls("effectiveness")
         .with_columns(time, y=100 * pl.col("effectiveness"), complete=pl.lit(value=True))
         .with_columns(number=series.number_units(every))
-        .sort("validator_index", "number")
     )
 
 
