@@ -207,6 +207,43 @@ def test_gaps_before_the_range_of_a_report_are_not_in_it(last_epoch, reason, def
     assert defect == inputs.find_defect("income")
 
 
+@pytest.mark.parametrize(
+    ("reason", "validator", "pubkey", "defect"),
+    [
+        ("unknown to the service", None, f"0x{'ab' * 48}", ""),
+        ("unknown to the service", 5000, None, "gaps"),
+        ("not in the dataset", None, f"0x{'ab' * 48}", "gaps"),
+    ],
+)
+def test_a_key_without_a_validator_marks_no_number(reason, validator, pubkey, defect):
+    """Keys of a file may wait for their deposit: the other validators still have a verdict."""
+    gap = pl.DataFrame(
+        {"reason": [reason], "validator_index": [validator], "pubkey": [pubkey]},
+        schema_overrides={"validator_index": pl.Int64, "pubkey": pl.String},
+    )
+    inputs = Inputs(SimpleNamespace(chain=MAINNET), [7], None, 450, 900, "epochs")
+    known = pl.DataFrame({"validator_index": [7]})
+    inputs.items["validators"] = Input("validators", "", known, missing=gap)
+
+    assert defect == inputs.find_defect("validators")
+
+
+def test_a_report_names_a_key_without_a_validator_and_has_its_verdict(running, no_charts):
+    """The marks and the words are those of a report without the key; a warning has the key."""
+    key = f"0x{'ab' * 48}"
+
+    with Explorer(running.url, chain=running.service.chain, head=running.service.head) as explorer:
+        options = {"since": 440, "until": 449, "explorer": explorer}
+        known = bf.report(MINE[:2], **options)
+        with pytest.warns(MissingRows, match="load_validators: rows are missing") as caught:
+            both = bf.report([*MINE[:2], key], **options)
+
+    assert [key] == caught[0].message.missing["pubkey"].to_list()
+    assert known.frames["incomplete"].equals(both.frames["incomplete"])
+    named = "  1 requested validator is unknown to the source: 0xabababababab"
+    assert [named] == [line for line in both.summarize() if line not in known.summarize()][:1]
+
+
 @pytest.mark.long
 def test_without_two_inputs_each_number_is_right_or_marked(made, daily, whole, no_charts):
     for inputs, names in ((made.inputs, INPUTS), (daily, DAILY)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from beaconframes.active_periods import NATURAL, NOT_IN_DATASET, REASON
+from beaconframes.active_periods import NATURAL, NOT_IN_DATASET, REASON, UNKNOWN
 from beaconframes.errors import (
     BadRequest,
     BeaconframesError,
@@ -133,6 +133,9 @@ class Inputs:
         if item.missing is None:
             return ""
         gaps = item.missing.filter(~pl.col(REASON).is_in(NATURAL))
+        if "pubkey" in gaps.columns:
+            # A key whose deposit is not processed yet has no validator, and so no rows.
+            gaps = gaps.filter((pl.col(REASON) != UNKNOWN) | pl.col("pubkey").is_null())
         for unit, first in (
             ("epoch", self.first),
             ("day", self.first // self.chain.epochs_per_day),
