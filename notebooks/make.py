@@ -134,7 +134,9 @@ def draw_figures(notebooks):
         page.add_script_tag(content=get_plotlyjs())
         for output in figures:
             figure = output.data[FIGURE]
-            size = {"width": PICTURE_WIDTH, "height": figure["layout"].get("height", 500)}
+            layout = figure["layout"]
+            height = layout.get("height") or layout["template"]["layout"].get("height", 500)
+            size = {"width": PICTURE_WIDTH, "height": height}
             url = page.evaluate(
                 "([figure, size]) => Plotly.toImage(figure, {format: 'png', ...size})",
                 [figure, size],

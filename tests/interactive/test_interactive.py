@@ -266,6 +266,15 @@ def test_keyword_arguments_reach_the_layout():
     assert ("October", 300) == (figure.layout.title.text, figure.layout.height)
 
 
+def test_titles_fit_into_the_page_of_a_phone():
+    """At 360 pixels, there is room for 40 characters; a figure of a known width has its own."""
+    words = " ".join(["income"] * 11)
+
+    title = interactive.income(income(), title=words).layout.title.text
+    assert [34, 34, 6] == [len(line) for line in title.split("<br>")]
+    assert words == interactive.income(income(), title=words, figsize=(8, 4)).layout.title.text
+
+
 def test_bars_are_the_exact_sums():
     """0.45 ETH a day, at the start of each day in UTC; incomplete days are hatched."""
     figure = interactive.income(income(range(100, 400)))

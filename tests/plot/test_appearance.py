@@ -118,6 +118,7 @@ FEES = "(priority fees, relay payments not included)"
                 " (consensus layer only, because priority fees are missing)"
             ),
         ),
+        (income, {"by": "validator"}, f"2 validators earned 1.35 ETH in 3 days {FEES}"),
         (
             lambda: income([200], slashing_penalty_gwei=0),
             {"every": "epoch"},

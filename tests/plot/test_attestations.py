@@ -140,6 +140,16 @@ def test_many_validators_share_rows_of_attestations():
     assert legend_labels(ax) == [trace.name for trace in figure.data[1:]]
 
 
+def test_many_epochs_share_columns_of_attestations():
+    """2,000 epochs: two per column; a missed and a pending duty are in columns of their own."""
+    frame = attestations(*[1] * 1000, None, *[1] * 999)
+    pending = pl.when(pl.col("epoch") >= 2098).then(pl.lit("pending")).otherwise("status")
+
+    (layer,) = charts.attestations(frame.with_columns(status=pending)).layers
+
+    assert [[*[1] * 500, 3, *[1] * 498, 5]] == layer.cells.tolist()
+
+
 @pytest.mark.parametrize("late", [0, -1, 1.5, "2", True])
 def test_invalid_late_distances_are_refused(late):
     """Late is a whole number of slots."""

@@ -146,6 +146,10 @@ def test_the_error_of_the_yield_is_that_of_a_ratio():
     assert [0, 0] == pytest.approx(rates["cl_apr_error"].to_list(), abs=1e-12)
     single = compute_own_rates(income(range(450, 900), [1]), held, own_days())
     assert [None, None] == single["apr_error"].to_list()
+    fees = pl.when(pl.col("validator_index") == 1).then("tx_fee_reward_wei")
+    unknown = compute_own_rates(earned.with_columns(fees), held, own_days())
+    assert [None, None] == unknown["apr_error"].to_list() == unknown["apr"].to_list()
+    assert [0, 0] == pytest.approx(unknown["cl_apr_error"].to_list(), abs=1e-12)
 
 
 def test_layers_have_intervals_of_their_own():
@@ -175,8 +179,26 @@ def test_few_validators_need_thirty_days(days, is_drawn):
 
     assert is_drawn == ("Your validators" in legend_labels(ax))
     assert not ax.collections
-    note = "yield of fewer than 10 validators not drawn: 29 days, fewer than 30, are mostly chance"
+    note = "own yield of 29 days not drawn: fewer than 10 validators, and fewer than 30 days, are"
     assert is_drawn != (note in " ".join(caption(ax).split()))
+
+
+def test_days_of_few_validators_are_left_out():
+    """Nine of ten validators are complete on the first of two days: only the second is drawn."""
+    earned = unequal().filter((pl.col("validator_index") > 0) | (pl.col("epoch") != 500))
+
+    ax = plot.yield_index(own_days(), earned, balances(range(450, 900), range(10)))
+
+    (day,) = lines_by_name(ax)["Your validators"].get_xdata(orig=False)
+    assert date2num(GENESIS + timedelta(days=3)) == pytest.approx(day)
+    assert "own yield of 1 day not drawn" in " ".join(caption(ax).split())
+
+
+def test_a_yield_of_no_day_has_a_note():
+    """No day has all epochs: the argument is not dropped without a word."""
+    ax = plot.yield_index(own_days(), income(range(450, 600)), balances(range(450, 600)))
+
+    assert "own yield not drawn: no validator has all rows of a day" in caption(ax)
 
 
 def test_own_yield_needs_both_frames():

@@ -72,12 +72,16 @@ def yield_index(
     own_rows, note = None, ""
     if income is not None and balances is not None:
         own_rows = compute_own_rates(income, balances, frame)
-        if own_rows.height < _FEW_DAYS and (own_rows["validators"] < _FEW_VALIDATORS).all():
+        if own_rows.is_empty():
+            note = "own yield not drawn: no validator has all rows of a day"
+        few = own_rows["validators"] < _FEW_VALIDATORS
+        if own_rows.height < _FEW_DAYS and few.any():
+            count = f"{few.sum()} day{'' if few.sum() == 1 else 's'}"
             note = (
-                f"yield of fewer than {_FEW_VALIDATORS} validators not drawn: {own_rows.height} "
-                f"days, fewer than {_FEW_DAYS}, are mostly chance"
+                f"own yield of {count} not drawn: fewer than {_FEW_VALIDATORS} validators, "
+                f"and fewer than {_FEW_DAYS} days, are mostly chance"
             )
-            own_rows = None
+            own_rows = own_rows.filter(~few)
     panels = [_build_panel(x, rows, own_rows, layer, style) for layer, style in styles.items()]
     return replace(
         panels[0],
@@ -98,7 +102,7 @@ def _build_panel(
 ) -> Chart:
     """Build the panel of both layers together, or of one of them."""
     layers = _build_index(rows, f"{layer}apr", style)
-    if own_rows is not None:
+    if own_rows is not None and not own_rows.is_empty():
         layers += _build_own(own_rows, f"{layer}apr", style)
     names = tuple(layer.name for layer in layers if isinstance(layer, Area | Line | Points))
     return Chart(x, Axis(f"{_QUANTITIES[layer]} (APR, %)"), tuple(layers), legend=names)
