@@ -239,11 +239,13 @@ def test_diff_between_two_dates(tmp_path):
     later = pl.concat([earlier, paint((3, 43, 31, "0000ff", 9), (4, 45, 35, "123456", 9))])
     picture = wall.render(earlier)
     path = wall.save(earlier, tmp_path / "earlier.png")
+    large = wall.save(earlier, tmp_path / "large.png", scale=400)
 
-    for target in (earlier, earlier.to_pandas(), picture, path):
+    for target in (earlier, earlier.to_pandas(), picture, path, large):
         changed = wall.diff(later, target).select("x", "y", "painted", "color")
         assert [(43, 31, "0000ff", "00ff00")] == changed.rows()
-    assert (0, 0) == wall.diff(later, picture.crop((0, 0, 1, 1))).select("x", "y").row(0)
+    for cut in (picture.crop((0, 0, 1, 1)), wall.render(earlier, scale=4).crop((0, 0, 6, 4))):
+        assert (0, 0) == wall.diff(later, cut).select("x", "y").row(0)
     with pytest.raises(UsageError, match=r"no column x, y, color"):
         wall.diff(later, pl.DataFrame({"slot": [1]}))
 

@@ -48,6 +48,11 @@ def frames(path):
         ]
 
 
+def film(frame, path, **options):
+    """A time-lapse with one pixel for each pixel of the wall."""
+    return wall.timelapse(frame, path, **{"scale": 1} | options)
+
+
 def paint_in_a_loop(frame, until, width, height, background=(0, 0, 0, 0)):
     """The definition: every change up to a slot, over the earlier ones."""
     pixels = np.full((height, width, 4), background, np.uint8)
@@ -79,7 +84,7 @@ def frame_sizes(path):
 def test_every_frame_is_exact(tmp_path, form, colours):
     """Each of 15 frames matches a plain loop, with colours for one palette and for more."""
     frame = dense_wall(colours=colours)
-    path = wall.timelapse(frame, tmp_path / f"a.{form}", every=100, region=(0, 0, 29, 19))
+    path = film(frame, tmp_path / f"a.{form}", every=100, region=(0, 0, 29, 19))
 
     shown = frames(path)
 
@@ -94,7 +99,7 @@ def test_region_scale_and_background_are_as_in_render(tmp_path, form):
     frame = dense_wall()
     options = {"region": (3, 2, 25, 12), "scale": 3, "background": "#0a64fa"}
 
-    path = wall.timelapse(frame, tmp_path / f"a.{form}", frames=7, **options)
+    path = film(frame, tmp_path / f"a.{form}", frames=7, **options)
 
     assert np.array_equal(np.asarray(wall.render(frame, **options)), frames(path)[-1][0])
 
@@ -106,7 +111,7 @@ def test_more_new_colours_than_a_palette_has(tmp_path, form):
     second = paint(*((9, i % 30, i // 30, f"{i * 11:06x}") for i in range(600)))
     frame = pl.concat([first, second])
 
-    path = wall.timelapse(frame, tmp_path / f"a.{form}", frames=2, region=(0, 0, 29, 19), fps=5)
+    path = film(frame, tmp_path / f"a.{form}", frames=2, region=(0, 0, 29, 19), fps=5)
 
     shown = frames(path)
     assert look_alike(paint_in_a_loop(frame, 9, 30, 20), shown[-1][0])
@@ -120,8 +125,8 @@ def test_only_changes_are_in_the_file(tmp_path):
         (0, 0, 0, "111111"), (1, 999, 999, "222222"), (2, 5, 7, "333333"), (2, 8, 9, "444444")
     )
 
-    png = wall.timelapse(frame, tmp_path / "a.png", every=1)
-    gif = wall.timelapse(frame, tmp_path / "a.gif", every=1)
+    png = film(frame, tmp_path / "a.png", every=1)
+    gif = film(frame, tmp_path / "a.gif", every=1)
 
     expected = [(1000, 1000), (1, 1), (4, 3)]
     assert expected == frame_sizes(png)
@@ -136,7 +141,7 @@ def test_paint_of_the_same_colour_is_no_change(tmp_path):
         (0, 0, 0, "111111"), (0, 9, 9, "111111"), (1, 0, 0, "111111"), (1, 9, 9, "111111")
     )
 
-    path = wall.timelapse(frame, tmp_path / "a.png", every=1, region=(0, 0, 9, 9))
+    path = film(frame, tmp_path / "a.png", every=1, region=(0, 0, 9, 9))
 
     assert [(10, 10), (1, 1)] == frame_sizes(path)
     assert look_alike(frames(path)[0][0], frames(path)[1][0])
@@ -147,9 +152,7 @@ def test_a_pause_is_one_frame_shown_for_longer(tmp_path, form):
     """Without writes for three slots, three frames of 100 ms are one of 300 ms."""
     frame = paint((0, 0, 0, "111111"), (3, 1, 0, "222222"), (4, 2, 0, "333333"))
 
-    path = wall.timelapse(
-        frame, tmp_path / f"a.{form}", every=1, fps=10, hold=1, region=(0, 0, 3, 3)
-    )
+    path = film(frame, tmp_path / f"a.{form}", every=1, fps=10, hold=1, region=(0, 0, 3, 3))
 
     assert [300, 100, 1100] == [duration for _, duration in frames(path)]
 
@@ -158,7 +161,7 @@ def test_frames_divide_the_slots_evenly(tmp_path):
     """Four frames of slots 0 to 7 end at slots 1, 3, 5 and 7."""
     frame = paint(*((slot, slot, 0, "abcdef") for slot in range(8)))
 
-    shown = frames(wall.timelapse(frame, tmp_path / "a.png", frames=4, region=(0, 0, 7, 0)))
+    shown = frames(film(frame, tmp_path / "a.png", frames=4, region=(0, 0, 7, 0)))
 
     assert [2, 4, 6, 8] == [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
 
@@ -167,7 +170,7 @@ def test_the_default_is_two_hundred_frames(tmp_path):
     """Without frames and every, 400 slots are 200 frames of two slots each."""
     frame = paint(*((slot, slot, 0, "abcdef") for slot in range(400)))
 
-    shown = frames(wall.timelapse(frame, tmp_path / "a.png", region=(0, 0, 399, 0)))
+    shown = frames(film(frame, tmp_path / "a.png", region=(0, 0, 399, 0)))
 
     assert [*range(2, 401, 2)] == [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
 
@@ -186,7 +189,7 @@ def test_frames_by_time_begin_at_round_times(tmp_path, every, counts):
     """A day in UTC, 36 hours, a month; 7200 slots are a day as well. A day of rest is a pause."""
     frame = paint((0, 0, 0, "111111"), (7199, 1, 0, "222222"), (2 * 7200, 2, 0, "333333"))
 
-    path = wall.timelapse(frame, tmp_path / "a.png", every=every, fps=10, hold=0)
+    path = film(frame, tmp_path / "a.png", every=every, fps=10, hold=0)
 
     shown = frames(path)
     expected = [n for i, n in enumerate(counts) if i == 0 or counts[i - 1] != n]
@@ -197,7 +200,7 @@ def test_frames_by_time_begin_at_round_times(tmp_path, every, counts):
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_empty_wall_is_one_frame(tmp_path, form):
     """An empty wall is no error."""
-    path = wall.timelapse(paint(), tmp_path / f"a.{form}", region=(0, 0, 4, 4))
+    path = film(paint(), tmp_path / f"a.{form}", region=(0, 0, 4, 4))
 
     with Image.open(path) as image:
         assert not np.asarray(image.convert("RGBA"))[..., 3].any()
@@ -208,7 +211,7 @@ def test_the_file_has_slots_and_chain(tmp_path, form):
     """As in a still picture: PNG's text, GIF's comment."""
     frame = paint((12, 1, 1, "ffffff"), (90, 2, 2, "000000"))
 
-    path = wall.timelapse(frame, tmp_path / f"a.{form}", chain="hoodi", simulated=True)
+    path = film(frame, tmp_path / f"a.{form}", chain="hoodi", simulated=True)
 
     with Image.open(path) as image:
         if form == "png":
@@ -216,7 +219,7 @@ def test_the_file_has_slots_and_chain(tmp_path, form):
         else:
             text = image.info["comment"].decode()
     assert (
-        "Software: beaconframes; Region: 1,1,2,2; First slot: 12; Last slot: 90; "
+        "Software: beaconframes; Region: 1,1,2,2; Scale: 1; First slot: 12; Last slot: 90; "
         "Chain: hoodi; Simulated: yes"
     ) == text
 
@@ -226,8 +229,8 @@ def test_takes_other_frames(tmp_path, kind):
     """Lazy and pandas frames make the same file, by slot and by time."""
     frame = dense_wall(300)
     for every in (50, "10m"):
-        expected = wall.timelapse(frame, tmp_path / "a.gif", every=every).read_bytes()
-        assert expected == wall.timelapse(kind(frame), tmp_path / "b.gif", every=every).read_bytes()
+        expected = film(frame, tmp_path / "a.gif", every=every).read_bytes()
+        assert expected == film(kind(frame), tmp_path / "b.gif", every=every).read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ def test_takes_other_frames(tmp_path, kind):
 def test_invalid_arguments_are_refused(tmp_path, options, named):
     """Each error has the value, and nothing is written."""
     with pytest.raises(UsageError) as caught:
-        wall.timelapse(dense_wall(100), tmp_path / "a.gif", **options)
+        film(dense_wall(100), tmp_path / "a.gif", **options)
 
     assert named in str(caught.value)
     assert [] == list(tmp_path.iterdir())
@@ -266,14 +269,14 @@ def test_other_formats_are_refused(tmp_path, name):
     """The message names the file and the endings that exist; nothing is written."""
     message = rf"'{re.escape(name)}' cannot be written.* ends in \.gif or \.png\."
     with pytest.raises(UsageError, match=message):
-        wall.timelapse(paint(), tmp_path / name)
+        film(paint(), tmp_path / name)
 
     assert [] == list(tmp_path.iterdir())
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     """The disk is full while writing: the old file stays, and no partial file is left."""
-    path = wall.timelapse(dense_wall(100), tmp_path / "a.gif", frames=5)
+    path = film(dense_wall(100), tmp_path / "a.gif", frames=5)
     before = path.read_bytes()
 
     def fill_the_disk(*_, **__):
@@ -281,7 +284,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
     monkeypatch.setattr("PIL.GifImagePlugin.getdata", fill_the_disk)
     with pytest.raises(DatasetError, match="No space left"):
-        wall.timelapse(dense_wall(100, seed=3), path, frames=5)
+        film(dense_wall(100, seed=3), path, frames=5)
 
     assert before == path.read_bytes()
     assert [path] == list(tmp_path.iterdir())

@@ -35,8 +35,9 @@ def build_command(
             ["--region"], metavar="X1,Y1,X2,Y2", help=REGION_HELP
         ),
         "scale": click.Option(
-            ["--scale"], type=click.IntRange(min=1), default=1, show_default=True,
-            help="Width and height of each pixel of the wall, in pixels of the image.",
+            ["--scale"], type=click.IntRange(min=1),
+            help="Width and height of each pixel of the wall, in pixels of the image. "
+            "The default fills a screen: up to 1,000 pixels.",
         ),
         "background": click.Option(
             ["--background"],

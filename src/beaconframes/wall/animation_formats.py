@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import GifImagePlugin, Image, PngImagePlugin
 
-from beaconframes.errors import UsageError
 from beaconframes.wall.images import PALETTE
+from beaconframes.wall.png_file import check_ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,12 +24,8 @@ _MIN_DELAY = 20  # Milliseconds; browsers slow down shorter frames.
 
 def choose_writer(target: Path) -> Callable[[Animation, Path], None]:
     """Return the writer for the file's extension."""
-    if (writer := _WRITERS.get(target.suffix.lower())) is None:
-        raise UsageError(
-            f"{target.name!r} cannot be written: time-lapses are GIF or animated PNG files",
-            hint=f"Use a name that ends in {' or '.join(_WRITERS)}.",
-        )
-    return writer
+    check_ending(target, _WRITERS)
+    return _WRITERS[target.suffix.lower()]
 
 
 def _write_gif(animation: Animation, path: Path) -> None:

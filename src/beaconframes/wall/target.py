@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FORMS = {"long": "graffitiwall:{}:{}:#{:06x}", "short": "gw:{:03}{:03}{:06x}"}
 _TEXTS = ("painted", "color", "graffiti")
+_PLACE = ("region", "scale")
 _OPAQUE = 128
 
 
@@ -38,14 +39,16 @@ def diff(
     unpainted pixels are ignored. The default of *at* is the position in the picture's metadata,
     which ``render`` and ``save`` write, or else ``(0, 0)``.
 
+    A picture that ``save`` has enlarged is reduced to one pixel for each pixel of the wall.
+
     ``painted`` is the present colour of a pixel, null for unpainted, and ``color`` the target
     colour. ``graffiti`` is the text for a block: ``graffitiwall:x:y:#rrggbb``,
     or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves more of the 32 bytes for other text.
     Rows are sorted by ``y``, ``x``.
     """
     check_choice("form", form, _FORMS)
-    image = _open_image(target)
-    left, top = _check_corner(_find_corner(image) if at is None else at, image)
+    image, corner = _open_image(target)
+    left, top = _check_corner(corner if at is None else at, image)
     pixels = np.asarray(image.convert("RGBA")).astype(np.int64)
     target_values = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
     painted_values = read_writes(frame).paint()[top : top + image.height, left : left + image.width]
@@ -68,16 +71,17 @@ def diff(
     return return_like(todo, frame)
 
 
-def _open_image(target: Image.Image | str | os.PathLike[str] | IntoFrame) -> Image.Image:
-    """Open an image, and check its size before its pixels are decoded; or render a frame."""
+def _open_image(
+    target: Image.Image | str | os.PathLike[str] | IntoFrame,
+) -> tuple[Image.Image, tuple[int, int]]:
+    """Open an image, or render a frame; return it with its position on the wall."""
     if isinstance(target, Image.Image):
-        return _check_size(target)
+        return _reduce_image(target)
     if not isinstance(target, str | os.PathLike):
-        return render(target)
+        return _reduce_image(render(target))
     try:
         with Image.open(target) as image:
-            _check_size(image).load()
-            return image
+            return _reduce_image(image)
     except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
         if isinstance(error, UsageError):
             raise
@@ -87,24 +91,25 @@ def _open_image(target: Image.Image | str | os.PathLike[str] | IntoFrame) -> Ima
         ) from error
 
 
-def _find_corner(image: Image.Image) -> tuple[int, int]:
-    """Return the position in the metadata of a picture that is neither cut nor enlarged."""
-    # `render` writes a tuple, and a PNG file has a text.
-    text = str(image.info.get("region", image.info.get("Region", "")))
+def _reduce_image(image: Image.Image) -> tuple[Image.Image, tuple[int, int]]:
+    """Undo the enlargement of a picture of the wall; its size is checked before it is decoded.
+
+    Pictures that were cut, and those without metadata, stay as they are, at (0, 0).
+    """
+    x0, y0, width, height = 0, 0, *image.size
+    # `render` writes a tuple and a number, and a PNG file has texts.
+    text = " ".join(str(image.info.get(name, image.info.get(name.title(), ""))) for name in _PLACE)
     match [int(number) for number in re.findall(r"\d+", text)]:
-        case [x0, y0, x1, y1] if (x1 - x0 + 1, y1 - y0 + 1) == image.size:
-            return x0, y0
-    return 0, 0
-
-
-def _check_size(image: Image.Image) -> Image.Image:
-    """Raise if an image is larger than the wall."""
-    if max(image.size) > SIZE:
+        case [left, top, right, bottom, scale]:
+            original = right - left + 1, bottom - top + 1
+            if (original[0] * scale, original[1] * scale) == image.size:
+                x0, y0, (width, height) = left, top, original
+    if max(width, height) > SIZE:
         raise UsageError(
             f"the picture has {image.width} x {image.height} pixels, the wall {SIZE} x {SIZE}",
             hint="Make it smaller, for example with image.resize(...).",
         )
-    return image
+    return image.resize((width, height), Image.Resampling.NEAREST), (x0, y0)
 
 
 def _check_corner(at: tuple[int, int], image: Image.Image) -> tuple[int, int]:

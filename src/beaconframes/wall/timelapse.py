@@ -15,7 +15,7 @@ from beaconframes.errors import UsageError
 from beaconframes.progress import show_elapsed
 from beaconframes.wall.animation import Animation, FrameChange
 from beaconframes.wall.animation_formats import choose_writer
-from beaconframes.wall.images import check_scale, parse_background
+from beaconframes.wall.images import choose_scale, parse_background
 from beaconframes.wall.pixel_writes import SIZE, check_region, find_region, read_writes
 from beaconframes.wall.png_file import describe_data, write_atomically
 
@@ -42,7 +42,7 @@ def timelapse(
     fps: float = 20,
     hold: float = 2,
     region: RegionChoice = None,
-    scale: int = 1,
+    scale: int | None = None,
     background: str | None = None,
     chain: str | None = None,
     simulated: bool | None = None,
@@ -69,10 +69,10 @@ def timelapse(
     hold
         Seconds for which the last frame is shown before the animation starts again.
     region, scale, background
-        As in ``render``: by default, all frames show the area that is painted in the last one.
-        Unpainted pixels are transparent.
+        As in ``save``: by default, all frames show the area that is painted in the last one, and
+        fill a screen. Unpainted pixels are transparent.
     chain, simulated
-        As in ``save``: metadata of the file, besides the region and the first and the last slot.
+        As in ``save``: metadata of the file, besides the region, the scale and the slots.
     """
     target = Path(path)
     write = choose_writer(target)
@@ -83,7 +83,7 @@ def timelapse(
     writes = read_writes(frame, times=isinstance(every, str | timedelta))
     corners = find_region(region, writes.place % SIZE, writes.place // SIZE)
     width, height = corners[2] - corners[0] + 1, corners[3] - corners[1] + 1
-    check_scale(width, height, scale)
+    scale = choose_scale(width, height, scale)
     if max(width, height) * scale > _LONGEST:
         raise UsageError(
             f"scale={scale!r} makes a side longer than {_LONGEST:,} pixels",
@@ -103,7 +103,7 @@ def timelapse(
         delays=shown,
         changes=_build_changes(writes, [stop for stop, _ in merged], corners, unpainted),
         colours=_find_colours(writes, unpainted),
-        entries=describe_data(writes.span | {"region": corners}, chain, simulated),
+        entries=describe_data(writes.span | {"region": corners, "scale": scale}, chain, simulated),
     )
     with write_atomically(target) as part:
         write(animation, part)
