@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from matplotlib import pyplot as plt
-from PIL import Image
+from PIL import Image, ImageSequence
 
 import beaconframes as bf
 from beaconframes import plot as charts
@@ -352,3 +352,14 @@ def test_the_wall_as_an_animation(run, source, tmp_path):
     assert [0, 0] == [result.exit_code, every.exit_code]
     with Image.open(out) as film:
         assert 1 < film.n_frames
+    heights = []
+    for words in (["--dates"], ["--no-dates"]):
+        options = ["--seconds", "4", "--hold", "1", "--every", "3000", "--overwrite"]
+        result = run("wall", "timelapse", rows, *options, *words, "--scale", "5", "--out", out)
+        assert 0 == result.exit_code, result.stderr
+        with Image.open(out) as film:
+            durations = [frame.info["duration"] for frame in ImageSequence.Iterator(film)]
+            heights.append(film.height)
+        assert 4000 == sum(durations)
+        assert durations[-1] >= 1000 > durations[0]
+    assert heights[0] > heights[1]

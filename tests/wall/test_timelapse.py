@@ -11,6 +11,7 @@ from PIL import Image, ImageSequence
 
 from beaconframes import wall
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.wall.animation import DateStrip
 
 FORMATS = ("gif", "png")
 START = datetime(2026, 10, 1, tzinfo=UTC)
@@ -49,8 +50,8 @@ def frames(path):
 
 
 def film(frame, path, **options):
-    """A time-lapse with one pixel for each pixel of the wall."""
-    return wall.timelapse(frame, path, **{"scale": 1} | options)
+    """A time-lapse with one pixel for each pixel of the wall, and without dates."""
+    return wall.timelapse(frame, path, **{"scale": 1, "dates": False} | options)
 
 
 def paint_in_a_loop(frame, until, width, height, background=(0, 0, 0, 0)):
@@ -166,13 +167,154 @@ def test_frames_divide_the_slots_evenly(tmp_path):
     assert [2, 4, 6, 8] == [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
 
 
-def test_the_default_is_two_hundred_frames(tmp_path):
-    """Without frames and every, 400 slots are 200 frames of two slots each."""
-    frame = paint(*((slot, slot, 0, "abcdef") for slot in range(400)))
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"seconds": 4},
+        {"seconds": 4, "frames": 7},
+        {"seconds": 4, "frames": 77},
+        {"seconds": 4, "every": 100},
+        {"seconds": 4, "every": "3h"},
+        {"seconds": 4, "fps": 30, "hold": 0},
+        {"seconds": 4, "fps": 0.3, "hold": 0},
+        {"frames": 100, "fps": 50},
+    ],
+)
+def test_the_animation_has_its_length(tmp_path, form, options):
+    """Exactly 4 seconds, those of the last frame included, for any number of frames."""
+    path = film(dense_wall(), tmp_path / f"a.{form}", **options)
 
-    shown = frames(film(frame, tmp_path / "a.png", region=(0, 0, 399, 0)))
+    durations = [duration for _, duration in frames(path)]
+    assert 4000 == sum(durations)
+    assert 1000 * options.get("hold", 2) <= durations[-1]
 
-    assert [*range(2, 401, 2)] == [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
+
+@pytest.mark.parametrize(
+    ("options", "count", "length"),
+    [
+        ({}, 160, 10_000),
+        ({"hold": 0}, 200, 10_000),
+        ({"seconds": 3, "hold": 1, "fps": 10}, 20, 3000),
+        ({"frames": 5, "fps": 10, "hold": 1}, 5, 1500),
+        ({"frames": 30, "fps": 30, "hold": 0}, 30, 1000),
+        ({"frames": 4}, 4, 10_000),
+        ({"every": "1h"}, 2, 10_000),
+        ({"frames": 500}, 500, 12_000),
+    ],
+)
+def test_two_of_length_rate_and_number_are_enough(tmp_path, options, count, length):
+    """By default 10 seconds, 2 of them for the last frame, and 20 frames a second before it.
+
+    500 frames do not fit into 8 seconds: they have the highest rate, 50 a second.
+    """
+    frame = paint(*((slot, slot, 0, "abcdef") for slot in range(500)))
+
+    shown = frames(film(frame, tmp_path / "a.png", region=(0, 0, 499, 0), **options))
+
+    assert (count, length) == (len(shown), sum(duration for _, duration in shown))
+    steps = [duration for _, duration in shown[:-1]]
+    assert max(steps) - min(steps) <= 10
+    painted = [int((pixels[..., 3] > 0).sum()) for pixels, _ in shown]
+    if "every" not in options:
+        assert [500 * (number + 1) // count for number in range(count)] == painted
+
+
+def read_strip(path, wall_height):
+    """The strip of dates of each frame, and the shades of its texts from 0 (paper) to 3."""
+    found = []
+    for pixels, _ in frames(path):
+        strip = pixels[wall_height:, :, :3].astype(int)
+        paper = strip[0, 0]
+        ink = 255 * (paper < 128)
+        found.append((tuple(paper), np.rint(3 * (strip - paper) / (ink - paper))[..., 0]))
+    return found
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(
+    ("options", "paper", "texts"),
+    [
+        ({"every": 900}, 255, ["2026-10-01 02:59 UTC", "2026-10-01 04:59 UTC"]),
+        ({"every": 900, "simulated": True, "background": "#0a0a0a"}, 10, [
+            "2026-10-01 02:59 UTC, simulated", "2026-10-01 04:59 UTC, simulated",
+        ]),
+        ({"frames": 1}, 255, ["2026-10-01 04:59 UTC"]),
+    ],
+)  # fmt: skip
+def test_each_frame_has_its_date(tmp_path, form, options, paper, texts):
+    """The time of the last write that it shows, below the wall, which is as without dates."""
+    frame = dense_wall()
+    options = {"scale": 20, "region": (0, 0, 29, 19)} | options
+
+    dated = film(frame, tmp_path / f"a.{form}", dates=True, **options)
+    bare = film(frame, tmp_path / f"b.{form}", **options)
+
+    strip = DateStrip(600, paper * 0x10101)
+    for (pixels, _), (expected, _) in zip(frames(dated), frames(bare), strict=True):
+        assert (400, 600) == expected.shape[:2]
+        assert pixels.shape[:2] == (400 + strip.height, 600)
+        assert look_alike(expected, pixels[:400])
+    for (colour, drawn), text in zip(read_strip(dated, 400), texts, strict=True):
+        assert (paper, paper, paper) == colour
+        assert np.array_equal(strip.draw_text(text), drawn)
+        assert 100 < (drawn == 3).sum()
+
+
+def test_frames_of_days_have_no_time(tmp_path):
+    """A frame a day: the date is enough."""
+    frame = paint(*((7200 * day, day, 0, "111111") for day in range(5)))
+
+    path = film(frame, tmp_path / "a.png", dates=True, every="1d", scale=100)
+
+    strip = DateStrip(500, 0xFFFFFF)
+    for day, (_, drawn) in enumerate(read_strip(path, 100), start=1):
+        assert np.array_equal(strip.draw_text(f"2026-10-0{day}"), drawn)
+
+
+def test_the_dates_of_simulated_rows_say_so(tmp_path):
+    """Rows of a simulation carry a mark; without `simulated=`, the strip has it."""
+    frame = dense_wall()
+    frame.attrs = {"simulated": True}
+
+    path = film(frame, tmp_path / "a.png", dates=True, frames=1, scale=20)
+
+    ((_, drawn),) = read_strip(path, 400)
+    text = "2026-10-01 04:59 UTC, simulated"
+    assert np.array_equal(DateStrip(600, 0xFFFFFF).draw_text(text), drawn)
+
+
+def test_a_narrow_picture_has_no_strip(tmp_path):
+    """A text that does not fit is left out; it is never cut."""
+    for scale, height in ((3, 60), (5, 100 + DateStrip(150, 0).height)):
+        path = film(dense_wall(), tmp_path / "a.png", dates=True, scale=scale, frames=2)
+        with Image.open(path) as image:
+            assert (30 * scale, height) == image.size
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_dates_and_more_colours_than_a_palette_has(tmp_path, form):
+    """252 to 600 colours of the wall, with those of the strip; every last frame is exact."""
+    for count in (251, 252, 255, 600):
+        frame = paint(*((i % 2, i % 30, i // 30, f"{i * 7:06x}") for i in range(count)))
+
+        path = film(
+            frame, tmp_path / f"a.{form}", dates=True, frames=2, scale=10, region=(0, 0, 29, 19)
+        )
+
+        expected = np.asarray(wall.render(frame, region=(0, 0, 29, 19), scale=10))
+        assert look_alike(expected, frames(path)[-1][0][:200])
+
+
+def test_dates_need_times(tmp_path):
+    """The error has the column; without dates, the frame is enough."""
+    frame = dense_wall().drop("time")
+
+    with pytest.raises(UsageError, match="no column time"):
+        wall.timelapse(frame, tmp_path / "a.gif")
+    assert film(frame, tmp_path / "a.gif", frames=3).exists()
+    with pytest.raises(UsageError, match="times of the frame"):
+        wall.timelapse(frame.with_columns(time=pl.lit(None, pl.Datetime("us"))), tmp_path / "b.gif")
 
 
 @pytest.mark.parametrize(
@@ -249,6 +391,13 @@ def test_takes_other_frames(tmp_path, kind):
         ({"fps": 0}, "fps=0"),
         ({"fps": 51}, "fps=51"),
         ({"hold": -1}, "hold=-1"),
+        ({"seconds": 0}, "seconds=0"),
+        ({"seconds": 601}, "seconds=601"),
+        ({"seconds": 2}, "hold=2 leaves no time of seconds=2"),
+        ({"seconds": 3, "frames": 51}, "seconds=3 is too short for 51 frames"),
+        ({"seconds": 3, "frames": 51}, "seconds=3.02 or more"),
+        ({"seconds": 3, "frames": 9, "fps": 9}, "contradict"),
+        ({"seconds": 3, "every": 9, "fps": 9}, "contradict"),
         ({"scale": 0}, "scale=0"),
         ({"scale": 100, "region": (0, 0, 999, 0)}, "scale=100"),
         ({"region": (0, 0, 1000, 0)}, "region="),
@@ -264,10 +413,10 @@ def test_invalid_arguments_are_refused(tmp_path, options, named):
     assert [] == list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", ["a.jpg", "a", "a.gif.txt", "a.webp", "a.mp4"])
+@pytest.mark.parametrize("name", ["a.jpg", "a", "a.gif.txt", "a.webp", "a.avi"])
 def test_other_formats_are_refused(tmp_path, name):
     """The message names the file and the endings that exist; nothing is written."""
-    message = rf"'{re.escape(name)}' cannot be written.* ends in \.gif or \.png\."
+    message = rf"'{re.escape(name)}' cannot be written.* ends in \.gif, \.png, \.mp4 or \.webm\."
     with pytest.raises(UsageError, match=message):
         film(paint(), tmp_path / name)
 

@@ -43,18 +43,28 @@ def build_command(
             ["--background"],
             help="Colour of unpainted pixels, such as #ffffff; the default is transparent.",
         ),
+        "seconds": click.Option(
+            ["--seconds"], type=float,
+            help="Length of the animation; the default is 10, or more for many frames.",
+        ),
         "frames": click.Option(
-            ["--frames"], type=click.IntRange(min=1), help="Number of frames; the default is 200."
+            ["--frames"], type=click.IntRange(min=1),
+            help="Number of frames; the default is 20 per second.",
         ),
         "every": click.Option(
             ["--every"], help="Time between two frames: 7200 slots, 1d, 1w, 1mo."
         ),
         "fps": click.Option(
-            ["--fps"], type=float, default=20.0, show_default=True, help="Frames per second."
+            ["--fps"], type=float,
+            help="Frames per second, instead of --seconds or of the number of frames.",
         ),
         "hold": click.Option(
             ["--hold"], type=float, default=2.0, show_default=True,
-            help="Duration of the last frame in seconds.",
+            help="Duration of the last frame in seconds, part of --seconds.",
+        ),
+        "dates": click.Option(
+            ["--dates/--no-dates"], default=True, show_default=True,
+            help="Write the date of each frame below the wall.",
         ),
     }  # fmt: skip
     chosen = [options[word] for word in ("region", "scale", "background", *more)]
@@ -119,8 +129,8 @@ class WallGroup(SuggestingGroup):
         if cmd_name == "save":
             command = build_command(cmd_name, "Write the wall as a PNG image.", _save)
         elif cmd_name == "timelapse":
-            text = "Write an animation of the wall: .gif or .png."
-            more = ("frames", "every", "fps", "hold")
+            text = "Write an animation of the wall: .gif, .png, .mp4 or .webm."
+            more = ("seconds", "frames", "every", "fps", "hold", "dates")
             command = build_command(cmd_name, text, _timelapse, *more)
         else:
             return None
