@@ -341,6 +341,25 @@ def test_the_painted_area_is_the_default_region(run, source, chain, tmp_path, op
         assert (region == "all") == (image.size == (1000, 1000))
 
 
+def test_the_holders_of_the_wall_by_name(run, source, tmp_path):
+    """Names are a file, as of load validators; a file without names is an error."""
+    rows, names = tmp_path / "wall.parquet", tmp_path / "names.parquet"
+    run("load", "graffiti-wall", *source, "--since", "0", "--out", rows)
+    pl.DataFrame({"validator_index": range(100)}).with_columns(name=pl.lit("Ada")).write_parquet(
+        names
+    )
+    options = ("plot", "wall", rows, "--show", "territory", "--names")
+
+    result = run(*options, names, "--out", tmp_path / "wall.svg")
+
+    assert 0 == result.exit_code, result.stderr
+    assert "Ada: " in (tmp_path / "wall.svg").read_text()
+    assert "Painter: pixels" in (tmp_path / "wall.svg").read_text()
+    wrong = run(*options, rows, "--out", tmp_path / "b.svg")
+    assert 2 == wrong.exit_code
+    assert "no column name" in wrong.stderr
+
+
 def test_the_wall_as_an_animation(run, source, tmp_path):
     """An animation of a file; an existing file is replaced only with --overwrite."""
     rows, out = tmp_path / "wall.parquet", tmp_path / "wall.gif"
