@@ -382,3 +382,37 @@ def test_the_wall_as_an_animation(run, source, tmp_path):
         assert 4000 == sum(durations)
         assert durations[-1] >= 1000 > durations[0]
     assert heights[0] > heights[1]
+
+
+def test_the_plan_and_the_progress_of_a_picture(run, source, chain, tmp_path):
+    """Rows are those of Python, of the whole wall; graffiti are those of pixels to paint."""
+    pixels = chain.scan("graffiti_wall").collect()
+    x, y = pixels.row(-1, named=True)["x"], pixels.row(-1, named=True)["y"]
+    target, out = tmp_path / "logo.png", tmp_path / "plan.parquet"
+    Image.new("RGB", (6, 4), "#" + pixels["color"][-1]).save(target)
+    place = ("--at", min(x, 990), min(y, 990), "--width", 3)
+    expected = bf.wall.plan(pixels, target, at=(min(x, 990), min(y, 990)), width=3, form="short")
+    graffiti = expected.filter(is_right=False)["graffiti"].to_list()
+
+    for name, text in (
+        ("next.txt", "".join(f"{each}\n" for each in graffiti)),
+        ("next.yaml", "ordered:\n" + "".join(f'- "{each}"\n' for each in graffiti)),
+    ):
+        options = ("--form", "short", "--graffiti", tmp_path / name, "--out", out, "--overwrite")
+        result = run("wall", "plan", target, *source, *place, *options)
+
+        assert 0 == result.exit_code, result.stderr
+        assert expected.equals(pl.read_parquet(out))
+        assert text == (tmp_path / name).read_text()
+    assert 1 <= expected["is_right"].sum() < expected.height
+    again = run("wall", "plan", target, *source, *place, "--graffiti", tmp_path / "next.txt")
+    assert "" == again.stdout
+    assert "already exists" in again.stderr
+
+    result = run("wall", "progress", target, *source, *place, "--every", "12h", "--json")
+
+    options = {"at": (min(x, 990), min(y, 990)), "width": 3, "every": "12h"}
+    rows = bf.wall.progress(pixels, target, **options)
+    data = json.loads(result.stdout)["data"]
+    assert rows["right"].to_list() == [row["right"] for row in data]
+    assert expected["is_right"].sum() == data[-1]["right"]

@@ -128,12 +128,12 @@ def _find_stops(writes: PixelWrites, frames: int, every: int | str | timedelta |
         _check_frame_count((last - first) // every, f"every={every!r}")
         ends = (np.arange(first // every, last // every + 1) + 1) * every
     else:
-        return _find_stops_by_time(writes, every)
+        return find_periods(writes, every)[1]
     return [int(stop) for stop in np.searchsorted(writes.slot, ends)]
 
 
-def _find_stops_by_time(writes: PixelWrites, every: str | timedelta) -> list[int]:
-    """Return for each frame of a fixed duration how many of the writes it shows."""
+def find_periods(writes: PixelWrites, every: str | timedelta) -> tuple[pl.Series, list[int]]:
+    """Return the start of each period, and how many of the writes there are until its end."""
     times = _read_times(writes)
     ends = times[[0, -1]]
     try:
@@ -148,7 +148,7 @@ def _find_stops_by_time(writes: PixelWrites, every: str | timedelta) -> list[int
             hint='Pass "12h", "1d", "1w", "1mo" or a timedelta; an integer counts slots.',
         ) from None
     stops = times.search_sorted(starts[1:], side="left").to_list()
-    return [*stops, len(times)]
+    return starts, [*stops, len(times)]
 
 
 def _check_count(name: str, value: object, *, most: int | None = None) -> None:
