@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from beaconframes import wall
 from beaconframes.errors import UsageError
@@ -346,8 +347,11 @@ def test_diff_between_two_dates(tmp_path):
     picture = wall.render(earlier)
     path = wall.save(earlier, tmp_path / "earlier.png")
     large = wall.save(earlier, tmp_path / "large.png", scale=400)
+    without_scale = PngInfo()
+    without_scale.add_text("Region", "41,30,43,31")  # As 0.1.0 wrote it.
+    picture.save(tmp_path / "old.png", pnginfo=without_scale)
 
-    for target in (earlier, earlier.to_pandas(), picture, path, large):
+    for target in (earlier, earlier.to_pandas(), picture, path, large, tmp_path / "old.png"):
         changed = wall.diff(later, target).select("x", "y", "painted", "color")
         assert [(43, 31, "0000ff", "00ff00")] == changed.rows()
     for cut in (picture.crop((0, 0, 1, 1)), wall.render(earlier, scale=4).crop((0, 0, 6, 4))):
