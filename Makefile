@@ -47,7 +47,7 @@ $(VENV)/.stamp: requirements.lock pyproject.toml | $(UV)
 
 # Run by hand only, so that dependencies change only on purpose. The lock contains no address.
 lock: | $(UV) ## resolve the lock files again
-	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --extra cloud --extra excel \
+	$(UV) pip compile -q pyproject.toml --universal --python-version 3.11 --extra lab --extra duckdb --extra dask --extra cloud --extra excel --extra video \
 		--group dev --group execution --group publish --group release --group site \
 		--generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade -o requirements.lock
 	$(UV) pip compile -q --group headless --universal --python-version 3.11 --constraint requirements.lock \

@@ -30,6 +30,7 @@ PURPOSES = {
     "dask": "analysis in Dask",
     "spark": "analysis in PySpark",
     "cloud": "exports to object stores, such as S3",
+    "video": "videos of the graffiti wall: MP4 and WebM",
     "static": "pictures of interactive charts, drawn in Chrome",
 }
 PIP = ("python3", "-m", "pip", "--disable-pip-version-check", "-qq")

@@ -1,4 +1,4 @@
-"""The difference to a target picture, and the wall once our blocks have painted it."""
+"""The plan of a picture, its progress, and the wall once our blocks have painted it."""
 
 import polars as pl
 from PIL import Image, ImageDraw
@@ -13,11 +13,13 @@ draw = ImageDraw.Draw(badge)
 draw.ellipse((0, 0, 23, 12), fill="#3f90da")
 draw.ellipse((7, 3, 16, 9), fill="#ffa90e")
 
-# One row per pixel that differs, with the graffiti that paints it.
-todo = bf.wall.diff(pixels, badge, at=(488, 422))
-print(todo.head(3))
+# One row per pixel, in the order to paint them, with the graffiti that paints it.
+plan = bf.wall.plan(pixels, badge, at=(488, 422))
+print(plan.head(3))
+print(bf.wall.progress(pixels, badge, at=(488, 422), every="1d"))
 
 next_slot = pixels["slot"].max() + 1
+todo = bf.wall.diff(pixels, badge, at=(488, 422))  # those that are not right yet
 writes = todo.with_row_index("slot", offset=next_slot).cast({"slot": pl.Int64})
 later = pl.concat([pixels, writes], how="diagonal").select("slot", "x", "y", "color")
 image = bf.wall.render(later, region=(440, 415, 559, 479), scale=6, background="white")

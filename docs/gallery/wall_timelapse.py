@@ -8,8 +8,8 @@ with bf.open():
 animation = bf.wall.timelapse(
     pixels,
     "wall.png",
-    every="12h",
-    fps=10,
+    every="1d",
+    seconds=4,
     region=(400, 440, 599, 559),
     scale=3,
     background="white",

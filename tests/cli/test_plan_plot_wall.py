@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 from matplotlib import pyplot as plt
-from PIL import Image
+from PIL import Image, ImageSequence
 
 import beaconframes as bf
 from beaconframes import plot as charts
@@ -341,6 +341,25 @@ def test_the_painted_area_is_the_default_region(run, source, chain, tmp_path, op
         assert (region == "all") == (image.size == (1000, 1000))
 
 
+def test_the_holders_of_the_wall_by_name(run, source, tmp_path):
+    """Names are a file, as of load validators; a file without names is an error."""
+    rows, names = tmp_path / "wall.parquet", tmp_path / "names.parquet"
+    run("load", "graffiti-wall", *source, "--since", "0", "--out", rows)
+    pl.DataFrame({"validator_index": range(100)}).with_columns(name=pl.lit("Ada")).write_parquet(
+        names
+    )
+    options = ("plot", "wall", rows, "--show", "territory", "--names")
+
+    result = run(*options, names, "--out", tmp_path / "wall.svg")
+
+    assert 0 == result.exit_code, result.stderr
+    assert "Ada: " in (tmp_path / "wall.svg").read_text()
+    assert "Painter: pixels" in (tmp_path / "wall.svg").read_text()
+    wrong = run(*options, rows, "--out", tmp_path / "b.svg")
+    assert 2 == wrong.exit_code
+    assert "no column name" in wrong.stderr
+
+
 def test_the_wall_as_an_animation(run, source, tmp_path):
     """An animation of a file; an existing file is replaced only with --overwrite."""
     rows, out = tmp_path / "wall.parquet", tmp_path / "wall.gif"
@@ -352,3 +371,48 @@ def test_the_wall_as_an_animation(run, source, tmp_path):
     assert [0, 0] == [result.exit_code, every.exit_code]
     with Image.open(out) as film:
         assert 1 < film.n_frames
+    heights = []
+    for words in (["--dates"], ["--no-dates"]):
+        options = ["--seconds", "4", "--hold", "1", "--every", "3000", "--overwrite"]
+        result = run("wall", "timelapse", rows, *options, *words, "--scale", "5", "--out", out)
+        assert 0 == result.exit_code, result.stderr
+        with Image.open(out) as film:
+            durations = [frame.info["duration"] for frame in ImageSequence.Iterator(film)]
+            heights.append(film.height)
+        assert 4000 == sum(durations)
+        assert durations[-1] >= 1000 > durations[0]
+    assert heights[0] > heights[1]
+
+
+def test_the_plan_and_the_progress_of_a_picture(run, source, chain, tmp_path):
+    """Rows are those of Python, of the whole wall; graffiti are those of pixels to paint."""
+    pixels = chain.scan("graffiti_wall").collect()
+    x, y = pixels.row(-1, named=True)["x"], pixels.row(-1, named=True)["y"]
+    target, out = tmp_path / "logo.png", tmp_path / "plan.parquet"
+    Image.new("RGB", (6, 4), "#" + pixels["color"][-1]).save(target)
+    place = ("--at", min(x, 990), min(y, 990), "--width", 3)
+    expected = bf.wall.plan(pixels, target, at=(min(x, 990), min(y, 990)), width=3, form="short")
+    graffiti = expected.filter(is_right=False)["graffiti"].to_list()
+
+    for name, text in (
+        ("next.txt", "".join(f"{each}\n" for each in graffiti)),
+        ("next.yaml", "ordered:\n" + "".join(f'- "{each}"\n' for each in graffiti)),
+    ):
+        options = ("--form", "short", "--graffiti", tmp_path / name, "--out", out, "--overwrite")
+        result = run("wall", "plan", target, *source, *place, *options)
+
+        assert 0 == result.exit_code, result.stderr
+        assert expected.equals(pl.read_parquet(out))
+        assert text == (tmp_path / name).read_text()
+    assert 1 <= expected["is_right"].sum() < expected.height
+    again = run("wall", "plan", target, *source, *place, "--graffiti", tmp_path / "next.txt")
+    assert "" == again.stdout
+    assert "already exists" in again.stderr
+
+    result = run("wall", "progress", target, *source, *place, "--every", "12h", "--json")
+
+    options = {"at": (min(x, 990), min(y, 990)), "width": 3, "every": "12h"}
+    rows = bf.wall.progress(pixels, target, **options)
+    data = json.loads(result.stdout)["data"]
+    assert rows["right"].to_list() == [row["right"] for row in data]
+    assert expected["is_right"].sum() == data[-1]["right"]

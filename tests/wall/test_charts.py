@@ -181,6 +181,21 @@ def test_territory_of_groups():
     assert ["ours: 2", "all others: 1"] == texts
 
 
+def test_territory_of_painters_by_name():
+    """Names in the legend, in both libraries; text of a name is inert."""
+    names = {7: "Ada <b>$x$", 9: "Ada <b>$x$"}
+    axes = plot.wall(WALL, show="territory", names=names, region=REGION)
+    figure = interactive.wall(WALL, show="territory", names=names, region=REGION)
+
+    assert "Painter: pixels" == axes.get_legend().get_title().get_text()
+    texts = [label.get_text() for label in axes.get_legend().get_texts()]
+    assert [r"Ada <b>\$x\$: 2", "8: 1"] == texts
+    expected = [[NAN, 0, 0, NAN], [NAN, 1, NAN, NAN], [NAN] * 4]
+    assert np.array_equal(expected, cells(axes), equal_nan=True)
+    assert "Painter: pixels" == figure.layout.legend.title.text
+    assert ["Ada &lt;b&gt;&#36;x&#36;: 2", "8: 1"] == [trace.name for trace in figure.data[1:]]
+
+
 SHOWS = ["color", "age", "overwrites", "territory"]
 
 

@@ -3,11 +3,14 @@
 import itertools
 import struct
 import zlib
+from collections import Counter
+from functools import partial
 
 import numpy as np
 import polars as pl
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 from beaconframes import wall
 from beaconframes.errors import UsageError
@@ -134,7 +137,111 @@ def test_invalid_groups_are_refused(groups, said):
         wall.territory(WALL, groups=groups)
 
 
-MEASURES = [wall.age, wall.overwrites, wall.territory]
+@pytest.mark.parametrize("kind", [dict, pl.DataFrame, to_pandas, pl.DataFrame.lazy])
+def test_territory_of_painters_by_name(kind):
+    """Validators of one name are one painter; a validator without a name is itself."""
+    rows = pl.DataFrame({"validator_index": [7, 8, 9, 7], "name": ["Ada", "", "Ada", "Ada"]})
+    names = {7: "Ada", 9: "Ada"} if kind is dict else kind(rows)
+
+    held = wall.territory(WALL, names=names)
+
+    assert {
+        "name": ["Ada", None],
+        "validator_index": [None, 8],
+        "pixels": [2, 1],
+        "share": [2 / 3, 1 / 3],
+        "paints": [3, 2],
+    } == held.to_dict(as_series=False)
+    assert [("Ada", None, 1, 0), ("Ada", None, 2, 0), (None, 8, 1, 1)] == wall.territory(
+        WALL, names=names, per_pixel=True
+    ).select("name", "validator_index", "x", "y").rows()
+
+
+def test_a_name_like_a_number_is_not_that_validator():
+    """Owners choose their names: one that is called "8" is not validator 8."""
+    held = wall.territory(WALL, names={7: "8"})
+
+    assert {("8", None, 1), (None, 8, 1), (None, 9, 1)} == set(
+        held.select("name", "validator_index", "pixels").rows()
+    )
+
+
+def test_who_painted_over_whom():
+    """8 painted 7's red pixel green, and 9 painted it green once more."""
+    pairs = wall.overwrites(WALL, by="painter")
+
+    assert ["validator_index", "over_validator_index", "overwrites", "recolours"] == pairs.columns
+    assert [(8, 7, 1, 1), (9, 8, 1, 0)] == pairs.rows()
+    named = wall.overwrites(WALL, by="painter", names={7: "Ada", 8: "Ada"})
+    assert [(None, 9, "Ada", None, 1, 0)] == named.rows()
+    assert ["name", "validator_index", "over_name", "over_validator_index"] == named.columns[:4]
+    grouped = wall.overwrites(WALL, by="painter", groups={"a": [7], "b": [9]}, region=(0, 0, 1, 0))
+    assert [("b", None, 1, 0), (None, "a", 1, 1)] == grouped.rows()
+    assert wall.overwrites(WALL, by="painter", region=(2, 0, 9, 9)).is_empty()
+
+
+def test_overwrites_by_painter_match_a_loop():
+    """For 3,000 writes of 9 validators, most overwrites first; all and own add up to the total."""
+    rng = np.random.default_rng(4)
+    frame = paint(
+        *(
+            (slot, x, y, f"{colour:06x}", validator)
+            for slot, (x, y, colour, validator) in enumerate(
+                rng.integers(0, (6, 5, 3, 9), (3000, 4)).tolist()
+            )
+        )
+    )
+    held, expected, own = {}, Counter(), 0
+    for _, x, y, colour, validator, _ in frame.iter_rows():
+        if (x, y) in held:
+            earlier, before = held[x, y]
+            own += earlier == validator
+            if earlier != validator:
+                expected[validator, earlier, "overwrites"] += 1
+                expected[validator, earlier, "recolours"] += colour != before
+        held[x, y] = validator, colour
+
+    pairs = wall.overwrites(frame.sample(fraction=1, shuffle=True, seed=1), by="painter")
+
+    found = {(a, b): (n, m) for a, b, n, m in pairs.rows()}
+    assert found == {
+        (a, b): (expected[a, b, "overwrites"], expected[a, b, "recolours"]) for a, b, _ in expected
+    }
+    assert pairs["overwrites"].is_sorted(descending=True)
+    assert wall.overwrites(frame)["overwrites"].sum() == pairs["overwrites"].sum() + own
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"names": {7: "a"}, "groups": {"a": [7]}}, "groups and names both"),
+        ({"names": {"x": "a"}}, "are not names"),
+        ({"names": {7: 5}}, "are not names"),
+        ({"names": ["Ada"]}, "expected a frame"),
+        ({"names": pl.DataFrame({"validator_index": [7]})}, "no column name"),
+        (
+            {"names": pl.DataFrame({"validator_index": [7, 7], "name": ["a", "b"]})},
+            "validator 7 has more than one name",
+        ),
+    ],
+)
+def test_invalid_names_are_refused(options, said):
+    """The error has the value, and the way to get names."""
+    for measure in (wall.territory, partial(wall.overwrites, by="painter")):
+        with pytest.raises(UsageError, match=said):
+            measure(WALL, **options)
+
+
+def test_names_need_painters():
+    """An argument without an effect is an error."""
+    for options in ({"names": {7: "a"}}, {"groups": {"a": [7]}}):
+        with pytest.raises(UsageError, match='by="painter"'):
+            wall.overwrites(WALL, **options)
+    with pytest.raises(UsageError, match="by='validator'"):
+        wall.overwrites(WALL, by="validator")
+
+
+MEASURES = [partial(wall.overwrites, by="painter"), wall.age, wall.overwrites, wall.territory]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
@@ -239,11 +346,16 @@ def test_diff_between_two_dates(tmp_path):
     later = pl.concat([earlier, paint((3, 43, 31, "0000ff", 9), (4, 45, 35, "123456", 9))])
     picture = wall.render(earlier)
     path = wall.save(earlier, tmp_path / "earlier.png")
+    large = wall.save(earlier, tmp_path / "large.png", scale=400)
+    without_scale = PngInfo()
+    without_scale.add_text("Region", "41,30,43,31")  # As 0.1.0 wrote it.
+    picture.save(tmp_path / "old.png", pnginfo=without_scale)
 
-    for target in (earlier, earlier.to_pandas(), picture, path):
+    for target in (earlier, earlier.to_pandas(), picture, path, large, tmp_path / "old.png"):
         changed = wall.diff(later, target).select("x", "y", "painted", "color")
         assert [(43, 31, "0000ff", "00ff00")] == changed.rows()
-    assert (0, 0) == wall.diff(later, picture.crop((0, 0, 1, 1))).select("x", "y").row(0)
+    for cut in (picture.crop((0, 0, 1, 1)), wall.render(earlier, scale=4).crop((0, 0, 6, 4))):
+        assert (0, 0) == wall.diff(later, cut).select("x", "y").row(0)
     with pytest.raises(UsageError, match=r"no column x, y, color"):
         wall.diff(later, pl.DataFrame({"slot": [1]}))
 

@@ -133,7 +133,7 @@ def test_no_rows_make_an_empty_wall(kind):
 
     assert not np.asarray(image).any()
     assert (1000, 1000) == image.size
-    assert {"region": (0, 0, 999, 999)} == image.info
+    assert {"region": (0, 0, 999, 999), "scale": 1} == image.info
 
 
 @pytest.mark.parametrize(
@@ -266,6 +266,7 @@ def test_metadata_is_in_the_file(tmp_path):
         assert {
             "Software": "beaconframes",
             "Region": "1,1,3,3",
+            "Scale": "333",
             "First slot": "12",
             "Last slot": "90",
             "Chain": "mainnet",
@@ -273,12 +274,40 @@ def test_metadata_is_in_the_file(tmp_path):
         } == image.text
 
 
-@pytest.mark.parametrize("name", ["wall.jpg", "wall", "wall.png.txt"])
-def test_only_png_is_written(tmp_path, name):
-    """Another extension is refused, and nothing is written."""
-    with pytest.raises(UsageError, match="PNG"):
-        wall.save(changes(), tmp_path / name)
+@pytest.mark.parametrize(
+    ("width", "height", "size"),
+    [(200, 120, (1000, 600)), (3, 7, (426, 994)), (501, 4, (501, 4)), (1000, 1000, (1000, 1000))],
+)
+def test_a_file_fills_a_screen(tmp_path, width, height, size):
+    """The longer side has at most 1,000 pixels; a pixel of the wall is a square of one colour."""
+    frame = changes((1, 0, 0, "ff0000"), (2, width - 1, height - 1, "0000ff"))
 
+    pixels = rgba(wall.save(frame, tmp_path / "wall.png", background="white"))
+
+    assert size == pixels.shape[1::-1]
+    scale = size[0] // width
+    expected = wall.render(frame, background="white")
+    assert np.array_equal(np.asarray(expected).repeat(scale, 0).repeat(scale, 1), pixels)
+    given = wall.save(frame, tmp_path / "given.png", scale=scale, background="white")
+    assert np.array_equal(pixels, rgba(given))
+
+
+@pytest.mark.parametrize("write", [wall.save, wall.timelapse])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("wall.jpg", "JPEG blurs pixels"),
+        ("wall.JPEG", "JPEG blurs pixels"),
+        ("wall", "its ending has no format"),
+        ("wall.png.txt", "its ending has no format"),
+    ],
+)
+def test_only_exact_formats_are_written(tmp_path, write, name, reason):
+    """The error has the reason and the endings that work, and nothing is written."""
+    with pytest.raises(UsageError, match=rf"'{name}' cannot be written: {reason}.*\.png") as caught:
+        write(changes(), tmp_path / name)
+
+    assert (".gif" in str(caught.value)) == (write is wall.timelapse)
     assert [] == list(tmp_path.iterdir())
 
 

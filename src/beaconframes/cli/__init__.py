@@ -25,7 +25,7 @@ COMMANDS = {
     "analyse": "Analyse loaded rows, or rows in files.",
     "report": "Report how validators did, as a page, as JSON or as a notebook.",
     "plot": "Draw a chart of loaded rows, or of rows in a file.",
-    "wall": "Draw the graffiti wall, pixel by pixel.",
+    "wall": "Draw the graffiti wall, pixel by pixel, and plan pictures on it.",
     "store": "Show and maintain the store of final rows.",
     "record": "Store attestation duties before the service deletes them.",
     "index": "Write the chain of a beacon node into a dataset.",

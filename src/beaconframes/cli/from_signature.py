@@ -53,9 +53,11 @@ class MainFrameArgument:
 TYPE_NAMES: Mapping[str, Any] = {
     **vars(collections.abc),
     "Chain": Chain,
+    "Groups": collections.abc.Mapping,
     "IntoFrame": FrameArgument,
     "IntoFrameT": MainFrameArgument,
     "Moment": Moment,
+    "Names": FrameArgument,
     "Path": Path,
     "Region": tuple[int, int, int, int],
 }

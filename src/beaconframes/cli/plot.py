@@ -54,7 +54,8 @@ def list_second_frames() -> dict[str, str]:
     """Return the loader of the rows of each argument that is a second frame."""
     from beaconframes.charts import FRAMES
 
-    return {argument: _name(loader) for argument, loader in FRAMES.items()}
+    listed = {argument: _name(loader) for argument, loader in FRAMES.items()}
+    return listed | {"names": "validators"}
 
 
 def _name(function: str) -> str:

@@ -1,8 +1,8 @@
-"""``beaconframes wall``: the graffiti wall as an image or an animation."""
+"""``beaconframes wall``: the graffiti wall as an image or an animation; the plan of a picture."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import polars as pl
+
 LOADER = "graffiti-wall"
 REGION_HELP = 'Region of the wall, or "all" of it. The default is the painted area.'
 """The help of the region of an image, shared with the chart."""
@@ -35,25 +37,36 @@ def build_command(
             ["--region"], metavar="X1,Y1,X2,Y2", help=REGION_HELP
         ),
         "scale": click.Option(
-            ["--scale"], type=click.IntRange(min=1), default=1, show_default=True,
-            help="Width and height of each pixel of the wall, in pixels of the image.",
+            ["--scale"], type=click.IntRange(min=1),
+            help="Width and height of each pixel of the wall, in pixels of the image. "
+            "The default fills a screen: up to 1,000 pixels.",
         ),
         "background": click.Option(
             ["--background"],
             help="Colour of unpainted pixels, such as #ffffff; the default is transparent.",
         ),
+        "seconds": click.Option(
+            ["--seconds"], type=float,
+            help="Length of the animation; the default is 10, or more for many frames.",
+        ),
         "frames": click.Option(
-            ["--frames"], type=click.IntRange(min=1), help="Number of frames; the default is 200."
+            ["--frames"], type=click.IntRange(min=1),
+            help="Number of frames; the default is 20 per second.",
         ),
         "every": click.Option(
             ["--every"], help="Time between two frames: 7200 slots, 1d, 1w, 1mo."
         ),
         "fps": click.Option(
-            ["--fps"], type=float, default=20.0, show_default=True, help="Frames per second."
+            ["--fps"], type=float,
+            help="Frames per second, instead of --seconds or of the number of frames.",
         ),
         "hold": click.Option(
             ["--hold"], type=float, default=2.0, show_default=True,
-            help="Duration of the last frame in seconds.",
+            help="Duration of the last frame in seconds, part of --seconds.",
+        ),
+        "dates": click.Option(
+            ["--dates/--no-dates"], default=True, show_default=True,
+            help="Write the date of each frame below the wall.",
         ),
     }  # fmt: skip
     chosen = [options[word] for word in ("region", "scale", "background", *more)]
@@ -94,6 +107,80 @@ def parse_image_region(text: str | None) -> tuple[Any, dict[str, str]]:
     return parse_region("--region", text), {"region": text}
 
 
+def build_target_command(name: str, help_text: str, *more: click.Option) -> click.Command:
+    """Return a command that compares the wall with a picture."""
+    return click.Command(
+        name,
+        params=[
+            click.Argument(["target"], type=FILE),
+            click.Option(
+                ["--at"], type=(int, int), metavar="X Y", help="Upper left corner of the picture."
+            ),
+            click.Option(
+                ["--width"], type=click.IntRange(min=1), help="Resize the picture to this width."
+            ),
+            *more,
+            *output.output_options(),
+            *chart_input.input_options(LOADER, ("region", "since", "summarize")),
+        ],
+        help=f"{help_text}\n\nTARGET is a picture, such as logo.png. FILE is a file of load "
+        f"{LOADER} --since 0. Without FILE, all of the wall is loaded.",
+        callback=lambda **values: compare_wall(name, [o.name or "" for o in more], values),
+    )
+
+
+def plan_options() -> list[click.Option]:
+    """Return the options of the plan of a picture only."""
+    from beaconframes.wall.target import Form, Order
+
+    return [
+        click.Option(
+            ["--form"], type=click.Choice(get_args(Form)), default="long", show_default=True,
+            help="Form of the graffiti; the short one leaves room for other text.",
+        ),
+        click.Option(
+            ["--order"], type=click.Choice(get_args(Order)), default="center", show_default=True,
+            help="Order of the pixels.",
+        ),
+        click.Option(
+            ["--graffiti"], type=FILE,
+            help="Write the graffiti of the pixels to paint to this file, one per line; a .yaml "
+            "file is a graffiti file of Prysm.",
+        ),
+    ]  # fmt: skip
+
+
+def compare_wall(name: str, names: list[str], values: dict[str, Any]) -> None:
+    """Compare the wall with a picture, and write the rows."""
+    from beaconframes import wall
+
+    chosen = output.pop_output_options(values)
+    options = pop_options(values, ("at", "width", *names))
+    graffiti = options.pop("graffiti", None)
+    if graffiti is not None:
+        output.check_target(graffiti, overwrite=chosen["overwrite"])
+    target, file = values.pop("target"), values["file"]
+    rows, _ = chart_input.read_input(LOADER, values, {"since": "0"})
+    with chart_input.explain_missing_columns(file, LOADER, rows):
+        result = getattr(wall, name)(rows, target, **options)
+    if graffiti is not None:
+        write_graffiti(result, graffiti)
+    output.write_rows(result, chosen, {})
+
+
+def write_graffiti(plan: pl.DataFrame, out: Path) -> None:
+    """Write the graffiti of the pixels to paint, one per line, or as Prysm reads them."""
+    from beaconframes.wall.png_file import write_atomically
+
+    texts = plan.filter(is_right=False)["graffiti"].to_list()
+    if out.suffix.lower() in {".yaml", ".yml"}:
+        lines = ["ordered:", *(f'- "{text}"' for text in texts)]
+    else:
+        lines = texts
+    with write_atomically(out) as part:
+        part.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def _save(*arguments: Any, **options: Any) -> Path:
     from beaconframes.wall import save
 
@@ -107,20 +194,31 @@ def _timelapse(*arguments: Any, **options: Any) -> Path:
 
 
 class WallGroup(SuggestingGroup):
-    """The group of both commands, which are built on first use."""
+    """The group of the commands, which are built on first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of both commands."""
-        return ["save", "timelapse"]
+        """Return the names of the commands."""
+        return ["save", "timelapse", "plan", "progress"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Build one of the commands."""
         if cmd_name == "save":
             command = build_command(cmd_name, "Write the wall as a PNG image.", _save)
         elif cmd_name == "timelapse":
-            text = "Write an animation of the wall: .gif or .png."
-            more = ("frames", "every", "fps", "hold")
+            text = "Write an animation of the wall: .gif, .png, .mp4 or .webm."
+            more = ("seconds", "frames", "every", "fps", "hold", "dates")
             command = build_command(cmd_name, text, _timelapse, *more)
+        elif cmd_name == "plan":
+            command = build_target_command(
+                cmd_name,
+                "List the pixels of a picture in the order to paint them.",
+                *plan_options(),
+            )
+        elif cmd_name == "progress":
+            every = click.Option(
+                ["--every"], default="1d", show_default=True, help="Time of a row."
+            )
+            command = build_target_command(cmd_name, "Follow a picture over time.", every)
         else:
             return None
         return add_common_options(command)
@@ -130,5 +228,6 @@ wall = WallGroup(
     name="wall",
     no_args_is_help=True,
     callback=lambda **_: None,
-    help="Draw the graffiti wall, pixel by pixel. For a chart with axes, use plot wall.",
+    help="Draw the graffiti wall, pixel by pixel, and plan pictures on it. For a chart with axes, "
+    "use plot wall.",
 )

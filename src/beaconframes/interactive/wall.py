@@ -24,13 +24,12 @@ from beaconframes.wall.images import (
 from beaconframes.wall.pixel_map import build_pixel_map, read_region
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from narwhals.stable.v2.typing import IntoFrame
     from plotly.graph_objects import Figure, Heatmap, Image, Scatter, Scattergl
     from plotly.graph_objects.layout import Slider
 
     from beaconframes.colours import Theme
+    from beaconframes.wall.painters import Groups, Names
     from beaconframes.wall.pixel_map import PixelMap, Show
     from beaconframes.wall.pixel_writes import Region, RegionChoice
 
@@ -45,7 +44,8 @@ def wall(
     *,
     show: Show = "color",
     region: RegionChoice = None,
-    groups: Mapping[str, Iterable[int]] | None = None,
+    groups: Groups | None = None,
+    names: Names | None = None,
     background: str | None = None,
     steps: int = _STEPS,
     title: str | None = None,
@@ -61,8 +61,8 @@ def wall(
     ``Figure.write_html`` makes a file that needs no network, with about 55 bytes for each write
     that some step shows.
 
-    *show*, *region*, *groups* and *background* are as in ``bf.plot.wall``: by default, the figure
-    shows the painted area. Only ``show="color"`` has a slider.
+    *show*, *region*, *groups*, *names* and *background* are as in ``bf.plot.wall``: by default, the
+    figure shows the painted area. Only ``show="color"`` has a slider.
 
     *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
 
@@ -74,7 +74,7 @@ def wall(
             hint=f"Pass an integer from 1 to {_MOST}.",
         )
     rows, corners = read_region(frame, region, "time", "validator_index")
-    pixel_map = build_pixel_map(rows, show, corners, groups)
+    pixel_map = build_pixel_map(rows, show, corners, groups, names)
     figure, theme = open_figure(kwargs)
     figure.update_layout(showlegend=False)
     _set_layout(figure, corners, parse_background(background), theme)

@@ -20,11 +20,10 @@ from beaconframes.wall.images import parse_background
 from beaconframes.wall.pixel_map import build_pixel_map, read_region
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
+    from beaconframes.wall.painters import Groups, Names
     from beaconframes.wall.pixel_map import PixelMap, Show
     from beaconframes.wall.pixel_writes import RegionChoice
 
@@ -36,7 +35,8 @@ def wall(
     *,
     show: Show = "color",
     region: RegionChoice = None,
-    groups: Mapping[str, Iterable[int]] | None = None,
+    groups: Groups | None = None,
+    names: Names | None = None,
     background: str | None = None,
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
@@ -50,7 +50,8 @@ def wall(
     is ``"color"``, ``"age"`` (the time since the last write to a pixel, up to the last slot of
     *frame*), ``"overwrites"`` (how many times it was painted) or ``"territory"`` (its holder:
     validators, or *groups* of them such as ``{"ours": range(250)}``; the largest have a colour
-    each).
+    each). With *names*, the result of ``bf.load_validators(...)`` or names by validator such as
+    ``{838: "Ada"}``, holders are painters by name.
 
     *region* ``(x0, y0, x1, y1)`` is the part to draw, borders included; ``"all"`` is the whole wall
     of 1000 x 1000 pixels. By default, it is the painted area. The axes have the positions on the
@@ -63,7 +64,7 @@ def wall(
     columns = () if show == "color" else ("time", "validator_index")
     rows, corners = read_region(frame, region, *columns)
     x0, y0, x1, y1 = corners
-    pixel_map = build_pixel_map(rows, show, corners, groups)
+    pixel_map = build_pixel_map(rows, show, corners, groups, names)
     style: dict[str, Any] = {
         "extent": (x0 - 0.5, x1 + 0.5, y1 + 0.5, y0 - 0.5),
         "interpolation": "nearest",
@@ -89,8 +90,8 @@ def wall(
         axes.set(xlim=(x0 - 0.5, x1 + 0.5), ylim=(y1 + 0.5, y0 - 0.5))
         legend = None
         if pixel_map is not None and pixel_map.kinds and pixels.any():
-            names = tuple(axes.get_legend_handles_labels()[1])
-            key = Chart(Axis(""), Axis(""), legend=names, legend_title=pixel_map.label)
+            texts = tuple(axes.get_legend_handles_labels()[1])
+            key = Chart(Axis(""), Axis(""), legend=texts, legend_title=pixel_map.label)
             legend = add_legend(axes, axes, key)
         parts = list_caption_parts(frame, rows, corners)
         add_caption(axes, parts if caption is None else [caption], legend)

@@ -1,9 +1,9 @@
 """The graffiti wall: the picture that validators paint, one pixel per block, by their graffiti.
 
-Images and animations of the wall, its statistics (age, overwrites, territory), and the pixels that
-differ from a target picture. All functions take the result of ``bf.load_graffiti_wall(...)``, in
-polars, pandas or lazily; ``from_blocks`` computes the same from blocks. ``bf.plot.wall`` and
-``bf.interactive.wall`` draw the wall with axes.
+Images and animations of the wall, its statistics (age, overwrites, territory), and the plan of a
+picture: which pixels to paint, and its progress. All functions take the result of
+``bf.load_graffiti_wall(...)``, in polars, pandas or lazily; ``from_blocks`` computes the same from
+blocks. ``bf.plot.wall`` and ``bf.interactive.wall`` draw the wall with axes.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from beaconframes.wall.graffiti import from_blocks
 from beaconframes.wall.images import render
 from beaconframes.wall.png_file import save
 from beaconframes.wall.statistics import age, overwrites, territory
-from beaconframes.wall.target import diff
+from beaconframes.wall.target import diff, plan, progress
 from beaconframes.wall.timelapse import timelapse
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "diff",
     "from_blocks",
     "overwrites",
+    "plan",
+    "progress",
     "render",
     "save",
     "territory",

@@ -1,4 +1,4 @@
-"""Animation formats, written frame by frame: GIF and animated PNG."""
+"""Exact animation formats, written frame by frame: GIF and animated PNG."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import GifImagePlugin, Image, PngImagePlugin
 
-from beaconframes.errors import UsageError
-from beaconframes.wall.images import PALETTE
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from beaconframes.wall.animation import Animation
@@ -22,21 +18,12 @@ _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _MIN_DELAY = 20  # Milliseconds; browsers slow down shorter frames.
 
 
-def choose_writer(target: Path) -> Callable[[Animation, Path], None]:
-    """Return the writer for the file's extension."""
-    if (writer := _WRITERS.get(target.suffix.lower())) is None:
-        raise UsageError(
-            f"{target.name!r} cannot be written: time-lapses are GIF or animated PNG files",
-            hint=f"Use a name that ends in {' or '.join(_WRITERS)}.",
-        )
-    return writer
-
-
-def _write_gif(animation: Animation, path: Path) -> None:
+def write_gif(animation: Animation, path: Path) -> None:
     """Write the changes with Pillow's frame encoder: its own loop would keep all frames in memory.
 
-    A GIF frame has room for 255 colours. With more colours on the wall, each frame has its own
-    palette, and the colours that do not fit follow in another frame, shortly after.
+    A GIF frame has room for 255 colours, those of its date included. With more colours on the
+    wall, each frame has its own palette, and the colours that do not fit follow in another frame,
+    shortly after.
     """
     with path.open("xb") as file:
         has_header = False
@@ -44,9 +31,8 @@ def _write_gif(animation: Animation, path: Path) -> None:
             pieces = [(change, animation.colours)]
             if not animation.fits_palette:
                 frame_colours = np.unique(change.value)
-                slices = [
-                    frame_colours[i : i + PALETTE] for i in range(0, len(frame_colours), PALETTE)
-                ]
+                size = animation.palette_size
+                slices = [frame_colours[i : i + size] for i in range(0, len(frame_colours), size)]
                 pieces = [(change.select_colours(colours), colours) for colours in slices] or [
                     (change, frame_colours)
                 ]
@@ -61,7 +47,7 @@ def _write_gif(animation: Animation, path: Path) -> None:
                 file.writelines(
                     GifImagePlugin.getdata(
                         image,
-                        (change.left * animation.scale, change.top * animation.scale),
+                        animation.find_corner(change),
                         duration=min(duration, 10 * 0xFFFF),
                         transparency=0,
                         disposal=1,
@@ -71,7 +57,7 @@ def _write_gif(animation: Animation, path: Path) -> None:
         file.write(b";")
 
 
-def _write_png(animation: Animation, path: Path) -> None:
+def write_png(animation: Animation, path: Path) -> None:
     """Write the changes as an animated PNG: Pillow encodes each frame, its data chunks are copied.
 
     Pillow's own loop would keep all frames in memory and compare them again.
@@ -90,7 +76,7 @@ def _write_png(animation: Animation, path: Path) -> None:
                     if kind not in {b"IDAT", b"IEND"}:
                         PngImagePlugin.putchunk(file, kind, content)
                 PngImagePlugin.putchunk(file, b"acTL", struct.pack(">II", len(animation.delays), 0))
-            corner = change.left * animation.scale, change.top * animation.scale
+            corner = animation.find_corner(change)
             dispose, blend = 0, int(number > 0)  # Draw over the previous frame.
             pause = min(delay // 10, 0xFFFF), 100
             control = struct.pack(">5I2H2B", serial, *image.size, *corner, *pause, dispose, blend)
@@ -117,6 +103,3 @@ def _split_chunks(
         parts.append((data[start + 4 : start + 8], data[start + 8 : start + 8 + length]))
         start += length + 12
     return parts
-
-
-_WRITERS = {".gif": _write_gif, ".png": _write_png}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PALETTE = 255
 """Maximum colours of an image with a palette of 256 entries, one of which is "unpainted"."""
 
+_SCREEN = 1000  # Pixels of the longer side of a file.
 _LARGEST = 2**27  # Pixels; Pillow rejects much larger images as decompression bombs.
 
 
@@ -86,22 +87,25 @@ def parse_background(background: str | None) -> int:
     return red << 24 | green << 16 | blue << 8 | 0xFF
 
 
-def check_scale(width: int, height: int, scale: int) -> None:
-    """Raise unless the scale is a whole number that does not make the image too large."""
+def choose_scale(width: int, height: int, scale: int | None) -> int:
+    """Return the scale, by default one that fills a screen; raise if it is not valid."""
+    if scale is None:
+        return max(1, _SCREEN // max(width, height))
     largest = int((_LARGEST / (width * height)) ** 0.5)
     if type(scale) is not int or not 1 <= scale <= largest:
         raise UsageError(
             f"scale={scale!r} is not a valid scale", hint=f"Pass an integer from 1 to {largest}."
         )
+    return scale
 
 
-def enlarge_image(image: Image.Image, scale: int, picture: Picture) -> Image.Image:
-    """Enlarge every pixel to a square, and add the slots and the region to the metadata."""
+def enlarge_image(image: Image.Image, scale: int | None, picture: Picture) -> Image.Image:
+    """Enlarge every pixel to a square; add slots, region and scale to the metadata."""
     width, height = image.size
-    check_scale(width, height, scale)
+    scale = choose_scale(width, height, scale)
     if scale > 1:
         image = image.resize((width * scale, height * scale), Image.Resampling.NEAREST)
-    image.info.update(picture.slots, region=picture.region)
+    image.info.update(picture.slots, region=picture.region, scale=scale)
     return image
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
@@ -15,11 +15,10 @@ from beaconframes.wall.pixel_writes import find_region, read_rows
 from beaconframes.wall.statistics import age, overwrites, territory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from narwhals.stable.v2.typing import IntoFrame
     from numpy.typing import NDArray
 
+    from beaconframes.wall.painters import Groups, Names
     from beaconframes.wall.pixel_writes import Region, RegionChoice
 
 Show: TypeAlias = Literal["color", "age", "overwrites", "territory"]
@@ -68,7 +67,11 @@ def read_region(
 
 
 def build_pixel_map(
-    rows: pl.DataFrame, show: Show, region: Region, groups: Mapping[str, Iterable[int]] | None
+    rows: pl.DataFrame,
+    show: Show,
+    region: Region,
+    groups: Groups | None,
+    names: Names | None = None,
 ) -> PixelMap | None:
     """Compute the map of the region; None for the colours themselves."""
     check_choice("show", show, get_args(Show))
@@ -78,7 +81,7 @@ def build_pixel_map(
         return _map_ages(rows, region)
     if show == "overwrites":
         return _map_paints(rows, region)
-    return _map_holders(rows, region, groups)
+    return _map_holders(rows, region, groups, names)
 
 
 def _map_ages(rows: pl.DataFrame, region: Region) -> PixelMap:
@@ -139,22 +142,32 @@ def _find_decades(most: int) -> list[float]:
 
 
 def _map_holders(
-    rows: pl.DataFrame, region: Region, groups: Mapping[str, Iterable[int]] | None
+    rows: pl.DataFrame, region: Region, groups: Groups | None, names: Names | None
 ) -> PixelMap:
     """Rank the largest holders; all others share one rank."""
-    holders = territory(rows, groups=groups, region=region)
-    pixels = territory(rows, groups=groups, region=region, per_pixel=True)
-    kind = "validator_index" if groups is None else "group"
-    holders = holders.filter(pl.col("pixels") > 0, pl.col(kind).is_not_null()).head(len(_NAMED))
-    names = holders[kind].cast(pl.String)
-    kinds = [*zip(names, holders["pixels"], _NAMED, strict=False)]
-    rank = pixels[kind].replace_strict(
-        holders[kind], pl.int_range(holders.height, eager=True), default=holders.height
+    chosen: dict[str, Any] = {"groups": groups, "names": names, "region": region}
+    holders = territory(rows, **chosen)
+    pixels = territory(rows, **chosen, per_pixel=True)
+    holder = pixels.drop("x", "y", "slot").columns
+    largest = (
+        holders.filter(pl.col("pixels") > 0, pl.any_horizontal(pl.col(holder).is_not_null()))
+        .head(len(_NAMED))
+        .with_columns(text=pl.coalesce(pl.col(holder).cast(pl.String)))
+        .with_row_index("rank")
     )
-    if others := pixels.height - int(holders["pixels"].sum()):
+    keys: dict[str, Any] = {
+        "on": holder,
+        "how": "left",
+        "nulls_equal": True,
+        "maintain_order": "left",
+    }
+    ranks = pixels.join(largest.select(*holder, "rank"), **keys)["rank"]
+    kinds = [*zip(largest["text"], largest["pixels"], _NAMED, strict=False)]
+    if others := pixels.height - int(largest["pixels"].sum()):
         kinds.append(("all others", others, colours.GREY))
-    label = "Validator: pixels" if groups is None else "Group: pixels"
-    return PixelMap(_fill_cells(pixels, rank, region), label, kinds=tuple(kinds))
+    label = {"group": "Group", "name": "Painter"}.get(holder[0], "Validator") + ": pixels"
+    cells = _fill_cells(pixels, ranks.fill_null(largest.height), region)
+    return PixelMap(cells, label, kinds=tuple(kinds))
 
 
 def _fill_cells(pixels: pl.DataFrame, values: pl.Series, region: Region) -> NDArray[np.float64]:

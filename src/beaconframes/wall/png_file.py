@@ -23,7 +23,7 @@ from beaconframes.wall.images import (
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from narwhals.stable.v2.typing import IntoFrame
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 _NAME = 200  # Maximum characters of a chain's name.
+_NUMBERS = {"scale": "Scale", "first_slot": "First slot", "last_slot": "Last slot"}
+_JPEG = {".jpg", ".jpeg", ".jfif"}
 _LEVEL = 5  # A third less CPU time than Pillow's default, and a tenth more bytes.
 
 
@@ -39,7 +41,7 @@ def save(
     path: str | os.PathLike[str],
     *,
     region: RegionChoice = None,
-    scale: int = 1,
+    scale: int | None = None,
     background: str | None = None,
     chain: str | None = None,
     simulated: bool | None = None,
@@ -47,20 +49,19 @@ def save(
     """Write the graffiti wall to a PNG file, atomically, and return its path.
 
     *wall* is an image, or a frame. A frame is rendered with *region*, *scale* and *background*, as
-    by ``render``: by default, only the painted area. With up to 255 colours the file has a palette,
-    which makes it small. Its text entries are the region, the first and the last slot of the frame
-    and, where given, the *chain* and whether the data are *simulated*.
+    by ``render``: by default, only the painted area. The default *scale* fills a screen: the longer
+    side has at most 1,000 pixels, or one for each pixel of the wall. With up to 255 colours the
+    file has a palette, which makes it small. Its text entries are the region, the scale, the
+    first and the last slot of the frame and, where given, the *chain* and whether the data are
+    *simulated*.
     """
     target = Path(path)
-    if target.suffix.lower() != ".png":
-        raise UsageError(
-            f"{target.name!r} is not the name of a PNG file", hint='Use a name that ends in ".png".'
-        )
+    check_ending(target, (".png",))
     if not isinstance(wall, Image.Image):
         picture = paint_region(wall, region)
         small = build_palette_image(picture, background)
         image = enlarge_image(small or build_rgba_image(picture, background), scale, picture)
-    elif (region, scale, background) == (None, 1, None):
+    elif (region, scale, background) == (None, None, None):
         image = _reduce_colours(wall)
     else:
         raise UsageError(
@@ -75,6 +76,19 @@ def save(
     return target
 
 
+def check_ending(target: Path, endings: Collection[str]) -> None:
+    """Raise unless the name ends in one of the endings of exact formats."""
+    ending = target.suffix.lower()
+    if ending in endings:
+        return
+    reason = "JPEG blurs pixels" if ending in _JPEG else "its ending has no format"
+    *others, last = endings
+    raise UsageError(
+        f"{target.name!r} cannot be written: {reason}",
+        hint=f"Use a name that ends in {', '.join(others)}{' or ' * bool(others)}{last}.",
+    )
+
+
 def describe_data(
     info: Mapping[Any, Any], chain: str | None, simulated: bool | None
 ) -> dict[str, str]:
@@ -82,7 +96,7 @@ def describe_data(
     entries = {"Software": "beaconframes"}
     if "region" in info:
         entries["Region"] = ",".join(map(str, info["region"]))
-    for key, name in (("first_slot", "First slot"), ("last_slot", "Last slot")):
+    for key, name in _NUMBERS.items():
         if key in info:
             entries[name] = str(info[key])
     if chain is not None:

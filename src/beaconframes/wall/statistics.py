@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import polars as pl
 
 from beaconframes.errors import UsageError
-from beaconframes.frames import return_like
+from beaconframes.frames import check_choice, return_like
+from beaconframes.wall.painters import add_painters
 from beaconframes.wall.pixel_writes import check_region, read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from narwhals.stable.v2.typing import IntoFrameT
 
+    from beaconframes.wall.painters import Groups, Names
     from beaconframes.wall.pixel_writes import RegionChoice
 
+_By: TypeAlias = Literal["pixel", "painter"]
 _PLACE = ("x", "y")
 
 
@@ -39,14 +40,34 @@ def age(frame: IntoFrameT, *, until: int | None = None, region: RegionChoice = N
     )
 
 
-def overwrites(frame: IntoFrameT, *, region: RegionChoice = None) -> IntoFrameT:
+def overwrites(
+    frame: IntoFrameT,
+    *,
+    by: _By = "pixel",
+    groups: Groups | None = None,
+    names: Names | None = None,
+    region: RegionChoice = None,
+) -> IntoFrameT:
     """Count how often pixels were painted over. One row per painted pixel, row by row of the wall.
 
     ``paints`` is the number of writes, ``overwrites`` of those after the first, ``recolours`` of
     those that changed the colour, and ``painters`` of the validators that wrote. ``first_slot`` and
     ``last_slot`` are the slots of the first and the last write.
+
+    With ``by="painter"``, there is one row per painter and painter that it painted over, most
+    overwrites first: ``validator_index``, ``over_validator_index``, ``overwrites`` and
+    ``recolours``. *groups* and *names* are as in ``territory``. Writes over pixels of one's own are
+    not counted.
     """
+    check_choice("by", by, get_args(_By))
     rows = _read_region(frame, region, "validator_index")
+    if by == "painter":
+        return return_like(_count_pairs(*add_painters(rows, groups, names)), frame)
+    if groups is not None or names is not None:
+        raise UsageError(
+            "groups and names belong to painters, not to pixels",
+            hint='Pass by="painter" with them.',
+        )
     changed = pl.col("value").diff() != 0
     counts = rows.group_by(_PLACE).agg(
         paints=pl.len().cast(pl.Int64),
@@ -59,33 +80,50 @@ def overwrites(frame: IntoFrameT, *, region: RegionChoice = None) -> IntoFrameT:
     return return_like(counts.sort("y", "x"), frame)
 
 
+def _count_pairs(rows: pl.DataFrame, holder: list[str]) -> pl.DataFrame:
+    """Count the writes of each painter over pixels of each other painter."""
+    over = [f"over_{column}" for column in holder]
+    is_own = [pl.col(column).eq_missing(pl.col(f"over_{column}")) for column in holder]
+    return (
+        rows.with_columns(
+            pl.col("slot", "value", *holder).shift().over(_PLACE).name.prefix("over_")
+        )
+        .filter(pl.col("over_slot").is_not_null(), ~pl.all_horizontal(is_own))
+        .group_by(*holder, *over)
+        .agg(
+            overwrites=pl.len().cast(pl.Int64),
+            recolours=(pl.col("value") != pl.col("over_value")).sum().cast(pl.Int64),
+        )
+        .sort(*holder, *over, nulls_last=True)
+        .sort("overwrites", descending=True, maintain_order=True)
+    )
+
+
 def territory(
     frame: IntoFrameT,
     *,
-    groups: Mapping[str, Iterable[int]] | None = None,
+    groups: Groups | None = None,
+    names: Names | None = None,
     per_pixel: bool = False,
     region: RegionChoice = None,
 ) -> IntoFrameT:
-    """Count the pixels that each validator or group holds. One row per holder, largest first.
+    """Count the pixels that each validator, group or painter holds. One row per holder.
 
     The holder of a pixel is the validator that painted it last. ``pixels`` is the number held,
     ``share`` their share of all painted pixels, and ``paints`` the number of all writes of the
-    holder, including those painted over.
+    holder, including those painted over. The largest holder comes first.
 
     With *groups*, validators by name such as ``{"ours": range(250)}``, the column ``group``
-    replaces ``validator_index``; null is every other validator. With *per_pixel*, there is one row
-    per painted pixel instead: ``x``, ``y``, its holder, and the ``slot`` of the last write.
+    replaces ``validator_index``; null is every other validator. With *names*, names by validator
+    such as ``{838: "Ada"}``, or the result of ``bf.load_validators(...)``, validators of one name
+    are one holder: ``name`` is null for validators without one, and ``validator_index`` for all
+    others. With *per_pixel*, there is one row per painted pixel instead: ``x``, ``y``, its holder,
+    and the ``slot`` of the last write.
     """
-    rows = _read_region(frame, region, "validator_index")
-    holder = "validator_index"
-    if groups is not None:
-        holder = "group"
-        rows = rows.join(
-            _read_groups(groups), on="validator_index", how="left", maintain_order="left"
-        )
+    rows, holder = add_painters(_read_region(frame, region, "validator_index"), groups, names)
     last = _select_last_writes(rows)
     if per_pixel:
-        return return_like(last.select(*_PLACE, holder, "slot"), frame)
+        return return_like(last.select(*_PLACE, *holder, "slot"), frame)
     pixel_counts = last.group_by(holder).agg(pixels=pl.len().cast(pl.Int64))
     return return_like(
         rows.group_by(holder)
@@ -93,8 +131,14 @@ def territory(
         .join(pixel_counts, on=holder, how="left", nulls_equal=True)
         .with_columns(pl.col("pixels").fill_null(0))
         .with_columns(share=pl.col("pixels") / max(last.height, 1))
-        .select(holder, "pixels", "share", "paints")
-        .sort("pixels", "paints", holder, descending=[True, True, False], nulls_last=True),
+        .select(*holder, "pixels", "share", "paints")
+        .sort(
+            "pixels",
+            "paints",
+            *holder,
+            descending=[True, True, *[False] * len(holder)],
+            nulls_last=True,
+        ),
         frame,
     )
 
@@ -113,19 +157,3 @@ def _select_region(rows: pl.DataFrame, region: RegionChoice) -> pl.DataFrame:
 def _select_last_writes(rows: pl.DataFrame) -> pl.DataFrame:
     """Keep the last write to each pixel, row by row of the wall."""
     return rows.unique(_PLACE, keep="last", maintain_order=True).sort("y", "x")
-
-
-def _read_groups(groups: Mapping[str, Iterable[int]]) -> pl.DataFrame:
-    """Read the groups. One row per validator; no validator is in two groups."""
-    hint = 'Pass validators by group name, such as {"ours": range(250)}.'
-    try:
-        pairs = [(index, name) for name, members in groups.items() for index in members]
-        members = pl.DataFrame(
-            {"validator_index": [pair[0] for pair in pairs], "group": [pair[1] for pair in pairs]},
-            schema={"validator_index": pl.Int64, "group": pl.String},
-        )
-    except (AttributeError, TypeError, OverflowError):
-        raise UsageError(f"groups={groups!r} are not groups", hint=hint) from None
-    if twice := members.filter(pl.col("validator_index").is_duplicated()).rows():
-        raise UsageError(f"validator {twice[0][0]} is in more than one group", hint=hint)
-    return members

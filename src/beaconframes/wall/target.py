@@ -1,119 +1,160 @@
-"""The differences between the wall and a target picture."""
+"""The plan of a picture: what differs from the wall, in which order to paint it, its progress."""
 
 from __future__ import annotations
 
-import os
-import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import polars as pl
-from PIL import Image
 
-from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, return_like
-from beaconframes.wall.images import render
+from beaconframes.wall.frame_times import find_periods
 from beaconframes.wall.pixel_writes import SIZE, read_writes
+from beaconframes.wall.target_picture import open_target
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
+    from beaconframes.wall.target_picture import Target, TargetPicture
+
+Form: TypeAlias = Literal["long", "short"]
+Order: TypeAlias = Literal["center", "rows", "random"]
+
 _FORMS = {"long": "graffitiwall:{}:{}:#{:06x}", "short": "gw:{:03}{:03}{:06x}"}
-_TEXTS = ("painted", "color", "graffiti")
-_OPAQUE = 128
+
+
+def plan(
+    frame: IntoFrameT,
+    target: Target,
+    *,
+    at: tuple[int, int] | None = None,
+    width: int | None = None,
+    form: Form = "long",
+    order: Order = "center",
+) -> IntoFrameT:
+    """Plan a picture on the wall. One row per pixel of the picture, in the order to paint them.
+
+    *frame* is the present wall: ``bf.load_graffiti_wall(since=0)``. *target* is an image, or the
+    path of one, with its upper left corner *at* ``(x, y)``. It is resized to *width* pixels, if
+    given. The wall takes every colour of 24 bits, but no transparency: pixels with an opacity below
+    one half are left out, others are painted as if opaque.
+
+    Pictures of the wall, made by ``render`` and ``save``, contain their position and scale: they
+    need neither *at* nor *width*. The default of *at* for others is ``(0, 0)``. *target* may also
+    be a frame, such as the wall until an earlier day: its unpainted pixels are left out.
+
+    ``painted`` is the present colour of a pixel, null for unpainted, and ``color`` that of the
+    picture. ``is_right`` is whether they are equal. ``graffiti`` is the text for a block:
+    ``graffitiwall:x:y:#rrggbb``, or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves more of
+    the 32 bytes for other text. Pixels that are right come last.
+
+    *order* is ``"center"`` (from the middle outwards), ``"rows"``, or ``"random"``, in which the
+    whole picture appears early. It is the same every time, also when a part is painted.
+    """
+    check_choice("order", order, get_args(Order))
+    pixels = _compare(frame, open_target(target, at, width), form)
+    ranks = {
+        "rows": pl.int_range(pl.len()),
+        "center": sum((pl.col(axis) - pl.mean(axis)) ** 2 for axis in ("x", "y")),
+        "random": pl.int_range(pl.len()).shuffle(seed=0),
+    }
+    return return_like(
+        pixels.with_columns(rank=ranks[order])
+        .sort("is_right", "rank", maintain_order=True)
+        .drop("rank"),
+        frame,
+    )
 
 
 def diff(
     frame: IntoFrameT,
-    target: Image.Image | str | os.PathLike[str] | IntoFrame,
+    target: Target,
     *,
     at: tuple[int, int] | None = None,
-    form: str = "long",
+    width: int | None = None,
+    form: Form = "long",
 ) -> IntoFrameT:
     """List the pixels that differ from a target picture. One row per differing pixel.
 
-    *frame* is the present wall: ``bf.load_graffiti_wall(since=0)``. *target* is an image, or the
-    path of one, with its upper left corner *at* ``(x, y)``. Its pixels with an opacity below one
-    half are ignored. *target* may also be a frame, such as the wall until an earlier day: its
-    unpainted pixels are ignored. The default of *at* is the position in the picture's metadata,
-    which ``render`` and ``save`` write, or else ``(0, 0)``.
-
-    ``painted`` is the present colour of a pixel, null for unpainted, and ``color`` the target
-    colour. ``graffiti`` is the text for a block: ``graffitiwall:x:y:#rrggbb``,
-    or with ``form="short"`` ``gw:xxxyyyrrggbb``, which leaves more of the 32 bytes for other text.
-    Rows are sorted by ``y``, ``x``.
+    The arguments and columns are those of ``plan``, without ``is_right``. Rows are sorted by ``y``,
+    ``x``.
     """
+    pixels = _compare(frame, open_target(target, at, width), form)
+    return return_like(pixels.filter(~pl.col("is_right")).drop("is_right"), frame)
+
+
+def progress(
+    frame: IntoFrameT,
+    target: Target,
+    *,
+    at: tuple[int, int] | None = None,
+    width: int | None = None,
+    every: str | timedelta = "1d",
+) -> IntoFrameT:
+    """Follow a picture over time. One row per period of *every*, such as ``"12h"`` or ``"1w"``.
+
+    *frame* has every write: ``bf.load_graffiti_wall(since=0)``. The other arguments are those of
+    ``plan``. ``right`` is the number of pixels of the picture that are right at the end of the
+    period which starts at ``time``, in UTC, and ``share`` their share of the picture. ``painted``
+    is the number of writes in the period that made a pixel right, and ``damaged`` of those that
+    painted over a right pixel in another colour. The last period ends with the last write of
+    *frame*.
+    """
+    picture = open_target(target, at, width)
+    writes = read_writes(frame, times=True)
+    starts, stops = find_periods(writes, every) if len(writes.slot) else (pl.Series([]), [])
+    wanted = np.zeros((SIZE, SIZE), np.int64)
+    wanted[picture.y, picture.x] = picture.value + 1
+    index = np.flatnonzero(wanted.ravel()[writes.place])
+    place = writes.place[index]
+    rows = pl.DataFrame({"place": place, "right": wanted.ravel()[place] == writes.value[index] + 1})
+    before = pl.col("right").shift().over("place").fill_null(value=False)
+    period = np.searchsorted(stops, index, side="right")
+    counts = {
+        name: np.bincount(period[rows.select(made).to_series().to_numpy()], minlength=len(stops))
+        for name, made in {
+            "painted": pl.col("right") & ~before,
+            "damaged": before & ~pl.col("right"),
+        }.items()
+    }
+    right = np.cumsum(counts["painted"] - counts["damaged"])
+    return return_like(
+        pl.DataFrame(
+            {"time": starts, "right": right, "share": right / max(len(picture.value), 1), **counts},
+            schema={
+                "time": pl.Datetime("us", "UTC"),
+                "right": pl.Int64,
+                "share": pl.Float64,
+                "painted": pl.Int64,
+                "damaged": pl.Int64,
+            },
+        ),
+        frame,
+    )
+
+
+def _compare(frame: IntoFrame, picture: TargetPicture, form: Form) -> pl.DataFrame:
+    """Compare the wall with a picture. One row per pixel of the picture, row by row."""
     check_choice("form", form, _FORMS)
-    image = _open_image(target)
-    left, top = _check_corner(_find_corner(image) if at is None else at, image)
-    pixels = np.asarray(image.convert("RGBA")).astype(np.int64)
-    target_values = pixels[..., 0] << 16 | pixels[..., 1] << 8 | pixels[..., 2]
-    painted_values = read_writes(frame).paint()[top : top + image.height, left : left + image.width]
-    y, x = np.nonzero((painted_values != target_values + 1) & (pixels[..., 3] >= _OPAQUE))
-    rows = [
-        *zip((x + left).tolist(), (y + top).tolist(), target_values[y, x].tolist(), strict=True)
-    ]
-    todo = pl.DataFrame(
+    painted = read_writes(frame).paint()[picture.y, picture.x]
+    rows = [*zip(picture.x.tolist(), picture.y.tolist(), picture.value.tolist(), strict=True)]
+    return pl.DataFrame(
         {
-            "x": [row[0] for row in rows],
-            "y": [row[1] for row in rows],
-            "painted": [
-                f"{value - 1:06x}" if value else None for value in painted_values[y, x].tolist()
-            ],
+            "x": picture.x,
+            "y": picture.y,
+            "painted": [f"{value - 1:06x}" if value else None for value in painted.tolist()],
             "color": [f"{row[2]:06x}" for row in rows],
+            "is_right": painted == picture.value + 1,
             "graffiti": [_FORMS[form].format(*row) for row in rows],
         },
-        schema={"x": pl.Int64, "y": pl.Int64} | dict.fromkeys(_TEXTS, pl.String),
-    )
-    return return_like(todo, frame)
-
-
-def _open_image(target: Image.Image | str | os.PathLike[str] | IntoFrame) -> Image.Image:
-    """Open an image, and check its size before its pixels are decoded; or render a frame."""
-    if isinstance(target, Image.Image):
-        return _check_size(target)
-    if not isinstance(target, str | os.PathLike):
-        return render(target)
-    try:
-        with Image.open(target) as image:
-            _check_size(image).load()
-            return image
-    except (OSError, Image.DecompressionBombError, SyntaxError, ValueError) as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(
-            f"the picture {str(target)!r} cannot be opened: {error}",
-            hint="Pass the path of a PNG, or a Pillow image.",
-        ) from error
-
-
-def _find_corner(image: Image.Image) -> tuple[int, int]:
-    """Return the position in the metadata of a picture that is neither cut nor enlarged."""
-    # `render` writes a tuple, and a PNG file has a text.
-    text = str(image.info.get("region", image.info.get("Region", "")))
-    match [int(number) for number in re.findall(r"\d+", text)]:
-        case [x0, y0, x1, y1] if (x1 - x0 + 1, y1 - y0 + 1) == image.size:
-            return x0, y0
-    return 0, 0
-
-
-def _check_size(image: Image.Image) -> Image.Image:
-    """Raise if an image is larger than the wall."""
-    if max(image.size) > SIZE:
-        raise UsageError(
-            f"the picture has {image.width} x {image.height} pixels, the wall {SIZE} x {SIZE}",
-            hint="Make it smaller, for example with image.resize(...).",
-        )
-    return image
-
-
-def _check_corner(at: tuple[int, int], image: Image.Image) -> tuple[int, int]:
-    """Raise if the image at this position would extend beyond the wall."""
-    match at:
-        case (int(x), int(y)):
-            if 0 <= x <= SIZE - image.width and 0 <= y <= SIZE - image.height:
-                return x, y
-    raise UsageError(
-        f"at={at!r} does not fit a picture of {image.width} x {image.height} pixels",
-        hint=f"Pass (x, y) of its upper left corner; all of it must lie within 0 to {SIZE - 1}.",
+        schema={
+            "x": pl.Int64,
+            "y": pl.Int64,
+            "painted": pl.String,
+            "color": pl.String,
+            "is_right": pl.Boolean,
+            "graffiti": pl.String,
+        },
     )
