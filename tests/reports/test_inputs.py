@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import polars as pl
 import pytest
 
+import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.client import Explorer
 from beaconframes.errors import MissingRows, NotServed, UsageError
@@ -186,6 +187,26 @@ def test_a_young_chain_is_reported_from_its_genesis(client):
     for age, first in ((29, 0), (31, 225)):
         aged = dataclasses.replace(head, now=lambda age=age: genesis + timedelta(days=age))
         assert (first, final) == find_range(aged, None, None)
+
+
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt16])
+def test_names_of_the_requested_frame_are_shown(client, dtype):
+    """By index or by public key; a validator without a name keeps that of the service."""
+    known = bf.load_validators(MINE[:3], explorer=client)
+    named = pl.DataFrame(
+        {
+            "validator_index": pl.Series([MINE[0], MINE[1], None, MINE[0]], dtype=dtype),
+            "pubkey": [None, None, known["pubkey"][2], None],
+            "name": ["rock-1", None, "house", "rock-1"],
+        }
+    )
+
+    inputs = load_inputs(named, since=440, until=449, groups=None, detail="epochs", explorer=client)
+    table = build_frames(inputs)[0]["validators"]
+
+    assert [(MINE[0], "rock-1"), (MINE[1], known["name"][1]), (MINE[2], "house")] == table.select(
+        "validator_index", "name"
+    ).rows()
 
 
 def test_missing_rows_are_listed(client):

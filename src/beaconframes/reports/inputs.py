@@ -97,6 +97,7 @@ def load_inputs(
         inputs = Inputs(source, [], None, first, last, detail, tz, prices, price)
         inputs.is_range_given = since is not None
         inputs.load("validators", v1.load_validators, validators)
+        _add_names(inputs.items["validators"], validators)
         inputs.indices = _list_indices(inputs, validators)
         inputs.groups = _find_indices(labels, inputs.get("validators"))
         choose_detail(inputs, _load_rest)
@@ -150,6 +151,21 @@ def _list_indices(inputs: Inputs, validators: Any) -> list[int]:
         )
     indices: list[int] = table["validator_index"].drop_nulls().sort().to_list()
     return indices
+
+
+def _add_names(item: Input, validators: Any) -> None:
+    """Name the validators as the requested frame does; others keep the name of the service."""
+    if item.rows is None or "name" not in list_column_names(validators):
+        return
+    named = to_polars(validators)
+    for key in _KEYS & set(named.columns):
+        given = (
+            named.drop_nulls(key)
+            .unique(key, keep="first")
+            .select(pl.col(key).cast(item.rows.schema[key]), given="name")
+        )
+        rows = item.rows.join(given, key, how="left", maintain_order="left")
+        item.rows = rows.with_columns(name=pl.coalesce("given", "name")).drop("given")
 
 
 def _read_groups(groups: Any) -> pl.DataFrame | None:

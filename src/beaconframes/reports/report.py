@@ -174,7 +174,8 @@ def report(
     Parameters
     ----------
     validators
-        Indices or public keys, as for `load_validators`. Default: those of *groups*.
+        Indices or public keys, as for `load_validators`. Names and groups of `bf.validators` are
+        shown. Default: those of *groups*.
     since, until
         First and last epoch, as for `load_income_history`. Default: the last 30 days. Only final
         epochs count.
