@@ -159,11 +159,7 @@ def _add_names(item: Input, validators: Any) -> None:
         return
     named = to_polars(validators)
     for key in _KEYS & set(named.columns):
-        given = (
-            named.drop_nulls(key)
-            .unique(key, keep="first")
-            .select(pl.col(key).cast(item.rows.schema[key]), given="name")
-        )
+        given = named.drop_nulls(key).unique(key, keep="first").select(key, given="name")
         rows = item.rows.join(given, key, how="left", maintain_order="left")
         item.rows = rows.with_columns(name=pl.coalesce("given", "name")).drop("given")
 
