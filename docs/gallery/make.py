@@ -17,6 +17,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib import pyplot as plt
+from PIL import Image
 
 import beaconframes as bf
 
@@ -52,6 +53,10 @@ def save_picture(drawn: dict[str, Any], path: Path) -> None:
     """Save the chart, the image or the animation of a script."""
     if "ax" in drawn:
         drawn["ax"].figure.savefig(path, dpi=100)
+        # Half of the bytes. Other methods lose colours of few pixels.
+        method, dither = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
+        picture = Image.open(path).convert("RGB").quantize(256, method=method, dither=dither)
+        picture.save(path, optimize=True)
     elif "image" in drawn:
         bf.wall.save(drawn["image"], path)
     else:

@@ -267,7 +267,7 @@ def test_the_height_of_a_page_follows_its_content(open_figure, name, width):
         assert end + (right - left) > width - 120
 
 
-@pytest.mark.parametrize("title", ["Income", "Income of\\nour validators"])
+@pytest.mark.parametrize("title", ["Income", "Income of\nour validators"])
 def test_a_title_is_between_the_edge_and_the_plot(open_figure, title):
     """All lines of it are visible."""
     page, _ = open_figure(bf.interactive.income(chart_frames.income(), title=title))

@@ -77,6 +77,17 @@ def test_a_script_draws_a_picture_and_a_figure(
     assert -1 <= drawn_in.y0 <= drawn_in.y1 <= whole.y1 + 1
 
 
+def test_pictures_of_charts_are_small():
+    """A clone and a page have all of them: at most 60 kB each."""
+    sizes = {
+        script.stem: script.with_suffix(".png").stat().st_size
+        for script in make.scripts()
+        if not script.stem.startswith("wall")
+    }
+
+    assert {} == {name: size for name, size in sizes.items() if size > 60_000}
+
+
 @pytest.mark.parametrize("module", [plot, interactive, wall], ids=lambda module: module.__name__)
 def test_every_chart_is_in_the_gallery(module):
     """No chart and no function of the wall is left out."""
