@@ -22,26 +22,25 @@
 
   const isDark = () => document.documentElement.dataset.theme === "dark";
 
-  function darken(layout) {
-    const axes = layout.template.layout;
-    const axis = { gridcolor: "#3b4252", linecolor: "#9ca3af", tickcolor: "#9ca3af" };
-    const template = { ...layout.template, layout: { ...axes,
-      paper_bgcolor: "#14181e", plot_bgcolor: "#14181e", font: { ...axes.font, color: "#e5e7eb" },
-      xaxis: { ...axes.xaxis, ...axis }, yaxis: { ...axes.yaxis, ...axis } } };
-    return { ...layout, template };
-  }
+  const recolour = (value, dark) =>
+    JSON.parse(JSON.stringify(value).replace(/#[0-9a-f]{6}/g, (colour) => dark[colour] ?? colour));
+
+  // The pixels of the wall keep their colours, also those that charts have.
+  const darken = ({ data, layout }, dark) => layout.yaxis?.scaleanchor
+    ? { data, layout: { ...layout, template: recolour(layout.template, dark) } }
+    : recolour({ data, layout }, dark);
 
   // Each file of a figure calls this.
-  window.showFigure = (name, figure) => {
-    figures.set(name, figure);
+  window.showFigure = (name, figure, dark) => {
+    figures.set(name, [figure, dark]);
     const box = boxes.get(name);
-    const layout = isDark() ? darken(figure.layout) : { ...figure.layout };
+    const { data, layout } = isDark() ? darken(figure, dark) : { ...figure, layout: { ...figure.layout } };
     if (layout.yaxis?.scaleanchor) {
       // The wall keeps its shape: without this, a narrow page has empty space below it.
       const [width, height] = [layout.xaxis, layout.yaxis].map(({ range }) => Math.abs(range[1] - range[0]));
       layout.height -= Math.max(0, 670 - box.clientWidth) * Math.min(1, height / width);
     }
-    Plotly.newPlot(box, figure.data, layout, { responsive: true, displaylogo: false });
+    Plotly.newPlot(box, data, layout, { responsive: true, displaylogo: false });
   };
 
   const observer = new IntersectionObserver((entries) => {
@@ -64,7 +63,7 @@
       const [name] = picture.dataset.light.split("/").at(-1).split(".");
       picture.src = isDark() ? `${root}figures/${name}-dark.png` : picture.dataset.light;
     }
-    figures.forEach((figure, name) => window.showFigure(name, figure));
+    figures.forEach((drawn, name) => window.showFigure(name, ...drawn));
   }
 
   showTheme();

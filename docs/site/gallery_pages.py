@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib.util
+import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import plotly
 from matplotlib import pyplot as plt
 
 import beaconframes as bf
+from beaconframes import colours
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -172,9 +174,21 @@ def write_figure(script: Path, folder: Path) -> dict[str, Any]:
         if is_chart(script):
             make.save_picture(drawn, folder / f"{script.stem}-dark.png")
     if is_interactive(script):
-        figure = f'{find_head(script)}showFigure("{script.stem}", {drawn["figure"].to_json()});\n'
-        (folder / f"{script.stem}.js").write_text(figure, encoding="utf-8")
+        drawing = (
+            f'showFigure("{script.stem}", {drawn["figure"].to_json()}, {list_dark_colours()});'
+        )
+        text = f"{find_head(script)}{drawing}\n"
+        (folder / f"{script.stem}.js").write_text(text, encoding="utf-8")
     return drawn
+
+
+def list_dark_colours() -> str:
+    """Return the colours that charts have on a dark page, by those on a light one, as JSON."""
+    named = [
+        value for value in vars(colours).values() if isinstance(value, str) and value[:1] == "#"
+    ]
+    theme = colours.Theme(DARK)
+    return json.dumps({colour: theme.adapt(colour) for colour in (*named, *colours.BLUES)})
 
 
 def write_figures(folder: Path) -> None:

@@ -16,6 +16,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from beaconframes import colours
+
 from ..conftest import locked
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -222,6 +224,12 @@ def test_interactive_figures_are_drawn_when_their_tab_is_opened(page):
         figures.nth(number).scroll_into_view_if_needed()
         figures.nth(number).locator(".main-svg").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.emulate_media(color_scheme="dark")
+    page.locator('html[data-theme="dark"]').wait_for()
+    theme = colours.Theme("#14181e")
+    for colour in (theme.paper, theme.adapt(colours.RED), theme.adapt(colours.PURPLE)):
+        parts = ", ".join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))
+        page.locator(f'.main-svg [style*="rgb({parts})"]').first.wait_for(state="attached")
     assert [] == page.problems
 
 

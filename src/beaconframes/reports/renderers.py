@@ -134,7 +134,7 @@ def render_plotly(picture: Picture) -> str:
         return render_svg(picture)
     chart = picture.charts[0]
     # Entries of the legend are below each other on a phone.
-    height = 340 + (20 * len(chart.legend) if chart.panel else 0)
+    height = 340 + (22 * len(chart.legend) if chart.panel else 0)
     figure = build_figure(chart, {"height": height}, caption="")
     clear = "rgba(0, 0, 0, 0)"
     figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, font_color=_GREY, margin_t=12)
