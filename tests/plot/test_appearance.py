@@ -114,7 +114,7 @@ FEES = "(priority fees, relay payments not included)"
             ),
             {"every": "epoch"},
             (
-                "2 validators lost 0.000122 ETH in 2 epochs"
+                "2 validators lost 122,048 gwei in 2 epochs"
                 " (consensus layer only, because priority fees are missing)"
             ),
         ),

@@ -370,3 +370,33 @@ def test_components_without_income_are_zero_on_their_days(every, cumulative):
     assert "All values are 0 ETH" in plot.alt_text(ax).replace("Attestations: all", "All")
     (trace,) = interactive.income(frame, by="component", every=every, cumulative=cumulative).data
     assert "2020" == str(trace.x[0])[:4]
+
+
+@pytest.mark.parametrize(
+    ("gwei", "options", "labels"),
+    [
+        (4_500, {}, ["Income per day (ETH)", "Penalties (gwei)"]),
+        (4, {}, ["Income per day (gwei)", "Penalties (gwei)"]),
+        (4, {"unit": "eth"}, ["Income per day (ETH)", "Penalties (ETH)"]),
+        (4_000_000, {}, ["Income per day (ETH)", "Penalties (ETH)"]),
+        (4, {"cumulative": True}, ["Income since Dec 2, 2020 (gwei)", "Penalties (gwei)"]),
+    ],
+)
+def test_small_amounts_are_in_gwei(gwei, options, labels):
+    """Below 0.001 ETH, an axis in ETH would need a power of ten; penalties are a hundredth."""
+    rows = income(
+        validators=[1],
+        attestation_head_reward_gwei=gwei,
+        attestation_source_penalty_gwei=gwei // 100 or 1,
+    )
+
+    ax = plot.income(rows, by="component", **options)
+    whole = plot.income(rows, **{"unit": None} | options)
+
+    panels = [axes.get_ylabel().replace("\n", " ") for axes in ax.figure.axes]
+    assert labels == panels
+    assert labels[0].rpartition("(")[2] == whole.get_ylabel().replace("\n", " ").rpartition("(")[2]
+    factor = {"ETH": 1e9, "gwei": 1}[labels[1].rpartition("(")[2][:-1]]
+    if not options.get("cumulative"):
+        lowest = min(bar.get_y() + bar.get_height() for bar in ax.figure.axes[1].patches)
+        assert -225 * (gwei // 100 or 1) == pytest.approx(lowest * factor)

@@ -20,8 +20,6 @@ By = Literal["total", "validator"]
 Show = Literal["difference", "balance"]
 
 _COLUMNS = ["validator_index", "epoch", "time", "balance_gwei", "effective_balance_gwei"]
-_SMALL_GWEI = 1_000_000
-"""Amounts below 0.001 ETH are drawn in gwei: axes in ETH would need a power of ten."""
 _MOST = 0.9
 _BALANCE, _EFFECTIVE = pl.col("balance_gwei"), pl.col("effective_balance_gwei")
 _DIFFERENCE = (_BALANCE - _EFFECTIVE).alias("difference_gwei")
@@ -85,7 +83,7 @@ def _choose_unit(rows: pl.DataFrame, by: By, show: Show) -> Unit:
         return "eth"
     size = rows.select(_DIFFERENCE.abs().quantile(_MOST)).item()
     count = rows["validator_index"].n_unique() if by == "total" else 1
-    return "gwei" if size * count < _SMALL_GWEI else "eth"
+    return series.choose_unit(size * count)
 
 
 def _name_quantity(by: By, show: Show) -> str:

@@ -50,7 +50,7 @@ def income(
     *,
     blocks: IntoFrame | None = None,
     every: Every = "day",
-    unit: Unit = "eth",
+    unit: Unit | None = None,
     by: By = "total",
     cumulative: bool = False,
     yield_index: IntoFrame | None = None,
@@ -76,11 +76,14 @@ def income(
     as many validators at the rate of the index: with the effective *balances* of
     ``bf.load_balance_history(...)``, or 32 ETH each. It stops where the index has no day.
 
+    *unit* is that of the axes; by default ETH, or gwei for amounts below 0.001 ETH.
+
     *kwargs* go to ``Axes.bar`` (bars), ``Axes.plot`` (lines) or ``Axes.fill_between`` (components
     as steps).
     """
     _check_arguments(unit, by, every, yield_index, balances)
     rows, is_known = sum_periods(frame, blocks, every, by)
+    chosen, unit = unit, unit or _choose_unit(rows, cumulative=cumulative)
     bars = every != "epoch" and not cumulative
     style = "hollow" if by == "validator" else "hatched"
     incomplete = "" if cumulative or rows["complete"].all() else f", {style} where incomplete"
@@ -102,7 +105,7 @@ def income(
     is_single = rows["time"].n_unique() == 1 and not (bars and by != "validator")
     # A single point needs a note; a bar does not, and the note would cover it.
     single_note = f"One {every} only" if is_single else None
-    finding = _state_result(rows, every, unit, note)
+    finding = _state_result(rows, every, chosen or _choose_unit(rows, cumulative=True), note)
     chart = Chart(x, y, single_note=single_note, note=note, finding=finding)
     number = pl.col("first_epoch") if every == "epoch" else series.number_units(every)
     rows = rows.with_columns(number=number)
@@ -111,7 +114,8 @@ def income(
     if by == "component":
         # Its parts add up to the consensus income.
         rows = rows.drop("consensus_income_gwei")
-        return _add_components(chart, rows, every, unit, bars=bars)
+        penalty_unit = chosen or _choose_penalty_unit(rows)
+        return _add_components(chart, rows, every, unit, penalty_unit, bars=bars)
     rows = rows.with_columns(y=pl.Series(series.convert_amounts(rows["net_income_wei"], unit)))
     if by == "validator":
         lines = validator_lines.build_layers(rows, marked=every != "epoch").add_to(chart)
@@ -193,14 +197,20 @@ def build_daily_income_chart(totals: pl.DataFrame) -> Chart:
     midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
     rows = totals.with_columns(time=midnight, complete=True)
     x = Axis("Day", "day", series.to_datetime64(rows["time"]))
-    return _add_components(Chart(x, Axis("ETH")), rows, "day", "eth", bars=True)
+    units: tuple[Unit, Unit] = "eth", _choose_penalty_unit(rows)
+    return _add_components(Chart(x, Axis("ETH")), rows, "day", *units, bars=True)
 
 
 def _check_arguments(
-    unit: Unit, by: By, every: Every, yield_index: IntoFrame | None, balances: IntoFrame | None
+    unit: Unit | None,
+    by: By,
+    every: Every,
+    yield_index: IntoFrame | None,
+    balances: IntoFrame | None,
 ) -> None:
     """Raise a `UsageError` for an argument that does not exist, or that has no effect."""
-    check_choice("unit", unit, get_args(Unit))
+    if unit is not None:
+        check_choice("unit", unit, get_args(Unit))
     check_choice("by", by, get_args(By))
     check_choice("every", every, get_args(Every))
     if by != "total" and yield_index is not None:
@@ -231,6 +241,19 @@ def _compute_bar_widths(rows: pl.DataFrame, every: Every) -> Positions:
     return (series.to_datetime64(length) - series.to_datetime64(rows["time"])) * 0.8
 
 
+def _choose_unit(rows: pl.DataFrame, *, cumulative: bool) -> Unit:
+    """Return the unit of the axis: that of the largest amount."""
+    gwei = np.abs(series.convert_amounts(rows["net_income_wei"], "gwei"))
+    return series.choose_unit(gwei.sum() if cumulative else gwei.max(initial=0))
+
+
+def _choose_penalty_unit(rows: pl.DataFrame) -> Unit:
+    """Return the unit of the largest penalties; they are a small part of the income."""
+    names = [name for name in PENALTIES if name in rows.columns]
+    sums = rows.select(gwei=pl.sum_horizontal(pl.lit(0), *names))["gwei"]
+    return series.choose_unit(series.to_floats(sums).max(initial=0))
+
+
 def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
     """Return part, base and height of the non-zero parts: rewards upwards, penalties downwards.
 
@@ -253,17 +276,15 @@ def _stack_parts(rows: pl.DataFrame, unit: Unit) -> _Stack:
 
 
 def _add_components(
-    chart: Chart, rows: pl.DataFrame, every: Every, unit: Unit, *, bars: bool
+    chart: Chart, rows: pl.DataFrame, every: Every, unit: Unit, penalty_unit: Unit, *, bars: bool
 ) -> Chart:
     """Add the stack of parts, as bars or as steps; penalties have a panel with their own scale."""
     build = _build_bars if bars else _build_areas
-    stack = _stack_parts(rows, unit)
-    panels = [
-        build(rows, [part for part in stack if (part[0] in PENALTIES) == is_penalty], every)
-        for is_penalty in (False, True)
-    ]
-    above = [_PARTS[part][0] for part, *_ in stack if part not in PENALTIES]
-    below = [_PARTS[part][0] for part, *_ in stack if part in PENALTIES]
+    rewards = [part for part in _stack_parts(rows, unit) if part[0] not in PENALTIES]
+    penalties = [part for part in _stack_parts(rows, penalty_unit) if part[0] in PENALTIES]
+    panels = build(rows, rewards, every), build(rows, penalties, every)
+    above = [_PARTS[part][0] for part, *_ in rewards]
+    below = [_PARTS[part][0] for part, *_ in penalties]
     chart = replace(
         chart,
         y=replace(chart.y, zero_line=True),
@@ -272,8 +293,9 @@ def _add_components(
     )
     if not below:
         return chart
-    label = f"Penalties ({series.UNIT_NAMES[unit]})"
-    return replace(chart, panel=Chart(chart.x, replace(chart.y, label=label), panels[1]))
+    label = f"Penalties ({series.UNIT_NAMES[penalty_unit]})"
+    y = replace(chart.y, label=label, thousands=penalty_unit == "gwei")
+    return replace(chart, panel=Chart(chart.x, y, panels[1]))
 
 
 def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Layer, ...]:

@@ -53,6 +53,8 @@ _WHOLE_NUMBERS = {
     "slot": "slots",
 }
 _PER_ETH = {"eth": 1.0, "gwei": 1e9, "wei": 1e18}
+_SMALL_GWEI = 1_000_000
+"""Amounts below 0.001 ETH are drawn in gwei: axes in ETH would need a power of ten."""
 
 
 def read_rows(
@@ -147,6 +149,11 @@ def convert_gwei(amounts: pl.Expr, unit: Unit) -> pl.Expr:
     """Return the expression that converts integers in gwei to floats in *unit*, rounded once."""
     gwei = amounts.cast(pl.Float64)
     return {"eth": gwei / 1e9, "gwei": gwei, "wei": gwei * 1e9}[unit]
+
+
+def choose_unit(gwei: float) -> Unit:
+    """Return the unit in which amounts of this size have few digits."""
+    return "gwei" if 0 < abs(gwei) < _SMALL_GWEI else "eth"
 
 
 def to_floats(numbers: pl.Series) -> Floats:

@@ -201,7 +201,7 @@ def income(
     *,
     blocks: IntoFrame | None = None,
     every: Literal["epoch", "day", "week", "month"] = "day",
-    unit: Unit = "eth",
+    unit: Unit | None = None,
     by: Literal["total", "component", "validator"] = "total",
     cumulative: bool = False,
     yield_index: IntoFrame | None = None,
@@ -230,6 +230,8 @@ def income(
     With *yield_index*, the result of ``bf.load_yield_index(...)``, a dashed line has the income of
     as many validators at the rate of the index: with the effective *balances* of
     ``bf.load_balance_history(...)``, or 32 ETH each. It stops where the index has no day.
+
+    *unit* is that of the axes; by default ETH, or gwei for amounts below 0.001 ETH.
 
     *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
 
