@@ -143,7 +143,7 @@ def test_signatures_have_types_without_aliases(build):
     assert "since: int | str | ~datetime.date | ~datetime.datetime" in loader
     assert "frame: Literal['polars', 'pandas'] | None = None" in loader
     assert "polars.DataFrame | polars.LazyFrame | pandas.DataFrame" == result
-    assert "unit: ~typing.Literal['eth', 'gwei', 'wei'] = 'eth'" in chart
+    assert "unit: ~typing.Literal['eth', 'gwei', 'wei'] | None = None" in chart
     assert "Axes" == axes
     assert ("()", "Quota") == (method, quota)
     # A class returns no value, and its instance is no argument.
