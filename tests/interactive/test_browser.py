@@ -166,7 +166,7 @@ def test_an_interactive_chart_shows_hover_texts_and_zooms(open_figure, explorer)
     page.locator(".hovertext").first.wait_for()
     text = page.locator(".hovertext").first.text_content()
     assert re.search("2026, [0-9:]+ UTC", text)
-    assert "ETH" in text
+    assert "gwei" in text
 
     first, last = span(page)
     page.get_by_role("button", name="Zoom in").or_(
