@@ -119,6 +119,19 @@ def test_without_a_duty_there_is_nothing_to_draw():
     assert "No votes to draw: no row with a time and the rewards of a vote" == text.get_text()
 
 
+def test_others_without_a_vote_are_named_in_the_caption():
+    """The band was asked for, and is not there."""
+    others = income(validators=range(20)).with_columns(
+        pl.lit(0, pl.Int64).alias(name) for name in VOTES
+    )
+
+    ax = bf.plot.effectiveness(days_of([7], [*VOTES], [*VOTES]), others)
+
+    captions = " ".join(text.get_text() for text in ax.texts)
+    assert "no votes of other validators to draw" in captions
+    assert not ax.collections
+
+
 def test_an_interval_of_an_epoch_is_refused():
     """A vote has three parts: the line of an epoch would jump between a few heights."""
     with pytest.raises(UsageError, match="every='epoch' is not valid"):

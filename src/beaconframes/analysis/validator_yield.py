@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 _DAYS = ["day", "time", "day_end"]
 _BALANCES = ["validator_index", "epoch", "time", "effective_balance_gwei"]
-
-
 _STAKE = "effective_balance_gwei"
 _RATES = ("apr", "cl_apr", "el_apr")
 _RATE_COLUMNS = ("day", "time", "validators", *_RATES)

@@ -18,13 +18,12 @@ from beaconframes.frames import check_choice, to_polars
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.charts.model import Floats, Positions
+    from beaconframes.charts.model import Positions
 
 Show = Literal["income", "missed"]
 
 _DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 _WEEK = np.timedelta64(7, "D").astype("timedelta64[us]")
-_MARGIN = 1.5
 
 
 def calendar(
@@ -83,13 +82,14 @@ def _build_cells(days: pl.DataFrame, mondays: Positions, label: str) -> Heatmap:
         f"{_DAYS[weekday]} {date:%Y-%m-%d}: {height:,.6g} {unit}"
         for weekday, date, height in zip(weekdays, days["date"], heights, strict=True)
     ]
+    low, high = np.quantile(heights, (0.1, 0.9))
     return Heatmap(
         mondays.min(),
         _WEEK,
         _DAYS,
         cells,
         shares=label,
-        limits=_find_limits(heights),
+        limits=series.find_limits(heights.min(), low, high, heights.max()),
         texts=texts,
         has_validators=False,
     )
@@ -100,10 +100,3 @@ def _read_missed(frame: IntoFrame) -> pl.DataFrame:
     rates = to_polars(attestation_rates(frame, every="day"))
     voted = rates.filter(pl.col("votes") > 0).sort("date")
     return voted.select("date", y=100 * (1 - pl.col("included_rate")))
-
-
-def _find_limits(heights: Floats) -> tuple[float, float]:
-    """Return the ends of the colour scale: a slashing would give all other days one colour."""
-    low, high = np.quantile(heights, (0.1, 0.9))
-    margin = _MARGIN * (high - low)
-    return max(heights.min(), low - margin), min(heights.max(), high + margin)

@@ -49,9 +49,11 @@ def effectiveness(
     single_note = f"One {every} only" if rows["time"].n_unique() == 1 else None
     chart = Chart(x, y, single_note=single_note)
     chart = validator_lines.build_layers(rows, marked=True).add_to(chart)
-    others = None if network is None else _read_rates(network, every)
-    if others is None or others.is_empty():
+    if network is None:
         return chart
+    others = _read_rates(network, every)
+    if others.is_empty():
+        return replace(chart, note="no votes of other validators to draw")
     band = _build_network(others)
     names = tuple(layer.name for layer in band)
     # Explicit, because the cycle of colours in plotly counts the layers behind them.
@@ -65,10 +67,11 @@ def effectiveness(
 def _read_rates(frame: IntoFrame, every: Every) -> pl.DataFrame:
     """Return the effectiveness in percent. One row per validator and day, week or month."""
     rates = to_polars(attestation_rates(frame, every=every, by="validator_index"))
-    time = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC").alias("time")
     return (
         rates.drop_nulls("effectiveness")
-        .with_columns(time, y=100 * pl.col("effectiveness"), complete=pl.lit(value=True))
+        .with_columns(
+            time=series.MIDNIGHT, y=100 * pl.col("effectiveness"), complete=pl.lit(value=True)
+        )
         .with_columns(number=series.number_units(every))
     )
 

@@ -182,8 +182,7 @@ def sum_periods(
             pl.lit(0, pl.Decimal(28, 0)).alias("execution_income_wei"),
         )
     if every != "epoch":
-        midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-        rows = rows.with_columns(time=midnight)
+        rows = rows.with_columns(time=series.MIDNIGHT)
     return rows, is_known
 
 
@@ -194,8 +193,7 @@ def build_daily_income_chart(totals: pl.DataFrame) -> Chart:
     """
     if "attestation_reward_gwei" in totals.columns:
         totals = totals.drop("consensus_income_gwei")
-    midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-    rows = totals.with_columns(time=midnight, complete=True)
+    rows = totals.with_columns(time=series.MIDNIGHT, complete=True)
     x = Axis("Day", "day", series.to_datetime64(rows["time"]))
     units: tuple[Unit, Unit] = "eth", _choose_penalty_unit(rows)
     return _add_components(Chart(x, Axis("ETH")), rows, "day", *units, bars=True)

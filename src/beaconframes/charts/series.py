@@ -46,6 +46,7 @@ MARGINS = {
 }
 """The time that an axis shows before and after a single moment."""
 _MAX_INCHES = 200
+_MARGIN = 1.5
 _WHOLE_NUMBERS = {
     "validator_index": "indices",
     "proposer_index": "indices",
@@ -53,6 +54,8 @@ _WHOLE_NUMBERS = {
     "slot": "slots",
 }
 _PER_ETH = {"eth": 1.0, "gwei": 1e9, "wei": 1e18}
+MIDNIGHT = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
+"""The start of the days in the column ``date``, in UTC."""
 _SMALL_GWEI = 1_000_000
 """Amounts below 0.001 ETH are drawn in gwei: axes in ETH would need a power of ten."""
 
@@ -154,6 +157,16 @@ def convert_gwei(amounts: pl.Expr, unit: Unit) -> pl.Expr:
 def choose_unit(gwei: float) -> Unit:
     """Return the unit in which amounts of this size have few digits."""
     return "gwei" if 0 < abs(gwei) < _SMALL_GWEI else "eth"
+
+
+def find_limits(lowest: float, low: float, high: float, highest: float) -> tuple[float, float]:
+    """Return the limits of an axis or a colour scale: most values, and few of the extremes.
+
+    *low* and *high* are the ends of 80 % of the values. A slashing, for example, would hide the
+    differences between all others.
+    """
+    margin = _MARGIN * (high - low)
+    return max(lowest, low - margin), min(highest, high + margin)
 
 
 def to_floats(numbers: pl.Series) -> Floats:

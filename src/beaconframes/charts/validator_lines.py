@@ -21,7 +21,6 @@ MAX_LINES = 50
 """More lines than this cover each other."""
 
 _MOST_TIMES = 8  # Extremes that span more than this times 80 % of the validators are cut off.
-_MARGIN = 1.5
 _WHOLE = 10_000
 """Heights from here on are named without decimals."""
 
@@ -91,8 +90,7 @@ def _build_bands(rows: pl.DataFrame, count: int, *, marked: bool) -> ValidatorLa
     low, high = np.nanmin(ends["low"]), np.nanmax(ends["high"])
     lowest, highest = np.nanmin(ends["lowest"]), np.nanmax(ends["highest"])
     if 0 < _MOST_TIMES * (high - low) < highest - lowest:
-        margin = _MARGIN * (high - low)
-        limits = max(lowest, low - margin), min(highest, high + margin)
+        limits = series.find_limits(lowest, low, high, highest)
         outliers = tuple(_build_outliers(rows, limits))
         legend = _name_layers((median, inner, *outliers))
         return ValidatorLayers((inner, median, *outliers), legend, limits=limits)
