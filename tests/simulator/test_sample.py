@@ -41,6 +41,14 @@ with bf.local():
 """
 
 
+def read_script():
+    """The module of ``make sample``."""
+    spec = importlib.util.spec_from_file_location("make_sample", MAKE)
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    return make
+
+
 @pytest.fixture
 def simulations(monkeypatch, chain):
     """The arguments of the chains that would be simulated; nothing is."""
@@ -89,9 +97,7 @@ class TestContent:
 
     def test_it_is_made_again_only_if_its_sources_have_changed(self, monkeypatch, tmp_path):
         """``make sample`` compares the fingerprint, and that of a new sample is missing."""
-        spec = importlib.util.spec_from_file_location("make_sample", MAKE)
-        make = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(make)
+        make = read_script()
         assert make.FINGERPRINT == open_sample().path / "fingerprint.txt"
         monkeypatch.setattr(make, "FINGERPRINT", tmp_path / "fingerprint.txt")
         assert not make.is_current()
@@ -188,17 +194,20 @@ class TestSmallestFiles:
         }
     )
 
-    def write(self, folder, *, smallest):
-        dataset = Dataset.create(folder, meta={})
-        with dataset.writing() as writer:
-            writer.smallest = smallest
-            writer.add("blocks", self.FRAME)
-            writer.add("epochs", self.FRAME.clear())
+    @pytest.fixture
+    def usual(self, tmp_path):
+        dataset = Dataset.create(tmp_path / "usual", meta={})
+        dataset.write("blocks", [self.FRAME])
+        dataset.write("epochs", [self.FRAME.clear()])
         return dataset
 
-    def test_they_hold_the_same_rows_in_less_space(self, tmp_path):
-        usual = self.write(tmp_path / "usual", smallest=False)
-        small = self.write(tmp_path / "small", smallest=True)
+    def copy(self, dataset, folder):
+        copy = Dataset.create(folder, meta={})
+        read_script().copy_smallest(dataset, copy)
+        return copy
+
+    def test_they_hold_the_same_rows_in_less_space(self, usual, tmp_path):
+        small = self.copy(usual, tmp_path / "small")
         for table in ("blocks", "epochs"):
             assert small.schema(table) == usual.schema(table)
             assert small.scan(table).collect().equals(usual.scan(table).collect())
@@ -206,6 +215,6 @@ class TestSmallestFiles:
         small.check_files()
         assert [] == small.verify()
 
-    def test_the_same_rows_give_the_same_bytes(self, tmp_path):
-        first, second = (self.write(tmp_path / name, smallest=True) for name in ("1", "2"))
+    def test_the_same_rows_give_the_same_bytes(self, usual, tmp_path):
+        first, second = (self.copy(usual, tmp_path / name) for name in ("1", "2"))
         assert first.segments() == second.segments()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.dataset import coverage, ledger, parquet_footer, smallest_parquet
+from beaconframes.dataset import coverage, ledger, parquet_footer
 from beaconframes.dataset.ledger import PRIVATE_FILE, PRIVATE_FOLDER, Segment, is_private
 from beaconframes.errors import DatasetError, UsageError
 
@@ -59,8 +59,6 @@ class Writer:
     """Adds frames to a dataset in one commit; see ``Dataset.writing``."""
 
     def __init__(self, folder: Path, connection: Database) -> None:
-        self.smallest = False
-        """Whether files are to be as small as possible, which takes ten times as long."""
         self.folder = folder
         self.connection = connection
         self._schemas: dict[str, pl.Schema] = {}
@@ -203,9 +201,7 @@ class Writer:
             if not (leading > leading.shift(1)).slice(1).all(ignore_nulls=False):
                 rows = rows.sort(grid.key, nulls_last=True, maintain_order=True)
         try:
-            segment = write_segment(
-                self.folder, table, self._number, rows, grid_columns, smallest=self.smallest
-            )
+            segment = write_segment(self.folder, table, self._number, rows, grid_columns)
         except (OSError, pl.exceptions.PolarsError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise DatasetError(
@@ -270,28 +266,22 @@ def write_segment(
     number: int,
     frame: pl.DataFrame,
     range_columns: Iterable[str] = (),
-    *,
-    smallest: bool = False,
 ) -> Segment:
     """Write a frame as a segment and make it durable; the caller lists it in the ledger.
 
-    The ranges are those of *range_columns*, and of the first two columns. With *smallest* the file
-    is as small as possible, which takes long.
+    The ranges are those of *range_columns*, and of the first two columns.
     """
     table_folder = create_table_folder(folder, table)
     draft = table_folder / f".{number:06d}.tmp"
     texts = sum(dtype == pl.String for dtype in frame.schema.values())
     # One chunk, so that the bytes of the file do not depend on the division into frames.
-    if smallest and frame.height:  # pyarrow writes no pages for no rows
-        smallest_parquet.write(frame.rechunk(), draft, row_group_size=ROW_GROUP)
-    else:
-        frame.rechunk().write_parquet(
-            draft,
-            compression="zstd",
-            compression_level=1,  # higher: four times slower, and random hex gets no smaller
-            statistics=True,
-            row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
-        )
+    frame.rechunk().write_parquet(
+        draft,
+        compression="zstd",
+        compression_level=1,  # higher: four times slower, and random hex gets no smaller
+        statistics=True,
+        row_group_size=WIDE_ROW_GROUP if texts > WIDE else ROW_GROUP,
+    )
     if is_private(folder):
         draft.chmod(PRIVATE_FILE)
     sync(draft)
