@@ -7,6 +7,7 @@ import re
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pandas as pd
 import polars as pl
@@ -29,7 +30,7 @@ from beaconframes.errors import (
 )
 from beaconframes.http import retry
 
-from ..support.beacon_node_faults import Fault, MoreBalance, PrunedStates
+from ..support.beacon_node_faults import DebugForbidden, Fault, MoreBalance, PrunedStates
 from ..support.beacon_node_stub import BeaconNodeStub
 
 BLOCK = "/eth/v2/beacon/blocks/{block_id}"
@@ -400,14 +401,47 @@ def test_the_yield_index_needs_an_execution_node(stub, load, wanted):
         load(**wanted)
 
 
+@pytest.mark.parametrize("source", [[], [DebugForbidden()]])
+def test_the_next_sync_committee_is_the_one_that_signs_later(source):
+    """A period has 64 slots: at slot 111 the committee of slot 128 is known, of period 2."""
+    with BeaconNodeStub("capella", head=150) as stub, bf.node(stub.url, store=False):
+        expected = bf.load_sync_committees([1, 2])
+    with (
+        BeaconNodeStub("capella", head=111, faults=source) as stub,
+        bf.node(stub.url, store=False) as node,
+    ):
+        planned = bf.plan(bf.load_sync_committees, "next", explorer=node)
+        assert (1, ()) == (planned.requests, planned.unavailable)
+        sent = len(stub.requests)
+        rows = bf.load_sync_committees("next")
+        assert 1 == len(stub.requests) - sent
+        assert expected.equals(bf.load_sync_committees(["latest", "next"]))
+        assert [2] == bf.v2.load_sync_committee("next")["period"].to_list()
+        stub.head = 150
+        vars(node.index).update(_read_at=-1e9)
+        assert rows.equals(bf.load_sync_committees("latest"))
+
+    assert expected.filter(period=2).equals(rows)
+
+
 @pytest.mark.parametrize("load", [bf.load_sync_committees, bf.v2.load_sync_committee])
-def test_the_next_sync_committee_is_refused_by_number(stub, load):
-    """Epochs 0 to 10 are complete, and a period has 8 epochs: the next one begins in epoch 16."""
-    refused = pytest.raises(NotFound, match=r"period 2 begins in epoch 16, .*epoch, 10 .*Request")
+def test_a_later_sync_committee_is_refused_by_number(stub, load):
+    """Epochs 0 to 10 are complete, and a period has 8 epochs: the one after next is not drawn."""
+    refused = pytest.raises(NotFound, match=r"period 3 (begins in epoch 24|is not known)")
     with bf.node(stub.url, store=False) as node, refused:
-        assert load("latest")["period"].unique().to_list() == [1]
-        assert "period 2" in str(bf.plan(load, "next", explorer=node))
-        load(["latest", "next"])
+        assert "period 3" in str(bf.plan(load, 3, explorer=node))
+        load([1, 3])
+
+
+@pytest.mark.parametrize(("finalized", "is_known"), [(10, False), (11, True)])
+def test_the_next_sync_committee_is_known_once_the_period_is_final(finalized, is_known):
+    """It is drawn in epoch 8, whose income is final once epoch 11 is."""
+    with (
+        BeaconNodeStub("capella", head=90, finalized=finalized) as stub,
+        bf.node(stub.url, store=False),
+        nullcontext() if is_known else pytest.raises(NotFound, match=r"epoch 8 is not final yet"),
+    ):
+        assert {2} == set(bf.load_sync_committees("next")["period"])
 
 
 class Syncing(Fault):

@@ -44,10 +44,12 @@ def test_a_report_of_an_index(folder, no_charts):
 @pytest.mark.more
 def test_a_report_of_a_node(no_charts):
     """A node answers the same numbers as an index of its chain."""
-    with BeaconNodeStub("capella", head=95) as stub, bf.node(stub.url, store=False) as node:
+    with BeaconNodeStub("capella", head=111) as stub, bf.node(stub.url, store=False) as node:
         report = bf.report(MINE, since=4, until=6, explorer=node)
         income = bf.load_income_history(MINE, since=4, until=6)
 
+    coming = report.frames["upcoming"].select("kind", "first_epoch").rows()
+    assert ("sync committee", 16) in coming
     totals = bf.analysis.income(income, every="all").row(0, named=True)
     assert totals["consensus_income_gwei"] == (report.frames["summary"]["consensus_income_gwei"][0])
     assert "complete" == (

@@ -500,16 +500,16 @@ class ChainReader:
     def sync_committee(self, epoch: int) -> NDArray[np.int64]:
         """Return the validator of each seat of the sync committee in an epoch."""
         period = epoch // self.spec.epochs_per_sync_committee_period
-        if self.has_state(epoch):
-            return self.cached(
-                "sync_committee", period, lambda: self.state(epoch).current_sync_committee
-            )
         first = self.slots_of(epoch)[0]
-        return self.cached(
-            "sync_committee",
-            period,
-            lambda: self.request_state(first, lambda slot: self.api.sync_committee(slot, epoch)),
-        )
+
+        def read() -> NDArray[np.int64]:
+            if first > self.head_slot:
+                return self.api.sync_committee("head", epoch)
+            if self.has_state(epoch):
+                return self.state(epoch).current_sync_committee
+            return self.request_state(first, lambda slot: self.api.sync_committee(slot, epoch))
+
+        return self.cached("sync_committee", period, read)
 
 
 def _read_link(header: Mapping[str, Any]) -> tuple[int, str]:

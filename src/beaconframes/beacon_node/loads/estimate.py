@@ -195,7 +195,7 @@ class LoadEstimate:
         self._add(COMMITTEES, epoch - 1, epoch)
 
     def _add_sync_committee(self, epoch: int) -> None:
-        if self._source == STATES:
+        if self._source == STATES and epoch <= self._last:
             known = self._epochs.get(STATE, ())
             period = self._spec.epochs_per_sync_committee_period
             if not any(other // period == epoch // period for other in known):

@@ -29,6 +29,7 @@ from beaconframes.endpoint import Head, ObjectNotFound
 from beaconframes.errors import BeaconframesError, NotFound, NotServed, RequestLimitExceeded
 from beaconframes.fetch.source import RequestEstimate
 from beaconframes.progress import PROGRESS
+from beaconframes.v1.sync_committees import SyncCommittees
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -297,7 +298,12 @@ class GrowingIndex:
         first, last = min(self.find_starts(needs).values(), default=0), self.head.epoch
         if needs.epochs is None:
             return range(first, self.head.finalized_epoch + 1)
-        return [epoch for epoch in sorted(needs.epochs) if first <= epoch <= last]
+        epochs = [epoch for epoch in sorted(needs.epochs) if first <= epoch <= last]
+        if needs.indexed == [SyncCommittees.table_name]:
+            # The committee of the next period is known before its epochs.
+            size = self.node.chain.epochs_per_sync_period
+            epochs += [e for e in sorted(needs.epochs) if e > last and e % size == 0]
+        return epochs
 
     def _add_validators(self, status: ChainStatus, needs: Needs) -> None:
         """Add the requested validators to the table of validators."""

@@ -232,19 +232,27 @@ class Refusals:
         return NotServed(reason, hint=hint, endpoint=self.endpoint.route)
 
     def _check_head(self) -> None:
-        """Raise an error for a sync period after the last epoch."""
+        """Raise an error for a sync committee that is not drawn yet, or may be drawn again.
+
+        The first slot of a period draws the committee of the next one.
+        """
         if self.endpoint.name not in COMMITTEES or not self.needs.epochs:
             return
         size = self.node.chain.epochs_per_sync_period
-        period = max(self.needs.epochs) // size
-        if (first := period * size) > self.head.epoch:
-            raise NotFound(
-                f"load_{self.endpoint.name}: sync period {period} begins in epoch {first}, and "
-                f"frames from a node end with its last complete epoch, {self.head.epoch}",
-                hint=f"Request /eth/v1/beacon/states/head/sync_committees?epoch={first} of the "
-                "node, or use the explorer API",
-                endpoint=self.endpoint.route,
-            )
+        period, current = max(self.needs.epochs) // size, self.head.epoch // size
+        drawn_in = (period - 1) * size
+        if period > current + 1:
+            reason = f"begins in epoch {period * size}, and the last epoch, {self.head.epoch}, is"
+            reason = f"{reason} of period {current}"
+        elif period > current and drawn_in > self.head.finalized_epoch:
+            reason = f"may still change: epoch {drawn_in} is not final yet"
+        else:
+            return
+        raise NotFound(
+            f"load_{self.endpoint.name}: sync period {period} {reason}",
+            hint="A node has the committees up to that of the next period; try again later",
+            endpoint=self.endpoint.route,
+        )
 
     def _check_tables(self) -> None:
         """Raise NotServed for tables that no node has, and for those that this one cannot answer.
