@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal, assert_series_equal
 
 from beaconframes.errors import UsageError
-from beaconframes.units import to_eth, to_gwei, to_pandas, to_tokens, to_wei
+from beaconframes.pandas_frames import to_pandas
+from beaconframes.units import to_eth, to_gwei, to_tokens, to_wei
 
 WEI = pl.Decimal(28, 0)
 ETH = pl.Decimal(38, 18)

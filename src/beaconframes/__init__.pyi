@@ -125,8 +125,8 @@ from beaconframes.units import (
     to_gwei as to_gwei,
     to_wei as to_wei,
     to_tokens as to_tokens,
-    to_pandas as to_pandas,
 )
+from beaconframes.pandas_frames import to_pandas as to_pandas
 from beaconframes.frames import printable as printable
 
 # Export datasets.

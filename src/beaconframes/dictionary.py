@@ -19,8 +19,8 @@ from beaconframes.config import current
 from beaconframes.endpoint import ChainHead, Finality, Head, Role
 from beaconframes.errors import UsageError
 from beaconframes.misspelled_names import SYNONYMS
+from beaconframes.pandas_frames import to_pandas
 from beaconframes.text import shorten
-from beaconframes.units import to_pandas
 from beaconframes.v1.chart import CHART_PATH
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from narwhals.exceptions import DuplicateError
 
 from beaconframes.calendar import find_known_chain
 from beaconframes.errors import UsageError, build_column_error
+from beaconframes.pandas_frames import to_pandas
 from beaconframes.text import visible
-from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -13,7 +13,7 @@ from beaconframes.analysis.problems import COUNT_UNITS, SCHEMA
 from beaconframes.calendar import MAINNET
 from beaconframes.endpoint.identifiers import parse_list_text
 from beaconframes.errors import UsageError
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 from .test_income import history
 from .test_problems import MISSED, VOTED, stakes, validators

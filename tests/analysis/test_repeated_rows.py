@@ -8,7 +8,7 @@ import pytest
 from beaconframes import analysis, interactive, plot
 from beaconframes.analysis.engines import check_distinct
 from beaconframes.errors import UsageError
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 from .test_daily_income import stats
 from .test_income import history

@@ -7,7 +7,7 @@ import pytest
 
 from beaconframes import analysis
 from beaconframes.errors import UsageError
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 from .test_income import GENESIS
 

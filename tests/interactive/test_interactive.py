@@ -21,7 +21,7 @@ from plotly import io
 from beaconframes import colours, interactive, plot
 from beaconframes.errors import UsageError
 from beaconframes.interactive import traces
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 from ..support.chart_frames import CHARTS as EVERY
 from ..support.chart_frames import (

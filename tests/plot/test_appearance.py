@@ -17,8 +17,8 @@ from plotly import io
 from beaconframes import charts, colours, interactive, plot
 from beaconframes.charts.caption import _count_validators
 from beaconframes.errors import UsageError
+from beaconframes.pandas_frames import to_pandas
 from beaconframes.plot.canvas import TimeLocator
-from beaconframes.units import to_pandas
 
 from ..support.chart_frames import (
     AMOUNTS,

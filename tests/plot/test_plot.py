@@ -19,7 +19,7 @@ from matplotlib.dates import num2date
 
 from beaconframes import charts, plot
 from beaconframes.errors import UsageError
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 from ..support.chart_frames import CHARTS as EVERY
 from ..support.chart_frames import (

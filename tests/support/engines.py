@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from beaconframes.frames import to_polars
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 NUMBERS = itertools.count()
 

@@ -18,7 +18,7 @@ from plotly import io as plotly_io
 
 from beaconframes import colours, interactive, plot, wall
 from beaconframes.errors import UsageError
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 from ..support.painted_walls import WALL, paint
 

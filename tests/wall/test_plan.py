@@ -10,7 +10,7 @@ from PIL import Image
 
 from beaconframes import wall
 from beaconframes.errors import UsageError
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 from ..support.painted_walls import START, WALL, paint
 

@@ -10,7 +10,7 @@ from PIL import Image
 from beaconframes import wall
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.frames import is_simulated
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 SCHEMA = {"slot": pl.Int64, "x": pl.Int64, "y": pl.Int64, "color": pl.String}
 

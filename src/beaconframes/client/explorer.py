@@ -54,10 +54,10 @@ from beaconframes.fetch.head import (
 from beaconframes.fetch.missing_report import LAST_LOAD, list_gaps, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, Pipeline
 from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
+from beaconframes.pandas_frames import to_pandas
 from beaconframes.progress import show_progress
 from beaconframes.setting_table import SETTINGS_OF_LOADS
 from beaconframes.summary import render_html
-from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

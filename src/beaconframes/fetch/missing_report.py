@@ -22,7 +22,7 @@ from beaconframes.config import current
 from beaconframes.errors import IntegrityError, MissingRows
 from beaconframes.fetch.completeness import IMPOSSIBLE
 from beaconframes.fetch.gap_reasons import VALIDATOR
-from beaconframes.units import to_pandas
+from beaconframes.pandas_frames import to_pandas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

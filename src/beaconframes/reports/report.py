@@ -22,6 +22,7 @@ from beaconframes.errors import (
     find_caller_level,
 )
 from beaconframes.exports.atomic_files import translate_errors
+from beaconframes.pandas_frames import to_pandas
 from beaconframes.reports.completeness import list_failures, warn_if_incomplete
 from beaconframes.reports.figures import list_cards
 from beaconframes.reports.formats import show_quantity
@@ -32,7 +33,6 @@ from beaconframes.reports.parts import build_frames
 from beaconframes.reports.prices import find_year, read_prices
 from beaconframes.reports.verdict import list_verdict
 from beaconframes.text import visible
-from beaconframes.units import to_pandas
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Moment
