@@ -13,23 +13,23 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from beaconframes.beacon_node.amounts.block_income import read_income
 from beaconframes.beacon_node.amounts.chosen_validators import (
     BalanceMove,
     BlockMoves,
     ChosenValidators,
 )
 from beaconframes.beacon_node.amounts.epoch_amounts import UNKNOWN, Change, Deposit, EpochAmounts
+from beaconframes.beacon_node.amounts.moved_balances import MovedBalances
 from beaconframes.beacon_node.amounts.reward_checks import find_contradicted
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
 from beaconframes.beacon_node.amounts.transition_moves import TransitionMoves
 from beaconframes.beacon_node.chain.request_cache import RequestCache
-from beaconframes.consensus.epoch_moves import Move
-from beaconframes.consensus.slot_income import KINDS, SlotIncome
 from beaconframes.consensus.spec import is_since
 from beaconframes.errors import IntegrityError, NotFound, NotServed
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.beacon_node.chain.reader import ChainReader
+    from beaconframes.consensus.epoch_moves import Move
+    from beaconframes.consensus.slot_income import SlotIncome
 
     T = TypeVar("T")
     Ints = NDArray[np.int64]
@@ -50,7 +52,6 @@ VOTES: Final = ("source", "target", "head")
 PARTS: Final = (*VOTES, "inactivity")
 CACHED_OBJECTS: Final = 60
 """Rewards, validators and intervals that are cached: those of six epochs or more."""
-SLASHING_PARTS: Final = ("proposer_slashings", "attester_slashings")
 
 
 class Rewards(NamedTuple):
@@ -79,56 +80,6 @@ class Interval:
     missed: Counter[tuple[int, int]]
     """Missed proposals by epoch and validator."""
     unexplained: Change
-
-
-@dataclass(eq=False)
-class _Balances:
-    """Balances, moved in the order in which the chain moves them; none falls below zero."""
-
-    validators: ChosenValidators
-    balances: Ints
-    minimum: int
-    """What a switch to compounding credentials leaves in the balance."""
-    slot_income: list[SlotIncome] = field(default_factory=list)
-    moves: list[Move] = field(default_factory=list)
-
-    def add_slot(self, slot: int, moves: Sequence[BalanceMove]) -> None:
-        """Apply the moves of a block."""
-        sums: Counter[tuple[str, int]] = Counter()
-        for move in sorted(moves, key=lambda move: KINDS.index(move.kind)):
-            sums[move.kind, move.validator_index] += self._move(move)
-        self.slot_income += [
-            SlotIncome(slot, kind, index, amount)
-            for (kind, index), amount in sums.items()
-            if amount
-        ]
-
-    def add_transition(
-        self, epoch: int, rewards: Mapping[str, Ints], moves: Sequence[BalanceMove]
-    ) -> None:
-        """Pay attestation *rewards*, part by part, and apply the other moves at an epoch's end."""
-        sums: Counter[tuple[str, int]] = Counter()
-        whole = self.balances.copy()
-        for amounts in rewards.values():
-            whole += amounts
-            self.balances = np.maximum(self.balances + amounts, 0)
-        for place in np.flatnonzero(self.balances != whole).tolist():
-            index = int(self.validators.indices[place])
-            sums["unpaid_penalty", index] = int(self.balances[place] - whole[place])
-        for move in moves:
-            sums[move.kind, move.validator_index] += self._move(move)
-        self.moves += [
-            Move(epoch, kind, index, amount) for (kind, index), amount in sums.items() if amount
-        ]
-
-    def _move(self, move: BalanceMove) -> int:
-        place = self.validators.positions[move.validator_index]
-        old = int(self.balances[place])
-        amount = move.amount_gwei
-        if amount is None:
-            amount = -max(0, old - self.minimum)
-        self.balances[place] = new = max(0, old + amount)
-        return new - old
 
 
 class RouteAmounts:
@@ -277,13 +228,13 @@ class RouteAmounts:
         self._check_pubkeys(epoch, before, after)
         missed = Counter[tuple[int, int]]()
         parts, contradicted = self._read_parts(epoch, before, after, chosen)
-        income = self._read_income(epoch, after, missed)
+        income = read_income(self.reader, epoch, self._slots_until(epoch), after, missed)
         start = after.spread(before.registry.balances, before.indices)
 
         def move_balances(
             blocks: Mapping[int, list[BalanceMove]], transition: Sequence[BalanceMove]
-        ) -> tuple[_Balances, Bools]:
-            result = _Balances(after, start.copy(), self.spec.min_activation_balance)
+        ) -> tuple[MovedBalances, Bools]:
+            result = MovedBalances(after, start.copy(), self.spec.min_activation_balance)
             for slot in self._slots_until(epoch):
                 if slot % self.spec.slots_per_epoch == 0:
                     result.add_transition(epoch - 1, parts, transition)
@@ -346,66 +297,6 @@ class RouteAmounts:
         """Return the slots after the first one of the epoch before, up to that of *epoch*."""
         first = self.spec.first_slot_of(epoch)
         return range(first - self.spec.slots_per_epoch + 1, first + 1)
-
-    def _read_income(
-        self, epoch: int, validators: ChosenValidators, missed: Counter[tuple[int, int]]
-    ) -> dict[int, list[BalanceMove]]:
-        """Return the rewards inside blocks by slot, and count *missed* proposals."""
-        slots, size = self._slots_until(epoch), self.spec.slots_per_epoch
-        proposers = {**self.reader.proposers(epoch - 1), **self.reader.proposers(epoch)}
-        own = [slot for slot in slots if proposers[slot] in validators.positions]
-        members = {}
-        for slot in slots:
-            committee = set(self.reader.sync_committee(slot // size).tolist())
-            members[slot] = sorted(committee & validators.positions.keys())
-        income: dict[int, list[BalanceMove]] = {slot: [] for slot in slots}
-        blocks = self.reader.request_all(lambda slot: self._read_block(slot, proposers[slot]), own)
-        for slot, rewards in blocks.items():
-            if rewards is None:
-                missed[slot // size, proposers[slot]] += 1
-            else:
-                income[slot] += rewards
-        synced = self.reader.request_all(
-            lambda slot: self._read_sync(slot, members[slot]),
-            [slot for slot in slots if members[slot] and blocks.get(slot, ()) is not None],
-        )
-        for slot, rewards in synced.items():
-            income[slot] += rewards
-        return income
-
-    def _read_block(self, slot: int, proposer: int) -> list[BalanceMove] | None:
-        """Return what a proposer earns by a block; None if it missed the slot."""
-        try:
-            rewards = self.api.block_rewards(slot)
-        except NotFound as error:
-            self._check_missed(slot, error)
-            return None
-        if rewards["proposer_index"] != proposer:
-            raise IntegrityError(
-                f"{self.api.version()}: epoch {self.spec.epoch_of(slot)}: the rewards of slot "
-                f"{slot} are those of proposer {rewards['proposer_index']}, its duty is that of "
-                f"{proposer}",
-                hint="The chain may have been reorganized. Try again",
-            )
-        kinds = {"attestations": "attestation_inclusion", "sync_aggregate": "sync_inclusion"}
-        kinds |= {part: f"{part.removesuffix('s')}_inclusion" for part in SLASHING_PARTS}
-        return [BalanceMove(kind, proposer, rewards[part]) for part, kind in kinds.items()]
-
-    def _read_sync(self, slot: int, members: Sequence[int]) -> list[BalanceMove]:
-        """Return the sync committee rewards of *members*; none if the slot has no block."""
-        try:
-            rewards = self.api.sync_rewards(slot, members)
-        except NotFound as error:
-            self._check_missed(slot, error)
-            return []
-        return [BalanceMove("sync_committee", index, amount) for index, amount in rewards.items()]
-
-    def _check_missed(self, slot: int, error: NotFound) -> None:
-        """Raise an error if a slot has a block; *error* is that of the request for its rewards."""
-        if self.reader.header(slot) is not None:
-            error.message = f"slot {slot} has a block, but the node no rewards: {error.message}"
-            raise error
-        self.reader.check_missed(slot)
 
     # What only some epochs need.
 
