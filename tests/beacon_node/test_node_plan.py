@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import beaconframes as bf
-from beaconframes.beacon_node.chain.reader import CONCURRENT_REQUESTS
+from beaconframes.beacon_node.chain.cached_node import CONCURRENT_REQUESTS
 from beaconframes.beacon_node.client import session as node_session
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.index.coverage import EpochTask

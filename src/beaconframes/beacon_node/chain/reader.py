@@ -1,19 +1,14 @@
-"""The reader of a chain: blocks, states and duties of a node, each requested once and cached."""
+"""The reader of a chain: blocks, states and duties of a node, checked."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from beaconframes.beacon_node.chain.request_cache import RequestCache
+from beaconframes.beacon_node.chain.cached_node import CACHED_EPOCHS, CachedNode
 from beaconframes.beacon_node.chain.votes import read_votes
 from beaconframes.beacon_node.client.block_checks import build_error
 from beaconframes.beacon_node.client.slot_blocks import (
@@ -27,189 +22,57 @@ from beaconframes.beacon_node.client.slot_blocks import (
 from beaconframes.beacon_node.execution.payments import read_payments
 from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
-from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import (
     BadRequest,
-    ConnectionFailed,
     NotFound,
     ResponseError,
     ServerError,
     ServiceError,
 )
-from beaconframes.http.session import STOP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from beaconframes.beacon_node.chain.votes import IncludedVote
     from beaconframes.beacon_node.client.api import BeaconApi
-    from beaconframes.beacon_node.execution.api import ExecutionApi
     from beaconframes.beacon_node.execution.payments import BlockPayment
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
 T = TypeVar("T")
 
-CACHED_EPOCHS = 5
-"""Epochs whose blocks, duties and other small objects are cached: neighbors share them."""
-CACHED_STATES = 4
-"""States that are cached.
-
-A thread needs up to three states; a second thread on the next epoch needs one more. Sizes here
-are for two threads; `ChainReader.reserve` adds one epoch per further thread.
-"""
 CACHED_VOTES = 3
 """Epochs whose votes are cached: the votes for an epoch are in the blocks of three."""
 CACHED_AMOUNTS = 2
 """Epochs whose amounts by validator are cached: tens of megabytes each for all of mainnet."""
 MANY_VALIDATORS = 500_000
 """Validators from which two epochs at a time would need more than 2 GB."""
-CONCURRENT_REQUESTS = 8
-"""Requests for the slots of an epoch that are sent at the same time."""
 
 
-class ChainReader:
+class ChainReader(CachedNode):
     """Reads a chain from a node, for any number of threads."""
 
-    def __init__(
-        self,
-        api: BeaconApi,
-        spec: Spec,
-        *,
-        head_slot: int,
-        has_states: bool,
-        oldest: Mapping[str, int] | None = None,
-        execution: ExecutionApi | None = None,
-    ) -> None:
-        """Read from *api* up to *head_slot*.
-
-        With *has_states*, duties are computed from states instead of being requested. *oldest* has
-        the first epoch of each ability of the node, by the names of `ABILITIES`; by default, it has
-        all of them since genesis. An *execution* node has the fees of the blocks.
-        """
-        self._oldest = oldest
-        self.execution = execution
-        self.api, self.spec, self.has_states = api, spec, has_states
-        self.head_slot = head_slot
-        slots = spec.slots_per_epoch
-        self._blocks = RequestCache(CACHED_EPOCHS * slots)
-        self._states = RequestCache(CACHED_STATES)
+    def __init__(self, api: BeaconApi, spec: Spec, **options: Any) -> None:
+        """Read from *api*; the *options* are those of `CachedNode`."""
+        super().__init__(api, spec, **options)
         self._columns = SharedColumns()
-        self._more_epochs = 0
-        self.last_epoch: int | None = None
-        """The last epoch that is read; its state is needed again after it."""
-        self._objects: dict[str, RequestCache] = {}
         self.orphans: dict[str, SlotBlock] = {}
         """Blocks that may be orphaned, by root."""
-        self._reading: Counter[int] = Counter()
-        """The epochs that threads read now."""
-        self._reading_lock = threading.Lock()
         self.has_large_states = False
         """Whether memory holds the states of one epoch only; known after the first state."""
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(CONCURRENT_REQUESTS, thread_name_prefix="beacon-node")
-
-    def has_state(self, epoch: int) -> bool:
-        """Return whether duties of an epoch are computed from its state."""
-        return self.has_states and self._has("ssz", epoch)
-
-    def has_committees(self, epoch: int) -> bool:
-        """Return whether the node has the attestation committees of an epoch."""
-        return self.has_state(epoch) or self._has("duties", epoch)
-
-    def has_proposers(self, epoch: int) -> bool:
-        """Return whether the node has the proposer duties of an epoch."""
-        return self.has_state(epoch) or self._has("proposers", epoch)
-
-    def _has(self, ability: str, epoch: int) -> bool:
-        return self._oldest is None or epoch >= self._oldest.get(ability, FAR_FUTURE_EPOCH)
-
-    @property
-    def head_epoch(self) -> int:
-        """Return the epoch of the head."""
-        return self.spec.epoch_of(self.head_slot)
-
-    @property
-    def last_complete_epoch(self) -> int:
-        """Return the last epoch whose slots are all at or before the head."""
-        return (self.head_slot + 1) // self.spec.slots_per_epoch - 1
-
-    def close(self) -> None:
-        """End the requests that are under way, and return when their threads have ended.
-
-        Later requests fail.
-        """
-        self._stop.set()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def cancel(self) -> None:
-        """End the requests as `close` does, and close the connections that wait for responses."""
-        self.close()
-        self.api.close()
-        if self.execution is not None:
-            self.execution.close()
-
-    def run(self, function: Callable[[], T]) -> T:
-        """Return the result of *function*, whose requests end when this reader is closed."""
-        previous = STOP.set(self._stop)
-        try:
-            return function()
-        finally:
-            STOP.reset(previous)
-
-    def _check_closed(self) -> None:
-        if self._stop.is_set():
-            raise ConnectionFailed("the load was stopped before this request")
-
-    def forget_from(self, epoch: int) -> None:
-        """Drop cached blocks, states and derived values from *epoch* on: they may change."""
-        self._blocks.forget_from(self.spec.first_slot_of(epoch))
-        for cache in (self._states, *self._objects.values()):
-            cache.forget_from(epoch)
-
-    def cached(
-        self, kind: str, number: int, compute: Callable[[], T], *, size: int = CACHED_EPOCHS
-    ) -> T:
-        """Return the object of a *kind* and an epoch or period, computed once.
-
-        Of each kind, the last *size* objects are cached.
-        """
-        self._check_closed()
-        cache = self._objects.setdefault(kind, RequestCache(size))
-        cache.more = self._more_epochs
-        return cache.get(number, compute)
-
-    def reserve(self, threads: int) -> None:
-        """Enlarge the caches for *threads* threads that read consecutive epochs."""
-        self._more_epochs = self._states.more = max(threads - 2, 0)
-        self._blocks.more = self._more_epochs * self.spec.slots_per_epoch
-
-    def slots_of(self, epoch: int) -> range:
-        """Return the slots of an epoch."""
-        size = self.spec.slots_per_epoch
-        return range(epoch * size, (epoch + 1) * size)
 
     def signed_block(self, slot: int) -> dict[str, Any] | None:
         """Return the signed block of a slot as JSON, None if the slot has no block."""
-        self._check_closed()
+        self.check_closed()
         return self._blocks.get(slot, lambda: self.api.block(slot))
 
     def signed_blocks(self, epoch: int) -> dict[int, dict[str, Any] | None]:
         """Return the signed block of each slot of an epoch as JSON, up to the head."""
         slots = [slot for slot in self.slots_of(epoch) if slot <= self.head_slot]
         return self.request_all(self.signed_block, slots)
-
-    def request_all(self, request: Callable[[int], T], slots: Sequence[int]) -> dict[int, T]:
-        """Return the answers of *request* by slot; several are sent at the same time."""
-        futures: list[Future[T]] = [
-            self._pool.submit(copy_context().run, self.run, partial(request, slot))
-            for slot in slots
-        ]
-        return {slot: future.result() for slot, future in zip(slots, futures, strict=True)}
 
     def block_messages(self, epoch: int) -> dict[int, dict[str, Any]]:
         """Return the messages of the blocks of an epoch by slot, in order."""
@@ -386,36 +249,8 @@ class ChainReader:
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""
-        self._check_closed()
+        self.check_closed()
         return self._states.get(epoch, lambda: self._read_state(epoch))
-
-    def release(self, kind: str, number: int) -> None:
-        """Free the object of a *kind* and an epoch, which following epochs do not need."""
-        if kind in self._objects:
-            self._objects[kind].remove(number)
-
-    @contextmanager
-    def reading(self, epoch: int) -> Iterator[None]:
-        """Note that a thread needs the states of an *epoch* and of its neighbors."""
-        with self._reading_lock:
-            self._reading[epoch] += 1
-        try:
-            yield
-        finally:
-            with self._reading_lock:
-                self._reading -= Counter([epoch])
-
-    def release_states(self, epoch: int) -> None:
-        """Free the state of *epoch* and the one before, unless a thread reads an earlier epoch.
-
-        A state of mainnet has more than 200 MB, so that few of them should be in memory.
-        """
-        with self._reading_lock:
-            if min(self._reading, default=epoch) < epoch:
-                return
-        for number in (epoch - 1, epoch):
-            if number != self.last_epoch:
-                self._states.remove(number)
 
     def _decode_state(self, state_id: int | str) -> BeaconState:
         """Request a state, and free the response, which is larger than the state."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
-from beaconframes.beacon_node.chain.reader import CONCURRENT_REQUESTS
+from beaconframes.beacon_node.chain.cached_node import CONCURRENT_REQUESTS
 from beaconframes.beacon_node.connection import REPLAY, ROUTES, STATES
 from beaconframes.beacon_node.index.task_runner import WORKERS
 from beaconframes.beacon_node.tables import INDEXED_TABLES
