@@ -17,7 +17,8 @@ from beaconframes import progress
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.config import settings
 from beaconframes.errors import ServerError
-from beaconframes.progress import Progress, new_bar, postfix
+from beaconframes.load_context import Progress
+from beaconframes.progress import new_bar, postfix
 
 from .support.faults import FaultServer
 

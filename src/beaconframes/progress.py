@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-import time
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
+from dataclasses import replace
 from functools import wraps
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from beaconframes.config import current
+from beaconframes.load_context import LOAD, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,70 +29,9 @@ REFRESH_INTERVAL = 0.2
 """Seconds."""
 
 
-class Progress:
-    """Counts the requests and rows of one load, from any thread; for a node, its epochs.
-
-    The loads of an export count their rows only. Without a unit, only the time is shown.
-    """
-
-    def __init__(self, unit: str = "requests") -> None:
-        self.unit = unit
-        self.finished = 0
-        """Successful requests, stored epochs, or finished loads."""
-        self.rows = 0
-        self.expected: int | None = 0
-        """Planned requests, epochs or loads; None while the number of pages is not known."""
-        self.count_sent: Callable[[], int] | None = None
-        """Returns the requests sent for the epochs."""
-        self.started_at = time.monotonic()
-        self._lock = threading.Lock()
-
-    def expect(self, requests: int | None) -> None:
-        """Add planned *requests*; None if their number is not known."""
-        if self.unit != "requests":
-            return
-        is_known = self.expected is not None and requests is not None
-        self.expected = (self.expected or 0) + (requests or 0) if is_known else None
-
-    def count_request(self) -> None:
-        """Count one request, unless epochs are counted."""
-        with self._lock:
-            self.finished += self.unit == "requests"
-
-    def expect_epochs(self, epochs: int, count_sent: Callable[[], int]) -> None:
-        """Add planned *epochs*, and count these instead of requests."""
-        if self.unit not in ("requests", "epochs"):
-            return
-        if self.unit != "epochs":
-            self.unit, self.finished, self.expected = "epochs", 0, 0
-        self.expected = (self.expected or 0) + epochs
-        self.count_sent = count_sent
-
-    def count_epoch(self) -> None:
-        """Count one stored epoch."""
-        self.finished += self.unit == "epochs"
-
-    def expect_loads(self, loads: int) -> None:
-        """Add planned *loads* of an export, and count these instead of requests."""
-        self.unit, self.expected = "loads", (self.expected or 0) + loads
-
-    def count_load(self) -> None:
-        """Count one finished load of an export."""
-        self.finished += 1
-
-    @property
-    def seconds(self) -> float:
-        """Return the seconds since the start."""
-        return time.monotonic() - self.started_at
-
-
-PROGRESS: ContextVar[Progress | None] = ContextVar("progress", default=None)
-"""The progress of the load that is running in this context, if it is shown."""
-
-
 def count_rows(rows: int) -> None:
     """Add received *rows* to the progress."""
-    progress = PROGRESS.get()
+    progress = LOAD.get().progress
     if progress is not None:
         progress.rows += rows
 
@@ -109,11 +49,11 @@ def show_progress(
     With *show* None it is shown in a terminal or a notebook. *requests_left* returns the requests
     left this month, None if unknown. A block inside another one counts in the bar of the outer one.
     """
-    if PROGRESS.get() is not None or not (is_interactive() if show is None else show):
+    if LOAD.get().progress is not None or not (is_interactive() if show is None else show):
         yield
         return
     progress = Progress(unit)
-    token = PROGRESS.set(progress)
+    token = LOAD.set(replace(LOAD.get(), progress=progress))
     bar = ProgressBar(name, progress, requests_left)
     try:
         yield
@@ -123,7 +63,7 @@ def show_progress(
     else:
         bar.stop(succeeded=True)
     finally:
-        PROGRESS.reset(token)
+        LOAD.reset(token)
 
 
 def show_elapsed(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -23,7 +23,7 @@ from beaconframes.client.quota import Quota
 from beaconframes.config import current as current_settings
 from beaconframes.config import settings as settings_block
 from beaconframes.errors import ConfigError, UsageError
-from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
+from beaconframes.load_context import LOAD, CallTimeouts
 from beaconframes.secret import Secret, hide_address
 from beaconframes.summary import render_html, render_text
 
@@ -74,9 +74,9 @@ class Node(Explorer):
         timeouts = None
         if isinstance(options.timeout, tuple):
             clock = self.connection.api.session.rate_limiter.clock
-            timeouts = CallTimeouts.start(options.timeout, clock)
+            timeouts = CallTimeouts.start(options.timeout, clock.now())
         # The first requests have the same limits as the requests of a load.
-        timed = CALL_TIMEOUTS.set(timeouts)
+        token = LOAD.set(replace(LOAD.get(), timeouts=timeouts))
         try:
             chain_index = self._open_index(options.store)
             self.index.views = DatasetViews(chain_index.dataset)
@@ -96,7 +96,7 @@ class Node(Explorer):
             self._close_connections()
             raise
         finally:
-            CALL_TIMEOUTS.reset(timed)
+            LOAD.reset(token)
         self.about = {"service": self.connection.url, "simulated": False}
         set_explorer(self)
 

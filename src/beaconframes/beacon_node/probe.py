@@ -18,7 +18,7 @@ from beaconframes.errors import (
     ServerError,
     Unauthorized,
 )
-from beaconframes.http.session import CALL_TIMEOUTS
+from beaconframes.load_context import LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,7 +154,7 @@ class _Probe:
             except NotServed as error:
                 return f"{error.message}. {error.hint}"
             except RequestTimeout as error:
-                limits = CALL_TIMEOUTS.get()
+                limits = LOAD.get().timeouts
                 if limits and limits.ends_at <= self.api.session.rate_limiter.clock.now():
                     raise
                 return error.message

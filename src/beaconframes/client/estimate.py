@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
@@ -24,9 +24,9 @@ from beaconframes.errors import DatasetError, RequestLimitExceeded
 from beaconframes.fetch.completeness import Requirement
 from beaconframes.fetch.gap_reasons import VALIDATOR
 from beaconframes.fetch.head import HeadV2
-from beaconframes.fetch.paginator import REQUEST_LIMIT
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import plan_calls
+from beaconframes.load_context import LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -87,11 +87,12 @@ def limit_requests(
             endpoint=endpoint.route,
             hint="Request less, or raise max_requests. bf.plan(loader, ...) estimates a load",
         )
-    token = REQUEST_LIMIT.set(explorer.source.limit_requests(most - estimate.lookups))
+    limit = explorer.source.limit_requests(most - estimate.lookups)
+    token = LOAD.set(replace(LOAD.get(), request_limit=limit))
     try:
         yield
     finally:
-        REQUEST_LIMIT.reset(token)
+        LOAD.reset(token)
 
 
 def estimate_load(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol
@@ -47,13 +48,12 @@ from beaconframes.fetch.completeness import allow_unfinalized
 from beaconframes.fetch.head import (
     HEAD_NOT_SERVED,
     LATEST_STATE,
-    PINNED_HEADS,
     HeadV1,
     HeadV2,
 )
 from beaconframes.fetch.missing_report import LAST_LOAD, list_gaps, report_missing
 from beaconframes.fetch.pipeline import MemoryRows, Pipeline
-from beaconframes.http.session import CALL_TIMEOUTS, CallTimeouts
+from beaconframes.load_context import LOAD, CallTimeouts
 from beaconframes.pandas_frames import to_pandas
 from beaconframes.progress import show_progress
 from beaconframes.setting_table import SETTINGS_OF_LOADS
@@ -398,12 +398,13 @@ class Explorer:
         self, endpoint: Endpoint, values: Mapping[str, Any], settings: Settings
     ) -> Iterator[None]:
         """Limit the requests and the time of one load, pin the chain head, and show progress."""
-        if self._read_head is not None and PINNED_HEADS.get(None) is None:
+        context = LOAD.get()
+        if self._read_head is not None and context.heads is None:
             # The dataset may have grown since the last load.
             self._head.fixed = self._read_head()
         timeouts = None
         if isinstance(settings.timeout, tuple):
-            timeouts = CallTimeouts.start(settings.timeout, self.rate_limiter.clock)
+            timeouts = CallTimeouts.start(settings.timeout, self.rate_limiter.clock.now())
         most = settings.max_requests
         limit = nullcontext() if most is None else limit_requests(self, endpoint, values, most)
         progress = show_progress(
@@ -411,26 +412,25 @@ class Explorer:
             show=settings.progress,
             requests_left=lambda: count_requests_left(self.rate_limiter),
         )
-        heads_token = PINNED_HEADS.set(PINNED_HEADS.get({}))
-        timeouts_token = CALL_TIMEOUTS.set(timeouts)
+        heads = {} if context.heads is None else context.heads
+        token = LOAD.set(replace(context, heads=heads, timeouts=timeouts))
         try:
             with limit, progress:
                 LAST_LOAD.missing = None
                 yield
         finally:
-            PINNED_HEADS.reset(heads_token)
-            CALL_TIMEOUTS.reset(timeouts_token)
+            LOAD.reset(token)
 
     @contextmanager
     def pin_head(self) -> Iterator[None]:
         """Use one chain head for all loads of the block, as within one load."""
         if self._read_head is not None:
             self._head.fixed = self._read_head()
-        token = PINNED_HEADS.set({})
+        token = LOAD.set(replace(LOAD.get(), heads={}))
         try:
             yield
         finally:
-            PINNED_HEADS.reset(token)
+            LOAD.reset(token)
 
     def _report_gaps(
         self, endpoint: Endpoint, result: LoadResult, rows: Any, *, is_strict: bool

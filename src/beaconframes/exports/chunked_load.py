@@ -20,7 +20,7 @@ from beaconframes.exports.journal import IncompatibleExport
 from beaconframes.exports.loader_calls import join_items
 from beaconframes.exports.partitions import VALIDATORS_PER_PARTITION
 from beaconframes.exports.result import NOT_FINAL
-from beaconframes.progress import PROGRESS
+from beaconframes.load_context import LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -253,7 +253,7 @@ class ChunkedLoad:
         order = [(block, interval) for interval in intervals for block in blocks]
         if by_subject:
             order = [(block, interval) for block in blocks for interval in intervals]
-        progress = PROGRESS.get()
+        progress = LOAD.get().progress
         if progress is not None:
             progress.expect_loads(len(order))
         for block, interval in order:

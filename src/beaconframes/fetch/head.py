@@ -6,7 +6,6 @@ import copy
 import logging
 import threading
 import time
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -21,6 +20,7 @@ from beaconframes.errors import (
     ResponseError,
     TableNotInDataset,
 )
+from beaconframes.load_context import LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,8 +59,10 @@ class SlotNumber(msgspec.Struct):
     slot: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-PINNED_HEADS: ContextVar[dict[object, Any]] = ContextVar("pinned_heads")
-"""The heads that the load in this context has read: "latest" has one meaning in a load."""
+def read_pinned() -> dict[object, Any]:
+    """Return the heads that the running load has read; they can be changed."""
+    heads = LOAD.get().heads
+    return {} if heads is None else heads
 
 
 class FinalityAgreement:
@@ -128,7 +130,7 @@ class HeadV1:
         """Return the head: one request, unless it was fetched in the last 12 seconds."""
         if self.fixed is not None:
             return self.fixed
-        pinned: dict[object, Head] = PINNED_HEADS.get({})
+        pinned: dict[object, Head] = read_pinned()
         if self in pinned:
             return pinned[self]
         with self._lock:
@@ -144,7 +146,7 @@ class HeadV1:
         """Request the head again; another replica of the service may report a lower one."""
         with self._lock:
             head = self._head = self._refresh()
-        PINNED_HEADS.get({})[self] = head
+        read_pinned()[self] = head
         return head
 
     def agreed(self, *, refresh: bool) -> int:
@@ -219,7 +221,7 @@ class HeadV2:
 
     def slot(self, view: str) -> int:
         """Return the slot of *view*: ``latest`` or ``finalized``."""
-        pinned: dict[object, int] = PINNED_HEADS.get({})
+        pinned: dict[object, int] = read_pinned()
         if (self, view) in pinned:
             return pinned[self, view]
         with self._lock:
@@ -233,7 +235,7 @@ class HeadV2:
         with self._lock:
             self._slots.clear()
         for view in ("latest", "finalized"):
-            PINNED_HEADS.get({}).pop((self, view), None)
+            read_pinned().pop((self, view), None)
         return self
 
     def agreed(self, *, refresh: bool) -> int:

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar
@@ -18,14 +18,13 @@ from beaconframes.errors import (
     NotFound,
     NotServed,
     PaginationError,
-    RequestLimitExceeded,
     ServiceError,
     SnapshotMoved,
     TierTooLow,
     TooManyIdentifiers,
     UsageError,
 )
-from beaconframes.progress import PROGRESS, Progress
+from beaconframes.load_context import LOAD, LoadContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,29 +41,6 @@ INTERRUPT_INTERVAL = 0.1
 STATED_LIMIT = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
 
 Pages = list[tuple["Call", "ResponsePage"]]
-
-
-class RequestLimit:
-    """The maximum number of requests that one load may send, without failed attempts."""
-
-    def __init__(self, maximum: int) -> None:
-        self._maximum = self._left = maximum
-        self._lock = threading.Lock()
-
-    def count(self, endpoint: str) -> None:
-        """Count one request, or raise RequestLimitExceeded when none is left."""
-        with self._lock:
-            self._left -= 1
-            if self._left < 0:
-                raise RequestLimitExceeded(
-                    f"stopped after {self._maximum:,} requests: there are more pages",
-                    endpoint=endpoint,
-                    hint="Request less, or raise max_requests",
-                )
-
-
-REQUEST_LIMIT: ContextVar[RequestLimit | None] = ContextVar("request_limit", default=None)
-"""The limit of the load that is running in this context."""
 
 
 @dataclass
@@ -100,8 +76,7 @@ class Paginator:
     served: ServedRange
     public: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
-    request_limit: RequestLimit | None = field(default_factory=REQUEST_LIMIT.get)
-    progress: Progress | None = field(default_factory=PROGRESS.get)
+    context: LoadContext = field(default_factory=LOAD.get)
     empty_pages: EmptyPages = field(default_factory=EmptyPages)
 
     def fetch(self, calls: list[Call]) -> Iterator[Pages]:
@@ -214,8 +189,8 @@ class Paginator:
         next_call: Call | None = call
         while next_call is not None:
             call = next_call
-            if self.request_limit is not None:
-                self.request_limit.count(call.request.endpoint)
+            if self.context.request_limit is not None:
+                self.context.request_limit.count(call.request.endpoint)
             try:
                 page = self.session.fetch(call.request, stop=self.stop)
             except (BadRequest, NotFound, NotServed) as refusal:
@@ -225,8 +200,8 @@ class Paginator:
                 if is_retry:
                     raise build_cursor_error(call, len(pages) + 1, refusal) from None
                 return self.fetch_pages(pages[0][0], is_retry=True)
-            if self.progress is not None:
-                self.progress.count_request()
+            if self.context.progress is not None:
+                self.context.progress.count_request()
             pages.append((call, page))
             if is_recomputed(pages[0][1], page):
                 if is_retry:

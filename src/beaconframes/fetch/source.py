@@ -17,9 +17,10 @@ from beaconframes.endpoint.chain_metadata import (
 )
 from beaconframes.endpoint.request import EMPTY_LIST
 from beaconframes.errors import NotServed, ResponseError, TableNotInDataset, UsageError
-from beaconframes.fetch.paginator import IdentifierLimit, Paginator, RequestLimit
+from beaconframes.fetch.paginator import IdentifierLimit, Paginator
 from beaconframes.fetch.response_warnings import ResponseWarnings
-from beaconframes.progress import PROGRESS, count_rows
+from beaconframes.load_context import LOAD, RequestLimit
+from beaconframes.progress import count_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -342,7 +343,7 @@ def decode_pages(
 
 def expect_requests(endpoint: Endpoint, calls: Sequence[Call], batch_limit: int) -> None:
     """Add the requests of *calls* to the progress, at *batch_limit* validators a request."""
-    progress = PROGRESS.get()
+    progress = LOAD.get().progress
     if progress is not None:
         parts = (part for call in calls for part in endpoint.split(call, batch_limit))
         counts = [endpoint.count_pages(part) for part in parts]

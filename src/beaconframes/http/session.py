@@ -7,8 +7,7 @@ import math
 import os
 import threading
 import weakref
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +25,7 @@ from beaconframes.http.retry import (
     retry_call,
 )
 from beaconframes.http.transport import MAX_BODY, Timeouts, Transport
+from beaconframes.load_context import LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,31 +37,6 @@ if TYPE_CHECKING:
     from beaconframes.secret import Secret
 
 log = logging.getLogger("beaconframes.http")
-
-
-@dataclass(frozen=True)
-class CallTimeouts:
-    """The timeouts of one call, as the user has set them: in seconds, and as a moment."""
-
-    per_request: float | None
-    """For each attempt of each request, until its response is complete."""
-    per_call: float | None
-    """For the whole call, with all its requests, retries and waits."""
-    ends_at: float
-    """The moment at which the call ends, by the clock of the rate limiter."""
-
-    @classmethod
-    def start(cls, seconds: tuple[float | None, float | None], clock: Clock) -> CallTimeouts:
-        """Return the timeouts of a call that starts now."""
-        per_request, per_call = seconds
-        ends_at = math.inf if per_call is None else clock.now() + per_call
-        return cls(per_request, per_call, ends_at)
-
-
-CALL_TIMEOUTS: ContextVar[CallTimeouts | None] = ContextVar("call_timeouts", default=None)
-"""The timeouts of the call that runs in this context, if the user has set any."""
-STOP: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
-"""Ends the requests of this context once it is set, unless they are given another event."""
 
 
 class Session:
@@ -181,7 +156,7 @@ class Session:
         seconds_left = deadline.seconds_left
         with self.rate_limiter.acquire(seconds_left) as permit:
             seconds_left()
-            given = CALL_TIMEOUTS.get()
+            given = LOAD.get().timeouts
             if given is not None and given.per_request is not None:
                 seconds_left = deadline.start_attempt(given.per_request)
                 connect = min(timeouts.connect, given.per_request)
@@ -257,7 +232,7 @@ class Deadline:
         closed: threading.Event,
         stop: threading.Event | None = None,
     ) -> None:
-        self._given = CALL_TIMEOUTS.get()
+        self._given = LOAD.get().timeouts
         """The timeouts that the user has set for the call."""
         if self._given is not None and self._given.per_request is not None:
             seconds = max(seconds, self._given.per_request)
@@ -265,7 +240,7 @@ class Deadline:
         self._clock = clock
         self._end = clock.now() + seconds
         self._closed = closed
-        self._stop = stop or STOP.get()
+        self._stop = stop or LOAD.get().stop
 
     def start_attempt(self, seconds: float) -> Callable[[], float]:
         """Return `seconds_left` for one attempt, which may take *seconds*."""

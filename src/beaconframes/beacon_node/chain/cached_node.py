@@ -7,13 +7,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from beaconframes.beacon_node.chain.request_cache import RequestCache
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.errors import ConnectionFailed
-from beaconframes.http.session import STOP
+from beaconframes.load_context import LOAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,11 +116,11 @@ class CachedNode:
 
     def run(self, function: Callable[[], T]) -> T:
         """Return the result of *function*, whose requests end when this reader is closed."""
-        previous = STOP.set(self._stop)
+        previous = LOAD.set(replace(LOAD.get(), stop=self._stop))
         try:
             return function()
         finally:
-            STOP.reset(previous)
+            LOAD.reset(previous)
 
     def check_closed(self) -> None:
         """Raise ConnectionFailed if the reader was closed."""

@@ -28,7 +28,7 @@ from beaconframes.beacon_node.tables.upcoming import find_epochs, read_upcoming_
 from beaconframes.endpoint import Head, ObjectNotFound
 from beaconframes.errors import BeaconframesError, NotFound, NotServed, RequestLimitExceeded
 from beaconframes.fetch.source import RequestEstimate
-from beaconframes.progress import PROGRESS
+from beaconframes.load_context import LOAD
 from beaconframes.v1.sync_committees import SyncCommittees
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class GrowingIndex:
                     f"adds up to {MAX_EPOCHS:,}",
                     hint=INDEX_HINT,
                 )
-            if (progress := PROGRESS.get()) is not None:
+            if (progress := LOAD.get().progress) is not None:
                 before = self.node.request_count
                 progress.expect_epochs(len(tasks), lambda: self.node.request_count - before)
             is_changed = bool(tasks or needs.derived)
@@ -250,7 +250,7 @@ class GrowingIndex:
     ) -> None:
         """Add epochs; after an error or Ctrl-C, those before it are stored."""
         reader = self.node.open_reader(status, validators)
-        stored, progress = 0, PROGRESS.get()
+        stored, progress = 0, LOAD.get().progress
         try:
             amounts = None
             if any({*REWARD_TABLES} & {*task.tables} for task in tasks):
