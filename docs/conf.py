@@ -88,7 +88,8 @@ html_theme_options: dict[str, Any] = {
 }
 html_context = {"default_mode": "auto"}
 # Pages that are no part of a section have no navigation beside them.
-html_sidebars = {"*": [], "own-node": ["sidebar-collapse", "sidebar-nav-bs"]}
+GUIDE_SIDEBAR = ["sidebar-collapse", "sidebar-nav-bs"]
+html_sidebars = {"*": [], "own-node": GUIDE_SIDEBAR, "own-node-index": GUIDE_SIDEBAR}
 
 
 def resolve_name(

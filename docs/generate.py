@@ -52,6 +52,7 @@ WITH_PARTS = (
     "command-line.md",
     "configuration.md",
     "own-node.md",
+    "own-node-index.md",
     "guide/analysis.md",
     "guide/charts.md",
     "guide/loaders.md",

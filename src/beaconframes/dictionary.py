@@ -50,7 +50,7 @@ INDEX_HEAD = """## Tables of an index
 
 `bf.index` writes these tables beside those of the loaders. No endpoint serves them. Read them from
 the dataset: `bf.Dataset.open("mychain").scan("slot_income").collect()`. Together they explain every
-change of balance, as [own-node.md](own-node.md#how-each-epoch-is-checked) describes.
+change of balance, as [own-node.md](own-node-index.md#how-each-epoch-is-checked) describes.
 """
 
 ENDPOINTS_BY_NAME = {e.name: e for e in v1.ENDPOINTS} | {f"v2.{e.name}": e for e in v2.ENDPOINTS}

@@ -25,7 +25,7 @@ from beaconframes.errors import RequestLimitExceeded
 from ..support.beacon_node_faults import PrunedStates
 from ..support.beacon_node_stub import BeaconNodeStub
 
-OWN_NODE = Path(__file__).resolve().parents[2] / "docs" / "own-node.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 HEAD_ROUTES = {
     "/eth/v1/beacon/headers/{block_id}",
     "/eth/v1/beacon/states/{state_id}/finality_checkpoints",
@@ -156,8 +156,9 @@ def test_long_loads_are_planned(monkeypatch):
 
 
 def test_the_limits_of_a_load_are_documented():
-    """The page about nodes has the epochs of one load, and the time for a state."""
-    text = " ".join(OWN_NODE.read_text(encoding="utf-8").split())
+    """The pages about nodes have the epochs of one load, and the time for a state."""
+    pages = [page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("own-node*.md"))]
+    text = " ".join(" ".join(pages).split())
 
     assert f"up to {growing_index.MAX_EPOCHS:,} epochs in one load" in text
     assert "half an hour in all, with pauses of up to ten minutes" in text

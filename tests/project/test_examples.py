@@ -29,7 +29,7 @@ runner = load_runner()
 RUN = runner.find_pages()
 LONG = {"operator", "solo-staker"}
 """Pages whose examples take more than five seconds."""
-CHECKED = [*RUN, ROOT / "docs" / "command-line.md", ROOT / "docs" / "own-node.md"]
+CHECKED = [*RUN, ROOT / "docs" / "command-line.md", *(ROOT / "docs").glob("own-node*.md")]
 
 
 def each_page(pages):
