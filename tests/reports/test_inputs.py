@@ -185,7 +185,7 @@ def test_a_young_chain_is_reported_from_its_genesis(client):
     final = head.latest("epoch", finalized=True)
 
     for age, first in ((29, 0), (31, 225)):
-        aged = dataclasses.replace(head, now=lambda age=age: genesis + timedelta(days=age))
+        aged = dataclasses.replace(head, present=lambda age=age: genesis + timedelta(days=age))
         assert (first, final) == find_range(aged, None, None)
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import socket
 import threading
+from datetime import timedelta
 
 import httpx
+import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
+from beaconframes.endpoint.chain_metadata import describe_chain
 from beaconframes.errors import ConfigError, DatasetError
 from beaconframes.server import Server
+
+from ..support import small_dataset as small
 
 
 def test_connections_have_tcp_nodelay(running):
@@ -57,3 +63,31 @@ def test_head_and_body_are_one_write(running):
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
     assert body.endswith(b"}")
+
+
+@pytest.mark.parametrize("chain", [small.CHAIN, MAINNET])
+def test_ages_count_from_the_head_of_a_served_dataset(tmp_path, chain):
+    """It may have ended years ago. The age is that of ten epochs."""
+    size, end = chain.slots_per_epoch, small.EPOCHS * chain.slots_per_epoch - 1
+    dataset = Dataset.create(
+        tmp_path / "data",
+        meta={**small.META, "chain": describe_chain(chain), "latest_slot": end},
+    )
+    rows = small.balances().with_columns(time=chain.time_expr("epoch", pl.col("epoch")))
+    dataset.write("balance_history", [rows])
+    last = chain.time_of("slot", end)
+    age = timedelta(seconds=10 * size * chain.seconds_per_slot)
+    with Server(dataset) as server, bf.connect(server.url, store=False) as client:
+        found = bf.load_balance_history([3], since=age, until="finalized")
+        assert last == client.now()
+    first = chain.at("epoch", last - age) + 1
+
+    assert list(range(first, small.EPOCHS - 2)) == found["epoch"].to_list()
+
+
+def test_a_report_of_a_served_dataset_ends_at_its_head(running):
+    """Its default range is the last thirty days of the chain, not of the clock."""
+    with bf.connect(running.url, store=False):
+        report = bf.report([1, 2, 3])
+
+    assert report.frames["summary"]["consensus_income_gwei"][0] > 0

@@ -297,8 +297,9 @@ class Explorer:
         return ChainHead(
             self.chain,
             head.head,
-            self.now,
+            self._read_clock,
             fixed=fixed,
+            present=self.now,
             batch_limit=self.source.identifier_limit_of(Envelope.V1).current,
             reread=head.reread if fixed is None else None,
             recent=head.recent,
@@ -313,8 +314,9 @@ class Explorer:
         return ChainHead(
             self.chain,
             lambda: head if fixed is None else fixed,
-            self.now,
+            self._read_clock,
             fixed=fixed,
+            present=self.now,
             batch_limit=self.source.identifier_limit_of(Envelope.V2).current,
             refuses_ranges=self.source.identifier_limit_of(Envelope.V2).refuses_ranges,
             reread=head.reread if fixed is None else None,
@@ -341,7 +343,18 @@ class Explorer:
         return head.agreed(refresh=refresh)
 
     def now(self) -> datetime:
-        """Return the current time; for a fixed chain head, the time of its slot."""
+        """Return the current time; of a dataset, also of a served one, the time of its last slot.
+
+        Such a chain may have ended long ago. A local explorer states its chain.
+        """
+        is_served = self.source.stated_chain or not self.chain_head.is_live
+        if self._head.fixed is None and self.clock is None and is_served:
+            with suppress(*HEAD_NOT_SERVED):
+                return self.chain.time_of("slot", self._head.head().slot)
+        return self._read_clock()
+
+    def _read_clock(self) -> datetime:
+        """Return the current time without a request; for a fixed head, the time of its slot."""
         fixed = self._head.fixed
         if fixed is not None:
             return self.chain.time_of("slot", fixed.slot)

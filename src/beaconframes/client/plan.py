@@ -319,7 +319,7 @@ class PlanningExplorer(Explorer):
         if not self.chain_head.is_live and stored >= 0:
             epoch = stored + EPOCHS_TO_FINALITY
             return Head(epoch, stored, self.chain.last_slot_of(epoch)), "the store"
-        now = max(self.now(), self.chain.genesis)
+        now = max(self._read_clock(), self.chain.genesis)
         epoch = self.chain.at("epoch", now)
         finalized = max(epoch - EPOCHS_TO_FINALITY, 0)
         return Head(epoch, finalized, self.chain.at("slot", now)), "the clock"

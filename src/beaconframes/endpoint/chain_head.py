@@ -59,7 +59,8 @@ class ChainHead:
     once more, and may return a lower one; without it the head does not move. Without a
     request, ``recent`` returns the head if the service has just reported it, and ``last_reported``
     the last head that it has reported, of any age. ``drops_old_units`` says whether the service
-    drops the oldest units of some tables; it is certain once the head is known.
+    drops the oldest units of some tables; it is certain once the head is known. Ages count from
+    ``present``, by default from ``now``, the time of the clock.
     """
 
     chain: Chain
@@ -72,6 +73,11 @@ class ChainHead:
     recent: Callable[[], Head | None] | None = None
     last_reported: Callable[[], End | None] | None = None
     drops_old_units: Callable[[], bool] = lambda: True
+    present: Callable[[], datetime] | None = None
+
+    def read_present(self) -> datetime:
+        """Return the moment from which ages count; it may cost a request for the head."""
+        return (self.present or self.now)()
 
     def latest(self, unit: Unit, *, finalized: bool = False) -> int:
         """Return the latest number of *unit*; the first call may send a request."""
@@ -136,7 +142,7 @@ class ChainHead:
             unit=unit,
             chain=self.chain,
             latest=latest,
-            now=self.now,
+            now=self.read_present,
         )
         if since is None:
             span = Span(max(span.last - length + 1, 0), span.last)

@@ -135,7 +135,7 @@ class SlotTimeRange(ColumnParameter):
             unit="slot",
             chain=chain_head.chain,
             latest=lambda: chain_head.latest("slot"),
-            now=chain_head.now,
+            now=chain_head.read_present,
             default_until=lambda: current_slot(chain_head),
         )
         start, after = (chain_head.chain.time_of("slot", n) for n in (span.first, span.last + 1))

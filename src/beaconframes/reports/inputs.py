@@ -53,7 +53,7 @@ def find_range(head: ChainHead, since: Any, until: Any, tz: str = "UTC") -> tupl
     """
     if since is None:
         # A chain that is younger is reported from its genesis.
-        since = 0 if head.now() - _DEFAULT_RANGE < head.chain.genesis else _DEFAULT_RANGE
+        since = 0 if head.read_present() - _DEFAULT_RANGE < head.chain.genesis else _DEFAULT_RANGE
     bounds = local_range(since, until, tz=tz)
     span = head.span(bounds.get("since"), bounds.get("until"), "epoch", length=1, finalized=True)
     return span.first, min(span.last, head.latest("epoch", finalized=True))
