@@ -267,13 +267,18 @@ def test_nodes_of_other_chains_are_refused(tmp_path):
 
 @pytest.mark.more
 @pytest.mark.parametrize("kind", ["processes", "dask"])
-def test_workers_in_other_processes(tmp_path, one_worker, kind):
-    """Two workers over two nodes equal one; each opens a node at most once."""
+def test_workers_in_other_processes(tmp_path, one_worker, kind, monkeypatch):
+    """Two workers over two nodes equal one; each opens a node at most once.
+
+    The credentials of the second node are in the environment of the workers.
+    """
     with (
         BeaconNodeStub("electra") as first,
         BeaconNodeStub("electra") as second,
         contextlib.ExitStack() as stack,
     ):
+        hosted = second.url.replace("//", "//user:t0psecret@")
+        monkeypatch.setenv("BEACONFRAMES_NODE", f"{first.url} {hosted}")
         if kind == "dask":
             distributed = pytest.importorskip("distributed")
             executor = stack.enter_context(
@@ -288,34 +293,36 @@ def test_workers_in_other_processes(tmp_path, one_worker, kind):
         else:
             context = multiprocessing.get_context("spawn")
             executor = stack.enter_context(ProcessPoolExecutor(2, mp_context=context))
-        nodes = [first.url, second.url]
+        nodes = [first.url, hosted]
         index(nodes, tmp_path / "index", since=8, until=11, executor=executor, **FEW)
         opened = sum(stub.counts["/eth/v1/config/spec"] for stub in (first, second))
     assert read_files(one_worker) == read_files(tmp_path / "index")
     assert 2 + 1 <= opened <= 2 + 4
 
 
-def test_credentials_do_not_leave_the_process():
-    """A pickled builder opens the address again; one with credentials cannot be pickled."""
+@pytest.mark.parametrize("credentials", ["", "user:t0psecret@"])
+def test_credentials_do_not_leave_the_process(monkeypatch, credentials):
+    """A pickled builder opens the address again, with the credentials of the other process."""
     with BeaconNodeStub("electra") as stub:
-        for address, can_be_sent in (
-            (stub.url, True),
-            (stub.url.replace("//", "//user:t0psecret@"), False),
-        ):
-            connection = NodeConnection(address)
-            with contextlib.closing(connection):
-                reader = connection.build_reader(100, "states", connection.capabilities.oldest)
-                builder = EpochBuilder(reader, None, build_address(connection, reader, "states"))
-                assert "t0psecret" not in repr(builder)
-                if can_be_sent:
-                    copy = pickle.loads(pickle.dumps(builder))
-                    assert copy is pickle.loads(pickle.dumps(builder))
-                    assert copy.reader is not reader
-                    assert 100 == copy.reader.head_slot
-                    continue
-                with pytest.raises(UsageError, match="are not sent to other processes") as caught:
-                    pickle.dumps(builder)
-                assert "t0psecret" not in str(caught.value)
+        address = stub.url.replace("//", f"//{credentials}")
+        connection = NodeConnection(address)
+        with contextlib.closing(connection):
+            reader = connection.build_reader(100, "states", connection.capabilities.oldest)
+            builder = EpochBuilder(reader, None, build_address(connection, reader, "states"))
+            sent = pickle.dumps(builder)
+        assert "t0psecret" not in f"{builder!r} {builder.address!r} {sent!r}"
+        if credentials:
+            monkeypatch.delenv("BEACONFRAMES_NODE", raising=False)
+            refused = "process has no credentials.*Set BEACONFRAMES_NODE"
+            with pytest.raises(UsageError, match=refused) as caught:
+                pickle.loads(sent)
+            assert "t0psecret" not in str(caught.value)
+            monkeypatch.setenv("BEACONFRAMES_NODE", f"https://other {address}")
+        copy = pickle.loads(sent)
+        assert copy is pickle.loads(sent)
+        assert copy.reader is not reader
+        assert 100 == copy.reader.head_slot
+        assert bool(credentials) == copy.reader.api.session.has_credentials
 
 
 # Nodes that fail half-way.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ from beaconframes.beacon_node.tables import INDEXED_TABLES, REWARD_TABLES
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.beacon_node.tables.epoch_data import EpochData
 from beaconframes.errors import BeaconframesError, UsageError
+from beaconframes.http.credentials import split_address
 from beaconframes.memory import trim_heap
+from beaconframes.secret import Secret
+from beaconframes.setting_table import VARIABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -101,8 +105,10 @@ class NodeAddress:
     """What another process needs to read the same chain from the same node."""
 
     url: str
-    """Without credentials, which no other process receives."""
+    """Without credentials, which are sent to no other process."""
     execution: str | None
+    needs_credentials: frozenset[str]
+    """The addresses whose credentials the other process has in its environment."""
     head_slot: int
     source: str
     """Where income comes from; see `NodeConnection.find_source`."""
@@ -122,7 +128,7 @@ class EpochBuilder:
         amounts: AmountSource | None,
         address: NodeAddress | None = None,
     ) -> None:
-        """Build epochs here, and elsewhere if the *address* has no credentials (None: it has).
+        """Build epochs here, and with an *address* also in other processes.
 
         Without *amounts*, only tables without income.
         """
@@ -138,12 +144,7 @@ class EpochBuilder:
         return f"EpochBuilder({self.reader.api.url!r})"
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[NodeAddress]]:
-        if self.address is None:
-            raise UsageError(
-                f"the credentials of {self.reader.api.url} are not sent to other processes",
-                hint="Use an executor of threads, or an address without credentials, such as that "
-                "of a proxy beside the workers",
-            )
+        assert self.address is not None
         return open_builder, (self.address,)
 
 
@@ -158,22 +159,41 @@ def open_builder(address: NodeAddress) -> EpochBuilder:
         if builder is None or builder.address != address:
             if builder is not None:
                 builder.reader.close()
-            connection = NodeConnection(address.url, address.execution)
+            connection = NodeConnection(
+                add_credentials(address, address.url, VARIABLES["node"]),
+                address.execution
+                and add_credentials(address, address.execution, VARIABLES["execution"]),
+            )
             reader = connection.build_reader(address.head_slot, address.source, address.oldest)
             builder = EpochBuilder(reader, AMOUNTS[address.source](reader), address)
             _builders[address.url, address.source] = builder
         return builder
 
 
-def build_address(
-    connection: NodeConnection, reader: ChainReader, source: str
-) -> NodeAddress | None:
-    """Return the address of the node for other processes; None if it has credentials."""
+def add_credentials(address: NodeAddress, url: str, variable: str) -> str | Secret:
+    """Return an address with the credentials that the environment of this process has for it."""
+    if url not in address.needs_credentials:
+        return url
+    for text in os.environ.get(variable, "").split():
+        if split_address(text)[0] == url:
+            return Secret(text)
+    raise UsageError(
+        f"this process has no credentials for {url}, because they are not sent to other processes",
+        hint=f"Set {variable} to the address with its credentials in the environment of each "
+        "worker, separate several addresses by spaces; or use an executor of threads",
+    )
+
+
+def build_address(connection: NodeConnection, reader: ChainReader, source: str) -> NodeAddress:
+    """Return the address of the node for other processes, without its credentials."""
     sessions = [connection.api.session]
     if reader.execution is not None:
         sessions.append(reader.execution.session)
-    if any(session.has_credentials for session in sessions):
-        return None
-    execution = None if reader.execution is None else reader.execution.session.url
-    oldest = dict(connection.capabilities.oldest)
-    return NodeAddress(connection.url, execution, reader.head_slot, source, oldest)
+    return NodeAddress(
+        connection.url,
+        None if reader.execution is None else reader.execution.session.url,
+        frozenset(session.url for session in sessions if session.has_credentials),
+        reader.head_slot,
+        source,
+        dict(connection.capabilities.oldest),
+    )

@@ -111,8 +111,8 @@ def index(
         pool or a Dask client. Default: two threads for each node. Threads of one node read one
         epoch at a time on chains with more than 500,000 validators, because of memory. The dataset
         is the same with any number of workers. Other processes open the address of the node
-        themselves, once each; credentials are not sent to them, so that a node with credentials
-        needs threads.
+        themselves, once each. Credentials are not sent to them: they read these from
+        ``BEACONFRAMES_NODE`` and ``BEACONFRAMES_EXECUTION`` in their own environment.
     on_epoch
         Called after each epoch with the number of this epoch, of finished epochs and of all:
         ``epoch, done, total``.
