@@ -277,7 +277,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
             "colorscale": colours.SHARES,
             "zmin": lowest,
             "zmax": highest,
-            "colorbar": {"title": {"text": layer.shares, "side": "right"}} | _COLORBAR,
+            "colorbar": {"title": {"text": layer.quantity, "side": "right"}} | _COLORBAR,
             "text": layer.texts,
         }
         hover = where + "%{z:.2f} %" if layer.texts is None else "%{text}"
@@ -291,7 +291,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
         # The whole names of all cells would take most of a page.
         shares = np.char.mod("%.2f", layer.percent)
         texts = np.where(np.isfinite(layer.percent), shares, texts)
-        where += f"{layer.shares}: "
+        where += f"{layer.quantity}: "
     cells = go.Heatmap(
         colorscale=scale,
         zmin=-0.5,

@@ -184,7 +184,7 @@ def _draw_heatmap(
         drawn = ax.imshow(cells, **scale | style | kwargs)
         # Beside a narrow chart, the bar would take a third of the width, and its label be cut.
         place: dict[str, Any] = {"location": "bottom"} if is_narrow(ax) else {}
-        figure.colorbar(drawn, ax=ax, label=layer.shares, **place)
+        figure.colorbar(drawn, ax=ax, label=layer.quantity, **place)
     ax.set(xlim=ends, ylim=(count - 0.5, -0.5))
     ax.xaxis_date("UTC")
     ax.grid(visible=False)
