@@ -211,6 +211,14 @@ def test_more_validators_than_lines_are_bands(library):
     )
 
 
+def is_whole_at_the_edge(marker):
+    """Return whether a marker is within the axes, and not more than 5 % of them from an end."""
+    (y,), (low, high) = marker.get_ydata(), marker.axes.get_ylim()
+    distance = min(y - low, high - y) / (high - low)
+    half = marker.get_markersize() / 2 / 72 * marker.figure.dpi
+    return half < distance * marker.axes.get_window_extent().height and distance < 0.05
+
+
 def test_far_extremes_do_not_hide_the_others():
     """One of 101 validators earns 1,000 times as much: the axis ends near the others.
 
@@ -228,9 +236,9 @@ def test_far_extremes_do_not_hide_the_others():
 
     outlier = "Highest: 225,\nvalidator 100"
     assert ["Median of 101 validators", "10 % to 90 % of them", outlier] == legend_labels(ax)
-    assert outlier.replace("\n", "<br>") in [trace.name for trace in figure.data]
+    assert outlier.replace("\n", " ") in [trace.name for trace in figure.data]
     (edge,) = [line for line in ax.lines if line.get_marker() == "^"]
-    assert [ax.get_ylim()[1]] == list(edge.get_ydata())
+    assert is_whole_at_the_edge(edge)
     amount = 10**6 + 1000 * pl.col("validator_index")
     penalty = pl.when(pl.col("validator_index") == 7).then(10**9).otherwise(0)
     slashed = frame.with_columns(attestation_head_reward_gwei=amount, slashing_penalty_gwei=penalty)
@@ -238,11 +246,11 @@ def test_far_extremes_do_not_hide_the_others():
     assert legend_labels(drawn)[-1].startswith("Lowest: -224")
     assert legend_labels(drawn)[-1].endswith(",\nvalidator 7")
     (edge,) = [line for line in drawn.lines if line.get_marker() == "v"]
-    assert [drawn.get_ylim()[0]] == list(edge.get_ydata())
+    assert is_whole_at_the_edge(edge)
     low, high = ax.get_ylim()
     assert 0.2 < low < 0.225 * 1.01
     assert 0.225 * 1.09 < high < 0.3
-    assert high == figure.layout.yaxis.autorangeoptions.maxallowed
+    assert high == figure.layout.yaxis.autorangeoptions.clipmax
 
 
 def test_two_charts_share_an_axes():

@@ -215,6 +215,14 @@ def index_statuses(**epochs):
     return frame.with_columns(epoch_time()).sort("epoch")
 
 
+def wall(rows):
+    """Writes of the wall: slot (a second after 1970), position, colour and painter."""
+    schema = ("slot", "x", "y", "color", "validator_index")
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        time=pl.from_epoch("slot").dt.replace_time_zone("UTC").cast(pl.Datetime("us", "UTC"))
+    )
+
+
 CHARTS = {
     "income": ("income", income, (), {}),
     "income by epoch": ("income", income, (), {"every": "epoch"}),
