@@ -357,6 +357,32 @@ def test_the_yield_index_stops_where_it_has_no_day():
     assert 0.0064 * 2.5 == pytest.approx(np.nanmax(line.y), rel=0.01)
 
 
+def test_the_title_compares_income_with_the_yield_index():
+    """0.00675 ETH of a day are 5.5 % more than 0.0064, and 47.3 % less than 0.0128."""
+    frame = income(range(113, 113 + 225), attestation_head_reward_gwei=15_000)
+    held = balances([113], [1, 2]).with_columns(effective_balance_gwei=64_000_000_000)
+    days = index_days(range(10))
+
+    fees = "(priority fees, relay payments not included)"
+    chart = charts.expected_income(frame, days)
+    half = charts.expected_income(frame, days, held)
+    day = charts.expected_income(frame, days, every="day", unit="gwei")
+    unknown = charts.expected_income(frame, index_days([500]))
+
+    assert f"earned 5.5 % more than at the yield index until Dec 2, 2020 {fees}" == chart.finding
+    assert f"earned 47.3 % less than at the yield index until Dec 2, 2020 {fees}" == half.finding
+    assert chart.finding == day.finding
+    assert [1, 1] == [len(layer.x) for layer in day.layers]
+    own, expected = chart.layers
+    assert 0.00675 == pytest.approx(own.y[-1])
+    assert 0.0064 == pytest.approx(expected.y[-1])
+    assert "earned 0.00675 ETH in 225 epochs" in unknown.finding
+    title = plot.expected_income(frame, days, title="auto").get_title().replace("\n", " ")
+    assert f"2 validators {chart.finding}" == title
+    empty = charts.expected_income(frame.head(0), days)
+    assert "No income to draw: no rows" == empty.empty_note
+
+
 def test_the_yield_index_is_for_the_total():
     """Other lines have no index; balances alone have no effect."""
     with pytest.raises(UsageError, match="yield_index= needs by='total', not by='validator'"):

@@ -151,6 +151,11 @@ def attestations(*distances, validators=(7,), first=100):
     )
 
 
+def upcoming(*duties):
+    """Future duties: validator, slot and kind, as the local explorer and a node return them."""
+    return pl.DataFrame(duties, schema=["validator_index", "slot", "duty"], orient="row")
+
+
 def proposals(*statuses, proposers=(3, 1), first=100):
     """A block per status, of the proposers in turn."""
     return pl.DataFrame(
@@ -241,6 +246,12 @@ CHARTS = {
         (),
         {"cumulative": True, "by": "component"},
     ),
+    "expected income": (
+        "expected_income",
+        income,
+        (yields(range(10)).with_columns(day_end=pl.col("time") + pl.duration(days=1)),),
+        {},
+    ),
     "effectiveness": ("effectiveness", income, (), {}),
     "effectiveness beside others": (
         "effectiveness",
@@ -280,6 +291,12 @@ CHARTS = {
         lambda: attestations(1, 2, None, 1, 3),
         (),
         {"show": "distance"},
+    ),
+    "duties": (
+        "duties",
+        lambda: attestations(1, 2, None, validators=(7, 9)),
+        (upcoming((7, 3300, "proposal"), (9, 3300, "attestation")), committee([9])),
+        {},
     ),
     "proposals": ("proposals", lambda: proposals("proposed", "missed", "orphaned"), (), {}),
     "rewards of proposals": (
