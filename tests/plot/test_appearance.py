@@ -33,6 +33,7 @@ from ..support.chart_frames import (
     transfers,
     yields,
 )
+from ..support.drawn_charts import tick_labels
 from ..support.engines import make
 
 
@@ -401,6 +402,15 @@ def test_labels_of_the_panels_of_a_small_chart_are_not_cut():
     upper, lower = (ax.yaxis.label.get_window_extent() for ax in figure.axes)
     assert upper.y1 <= figure.bbox.y1 + 1
     assert lower.y1 <= upper.y0 + 1
+
+
+def test_thousands_are_separated_in_both_libraries():
+    """7,000 ETH of deposits: matplotlib wrote 7000."""
+    ax = plot.deposits(transfers(3_000 * 10**9, 7_000 * 10**9, 10**9))
+    ax.figure.draw_without_rendering()
+
+    labels = tick_labels(ax.yaxis)
+    assert {"0", "5,000"} <= set(labels) or {"0", "6,000"} <= set(labels)
 
 
 def test_texts_of_a_narrow_chart_are_whole():

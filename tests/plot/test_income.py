@@ -369,8 +369,8 @@ def test_the_title_compares_income_with_the_yield_index():
     day = charts.expected_income(frame, days, every="day", unit="gwei")
     unknown = charts.expected_income(frame, index_days([500]))
 
-    assert f"earned 5.5 % more than at the yield index until Dec 2, 2020 {fees}" == chart.finding
-    assert f"earned 47.3 % less than at the yield index until Dec 2, 2020 {fees}" == half.finding
+    assert f"earned 5.5 % more than at the yield index by Dec 2 {fees}" == chart.finding
+    assert f"earned 47.3 % less than at the yield index by Dec 2 {fees}" == half.finding
     assert chart.finding == day.finding
     assert [1, 1] == [len(layer.x) for layer in day.layers]
     own, expected = chart.layers

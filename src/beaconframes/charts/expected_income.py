@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from beaconframes.charts import series
 from beaconframes.charts.income import Every, income
 from beaconframes.charts.model import Chart, Line
 from beaconframes.charts.series import Unit  # noqa: TC001 - the command line reads its values
@@ -60,6 +59,7 @@ def _compare(own: Line, expected: Line, last: int, note: str) -> str:
     """Return how much the income at a point differs from the expected one."""
     difference = 100 * (own.y[last] / expected.y[last] - 1)
     word = "less" if difference < 0 else "more"
-    day = series.format_day(own.x[last].astype("datetime64[s]").item())
-    text = f"earned {abs(difference):.1f} % {word} than at the yield index until {day}"
+    day = own.x[last].astype("datetime64[s]").item()
+    # The year is in the caption.
+    text = f"earned {abs(difference):.1f} % {word} than at the yield index by {day:%b} {day.day}"
     return f"{text} ({note})" if note else text

@@ -62,8 +62,9 @@ class NumberFormatter(ScalarFormatter):
     """
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return the text of a tick."""
-        return super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
+        """Return the text of a tick, in plotly's form: with separators of thousands."""
+        text = super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
+        return f"{x:,.0f}" if text == f"{x:.0f}" else text
 
 
 _FEWEST_TICKS = {dates.YEARLY: 4, dates.MONTHLY: 5, dates.MINUTELY: 5, dates.SECONDLY: 5}
