@@ -420,10 +420,11 @@ def test_texts_of_a_narrow_chart_are_whole():
     named = plot.yield_index(yields(), split=True, **size).figure.axes[1]
     days = pl.concat(
         income(range(start, start + 225), attestation_head_reward_gwei=reward)
-        for start, reward in zip((113, 338, 563), (16_900, 18_200, 19_700), strict=True)
+        for start, reward in zip((113, 338, 563), (33_000, 33_400, 33_700), strict=True)
     )
     (_, bar) = plot.calendar(days, **size).figure.axes
     for ax in (titled, named, bar):
+        ax.figure.set_dpi(100)
         ax.figure.draw_without_rendering()
 
     for text in (titled.title, *named.get_legend().get_texts()):

@@ -377,6 +377,9 @@ def test_the_title_compares_income_with_the_yield_index():
     assert 0.00675 == pytest.approx(own.y[-1])
     assert 0.0064 == pytest.approx(expected.y[-1])
     assert "earned 0.00675 ETH in 225 epochs" in unknown.finding
+    idle = income(range(338, 563), attestation_head_reward_gwei=0)
+    later = charts.expected_income(pl.concat([frame, idle]), days)
+    assert f"earned 47.3 % less than at the yield index by Dec 3 {fees}" == later.finding
     title = plot.expected_income(frame, days, title="auto").get_title().replace("\n", " ")
     assert f"2 validators {chart.finding}" == title
     empty = charts.expected_income(frame.head(0), days)
