@@ -38,7 +38,8 @@
     if (layout.yaxis?.scaleanchor) {
       // The wall keeps its shape: without this, a narrow page has empty space below it.
       const [width, height] = [layout.xaxis, layout.yaxis].map(({ range }) => Math.abs(range[1] - range[0]));
-      layout.height -= Math.max(0, 670 - box.clientWidth) * Math.min(1, height / width);
+      const narrower = Math.max(0, 670 - box.clientWidth);
+      layout.height = layout.template.layout.height - narrower * Math.min(1, height / width);
     }
     Plotly.newPlot(box, data, layout, { responsive: true, displaylogo: false });
   };

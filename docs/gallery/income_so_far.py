@@ -8,6 +8,6 @@ with bf.open():
     balances = bf.load_balance_history(range(50), since="2026-10-02")
     index = bf.load_yield_index(since=-10)
 
-options = {"every": "epoch", "cumulative": True, "yield_index": index, "balances": balances}
-ax = bf.plot.income(income, blocks=blocks, **options)
-figure = bf.interactive.income(income, blocks=blocks, **options)
+options = {"blocks": blocks, "title": "auto"}
+ax = bf.plot.expected_income(income, index, balances, **options)
+figure = bf.interactive.expected_income(income, index, balances, **options)

@@ -18,10 +18,13 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
 
 import beaconframes as bf
 
 GALLERY = Path(__file__).resolve().parent
+_ALT_TEXT = "Description"
+"""The keyword in PNG files."""
 _HEAD = """# Gallery
 
 Every chart in both libraries, and the graffiti wall. The pictures come from `bf.plot`;
@@ -56,7 +59,9 @@ def save_picture(drawn: dict[str, Any], path: Path) -> None:
         # Half of the bytes. Other methods lose colours of few pixels.
         method, dither = Image.Quantize.MAXCOVERAGE, Image.Dither.NONE
         picture = Image.open(path).convert("RGB").quantize(256, method=method, dither=dither)
-        picture.save(path, optimize=True)
+        texts = PngInfo()
+        texts.add_itxt(_ALT_TEXT, bf.plot.alt_text(drawn["ax"]))
+        picture.save(path, optimize=True, pnginfo=texts)
     elif "image" in drawn:
         bf.wall.save(drawn["image"], path)
     else:
@@ -69,6 +74,12 @@ def read_title(script: Path) -> str:
     return docstring.strip('"').removesuffix(".")
 
 
+def read_alt_text(script: Path) -> str:
+    """Return the text alternative of a picture: what its chart shows; of the wall, its title."""
+    with Image.open(script.with_suffix(".png")) as picture:
+        return str(picture.info.get(_ALT_TEXT, f"{read_title(script)}."))
+
+
 def read_code(script: Path) -> str:
     """Return a script without its docstring."""
     return script.read_text(encoding="utf-8").partition("\n\n")[2].strip()
@@ -78,10 +89,9 @@ def page() -> str:
     """Return the page: title, picture and code of each script."""
     parts = [_HEAD]
     for script in scripts():
-        title = read_title(script)
-        parts.append(
-            f"## {title}\n\n![{title}.]({script.stem}.png)\n\n```python\n{read_code(script)}\n```\n"
-        )
+        picture = f"![{read_alt_text(script)}]({script.stem}.png)"
+        code = f"```python\n{read_code(script)}\n```"
+        parts.append(f"## {read_title(script)}\n\n{picture}\n\n{code}\n")
     return "\n".join(parts)
 
 

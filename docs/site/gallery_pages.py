@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import html
 import importlib.util
 import json
 import shutil
@@ -110,7 +111,7 @@ def build_cards(scripts: list[Path]) -> str:
     cards = "".join(
         f":::{{grid-item-card}} {make.read_title(script)}\n"
         f":img-top: {script.stem}.png\n"
-        f":img-alt: {make.read_title(script)}\n"
+        f":img-alt: {make.read_alt_text(script)}\n"
         f":link: {script.stem}\n"
         f":link-type: ref\n"
         f":class-card: {find_classes(script)}\n:::\n"
@@ -121,16 +122,16 @@ def build_cards(scripts: list[Path]) -> str:
 
 def build_section(script: Path) -> str:
     """Return the section of one script: its picture, its figure and its code."""
-    title = make.read_title(script)
+    title, alt_text = make.read_title(script), make.read_alt_text(script)
     classes = find_classes(script)
-    picture = f"```{{image}} {script.stem}.png\n:alt: {title}\n:class: {classes}\n```\n"
+    picture = f"```{{image}} {script.stem}.png\n:alt: {alt_text}\n:class: {classes}\n```\n"
     code = make.read_code(script)
     if is_interactive(script):
         picture = (
             f"::::{{tab-set}}\n\n:::{{tab-item}} matplotlib\n:sync: static\n\n{picture}\n:::\n\n"
             f":::{{tab-item}} plotly\n:sync: interactive\n\n"
             f'```{{raw}} html\n<div class="{classes} interactive" data-figure="{script.stem}" '
-            f'role="img" aria-label="{title}"></div>\n```\n:::\n::::\n'
+            f'role="img" aria-label="{html.escape(alt_text)}"></div>\n```\n:::\n::::\n'
         )
     return f"({script.stem})=\n## {title}\n\n{picture}\n```python\n{code}\n```\n"
 

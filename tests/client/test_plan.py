@@ -190,6 +190,32 @@ class TestWithoutKey:
 
         assert plan.rows in {epochs, epochs + 1}
 
+    def test_a_year_of_epochs_names_what_is_cheaper(self):
+        """Issue 38: 365 days have 82,125 epochs of 384 seconds; short ranges need no note."""
+        year = {"since": 100_000, "until": 182_124}
+
+        notes = bf.plan(bf.load_epochs, **year).remarks
+        blocks = bf.plan(bf.load_epoch_slots, **year).remarks
+        short = bf.plan(bf.load_epochs, since=100_000, until=100_299).remarks
+
+        assert (
+            (
+                "one epoch of each day takes 365 requests",
+                "a dataset of your own node takes none: bf.node, bf.index",
+            )
+            == notes
+            == blocks
+        )
+        assert () == short
+
+    def test_the_cheaper_loader_of_days_is_one_of_v2(self):
+        """Ten days per request: what the note promises is what its plan states."""
+        days = {"since": 1000, "until": 1364}
+        plan = bf.plan(bf.load_yield_index, **days)
+
+        assert ("bf.v2.load_yield_index needs fewer requests",) == plan.remarks
+        assert bf.plan(bf.v2.load_yield_index, **days).requests < plan.requests / 5
+
     def test_relative_epochs_name_the_assumed_head(self):
         """30 days have 6,750 epochs, so 68 windows; the plan names the head that it assumes."""
         with settings(store=False):

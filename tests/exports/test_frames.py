@@ -14,10 +14,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from matplotlib import pyplot as plt
 
 import beaconframes as bf
 from beaconframes.calendar import HOODI, MAINNET
+from beaconframes.cli.chart_input import read_file
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.exports.formats.cells import CellOptions
+from beaconframes.exports.formats.parquet import ParquetWriter
 from beaconframes.exports.partitions import UNPARTITIONED
 from beaconframes.exports.row_order import sort_rows
 from beaconframes.exports.sorter import Sorter
@@ -314,3 +318,47 @@ def test_published_rows_with_a_null_are_recognized(tmp_path):
     written = pl.concat([pl.read_parquet(file).select("epoch", "value") for file in files])
     assert 4 == made.rows
     assert sorted(map(str, [*first.rows(), *more.rows()])) == sorted(map(str, written.rows()))
+
+
+def test_exports_of_marked_frames_state_that_their_rows_are_simulated(explorer, tmp_path):
+    """P9: the command line restores the mark, which is not invented."""
+    rows = bf.load_income_history(range(2), since=-3)
+    rows.attrs = {"simulated": True}
+    unmarked = rows.filter(pl.col("epoch") > 0)
+    file, other, folder = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "income"
+
+    bf.export(rows, file)
+    bf.export(unmarked, other)
+    bf.export(unmarked.filter(pl.col("validator_index") == 0), folder)
+    bf.export(rows, folder)
+    bf.export(unmarked, folder)
+    writer = ParquetWriter(tmp_path / "parts.parquet", CellOptions(is_simulated=True))
+    for part in (unmarked.head(2), unmarked.tail(1)):
+        writer.add(part)
+    writer.close()
+
+    paths = (file, other, tmp_path / "parts.parquet")
+    texts = [pq.read_metadata(path).metadata.get(b"simulated") for path in paths]
+    assert [b"true", None, b"true"] == texts
+    assert rows.equals(pl.read_parquet(file))
+    read = [read_file(path, "income-history") for path in paths]
+    assert [True, False, True] == [
+        "simulated data" in describe(bf.plot.income(one)) for one in read
+    ]
+    assert json.loads((folder / "manifest.json").read_text())["provenance"]["simulated"] is True
+
+
+def test_rows_of_an_opened_export_are_marked(tmp_path):
+    """P9: the manifest of an export of a loader says that its chain is simulated."""
+    chosen = {"since": "2026-10-05", "until": "2026-10-05"}
+    with bf.open():
+        bf.export(bf.load_income_history, tmp_path / "out", validators=range(2), **chosen)
+    with bf.open(tmp_path / "out"):
+        opened = bf.load_income_history(range(2), **chosen)
+
+    assert "simulated data" in describe(bf.plot.income(opened))
+
+
+def describe(ax):
+    plt.close(ax.figure)
+    return bf.plot.alt_text(ax)

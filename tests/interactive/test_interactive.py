@@ -156,7 +156,7 @@ def test_labels_match_the_static_chart(chart, frame, others):
     lower = min(panels, key=lambda panel: panel.bbox.y0)
     assert (lower.get_xlabel(), static.get_ylabel().replace("\n", " ")) == axes(figure)
     legend = static.get_legend()
-    names = [text.get_text().replace("\n", "<br>") for text in legend.get_texts()] if legend else []
+    names = [text.get_text().replace("\n", " ") for text in legend.get_texts()] if legend else []
     assert names == legend_names(figure) or (not names and not figure.layout.showlegend)
     assert "" == static.get_title()
     assert figure.layout.title.text is None

@@ -2,7 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -33,6 +33,7 @@ from ..support.chart_frames import (
     transfers,
     yields,
 )
+from ..support.drawn_charts import tick_labels
 from ..support.engines import make
 
 
@@ -401,6 +402,38 @@ def test_labels_of_the_panels_of_a_small_chart_are_not_cut():
     upper, lower = (ax.yaxis.label.get_window_extent() for ax in figure.axes)
     assert upper.y1 <= figure.bbox.y1 + 1
     assert lower.y1 <= upper.y0 + 1
+
+
+def test_thousands_are_separated_in_both_libraries():
+    """7,000 ETH of deposits: matplotlib wrote 7000."""
+    ax = plot.deposits(transfers(3_000 * 10**9, 7_000 * 10**9, 10**9))
+    ax.figure.draw_without_rendering()
+
+    labels = tick_labels(ax.yaxis)
+    assert {"0", "5,000"} <= set(labels) or {"0", "6,000"} <= set(labels)
+
+
+def test_texts_of_a_narrow_chart_are_whole():
+    """At 390 pixels: a title of 38 letters, six names in the legend, ticks of a colour bar."""
+    size = {"figsize": (3.9, 4.2)}
+    titled = plot.income(income(), title="3 validators earned 0.0501 ETH in 6 days", **size)
+    named = plot.yield_index(yields(), split=True, **size).figure.axes[1]
+    days = pl.concat(
+        income(range(start, start + 225), attestation_head_reward_gwei=reward)
+        for start, reward in zip((113, 338, 563), (33_000, 33_400, 33_700), strict=True)
+    )
+    (_, bar) = plot.calendar(days, **size).figure.axes
+    for ax in (titled, named, bar):
+        ax.figure.set_dpi(100)
+        ax.figure.draw_without_rendering()
+
+    for text in (titled.title, *named.get_legend().get_texts()):
+        box, whole = text.get_window_extent(), text.figure.bbox
+        assert whole.x0 <= box.x0 <= box.x1 <= whole.x1, text.get_text()
+    first, last = bar.get_xlim()
+    ticks = [tick for tick in bar.xaxis.get_major_ticks() if first <= tick.get_loc() <= last]
+    boxes = [tick.label1.get_window_extent() for tick in ticks]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_a_dark_theme_of_matplotlib_is_respected():

@@ -127,3 +127,14 @@ def test_unsigned_balances_do_not_wrap():
     (line,) = plot.balances(frame, unit="eth").lines
 
     assert pytest.approx([-1, -1 + 1e-9]) == list(line.get_ydata())
+
+
+def test_an_outlier_is_named_with_the_digits_that_tell_it_from_the_others():
+    """60 balances between 32 and 32.00006 ETH, one of 31.9994: "32" would not be the lowest."""
+    gwei = 32 * 10**9 + 1_000 * pl.col("validator_index")
+    own = pl.when(pl.col("validator_index") == 60).then(31_999_400_000).otherwise(gwei)
+    frame = balances(range(200, 203), range(61)).with_columns(balance_gwei=own)
+
+    ax = plot.balances(frame, show="balance")
+
+    assert "Lowest: 31.9994,\nvalidator 60" in legend_labels(ax)

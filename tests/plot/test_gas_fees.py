@@ -15,9 +15,9 @@ def test_a_reading_of_gas_fees_is_bars():
     ax = plot.gas_fees(gas(0))
 
     assert pytest.approx([4.0, 3.0, 2.0, 1.0]) == [bar.get_height() for bar in ax.patches]
-    assert ["Rapid\nabout 15 seconds", "Fast\nabout 1 minute"] == tick_labels(ax.xaxis)[:2]
-    assert "Wait until included" == ax.get_xlabel()
-    assert "Rapid, about 15 seconds: 4 gwei; Fast, about 1 minute: 3 gwei" in plot.alt_text(ax)
+    assert ["Rapid\n15 s", "Fast\n1 min"] == tick_labels(ax.xaxis)[:2]
+    assert "About how long until included" == ax.get_xlabel()
+    assert "Rapid, about 15 s: 4 gwei; Fast, about 1 min: 3 gwei" in plot.alt_text(ax)
     assert "One reading: Dec 1, 2020, 12:00 UTC" == charts.gas_fees(gas(0)).note
     assert "Gas price (gwei)" == ax.get_ylabel()
 
@@ -27,10 +27,10 @@ def test_readings_of_gas_fees_are_lines():
     ax = plot.gas_fees(gas(0, 5, 10, 26, 31), unit="wei")
     whole = plot.gas_fees(gas(0, 5, 10, 25, 30), unit="wei")
 
-    heights = lines_by_name(ax)["Slow (about 10 minutes)"].get_ydata()
+    heights = lines_by_name(ax)["Slow (about 10 min)"].get_ydata()
     assert [False, False, False, True, False, False] == list(np.isnan(heights))
     assert {1e9} == set(heights[np.isfinite(heights)])
-    assert not np.isnan(lines_by_name(whole)["Slow (about 10 minutes)"].get_ydata()).any()
+    assert not np.isnan(lines_by_name(whole)["Slow (about 10 min)"].get_ydata()).any()
 
 
 def test_the_tiers_of_gas_have_shades_of_one_hue():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import matplotlib as mpl
@@ -66,6 +67,7 @@ def test_a_script_draws_a_picture_and_a_figure(
             assert len(image.convert("RGBA").getcolors(image.width * image.height)) > 5
         return
     ax, figure = drawn["ax"], drawn["figure"]
+    assert plot.alt_text(ax) == make.read_alt_text(script)
     assert isinstance(ax, Axes)
     assert isinstance(figure, Figure)
     assert ax.has_data()
@@ -100,6 +102,17 @@ def test_every_chart_is_in_the_gallery(module):
 def test_the_page_is_fresh():
     """The page has every script, as it is; run docs/gallery/make.py."""
     assert make.page() == (GALLERY / "README.md").read_text(encoding="utf-8")
+
+
+def test_alt_texts_state_what_charts_show():
+    """Numbers, dates or names, not the title of the section."""
+    for script in filter(pages.is_chart, make.scripts()):
+        text = make.read_alt_text(script)
+        assert re.search("[0-9]", text), script.stem
+        assert text.partition(".")[0] != make.read_title(script)
+        assert text in make.page()
+        assert text in pages.build_section(script)
+        assert text in pages.build_cards([script])
 
 
 def test_every_script_has_its_picture():

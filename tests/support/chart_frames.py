@@ -151,6 +151,11 @@ def attestations(*distances, validators=(7,), first=100):
     )
 
 
+def upcoming(*duties):
+    """Future duties: validator, slot and kind, as the local explorer and a node return them."""
+    return pl.DataFrame(duties, schema=["validator_index", "slot", "duty"], orient="row")
+
+
 def proposals(*statuses, proposers=(3, 1), first=100):
     """A block per status, of the proposers in turn."""
     return pl.DataFrame(
@@ -215,6 +220,14 @@ def index_statuses(**epochs):
     return frame.with_columns(epoch_time()).sort("epoch")
 
 
+def wall(rows):
+    """Writes of the wall: slot (a second after 1970), position, colour and painter."""
+    schema = ("slot", "x", "y", "color", "validator_index")
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(
+        time=pl.from_epoch("slot").dt.replace_time_zone("UTC").cast(pl.Datetime("us", "UTC"))
+    )
+
+
 CHARTS = {
     "income": ("income", income, (), {}),
     "income by epoch": ("income", income, (), {"every": "epoch"}),
@@ -232,6 +245,12 @@ CHARTS = {
         income,
         (),
         {"cumulative": True, "by": "component"},
+    ),
+    "expected income": (
+        "expected_income",
+        income,
+        (yields(range(10)).with_columns(day_end=pl.col("time") + pl.duration(days=1)),),
+        {},
     ),
     "effectiveness": ("effectiveness", income, (), {}),
     "effectiveness beside others": (
@@ -272,6 +291,12 @@ CHARTS = {
         lambda: attestations(1, 2, None, 1, 3),
         (),
         {"show": "distance"},
+    ),
+    "duties": (
+        "duties",
+        lambda: attestations(1, 2, None, validators=(7, 9)),
+        (upcoming((7, 3300, "proposal"), (9, 3300, "attestation")), committee([9])),
+        {},
     ),
     "proposals": ("proposals", lambda: proposals("proposed", "missed", "orphaned"), (), {}),
     "rewards of proposals": (

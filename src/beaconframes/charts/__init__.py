@@ -8,7 +8,9 @@ from beaconframes.charts.attestations import attestations
 from beaconframes.charts.balances import balances
 from beaconframes.charts.calendar_map import calendar
 from beaconframes.charts.coverage import coverage
+from beaconframes.charts.duties import duties
 from beaconframes.charts.effectiveness import effectiveness
+from beaconframes.charts.expected_income import expected_income
 from beaconframes.charts.gas_fees import gas_fees
 from beaconframes.charts.income import income
 from beaconframes.charts.index_coverage import index_coverage
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 
 CHARTS: dict[Callable[..., Chart], str | None] = {
     income: "income_history",
+    expected_income: "income_history",
     calendar: "income_history",
     balances: "balance_history",
     attestations: "attestations",
     effectiveness: "income_history",
+    duties: "attestations",
     proposals: "proposals",
     luck: "balance_history",
     deposits: "deposits",
@@ -54,6 +58,7 @@ FRAMES = {
     "network": "income_history",
     "produced": "produced_blocks",
     "proposals": "proposals",
+    "upcoming": "v2.upcoming_duty_slots",
     "yield_index": "yield_index",
 }
 """Arguments of charts that are a second frame, and the loader of its rows."""

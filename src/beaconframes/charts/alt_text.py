@@ -131,11 +131,11 @@ def _describe_heatmap(layer: Heatmap) -> str:
     """Describe the share of each kind of cells, or the mean and the range of the shares."""
     cells, text = layer.cells, ""
     values = cells if layer.percent is None else layer.percent
-    if layer.shares is not None:
+    if layer.quantity is not None:
         if not np.isfinite(values).any():
             return ""
         text = (
-            f"{layer.shares}: {np.nanmean(values):.4g} on average, "
+            f"{layer.quantity}: {np.nanmean(values):.4g} on average, "
             f"from {np.nanmin(values):.4g} to {np.nanmax(values):.4g}"
         )
         if not layer.kinds:

@@ -92,7 +92,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
         number="epoch",
         rows_label="Validator",
         kinds=tuple(kinds),
-        shares=f"{in_time_label} (% of duties)",
+        quantity=f"{in_time_label} (% of duties)",
         counted=3,
         single_note=single_note,
         most_rows=_MAX_ROWS,

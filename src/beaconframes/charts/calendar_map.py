@@ -88,7 +88,7 @@ def _build_cells(days: pl.DataFrame, mondays: Positions, label: str) -> Heatmap:
         _WEEK,
         _DAYS,
         cells,
-        shares=label,
+        quantity=label,
         limits=series.find_limits(heights.min(), low, high, heights.max()),
         texts=texts,
         has_validators=False,

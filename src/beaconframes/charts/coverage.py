@@ -61,7 +61,7 @@ def coverage(frame: IntoFrame, validators: IntoFrame | None = None) -> Chart:
         number="epoch",
         rows_label=f"Validator ({_format_share(loaded.height, due)} of rows loaded)",
         kinds=(*kinds, (missing, colours.AMBER)),
-        shares="Rows loaded (%)",
+        quantity="Rows loaded (%)",
         counted=1,
         single_note="One epoch only" if count == 1 else None,
         whole=True,

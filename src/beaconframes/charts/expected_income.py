@@ -1,78 +1,65 @@
-"""The income of validators if they had earned the yield index."""
+"""Chart of income so far, against what the yield index would have paid."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import polars as pl
+import numpy as np
 
-from beaconframes import colours
-from beaconframes.analysis.engines import resolve_chain
-from beaconframes.charts import series
-from beaconframes.charts.model import Line
+from beaconframes.charts.income import Every, income
+from beaconframes.charts.model import Chart, Line
+from beaconframes.charts.series import Unit  # noqa: TC001 - the command line reads its values
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.charts.series import Unit
 
-_DEFAULT_STAKE = 32_000_000_000  # In gwei: the effective balance of most validators.
-
-
-def build_expected_income(
-    income: IntoFrame,
+def expected_income(
+    frame: IntoFrame,
     yield_index: IntoFrame,
-    balances: IntoFrame | None,
-    drawn: pl.DataFrame,
-    every: str,
-    unit: Unit,
+    balances: IntoFrame | None = None,
     *,
-    rate: str,
-    cumulative: bool,
-) -> Line:
-    """Build the line of the income at the *rate* of the yield index, for the rows of an income.
+    blocks: IntoFrame | None = None,
+    every: Every = "epoch",
+    unit: Unit | None = None,
+) -> Chart:
+    """Draw the income since the first row, and what the yield index would have paid.
 
-    Each row of *income* counts with the effective balance of its validators, by default 32 ETH. The
-    line has a point for each row *drawn*, and stops where the index has no day.
+    *frame* is the result of ``bf.load_income_history(...)``, *yield_index* that of
+    ``bf.load_yield_index(...)``. The dashed line has the income of as many validators at the rate
+    of the index: with the effective *balances* of ``bf.load_balance_history(...)``, or 32 ETH each.
+    It stops where the index has no day. ``title="auto"`` states the difference at its end.
+
+    With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
+    proposers received; without it, priority fees, relay payments not included. *unit* is that of
+    the axis; by default ETH, or gwei for amounts below 0.001 ETH.
+
+    *kwargs* go to the ``Axes.plot`` of the income.
     """
-    epochs = series.read_rows(
-        income, ["validator_index", "epoch", "time"], loader="load_income_history"
+    chart = income(
+        frame,
+        blocks=blocks,
+        every=every,
+        unit=unit,
+        cumulative=True,
+        yield_index=yield_index,
+        balances=balances,
     )
-    by_epoch = epochs.group_by("epoch").agg(pl.first("time"), count=pl.len()).sort("time")
-    index_columns = ["time", "day_end", rate]
-    days = series.read_rows(yield_index, index_columns, loader="load_yield_index").sort("time")
-    expected = _add_stake(by_epoch, balances).join_asof(
-        days, on="time", check_sortedness=False, coalesce=True
-    )
-    a_year = 365 * resolve_chain(None, (by_epoch, "epoch")).epochs_per_day
-    gwei = pl.col("count") * pl.col("stake") * pl.col(rate) / a_year
-    expected = expected.with_columns(
-        gwei=pl.when(pl.col("time") < pl.col("day_end")).then(gwei),
-        period=pl.col("time")
-        if every == "epoch"
-        else pl.col("time").dt.truncate(series.LENGTHS[every]),
-    )
-    is_known = pl.col("gwei").is_not_null().all()
-    sums = expected.group_by("period").agg(pl.when(is_known).then(pl.sum("gwei")).alias("gwei"))
-    rows = drawn.select("time", "number").join(
-        sums, left_on="time", right_on="period", how="left", maintain_order="left"
-    )
-    if cumulative:
-        # After an unknown period, the sum is unknown.
-        is_lost = pl.col("gwei").is_null().cum_max()
-        rows = rows.with_columns(pl.when(~is_lost).then(pl.col("gwei").cum_sum()).alias("gwei"))
-    heights = series.to_floats(rows.select(series.convert_gwei(pl.col("gwei"), unit)).to_series())
-    x, y = series.build_curve(rows["number"], rows["time"], heights)
-    stake = "" if balances is not None else ", 32 ETH each"
-    return Line(x, y, f"At the yield index{stake}", colours.RED, 1.4, dashed=True)
+    if chart.empty_note:
+        return chart
+    own, expected = (layer for layer in chart.layers if isinstance(layer, Line))
+    known = np.flatnonzero(np.isfinite(own.y) & np.isfinite(expected.y))
+    if not len(known) or not expected.y[known[-1]]:
+        return chart
+    return replace(chart, finding=_compare(own, expected, known[-1], chart.note))
 
 
-def _add_stake(by_epoch: pl.DataFrame, balances: IntoFrame | None) -> pl.DataFrame:
-    """Add the mean effective balance of the validators, in gwei, at the latest balances known."""
-    if balances is None:
-        return by_epoch.with_columns(stake=pl.lit(_DEFAULT_STAKE, pl.Float64))
-    columns = ["time", "effective_balance_gwei"]
-    rows = series.read_rows(balances, columns, loader="load_balance_history")
-    means = rows.group_by("time").agg(stake=pl.mean("effective_balance_gwei")).sort("time")
-    joined = by_epoch.join_asof(means, on="time", check_sortedness=False, coalesce=True)
-    return joined.with_columns(pl.col("stake").backward_fill())
+def _compare(own: Line, expected: Line, last: int, note: str) -> str:
+    """Return how much the income at a point differs from the expected one."""
+    difference = 100 * (own.y[last] / expected.y[last] - 1)
+    word = "less" if difference < 0 else "more"
+    day = own.x[last].astype("datetime64[s]").item()
+    # The year is in the caption.
+    text = f"earned {abs(difference):.1f} % {word} than at the yield index by {day:%b} {day.day}"
+    return f"{text} ({note})" if note else text

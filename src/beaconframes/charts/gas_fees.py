@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 # Fastest first, with the expected time until inclusion. They are one quantity: shades of one hue.
 _TIERS = {
-    "rapid_wei": ("Rapid", "15 seconds", colours.BLUES[0]),
-    "fast_wei": ("Fast", "1 minute", colours.BLUES[1]),
-    "standard_wei": ("Standard", "3 minutes", colours.BLUES[2]),
-    "slow_wei": ("Slow", "10 minutes", colours.BLUES[3]),
+    "rapid_wei": ("Rapid", "15 s", colours.BLUES[0]),
+    "fast_wei": ("Fast", "1 min", colours.BLUES[1]),
+    "standard_wei": ("Standard", "3 min", colours.BLUES[2]),
+    "slow_wei": ("Slow", "10 min", colours.BLUES[3]),
 }
 _MAX_MARKERS = 200  # Markers of more readings than this overlap.
 _GAP = 3  # A pause of more than three times the usual pause is a gap in the line.
@@ -62,11 +62,13 @@ def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
 
 def _build_single_reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Chart:
     """Build bars of a single reading, fastest tier first."""
-    names = tuple(f"{name}\nabout {wait}" for name, wait, _ in _TIERS.values())
+    names = tuple(f"{name}\n{wait}" for name, wait, _ in _TIERS.values())
     bars = []
     for rank, (tier, (name, wait, colour)) in enumerate(_TIERS.items()):
         price = series.convert_amounts(rows[tier], unit)
         text = f"{name}, about {wait}: {price[0]:.6g} {series.UNIT_NAMES[unit]}"
         bars.append(Bars(np.array([rank]), price, colour=colour, width=0.6, texts=(text,)))
     when = f"One reading: {series.format_day(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
-    return Chart(Axis("Wait until included", tick_labels=names), y, tuple(bars), note=when)
+    return Chart(
+        Axis("About how long until included", tick_labels=names), y, tuple(bars), note=when
+    )

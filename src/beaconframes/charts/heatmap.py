@@ -49,7 +49,7 @@ def build_heatmap(
     number: str,
     rows_label: str,
     kinds: tuple[tuple[str, str], ...],
-    shares: str,
+    quantity: str,
     counted: int,
     single_note: str | None,
     whole: bool = False,
@@ -60,7 +60,7 @@ def build_heatmap(
 
     *parts* have ``row`` and ``column`` from 0 and ``kind``, the position in *kinds* from 1; of
     several kinds in a cell, the highest counts. If rows or columns are merged, a cell is the share
-    (named *shares*) of the first kind among the first *counted* kinds. If *whole*, cells that are
+    (named *quantity*) of the first kind among the first *counted* kinds. If *whole*, cells that are
     not in *parts* are of the last kind; otherwise they are empty. Cells of the kind *not_due* are
     left out of shares. More than *most_rows* validators share rows.
     """
@@ -112,7 +112,7 @@ def build_heatmap(
         column_bin * step,
         names,
         percent.astype(np.float32),
-        shares=shares,
+        quantity=quantity,
         validators_per_row=row_bin,
     )
     return Chart(x, y, (layer,), single_note=single_note)

@@ -14,7 +14,7 @@ from beaconframes.analysis.execution_income import FEES_ONLY
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import PENALTIES, REWARDS
 from beaconframes.charts import series, validator_lines
-from beaconframes.charts.expected_income import build_expected_income
+from beaconframes.charts.index_income import build_expected_income
 from beaconframes.charts.model import Area, Axis, Bars, Chart, Layer, Line
 from beaconframes.charts.series import Unit
 from beaconframes.errors import UsageError

@@ -115,9 +115,9 @@ class ReferenceLine:
 class Heatmap:
     """A map of cells: a row for each of *rows*, and columns of the length *step* from *start*.
 
-    Each cell is one of *kinds* (name and colour; 0 is empty, the first kind is 1), or, where
-    several cells are merged into one, a share from 0 to 100 % with the name *shares*. Merged cells
-    that have a kind have their share in *percent*.
+    Each cell is one of *kinds* (name and colour; 0 is empty, the first kind is 1), or a number of
+    *quantity*: where several cells are merged into one, a share from 0 to 100 %. Merged cells that
+    have a kind have their share in *percent*.
     """
 
     start: np.datetime64
@@ -125,10 +125,11 @@ class Heatmap:
     rows: list[str]
     cells: NDArray[Any]
     kinds: tuple[tuple[str, str], ...] = ()
-    shares: str | None = None
+    quantity: str | None = None
+    """The name of the numbers, with their unit."""
     percent: Floats | None = None
     limits: tuple[float, float] | None = None
-    """The ends of the colour scale of other amounts than shares, whose name is *shares*, too."""
+    """The ends of the colour scale of numbers that are not shares."""
     texts: NDArray[np.str_] | None = None
     """The whole hover texts of the cells."""
     has_validators: bool = True

@@ -132,7 +132,7 @@ def _build_matrix(
         number="slot",
         rows_label=f"Validator, best {'of each period ' if periods > 1 else ''}at the top",
         kinds=_KINDS,
-        shares="Blocks signed (%)",
+        quantity="Blocks signed (%)",
         counted=2,
         single_note=single_note,
     )
@@ -181,6 +181,6 @@ def build_sync_chart(duties: pl.DataFrame) -> Chart:
     table = np.full((members.len(), size), np.nan)
     table[cells["row"].to_numpy(), cells["column"].to_numpy()] = cells["rate"].to_numpy()
     names = [str(index) for index in members]
-    strips = Heatmap(start, step * length, names, table, shares="Signed (%)")
+    strips = Heatmap(start, step * length, names, table, quantity="Signed (%)")
     times = start + np.arange(size) * step * length
     return Chart(Axis("Time (UTC)", "epoch", times), Axis("Validator"), (strips,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,6 +24,8 @@ MAX_LINES = 50
 _MOST_TIMES = 8  # Extremes that span more than this times 80 % of the validators are cut off.
 _WHOLE = 10_000
 """Heights from here on are named without decimals."""
+_EDGE = 0.04
+"""The share of the axis at each end, so that the marker of an outlier is not cut."""
 
 
 class ValidatorLayers(NamedTuple):
@@ -86,14 +89,16 @@ def _build_bands(rows: pl.DataFrame, count: int, *, marked: bool) -> ValidatorLa
     )
     median = build_line(by_number, f"Median of {count:,} validators", colours.BLUE, marked=marked)
     inner = _build_band(by_number, "low", "high", "10 % to 90 % of them", 0.35)
-    ends = {name: by_number[name].to_numpy() for name in ("lowest", "low", "high", "highest")}
-    low, high = np.nanmin(ends["low"]), np.nanmax(ends["high"])
-    lowest, highest = np.nanmin(ends["lowest"]), np.nanmax(ends["highest"])
+    sides = {name: by_number[name].to_numpy() for name in ("lowest", "low", "high", "highest")}
+    low, high = np.nanmin(sides["low"]), np.nanmax(sides["high"])
+    lowest, highest = np.nanmin(sides["lowest"]), np.nanmax(sides["highest"])
     if 0 < _MOST_TIMES * (high - low) < highest - lowest:
         limits = series.find_limits(lowest, low, high, highest)
         outliers = tuple(_build_outliers(rows, limits))
         legend = _name_layers((median, inner, *outliers))
-        return ValidatorLayers((inner, median, *outliers), legend, limits=limits)
+        room = _EDGE * (limits[1] - limits[0])
+        ends = (limits[0] - room, limits[1] + room)
+        return ValidatorLayers((inner, median, *outliers), legend, limits=ends)
     outer = _build_band(by_number, "lowest", "highest", "Lowest to highest", 0.15)
     return ValidatorLayers((outer, inner, median), _name_layers((median, inner, outer)))
 
@@ -110,7 +115,8 @@ def _build_outliers(rows: pl.DataFrame, limits: tuple[float, float]) -> Iterator
             continue
         validator = str(rows["validator_index"][row])
         height = rows["y"][row]
-        shown = f"{height:,.0f}" if abs(height) >= _WHOLE else f"{height:,.4g}"
+        digits = 2 + math.ceil(math.log10(abs(height) / (limits[1] - limits[0]) or 1))
+        shown = f"{height:,.0f}" if abs(height) >= _WHOLE else f"{height:,.{max(4, digits)}g}"
         label = f"{name}: {shown},\nvalidator {validator}"
         time = series.to_datetime64(rows["time"][row : row + 1])
         yield Points(

@@ -128,6 +128,7 @@ def read_file(file: Path, name: str) -> pl.DataFrame:
     import polars as pl
 
     from beaconframes.exports.formats import CellOptions, find_format
+    from beaconframes.exports.formats.parquet import states_simulation
 
     form = find_format(file.name)
     if form is None:
@@ -143,7 +144,9 @@ def read_file(file: Path, name: str) -> pl.DataFrame:
     try:
         # Both formats contain the types of their columns, and may have fewer columns.
         if form.name == "parquet":
-            return pl.read_parquet(file, hive_partitioning=False, glob=False)
+            rows = pl.read_parquet(file, hive_partitioning=False, glob=False)
+            rows.attrs = {"simulated": states_simulation(file)}  # type: ignore[attr-defined]
+            return rows
         if form.name == "arrow":
             return pl.read_ipc(file)
         if form.name == "jsonl" and (first := pl.read_ndjson(file, n_rows=1)).height:

@@ -15,18 +15,21 @@ from beaconframes.client.quota import read_quota
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.chain_head import EPOCHS_TO_FINALITY
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
+from beaconframes.endpoint.parameter import UnitRange
 from beaconframes.errors import UsageError
 from beaconframes.fetch.head import encode_stated_head
 from beaconframes.summary import format_bytes, render_html, render_text
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import ChainHead, Endpoint, Request
 
 _LOADER_NAME = re.compile(r"(?:bf\.)?(v2\.|)(?:load_)?([a-z]\w*)")
+_MANY = 300
+"""From this many requests of a load on, its plan names what is cheaper."""
 _COMPOSED = ("report",)
 """Functions of several loads, all of whose rows they need."""
 
@@ -49,8 +52,8 @@ class Plan:
 
     For a node (`beaconframes.node`), ``requests`` are those to the node, without those for its
     head. ``bytes`` and ``seconds`` follow from earlier requests of the connection, each None where
-    unknown; ``remarks`` has what they assume. ``unavailable`` lists what the node cannot answer,
-    with the reason and the flag of its client that would help.
+    unknown; ``remarks`` has what they assume, or what is cheaper. ``unavailable`` lists what the
+    node cannot answer, with the reason and the flag of its client that would help.
 
     ``parts`` has the requests of each loader of a `report`.
     """
@@ -210,7 +213,11 @@ def make_plan(name: str, estimates: Sequence[Estimate], explorer: PlanningExplor
         is_node=is_node,
         bytes=add_known(each.byte_count for each in transfers) if is_node else None,
         node_seconds=add_known(each.seconds for each in transfers) if is_node else None,
-        remarks=tuple(dict.fromkeys(text for each in transfers for text in each.remarks)),
+        remarks=tuple(
+            dict.fromkeys(
+                (*(text for each in transfers for text in each.remarks), *explorer.cheaper)
+            )
+        ),
         unavailable=tuple(dict.fromkeys(text for each in transfers for text in each.unavailable)),
     )
 
@@ -244,6 +251,8 @@ class PlanningExplorer(Explorer):
         """Requests for the chain head that the load will send."""
         self.assumptions: dict[str, None] = {}
         """What the plan assumes about the chain head, if the range depends on it."""
+        self.cheaper: list[str] = []
+        """What costs fewer requests than these loads."""
         self._head_v2 = self._head_v2.copy(self._assume_head)
 
     @property
@@ -268,6 +277,8 @@ class PlanningExplorer(Explorer):
         """Return a placeholder for every validator requested by public key, and no other rows."""
         estimate = estimate_load(self, endpoint, values)
         self.estimates.append(estimate)
+        if estimate.requests > _MANY and not self.source.is_node:
+            self.cheaper += self._list_cheaper(endpoint, estimate.requests)
         if estimate.head_first is not None:
             assumptions = dict(self.assumptions)
             estimate.head_first.served_units()
@@ -285,6 +296,17 @@ class PlanningExplorer(Explorer):
         indices = [LARGEST_INDEX - number for number in range(len(pubkeys))]
         placeholders = pl.DataFrame({"validator_index": indices, "pubkey": pubkeys})
         return pl.concat([endpoint.table.empty(), placeholders], how="diagonal_relaxed")
+
+    def _list_cheaper(self, endpoint: Endpoint, requests: int) -> Iterator[str]:
+        """Yield what costs fewer requests than a load of many."""
+        if endpoint.cheaper:
+            yield f"{endpoint.cheaper} needs fewer requests"
+        pages, days = endpoint.pagination, requests // self.chain.epochs_per_day
+        if not days or not isinstance(pages, UnitRange) or pages.column is None:
+            return
+        if pages.column.unit == "epoch" and pages.window == 1:
+            yield f"one epoch of each day takes {format_requests(days)}"
+            yield "a dataset of your own node takes none: bf.node, bf.index"
 
     def request_head(self, chain_head: ChainHead) -> None:
         """Count the request for *chain_head*; the range does not depend on it."""

@@ -81,7 +81,8 @@ class Endpoint:
     media type of the response version that the table describes. With ``is_contiguous`` a gap
     between two final rows is an error; without it, units may have no row. ``lifetime`` says in
     which epochs a requested validator must have rows. ``replaced_by`` names the loaders to use
-    instead, if the service will remove the endpoint.
+    instead, if the service will remove the endpoint, and ``cheaper`` one that needs fewer requests
+    for long ranges.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Endpoint:
     is_contiguous: bool = False
     lifetime: Lifetime | None = None
     replaced_by: str = ""
+    cheaper: str = ""
 
     @property
     def method(self) -> str:

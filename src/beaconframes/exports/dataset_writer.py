@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from beaconframes.dataset import published
@@ -49,7 +50,7 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
         draft, rows = journal.folder / path.name, 0
         empty = source.table.schema.to_frame()
         with translate_errors(path):
-            file = target.format.write(draft, cells)
+            file = target.format.write(draft, mark_cells(cells, source))
             try:
                 scratch = journal.folder / "runs"
                 sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
@@ -85,7 +86,9 @@ def write_dataset(
         existing = read_existing_dataset(folder)
         journal.withdraw_files({segment.path for segment in existing.segments})
         tables = [
-            ManifestTable(s, target.format, cells, choose_partitioning(s, target.format, by))
+            ManifestTable(
+                s, target.format, mark_cells(cells, s), choose_partitioning(s, target.format, by)
+            )
             for s in sources
         ]
         resume_export(existing, journal, tables)
@@ -112,6 +115,11 @@ def write_dataset(
         gaps=tuple(gap for table in tables for gap in table.gaps),
         until=find_until(sources),
     )
+
+
+def mark_cells(cells: CellOptions, source: TableSource) -> CellOptions:
+    """Return the options of *cells*, with whether the rows of *source* are simulated."""
+    return replace(cells, is_simulated=bool(source.provenance.get("simulated")))
 
 
 def choose_partitioning(source: TableSource, file_format: Format, by: str | None) -> Partitioning:

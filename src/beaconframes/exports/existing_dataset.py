@@ -59,7 +59,11 @@ def resume_export(
 
     Raises IncompatibleExport if the dataset or the journal has other arguments.
     """
+    is_simulated = extract_origin(existing)["simulated"]
     for table in tables:
+        if table.source.provenance.get("simulated") is None:
+            # Frames lose the mark of simulated rows.
+            table.source.provenance["simulated"] = is_simulated
         is_only = existing.manifest.get("tables", {}).keys() <= {one.name for one in tables}
         check_existing_table(existing, table, journal.target, has_other_tables=not is_only)
         resume_table(existing, journal, table)
@@ -89,6 +93,9 @@ def check_existing_table(
             f"the dataset in {target} is from another source: {differences}",
             hint="Choose another folder, or remove this one",
         )
+    if old_origin["simulated"] is None:
+        # So did the frames of the existing rows.
+        plan["simulated"] = None
     if has_other_tables:
         # A table of unknown origin takes over the origin of the other tables.
         old_plan = drop_unknown_origin(old_plan, new_origin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from narwhals.exceptions import DuplicateError
 from beaconframes.calendar import PUBLIC_CHAINS, Chain
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.exports.table_descriptions import TableDescription, describe_rows
-from beaconframes.frames import first_line, to_polars_as_is
+from beaconframes.frames import first_line, is_simulated, to_polars_as_is
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 
@@ -77,11 +78,13 @@ class TableSource:
 
 def create_frame_source(frame: Any, name: str | None) -> TableSource:
     """Return a source for a frame: polars, pandas or another one that narwhals supports."""
+    provenance = {"simulated": True} if is_simulated(frame) else {}
     if isinstance(frame, pl.LazyFrame):
         with translate_read_errors():
             schema = frame.collect_schema()
         table = describe_rows(schema, name)
-        return TableSource(table, lambda: read_batches(frame), detect_chain(frame.head(1)))
+        batches = partial(read_batches, frame)
+        return TableSource(table, batches, detect_chain(frame.head(1)), provenance)
     if not isinstance(frame, pl.DataFrame):
         try:
             frame = to_polars_as_is(include_index(frame))
@@ -93,7 +96,8 @@ def create_frame_source(frame: Any, name: str | None) -> TableSource:
         frame = restore_loader_types(restore_days(frame), name)
     rows: pl.DataFrame = frame
     table = describe_rows(rows.schema, name)
-    return TableSource(table, lambda: iter(rows.iter_slices(BATCH_ROWS)), detect_chain(rows.lazy()))
+    slices = partial(rows.iter_slices, BATCH_ROWS)
+    return TableSource(table, slices, detect_chain(rows.lazy()), provenance)
 
 
 def restore_days(rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,13 +11,18 @@ from beaconframes.interactive.alt_text import alt_text
 from beaconframes.interactive.style import AROUND_PLOT
 
 # A page can be of any width, where a legend needs other rows. plotly would take their height from
-# the plot. Its own resizing deletes the height, and two passes find it: ticks depend on it.
+# the plot. Its own resizing deletes the height, and two passes find it: ticks depend on it. A wall
+# has square pixels.
 _FIT_HEIGHT = """
 let passes = 0;
+const {xaxis: {range: columns}, yaxis: {range: rows, scaleanchor}} = figure._fullLayout;
+const shape = Math.abs((rows[1] - rows[0]) / (columns[1] - columns[0]));
 const fit = () => {
   const {height, _size: size, template} = figure._fullLayout;
   passes = figure.layout.height ? passes - 1 : 2;
-  const plot = Math.max(0.42 * figure.clientWidth, template.layout.height - AROUND_PLOT);
+  const room = template.layout.height - AROUND_PLOT;
+  const plot = scaleanchor ? Math.min(size.w * shape, room)
+    : Math.max(0.42 * figure.clientWidth, room);
   const needed = Math.round(plot + height - size.h);
   if (passes > 0 && needed !== height) Plotly.relayout(figure, {height: needed, autosize: true});
 };

@@ -11,7 +11,7 @@ import numpy as np
 from beaconframes import colours
 from beaconframes.charts.alt_text import describe_chart
 from beaconframes.charts.caption import list_caption_parts, wrap_parts
-from beaconframes.charts.model import Heatmap, Points, ReferenceLine
+from beaconframes.charts.model import Bars, Heatmap, Points, ReferenceLine
 from beaconframes.charts.series import (
     MARGINS,
     check_figsize,
@@ -36,10 +36,11 @@ if TYPE_CHECKING:
     from beaconframes.charts.model import Axis, Chart
     from beaconframes.colours import Theme
 
-_PANEL_HEIGHT = 570  # Of a figure of two panels, in pixels.
+_PANEL_HEIGHT = 540  # Of a figure of two panels, in pixels.
 _LEGEND_HEIGHT, _CHARACTER = 60, 7.1  # Pixels.
 _PHONE = 360  # The narrowest width in pixels, for titles of figures without a width.
 _CAPTION_WIDTH = 46  # In characters, which fit into that width.
+_NOTE_WIDTH = 38  # So do these in the plot.
 _DAY = 86_400_000  # Milliseconds.
 # Ticks of few days, weeks or months: (maximum count, days, distance, first tick).
 _TICKS: dict[str, tuple[int, int, Any, str]] = {
@@ -66,7 +67,7 @@ def build_figure(
         figure.add_traces(some)
         notes += [note] if note else []
     figure.update_layout(barmode="overlay")
-    figure.update_xaxes(_describe_x_axis(chart.x, theme))
+    figure.update_xaxes(_describe_x_axis(chart.x, theme) | _find_ends(chart))
     figure.update_yaxes(_describe_y_axis(chart.y, theme))
     figure.update_layout(showlegend=bool(chart.legend))
     if any(isinstance(layer, Heatmap) for layer in chart.layers):
@@ -82,7 +83,12 @@ def build_figure(
     _add_reference_lines(figure, chart, theme)
     _add_notes(figure, chart, notes, theme)
     parts = list_caption_parts(chart) if caption is None else [caption]
-    add_texts(figure, title, figsize, parts, describe_chart(chart, title))
+    # The caption is below the middle of the plot, which long tick labels move to the right.
+    longest = max(
+        (len(line) for name in chart.y.tick_labels for line in name.split("\n")), default=0
+    )
+    width = min(_CAPTION_WIDTH, int(64 - 1.2 * longest))
+    add_texts(figure, title, figsize, parts, describe_chart(chart, title), width)
     _wrap_y_titles(figure, chart)
     return update_layout(figure, kwargs)
 
@@ -111,6 +117,7 @@ def add_texts(
     figsize: tuple[float, float] | None,
     caption: list[str],
     alt_text: str,
+    caption_width: int = _CAPTION_WIDTH,
 ) -> None:
     """Set title, size, caption and text alternative."""
     check_title(title)
@@ -126,7 +133,7 @@ def add_texts(
         figure.update_layout(
             title={"text": "<br>".join(lines)} | place, margin_t=22 + 22 * len(lines)
         )
-    lines = wrap_parts(caption, _CAPTION_WIDTH)
+    lines = wrap_parts(caption, caption_width)
     if any(lines):
         label = figure.layout.xaxis.title.text or ""
         # A second line of the axis title has the right distance from the tick labels.
@@ -170,10 +177,20 @@ def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     return layout
 
 
+def _find_ends(chart: Chart) -> dict[str, Any]:
+    """Return the ends of a time axis with bars: plotly would add half of the time between them."""
+    bars = [layer for layer in chart.layers if isinstance(layer, Bars) and chart.x.time_unit]
+    if not bars:
+        return {}
+    ends = [(one.x.min() - np.max(one.width), one.x.max() + np.max(one.width)) for one in bars]
+    first, last = shorten_times(np.array([min(ends)[0], max(end for _, end in ends)]))
+    return {"autorangeoptions": {"clipmin": first, "clipmax": last}}
+
+
 def _describe_y_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
     """Return the layout of the vertical axis."""
     layout = _describe_axis(axis, theme)
-    limits: dict[str, Any] = {"maxallowed": axis.maximum, "minallowed": axis.minimum}
+    limits: dict[str, Any] = {"clipmax": axis.maximum, "clipmin": axis.minimum}
     limits["include"] = axis.include or None
     if known := {name: limit for name, limit in limits.items() if limit is not None}:
         layout["autorangeoptions"] = known
@@ -275,7 +292,8 @@ def _add_notes(figure: Figure, chart: Chart, notes: list[str], theme: Theme) -> 
     word: dict[str, Any] = {"xref": "paper", "yref": "paper", "showarrow": False}
     paper = {"bgcolor": theme.paper, "opacity": 0.9}
     if chart.empty_note:
-        figure.add_annotation(word | paper, text=chart.empty_note, x=0.5, y=0.5)
+        text = "<br>".join(textwrap.wrap(chart.empty_note, _NOTE_WIDTH))
+        figure.add_annotation(word | paper, text=text, x=0.5, y=0.5)
         # Ticks without data are misleading.
         figure.update_xaxes(showticklabels=False, ticks="")
         figure.update_yaxes(showticklabels=False, showgrid=False)

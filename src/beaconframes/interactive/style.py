@@ -55,6 +55,7 @@ def template() -> Any:
             "legend": {
                 # Every entry is a group of its own: only groups are as wide as their names.
                 "traceorder": "grouped",
+                "itemsizing": "constant",
                 "tracegroupgap": 2,
                 "orientation": "h",
                 "yref": "container",

@@ -33,7 +33,7 @@ _SYMBOLS = {
     "v": "triangle-down",
 }
 # The colour bar leaves the upper right corner to the legend.
-_COLORBAR = {"len": 0.8, "y": 0, "yanchor": "bottom"}
+_COLORBAR = {"len": 0.8, "y": 0, "yanchor": "bottom", "thickness": 14}
 
 
 def build_traces(layer: Layer, chart: Chart, theme: Theme) -> tuple[list[Any], str | None]:
@@ -81,7 +81,7 @@ def _choose_digits(axis: Axis) -> str:
 def _describe_legend(layer: Line | Points | Bars | Area, chart: Chart) -> dict[str, Any]:
     """Return the name and the position of the layer in the legend."""
     name = layer.name or ""
-    options: dict[str, Any] = {"name": name.replace("\n", "<br>"), "showlegend": False}
+    options: dict[str, Any] = {"name": name.replace("\n", " "), "showlegend": False}
     if name in chart.legend:
         options |= {"showlegend": True, "legendrank": 1000 + chart.legend.index(name)}
     return options | {"legendgroup": name}
@@ -277,7 +277,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
             "colorscale": colours.SHARES,
             "zmin": lowest,
             "zmax": highest,
-            "colorbar": {"title": {"text": layer.shares, "side": "right"}} | _COLORBAR,
+            "colorbar": {"title": {"text": layer.quantity, "side": "right"}} | _COLORBAR,
             "text": layer.texts,
         }
         hover = where + "%{z:.2f} %" if layer.texts is None else "%{text}"
@@ -291,7 +291,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
         # The whole names of all cells would take most of a page.
         shares = np.char.mod("%.2f", layer.percent)
         texts = np.where(np.isfinite(layer.percent), shares, texts)
-        where += f"{layer.shares}: "
+        where += f"{layer.quantity}: "
     cells = go.Heatmap(
         colorscale=scale,
         zmin=-0.5,
@@ -307,7 +307,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
             y=[None],
             mode="markers",
             marker={"symbol": "square", "size": 10, "color": colour},
-            name=name.replace("\n", "<br>"),
+            name=name.replace("\n", " "),
             legendgroup=name,
             showlegend=True,
             legendrank=1000 + chart.legend.index(name),

@@ -109,9 +109,9 @@ def _set_layout(figure: Figure, corners: Region, background: int, theme: Theme) 
     figure.update_xaxes(title_text="x (pixels)", range=[x0 - 0.5, x1 + 0.5], constrain="domain")
     figure.update_yaxes(title_text="y (pixels)", range=[y1 + 0.5, y0 - 0.5], constrain="domain")
     figure.update_yaxes(scaleanchor="x", showgrid=False, constraintoward="top")
+    # Without a width and a height of its own, the figure fits into any page.
+    figure.layout.template.layout.height = max(round(height * screen), _NARROWEST) + 190
     figure.update_layout(
-        # Without a width, the figure fits into any page.
-        height=max(round(height * screen), _NARROWEST) + 190,
         margin={"l": 75, "r": 35, "t": 40, "b": 150},
         # At any zoom, the hover text appears over all of a pixel.
         hoverdistance=-1,

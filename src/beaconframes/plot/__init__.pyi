@@ -8,6 +8,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from beaconframes.analysis.sync_committees import Step
 from beaconframes.calendar import Chain, Moment
+from beaconframes.charts.income import Every
 from beaconframes.charts.series import Unit
 from beaconframes.plot.alt_text import alt_text as alt_text
 from beaconframes.plot.style import style as style
@@ -156,6 +157,32 @@ def deposits(
     *kwargs* go to ``Axes.bar``, or to ``Axes.plot`` (cumulative).
     """
 
+def duties(
+    frame: IntoFrame,
+    upcoming: IntoFrame | None = None,
+    committees: IntoFrame | None = None,
+    *,
+    late: int = 2,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw the duties of each validator in a row: the last 24 hours, and what comes next.
+
+    *frame* is the result of ``bf.load_attestations(...)``: each attestation of its last day is a
+    mark at its slot. It is late if it was included *late* or more slots after its own slot. With
+    *upcoming*, the result of ``bf.v2.load_upcoming_duty_slots(...)``, diamonds are the next
+    proposals. With *committees*, the result of ``bf.load_sync_committees(...)``, small marks are
+    the next epochs in which the validator is in the sync committee. At most 10 validators have a
+    row. ``figsize=(7.6, 2)`` suffices for one.
+
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
+    *kwargs* go to ``Axes.plot``.
+    """
+
 def effectiveness(
     frame: IntoFrame,
     network: IntoFrame | None = None,
@@ -180,6 +207,36 @@ def effectiveness(
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 
     *kwargs* go to the ``Axes.plot`` of the validators (of many: of the median).
+    """
+
+def expected_income(
+    frame: IntoFrame,
+    yield_index: IntoFrame,
+    balances: IntoFrame | None = None,
+    *,
+    blocks: IntoFrame | None = None,
+    every: Every = "epoch",
+    unit: Unit | None = None,
+    title: str | None = None,
+    figsize: tuple[float, float] | None = None,
+    caption: str | None = None,
+    ax: Axes | None = None,
+    **kwargs: Any,
+) -> Axes:
+    """Draw the income since the first row, and what the yield index would have paid.
+
+    *frame* is the result of ``bf.load_income_history(...)``, *yield_index* that of
+    ``bf.load_yield_index(...)``. The dashed line has the income of as many validators at the rate
+    of the index: with the effective *balances* of ``bf.load_balance_history(...)``, or 32 ETH each.
+    It stops where the index has no day. ``title="auto"`` states the difference at its end.
+
+    With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
+    proposers received; without it, priority fees, relay payments not included. *unit* is that of
+    the axis; by default ETH, or gwei for amounts below 0.001 ETH.
+
+    *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
+
+    *kwargs* go to the ``Axes.plot`` of the income.
     """
 
 def gas_fees(

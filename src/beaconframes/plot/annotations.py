@@ -119,7 +119,7 @@ def add_legend(ax: Axes, lower: Axes, chart: Chart) -> Legend:
     elif width < _NARROW:
         labels = [str(handle.get_label()) for handle in chosen]
         longest = max(len(line) for label in labels for line in label.split("\n"))
-        size, widest = 0.9 * read_font_size(), _CHARACTER * longest + 4
+        size, widest = 0.9 * read_font_size(), _CHARACTER * longest + 5
         columns = int(width / (size * widest))
         if columns < 2 and len(chosen) > _MOST_IN_A_COLUMN:
             # Two columns of smaller letters leave more room for the chart.

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
     from beaconframes.charts.model import Axis, Chart
 
+_Y_LABELS = 60
+"""About how wide the labels of the vertical axis are, in points: a title is in the middle of the
+rest, and constrained layouts make no room for it."""
 _REMEDIES = {
     "xlabel": "Set it on the result: .set_xlabel(...)",
     "ylabel": "Set it on the result: .set_ylabel(...)",
@@ -59,8 +62,9 @@ class NumberFormatter(ScalarFormatter):
     """
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return the text of a tick."""
-        return super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
+        """Return the text of a tick, in plotly's form: with separators of thousands."""
+        text = super().__call__(x, pos).removeprefix(r"$\mathdefault{").removesuffix("}$")
+        return f"{x:,.0f}" if text == f"{x:.0f}" else text
 
 
 _FEWEST_TICKS = {dates.YEARLY: 4, dates.MONTHLY: 5, dates.MINUTELY: 5, dates.SECONDLY: 5}
@@ -201,7 +205,8 @@ def open_axes(
         with _open_styled_axes(ax, figsize, rows) as axes:
             if title is not None:
                 # A $ is an amount of money, not the start of a formula.
-                axes.set_title(wrap_text(title, measure_room(axes)[0], 12), parse_math=False)
+                width = measure_room(axes)[0] - _Y_LABELS
+                axes.set_title(wrap_text(title, width, 12), parse_math=False)
             yield axes
     except AttributeError as error:
         # matplotlib names an unknown argument in such an error.

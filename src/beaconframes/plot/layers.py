@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib import dates
 from matplotlib.colors import to_rgba
+from matplotlib.ticker import MaxNLocator
 
 from beaconframes import colours
 from beaconframes.charts.model import Area, Bars, Heatmap, Line, Points, ReferenceLine
@@ -183,8 +184,10 @@ def _draw_heatmap(
         scale: dict[str, Any] = {"cmap": colours.SHARES, "vmin": lowest, "vmax": highest}
         drawn = ax.imshow(cells, **scale | style | kwargs)
         # Beside a narrow chart, the bar would take a third of the width, and its label be cut.
-        place: dict[str, Any] = {"location": "bottom"} if is_narrow(ax) else {}
-        figure.colorbar(drawn, ax=ax, label=layer.shares, **place)
+        place: dict[str, Any] = {}
+        if is_narrow(ax):
+            place = {"location": "bottom", "ticks": MaxNLocator(4)}
+        figure.colorbar(drawn, ax=ax, label=layer.quantity, **place)
     ax.set(xlim=ends, ylim=(count - 0.5, -0.5))
     ax.xaxis_date("UTC")
     ax.grid(visible=False)

@@ -61,6 +61,7 @@ YIELD_INDEX = Endpoint(
     is_contiguous=True,
     alias="/api/v1/ethstore/{day}",
     absent="invalid day parameter",
+    cheaper="bf.v2.load_yield_index",
 )
 
 

@@ -36,6 +36,8 @@ class CellOptions:
     """The conversion of cells to text: with *raw*, formulas of spreadsheets are not escaped."""
 
     raw: bool = False
+    is_simulated: bool = False
+    """Whether the rows are simulated, which formats with a place for it state."""
 
 
 def escape_formulas(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:

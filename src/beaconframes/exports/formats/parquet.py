@@ -1,4 +1,4 @@
-"""Parquet: the usual format of a dataset."""
+"""Parquet: the usual format of a dataset. Files state whether their rows are simulated."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from beaconframes.exports.formats.cells import CellOptions
 
+_SIMULATED = {"simulated": "true"}
 ZSTD_LEVEL = 1
 """A higher level takes longer and makes files of such rows no smaller."""
 
@@ -23,8 +24,9 @@ ZSTD_LEVEL = 1
 class ParquetWriter:
     """Write a Parquet file: zstd, statistics, row groups of 131,072 rows."""
 
-    def __init__(self, path: Path, _options: CellOptions) -> None:
+    def __init__(self, path: Path, options: CellOptions) -> None:
         self._path = path
+        self._metadata = _SIMULATED if options.is_simulated else {}
         self._first: pl.DataFrame | None = None
         self._writer: Any = None
 
@@ -51,6 +53,7 @@ class ParquetWriter:
                 # By default, pages have 20,000 rows, and files of income are 1.6 times as large.
                 max_rows_per_page=ROW_GROUP,
             )
+            self._writer.add_key_value_metadata(self._metadata)
             self._writer.write_table(table, row_group_size=ROW_GROUP)
             self._first = None
         table = rows.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -69,7 +72,13 @@ class ParquetWriter:
                 compression_level=ZSTD_LEVEL,
                 statistics=True,
                 row_group_size=ROW_GROUP,
+                metadata=self._metadata,
             )
+
+
+def states_simulation(path: Path) -> bool:
+    """Return whether a file states that its rows are simulated."""
+    return _SIMULATED.items() <= pl.read_parquet_metadata(path).items()
 
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
