@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from beaconframes.cli.common_options import FILE, pop_options, typed_options
-from beaconframes.cli.from_signature import TYPE_NAMES, find_kind
+from beaconframes.cli.from_signature import find_kind, resolve_types
 from beaconframes.cli.key_file import read_key
 from beaconframes.cli.messages import print_message, print_warning
 from beaconframes.errors import ConfigError, UsageError
@@ -113,7 +112,7 @@ def list_options() -> list[ConnectionOption]:
 def build_setting(name: str) -> ConnectionOption:
     """Return the option of a setting."""
     setting = SETTINGS[name]
-    types = get_type_hints(SettingArguments, localns={**TYPE_NAMES, "os": os})
+    types = resolve_types(SettingArguments)
     kind = find_kind(types.get(name, str))
     option = f"--{name.replace('_', '-')}"
     is_pair = kind.flag and DEFAULTS[name] is None

@@ -42,7 +42,7 @@ def index(
     workers: Annotated[int | None, click.IntRange(min=1, max=4)] = None,
     follow: bool = False,
     check: bool = False,
-    progress: Annotated[bool | None, "--progress/--no-progress"] = None,
+    progress: bool | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the chain of a beacon node into a dataset.
