@@ -250,7 +250,7 @@ export = LoaderGroup(
     name="export",
     build=build_command,
     images=False,
-    commands={"dataset": dataset},
+    others={"dataset": ("Export all tables of a dataset.", lambda: dataset)},
     help=f"""Export rows as a dataset, or as one file.
 
     LOADER and its options are those of load; dataset exports all tables of a folder. Rows are

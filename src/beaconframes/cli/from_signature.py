@@ -279,6 +279,7 @@ def pop_arguments(arguments: Mapping[str, Argument], values: dict[str, Any]) -> 
 
 def command(
     *more: click.Parameter,
+    name: str | None = None,
     like: Callable[..., Any] | None = None,
     without: Collection[str] = (),
     texts: Mapping[str, str] | None = None,
@@ -305,7 +306,7 @@ def command(
             return function(**pop_arguments(options, values), **values)
 
         return click.Command(
-            function.__name__,
+            name or function.__name__,
             params=[
                 *(
                     click.Argument([n], required=own[n].is_required, type=own[n].kind.type)

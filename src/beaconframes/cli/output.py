@@ -203,7 +203,8 @@ def report_file(out: Path, facts: Mapping[str, Any], *, as_json: bool) -> None:
             {**completeness_facts(current_state()), **facts, "file": str(out), "bytes": size}
         )
     else:
-        click.echo(f"{click.format_filename(out)}: {facts['rows']:,} rows, {size:,} bytes")
+        rows = f"{facts['rows']:,} rows, " if "rows" in facts else ""
+        click.echo(f"{click.format_filename(out)}: {rows}{size:,} bytes")
 
 
 def write_file(rows: pl.DataFrame, out: Path, form: str | None, *, raw: bool) -> None:
