@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections.abc
 import inspect
 import os
+import threading
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -55,9 +56,13 @@ class MainFrameArgument(FrameArgument):
     """The type of the frame whose kind the result has."""
 
 
+PYTHON_NAMES = (
+    "Axes", "Chart", "Executor", "Explorer", "Export", "Node", "NodeConnection", "ObjectStore",
+    "Target",
+)  # fmt: skip
 TYPE_NAMES: Mapping[str, Any] = {
     **vars(collections.abc),
-    **dict.fromkeys(("Axes", "Chart", "Explorer", "Node", "NodeConnection"), PythonObject),
+    **dict.fromkeys(PYTHON_NAMES, PythonObject),
     "Chain": Chain,
     "Groups": collections.abc.Mapping,
     "IntoFrame": FrameArgument,
@@ -67,8 +72,8 @@ TYPE_NAMES: Mapping[str, Any] = {
     "Path": Path,
     "Region": tuple[int, int, int, int],
     "RegionChoice": tuple[int, int, int, int] | Literal["all"] | None,
-    "Target": PythonObject,
     "os": os,
+    "threading": threading,
     "timedelta": timedelta,
 }
 """Names in annotations that modules import for type checkers only."""
@@ -101,6 +106,7 @@ class Argument:
     """An argument of a function, as an option of its command."""
 
     name: str
+    """Its name in the values of the command."""
     kind: Kind
     default: Any
     text: str
@@ -271,7 +277,7 @@ def pop_arguments(arguments: Mapping[str, Argument], values: dict[str, Any]) -> 
     """Remove the arguments of a function from *values*, and return the given ones parsed."""
     given: dict[str, Any] = {}
     for name, argument in arguments.items():
-        text = values.pop(name)
+        text = values.pop(argument.name)
         if text is not None and text != ():
             given[name] = argument.kind.parse(argument.option, text)
     return given
@@ -312,7 +318,7 @@ def command(
                     click.Argument([n], required=own[n].is_required, type=own[n].kind.type)
                     for n in words
                 ),
-                *(argument.build() for argument in (passed | options).values()),
+                *(argument.build() for argument in (options | passed).values()),
                 *more,
             ],
             help=describe(function, own | passed),

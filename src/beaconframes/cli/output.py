@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TEXT_FORMATS = ("csv", "jsonl")
 """Formats for standard output."""
+RAW_HELP = "Do not escape text that a spreadsheet runs as a formula."
 MAX_MISSING_IN_JSON = 1000
 """Largest number of missing rows in the JSON output."""
 
@@ -51,7 +52,7 @@ def output_options() -> list[click.Parameter]:
             "write csv or jsonl to standard output.",
         ),
         overwrite_option(),
-        raw_option(),
+        click.Option(["--raw"], is_flag=True, help=RAW_HELP),
         json_option(),
         click.Option(
             ["--unit"],
@@ -68,13 +69,6 @@ def output_options() -> list[click.Parameter]:
             help="Number of rows in the table on the terminal.",
         ),
     ]
-
-
-def raw_option() -> click.Option:
-    """Return the option that turns the escaping of spreadsheet formulas off."""
-    return click.Option(
-        ["--raw"], is_flag=True, help="Do not escape text that a spreadsheet runs as a formula."
-    )
 
 
 NAMES = tuple(option.name for option in output_options() if option.name)
