@@ -211,7 +211,7 @@ def test_a_function_is_a_command():
 
 def test_an_analysis_without_a_loader_of_its_frames_has_no_command():
     """It takes rows of another analysis."""
-    assert find_analysis("yearly-totals") is None
+    assert find_analysis("yearly_totals") is None
     assert "yearly-totals" not in list_analyses()
     assert {"balances": "balance-history"} == list_analyses()["daily-balances"].loaded
 

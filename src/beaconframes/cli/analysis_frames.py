@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.cli import chart_input
-from beaconframes.cli.analyses import SUBJECTS
+from beaconframes.cli.analyses import RANGE, SUBJECTS
 from beaconframes.cli.loader_options import list_arguments
 from beaconframes.errors import UsageError
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from beaconframes.cli.analyses import Analysis
     from beaconframes.client import Explorer
-
-RANGE = ("since", "until")
-"""The arguments of loaders that set the range of rows."""
 
 
 def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
