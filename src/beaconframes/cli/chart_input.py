@@ -81,12 +81,14 @@ class RowsInput:
                     f"a file or {argument.option} is required",
                     hint=f"Give a file of load {self.name}, or the options of the rows to load",
                 )
-        simulated = connection.is_simulated(values)
         with connection.open_explorer(values) as explorer:
             if self.name == WITH_OPEN_EPOCH and not arguments.keys() & {"since", "until"}:
                 arguments |= finished_epochs(explorer)
             rows: pl.DataFrame = self.loader(**arguments, explorer=explorer)
-            return rows, {"chain": explorer.chain.name, "simulated": simulated}
+            return rows, {
+                "chain": explorer.chain.name,
+                "simulated": explorer.about.get("simulated"),
+            }
 
     @contextlib.contextmanager
     def explain_missing_columns(self, file: Path | None, rows: pl.DataFrame) -> Iterator[None]:

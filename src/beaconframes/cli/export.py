@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes import errors
-from beaconframes.cli import output, signals
+from beaconframes.cli import loader_options, output, signals
 from beaconframes.cli.common_options import FILE, json_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
+from beaconframes.cli.from_signature import Kind, list_arguments, pop_arguments
 from beaconframes.cli.loader_group import LoaderGroup
-from beaconframes.cli.loader_options import list_arguments, pop_arguments, table_name_of
+from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message
 from beaconframes.cli.rendering import print_json
 from beaconframes.cli.runner import current_state
@@ -67,23 +68,22 @@ FOLLOW = click.Option(
 @cache
 def list_options(without: str) -> dict[str, Argument]:
     """Return the arguments of `bf.export` that become options, *without* one of them."""
-    from beaconframes.cli.from_signature import Kind, list_arguments
     from beaconframes.exports import export as export_rows
 
-    types = {"by": click.Choice(PARTITIONS)}
-    options = list_arguments(export_rows, [*NOT_OPTIONS, without], texts=TEXTS, types=types)
-    changes: dict[str, dict[str, Any]] = {
-        "by": {"default": None},
-        "creators": {"kind": Kind(repeated=True, option="--creator")},
-        # The url of a command is that of the explorer.
-        "url": {"name": "published_at"},
+    kinds = {
+        "by": Kind(type=click.Choice(PARTITIONS)),
+        "creators": Kind(repeated=True, option="--creator"),
     }
-    return {name: replace(each, **changes.get(name, {})) for name, each in options.items()}
+    options = list_arguments(export_rows, [*NOT_OPTIONS, without], texts=TEXTS, kinds=kinds)
+    options["by"] = replace(options["by"], default=None)
+    # The url of a command is that of the explorer.
+    options["url"] = replace(options["url"], name="published_at")
+    return options
 
 
 def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that exports the rows of *loader*."""
-    arguments = list_arguments(loader)
+    arguments = loader_options.list_arguments(loader)
     return click.Command(
         name,
         params=[
@@ -108,7 +108,7 @@ def export_loader(loader: Loader, values: dict[str, Any]) -> None:
 
     as_json, minutes = values.pop("as_json"), values.pop("follow", None)
     chosen = pop_export_options(values, "table")
-    arguments = pop_arguments(loader, values)
+    arguments = loader_options.pop_arguments(loader, values)
     if minutes and math.isnan(minutes):
         raise click.UsageError("--follow nan is not a number of minutes")
     for name in ("until", "unfinalized"):
@@ -138,8 +138,6 @@ def export_loader(loader: Loader, values: dict[str, Any]) -> None:
 
 def pop_export_options(values: dict[str, Any], without: str) -> dict[str, Any]:
     """Remove the export options from *values*, and return them as arguments of ``bf.export``."""
-    from beaconframes.cli.from_signature import pop_arguments
-
     signals.set_hint(RESUME_HINT)
     chosen = pop_arguments(list_options(without), values)
     if chosen.get("by") == "none":

@@ -57,8 +57,8 @@ class MainFrameArgument(FrameArgument):
 
 
 PYTHON_NAMES = (
-    "Axes", "Chart", "Executor", "Explorer", "Export", "Node", "NodeConnection", "ObjectStore",
-    "Target",
+    "Axes", "Chart", "Dataset", "Executor", "Explorer", "Export", "Node", "NodeConnection",
+    "ObjectStore", "Target",
 )  # fmt: skip
 TYPE_NAMES: Mapping[str, Any] = {
     **vars(collections.abc),
@@ -163,12 +163,11 @@ def list_arguments(
     excluded: Collection[str] = (),
     *,
     texts: Mapping[str, str] | None = None,
-    types: Mapping[str, click.ParamType[Any]] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
 ) -> dict[str, Argument]:
     """Return the arguments of a function that can be options, except the *excluded* ones.
 
-    *texts* replace descriptions of the docstring; *types* are those of click for arguments whose
-    annotation says less.
+    *texts* replace descriptions of the docstring, and *kinds* those of the types.
     """
     hints = resolve_types(function)
     parameters = inspect.signature(function).parameters
@@ -183,7 +182,7 @@ def list_arguments(
     return {
         name: Argument(
             name,
-            Kind(type=types[name]) if types and name in types else find_kind(hints[name]),
+            (kinds or {}).get(name) or find_kind(hints[name]),
             parameters[name].default,
             described.get(name, ""),
         )
@@ -289,7 +288,7 @@ def command(
     like: Callable[..., Any] | None = None,
     without: Collection[str] = (),
     texts: Mapping[str, str] | None = None,
-    types: Mapping[str, click.ParamType[Any]] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Return a decorator that makes a command of a function.
 
@@ -302,7 +301,7 @@ def command(
     def build(function: Callable[..., Any]) -> click.Command:
         parameters = inspect.signature(function).parameters
         own = list_arguments(function, ["arguments"])
-        passed = list_arguments(like, {*without, *own}, texts=texts, types=types) if like else {}
+        passed = list_arguments(like, {*without, *own}, texts=texts, kinds=kinds) if like else {}
         words = [n for n in own if parameters[n].kind is not inspect.Parameter.KEYWORD_ONLY]
         options = {name: each for name, each in own.items() if name not in words}
 

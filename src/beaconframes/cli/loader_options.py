@@ -52,8 +52,8 @@ def list_arguments(loader: Loader) -> dict[str, Argument]:
         for parameter in (endpoint.parameters if endpoint else ())
         for name in parameter.arguments()
     }
-    types = {name: click.Choice(values) for name, values in choices.items() if values}
-    return from_signature.list_arguments(loader, NOT_OPTIONS, types=types)
+    kinds = {n: from_signature.Kind(type=click.Choice(c)) for n, c in choices.items() if c}
+    return from_signature.list_arguments(loader, NOT_OPTIONS, kinds=kinds)
 
 
 def loader_options(loader: Loader) -> list[click.Parameter]:

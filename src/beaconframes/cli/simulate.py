@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.cli.from_signature import AsJson, Kind, command
 from beaconframes.cli.rendering import print_json
 from beaconframes.simulation_limits import MAXIMUM, MINIMUM
 from beaconframes.simulator import simulate as simulate_chain
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @command(
     like=simulate_chain,
     without=["target"],
-    types={name: click.IntRange(MINIMUM[name], MAXIMUM.get(name)) for name in MINIMUM},
+    kinds={n: Kind(type=click.IntRange(MINIMUM[n], MAXIMUM.get(n))) for n in MINIMUM},
 )
 def simulate(arguments: dict[str, Any], *, out: Path, as_json: AsJson = False) -> None:
     """Simulate a chain and write it as a dataset.
