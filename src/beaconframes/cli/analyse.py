@@ -106,7 +106,7 @@ def describe_analysis(analysis: Analysis) -> str:
 
 def run_analysis(analysis: Analysis, values: dict[str, Any]) -> None:
     """Read or load the frames, call the function, and write its result."""
-    chosen = output.pop_output_options(values)
+    chosen = output.Output.pop(values)
     step = pop_arguments(list_step_options(analysis.name), values)
     ends_with_code = values.pop("exit_code", False)
     strict = {"strict": True} if values.pop("strict") else {}
@@ -134,7 +134,7 @@ def run_analysis(analysis: Analysis, values: dict[str, Any]) -> None:
             find_validators(given, frames.get(analysis.first))
         # Without rows, wrong columns and other arguments are found before any request.
         empty = build_empty(analysis, frames, absent)
-        output.select_output(compute(analysis, empty, arguments, step, "mainnet"), chosen)
+        chosen.select(compute(analysis, empty, arguments, step, "mainnet"))
         with connection.open_explorer(values) as explorer:
             for frame in absent:
                 call = build_call(analysis, frame, given, frames, explorer)
@@ -150,7 +150,7 @@ def run_analysis(analysis: Analysis, values: dict[str, Any]) -> None:
     print_left_out(analysis, frames)
     result = compute(analysis, frames, arguments, step, chain)
     # No text of the rows of a tax tool is from the chain, and it imports no apostrophes.
-    output.write_rows(result, chosen | {"raw": chosen["raw"] or "tool" in step}, facts)
+    chosen.write(result, facts, raw="tool" in step)
     if ends_with_code:
         analysis_results.end_with_code(result)
 

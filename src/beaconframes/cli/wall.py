@@ -104,18 +104,18 @@ def select_region(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def compare_wall(name: str, source: RowsInput, values: dict[str, Any]) -> None:
     """Compare the wall with a picture, and write the rows."""
-    chosen = output.pop_output_options(values)
+    chosen = output.Output.pop(values)
     options = pop_arguments(list_options(name), values)
     graffiti = values.pop("graffiti", None)
     if graffiti is not None:
-        output.check_target(graffiti, overwrite=chosen["overwrite"])
+        output.check_target(graffiti, overwrite=chosen.overwrite)
     target, file = values.pop("target"), values.pop("file")
     rows, _ = source.read(file, values, since=0)
     with source.explain_missing_columns(file, rows):
         result = getattr(functions, name)(rows, target, **options)
     if graffiti is not None:
         write_graffiti(result, graffiti)
-    output.write_rows(result, chosen, {})
+    chosen.write(result, {})
 
 
 def write_graffiti(plan: pl.DataFrame, out: Path) -> None:
