@@ -13,8 +13,7 @@ from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import AsJson, command
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import loader_options, pop_arguments
-from beaconframes.cli.rendering import print_json
-from beaconframes.text import visible
+from beaconframes.cli.rendering import print_json, print_lines
 
 if TYPE_CHECKING:
     from beaconframes.cli.loader_options import Loader
@@ -68,16 +67,10 @@ def build_report() -> click.Command:
 def show_plan(load_plan: Plan, *, as_json: bool) -> None:
     """Print a plan."""
     if as_json:
-        print_json(
-            {
-                **asdict(load_plan),
-                "seconds": load_plan.seconds,
-                "month_share": load_plan.month_share,
-            }
-        )
+        derived = {"seconds": load_plan.seconds, "month_share": load_plan.month_share}
+        print_json(asdict(load_plan) | derived)
     else:
-        for line in str(load_plan).splitlines():
-            click.echo(visible(line))
+        print_lines(load_plan)
 
 
 plan = LoaderGroup(
