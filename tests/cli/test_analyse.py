@@ -118,11 +118,12 @@ def test_a_file_without_option_is_the_first_frame(run, files):
     assert plain.stdout == run("income", "--input", file, "--every", "all", "--json").stdout
 
 
-def test_a_ledger_of_three_files(run, files):
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_ledger_of_three_files(run, files, suffix):
     """Prices are any table with a time: a day is its first instant in UTC."""
     prices = ledger.PRICES.select(pl.col("time").dt.date(), "eur").unique("time").sort("time")
     income, paid, price = files(
-        income=(ledger.EARNED, "parquet"), paid=(ledger.PAID, "parquet"), prices=(prices, "csv")
+        income=(ledger.EARNED, "parquet"), paid=(ledger.PAID, "parquet"), prices=(prices, suffix)
     )
 
     ended = run(

@@ -342,6 +342,21 @@ def test_the_painted_area_is_the_default_region(run, source, chain, tmp_path, op
         assert (region == "all") == (image.size == (1000, 1000))
 
 
+@pytest.mark.parametrize("words", [("wall", "save"), ("plot", "wall")])
+def test_only_the_region_of_an_image_is_loaded(run, source, chain, tmp_path, words):
+    """The region of the image is that of the load, too."""
+    pixels = chain.scan("graffiti_wall").collect()
+    inside = pixels.filter(x=pixels["x"][0], y=pixels["y"][0]).height
+    region = ",".join([f"{pixels['x'][0]},{pixels['y'][0]}"] * 2)
+
+    result = run(
+        *words, *source, "--since", "0", "--region", region, "--out", tmp_path / "a.png", "--json"
+    )
+
+    assert 0 == result.exit_code, result.stderr
+    assert inside == json.loads(result.stdout)["rows"] < pixels.height
+
+
 def test_the_holders_of_the_wall_by_name(run, source, tmp_path):
     """Names are a file, as of load validators; a file without names is an error."""
     rows, names = tmp_path / "wall.parquet", tmp_path / "names.parquet"

@@ -368,6 +368,19 @@ def test_export_a_table_of_a_dataset(run, chain, tmp_path):
     assert chain.scan("epochs").collect().height == pl.read_csv(out).height
 
 
+def test_export_without_partitions(run, chain, tmp_path):
+    """``--by none`` is one file of a table, and the default is a folder for each day."""
+    words = ["export", "dataset", chain.path, "--table", "epochs", "--out"]
+
+    assert 0 == run(*words, tmp_path / "none", "--by", "none").exit_code
+    assert 0 == run(*words, tmp_path / "day").exit_code
+
+    folders = {name: {path.parent.name for path in (tmp_path / name).rglob("*.parquet")}
+               for name in ("none", "day")}  # fmt: skip
+    assert {"epochs"} == folders["none"]
+    assert 1 < len(folders["day"])
+
+
 def test_export_replaces_a_file_only_with_overwrite(run, chain, tmp_path):
     """The error comes before the first request; a dataset is never replaced."""
     out = tmp_path / "epochs.csv"
