@@ -138,6 +138,15 @@ def test_a_ledger_of_three_files(run, files, suffix):
     assert_frame_equal(expected, printed)
 
 
+def test_rows_of_a_tax_tool_are_not_escaped(run, files, monkeypatch):
+    """Tax tools import no apostrophes, and no text of these rows is from the chain."""
+    income, paid = files(income=(ledger.EARNED, "parquet"), paid=(ledger.PAID, "parquet"))
+    monkeypatch.setattr(analysis, "tax_rows", lambda *_, **__: pl.DataFrame({"label": ["=1"]}))
+    words = ("ledger", income, "--input", f"withdrawals={paid}", "--tool", "koinly")
+
+    assert '"label"\n"=1"\n' == run(*words, "--format", "csv").stdout
+
+
 def test_prices_of_a_csv_file_are_read_as_those_of_a_report(run, files, tmp_path):
     """Dates and times may be mixed; other orders of day and month are an error with its line."""
     (income,) = files(income=(ledger.EARNED, "parquet"))

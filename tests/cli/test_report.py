@@ -3,13 +3,15 @@
 import hashlib
 import json
 import sys
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from beaconframes import cli, v1
-from beaconframes.errors import NotFound
+from beaconframes.errors import NotFound, QuotaSpent
 from beaconframes.reports import archive, page
 
 
@@ -200,6 +202,20 @@ def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkey
     assert [[3, 5, 7, 8]] * 3 == [of_file["validator_index"].to_list(), *others]
 
 
+def test_the_report_of_a_spent_quota_is_written(run, monkeypatch):
+    """It is incomplete, which the exit code says."""
+    from beaconframes.cli import report as module
+
+    error = QuotaSpent("the monthly quota is spent")
+    error.report = SimpleNamespace(to_json=lambda: '{"frames": {}}')
+    monkeypatch.setattr(module, "make_report", Mock(side_effect=error))
+
+    result = run("3", *RANGE, "--json")
+
+    assert (5, '{"frames": {}}\n') == (result.exit_code, result.stdout)
+    assert "the monthly quota is spent" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("440", 440), ("-5", -5), ("2026-10", "2026-10"), ("30d", "30d"), ("--5", "--5")],
@@ -225,6 +241,10 @@ def test_times_are_read_as_by_loaders(run, monkeypatch, text, expected):
         (("--every", "1d"), "--every needs --out with a folder"),
         (("--every", "2d", "--out", "reports"), "'--every': '2d' is not one of '1d', '1w', '1mo'"),
         (("--year", "2026", "--since", "3d"), "is a range already"),
+        (
+            ("--every", "1d", "--out", "all", "--year", "2026"),
+            "--every and --year exclude each other",
+        ),
         (("--since=--5",), "--since '--5' is not a valid time"),
         (("--groups", "no-file.csv"), "the file no-file.csv does not exist"),
         (("--prices", "no-file.csv"), "the file no-file.csv does not exist"),

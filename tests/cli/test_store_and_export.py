@@ -146,7 +146,13 @@ def test_store_prune_removes_what_is_chosen(run, income):
     assert [(310, 260), (260, 250), (250, 0)] == [
         (report["rows_before"], report["rows"]) for report in (first, table, everything)
     ]
-    for wrong in ([], ["x", "--all"], ["--all", "--first", "3"], ["nothing"]):
+    for wrong in (
+        [],
+        ["x", "--all"],
+        ["--all", "--first", "3"],
+        ["--all", "--to", "5"],
+        ["nothing"],
+    ):
         result = run("store", "prune", *wrong, *income)
         assert (2, "") == (result.exit_code, result.stdout)
 
