@@ -16,7 +16,7 @@ import beaconframes as bf
 from beaconframes import analysis
 from beaconframes.calendar import MAINNET
 from beaconframes.cli import analyse, analysis_results, commands
-from beaconframes.cli.analyses import list_analyses
+from beaconframes.cli.analyses import get_function, list_analyses
 from beaconframes.cli.analysis_frames import build_call, build_empty
 
 from ..analysis import test_ledger as ledger
@@ -61,9 +61,9 @@ def test_every_function_has_a_command_with_its_arguments():
     for name, described in list_analyses().items():
         command = analyse.build_command(name)
         options = {option.name for option in command.params}
-        parameters = [*inspect.signature(analyse.get_source(name)).parameters.values()]
+        parameters = [*inspect.signature(described.main).parameters.values()]
         if described.source:
-            first, *own = inspect.signature(analyse.get_function(name)).parameters.values()
+            first, *own = inspect.signature(get_function(name)).parameters.values()
             # The result of the other analysis, which has the same name.
             assert first.name == described.source
             parameters += own
@@ -118,11 +118,12 @@ def test_a_file_without_option_is_the_first_frame(run, files):
     assert plain.stdout == run("income", "--input", file, "--every", "all", "--json").stdout
 
 
-def test_a_ledger_of_three_files(run, files):
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_ledger_of_three_files(run, files, suffix):
     """Prices are any table with a time: a day is its first instant in UTC."""
     prices = ledger.PRICES.select(pl.col("time").dt.date(), "eur").unique("time").sort("time")
     income, paid, price = files(
-        income=(ledger.EARNED, "parquet"), paid=(ledger.PAID, "parquet"), prices=(prices, "csv")
+        income=(ledger.EARNED, "parquet"), paid=(ledger.PAID, "parquet"), prices=(prices, suffix)
     )
 
     ended = run(
@@ -135,6 +136,15 @@ def test_a_ledger_of_three_files(run, files):
     expected = analysis.ledger(ledger.EARNED, ledger.PAID, at_midnight, price="eur")
     printed = pl.read_csv(ended.stdout.encode(), schema=expected.schema)
     assert_frame_equal(expected, printed)
+
+
+def test_rows_of_a_tax_tool_are_not_escaped(run, files, monkeypatch):
+    """Tax tools import no apostrophes, and no text of these rows is from the chain."""
+    income, paid = files(income=(ledger.EARNED, "parquet"), paid=(ledger.PAID, "parquet"))
+    monkeypatch.setattr(analysis, "tax_rows", lambda *_, **__: pl.DataFrame({"label": ["=1"]}))
+    words = ("ledger", income, "--input", f"withdrawals={paid}", "--tool", "koinly")
+
+    assert '"label"\n"=1"\n' == run(*words, "--format", "csv").stdout
 
 
 def test_prices_of_a_csv_file_are_read_as_those_of_a_report(run, files, tmp_path):
@@ -328,11 +338,11 @@ def test_every_analysis_accepts_frames_without_rows(name):
     for wanted in (described.loaded, described.loaders):
         frames = build_empty(described, {}, list(wanted))
 
-        rows = analyse.get_source(name)(**frames, **epoch)
+        rows = described.main(**frames, **epoch)
 
         assert rows.height <= 1
         if described.source:
-            assert analyse.get_function(name)(rows).height == 0
+            assert get_function(name)(rows).height == 0
 
 
 @pytest.mark.parametrize(
@@ -448,9 +458,8 @@ def test_problems_and_incidents_are_selected_by_kind_cost_and_blame(
 def test_an_incident_with_an_unknown_part_of_the_cost_may_be_large():
     """A minimum cost hides only what is known to be less."""
     each = found({"cost_gwei": 5}, {"cost_gwei": None}, {"cost_gwei": 5, "first_epoch": 200})
-    filters = {"kinds": (), "min_cost": 6, "avoidable": False, "exit_code": False}
 
-    rows = analysis_results.filter_rows(analysis.incidents(each), filters)
+    rows = analysis_results.select_problems(analysis.incidents(each), min_cost=6)
 
     assert [("0-1", 5, 1)] == rows.select("validator_indices", "cost_gwei", "cost_unknown").rows()
 

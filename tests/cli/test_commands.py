@@ -199,7 +199,7 @@ def test_simulate_refuses_an_end_before_its_start(run, tmp_path, end):
     result = run("simulate", *options, "--out", str(tmp_path / "made"))
 
     assert 2 == result.exit_code
-    assert ("--epochs 9999" if "-" in end else "--ends '7' is not a valid time") in result.stderr
+    assert ("--epochs 9999" if "-" in end else "--ends 7 is not a valid time") in result.stderr
     assert not (tmp_path / "made").exists()
 
 

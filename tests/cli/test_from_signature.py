@@ -44,6 +44,20 @@ def test_the_type_decides_how_a_text_is_parsed(hint, text, value):
     assert isinstance(text, list) == kind.many
 
 
+def test_all_of_the_wall_is_a_region_only_where_the_type_says_so():
+    """Images have it; the loader of the wall has corners only."""
+    corners = tuple[int, int, int, int]
+
+    assert "all" == find_kind(corners | Literal["all"] | None).parse("--region", "all")
+    with pytest.raises(UsageError, match="not a valid region"):
+        find_kind(corners | None).parse("--region", "all")
+
+
+def test_a_range_is_no_option():
+    """No text is one, so a chart of an index has no --epochs."""
+    assert {} == list_arguments(bf.plot.index_coverage.__wrapped__)
+
+
 def test_a_set_of_validators_is_parsed_as_one():
     """Only arguments whose type has sets."""
     kind = find_kind(int | str | Iterable[int | str] | ValidatorSet)
@@ -211,7 +225,7 @@ def test_a_function_is_a_command():
 
 def test_an_analysis_without_a_loader_of_its_frames_has_no_command():
     """It takes rows of another analysis."""
-    assert find_analysis("yearly-totals") is None
+    assert find_analysis("yearly_totals") is None
     assert "yearly-totals" not in list_analyses()
     assert {"balances": "balance-history"} == list_analyses()["daily-balances"].loaded
 

@@ -9,7 +9,8 @@ import pytest
 
 from beaconframes import cli
 
-GROUPS = {"analyse", "export", "load", "plan", "plot"}
+GROUPS = {"analyse", "export", "index", "load", "plan", "plot", "record", "report", "serve"}
+GROUPS |= {"simulate", "store"}
 PYTHON = re.compile(
     r"\b(?:bf|pd|pl|ax|beaconframes)\.[a-z]|``|\bSeries\b|lazy frame|=True|(?:since|until)="
 )

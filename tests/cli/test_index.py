@@ -257,3 +257,18 @@ def test_the_execution_node_belongs_to_its_beacon_node(monkeypatch, tmp_path, op
     CliRunner().invoke(commands, ["index", "--out", str(tmp_path / "new"), *options])
 
     assert [expected] == seen
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [("all", "all"), ("income-history, balances", ["income_history", "balances"])],
+)
+def test_tables_are_named_as_in_other_commands(monkeypatch, tmp_path, words, expected):
+    """All of them, or a list of names with hyphens."""
+    seen = []
+    module = import_module("beaconframes.cli.index")
+    monkeypatch.setattr(module, "write_index", lambda *given, **_: seen.append(given[3]))
+
+    run("--node", "http://a", "--out", tmp_path / "new", "--tables", words)
+
+    assert [{"tables": expected}] == seen

@@ -26,9 +26,9 @@ from beaconframes.cli import (
     loader_options,
     rendering,
 )
+from beaconframes.cli.argument_texts import parse_validators
 from beaconframes.cli.output import completeness_facts
 from beaconframes.cli.runner import RunState
-from beaconframes.cli.validators_argument import parse_validators
 from beaconframes.endpoint import ValidatorSelector
 from beaconframes.endpoint.identifiers import normalize_validator
 from beaconframes.errors import ConfigError, UsageError

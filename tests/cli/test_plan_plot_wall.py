@@ -58,10 +58,10 @@ def test_a_plan_of_v2(run, source):
     assert "" == wrong.stdout
 
 
-REQUIRED = inspect.Parameter.empty
+NOT_OPTIONS = {"ax", "chain", "groups", "kwargs", "since", "until", "validators"}
 LOADERS = {chart: loader for chart, loader in plots.list_charts().items() if loader}
 """The charts of the rows of a loader, and this loader."""
-COMMANDS = {chart: plots.build_command(chart, loader) for chart, loader in LOADERS.items()}
+COMMANDS = {chart: plots.build_command(chart) for chart in LOADERS}
 
 
 def test_every_chart_has_a_command_with_its_arguments():
@@ -71,7 +71,8 @@ def test_every_chart_has_a_command_with_its_arguments():
     for chart, command in COMMANDS.items():
         names = [parameter.name for parameter in command.params]
         assert len(set(names)) == len(names)
-        assert {name for name, _ in plots.list_chart_arguments(chart)} <= set(names)
+        arguments = inspect.signature(getattr(charts, chart.replace("-", "_"))).parameters
+        assert {*list(arguments)[1:]} - NOT_OPTIONS <= set(names)
         assert "out" in names
         options = [option for option in command.params if isinstance(option, click.Option)]
         assert [] == [option.name for option in options if not option.help]
@@ -149,7 +150,7 @@ OPTIONS = {"validators": "1,2", "since": "-2"}
 
 
 FURTHER = {
-    chart: [name for name, default in plots.list_chart_arguments(chart) if default is REQUIRED]
+    chart: [name for name, each in plots.list_options(chart).items() if each.is_required]
     for chart in LOADERS
 } | {"luck": ["epochs", "committees", "proposals"]}
 """The further frames of a chart. Luck needs proposals or committees."""
@@ -339,6 +340,21 @@ def test_the_painted_area_is_the_default_region(run, source, chain, tmp_path, op
         corners = bf.wall.render(pixels, region=region).info["region"]
         assert ",".join(map(str, corners)) == image.text["Region"]
         assert (region == "all") == (image.size == (1000, 1000))
+
+
+@pytest.mark.parametrize("words", [("wall", "save"), ("plot", "wall")])
+def test_only_the_region_of_an_image_is_loaded(run, source, chain, tmp_path, words):
+    """The region of the image is that of the load, too."""
+    pixels = chain.scan("graffiti_wall").collect()
+    inside = pixels.filter(x=pixels["x"][0], y=pixels["y"][0]).height
+    region = ",".join([f"{pixels['x'][0]},{pixels['y'][0]}"] * 2)
+
+    result = run(
+        *words, *source, "--since", "0", "--region", region, "--out", tmp_path / "a.png", "--json"
+    )
+
+    assert 0 == result.exit_code, result.stderr
+    assert inside == json.loads(result.stdout)["rows"] < pixels.height
 
 
 def test_the_holders_of_the_wall_by_name(run, source, tmp_path):

@@ -3,14 +3,16 @@
 import hashlib
 import json
 import sys
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
 from beaconframes import cli, v1
-from beaconframes.errors import NotFound
-from beaconframes.reports import page
+from beaconframes.errors import NotFound, QuotaSpent
+from beaconframes.reports import archive, page
 
 
 @pytest.fixture
@@ -114,15 +116,6 @@ def test_files_saved_by_excel_are_read(run, tmp_path):
     assert "2500.00000000" == frames["value"][0]["eur"]
 
 
-def test_periods_are_those_of_the_reports():
-    """The command line states them itself, because the import of reports takes time."""
-    from beaconframes.cli.report import report
-    from beaconframes.reports.archive import PERIODS
-
-    (every,) = [option for option in report.params if option.name == "every"]
-    assert PERIODS == tuple(every.type.choices)
-
-
 def test_a_range_without_a_whole_period_is_warned_of(run, tmp_path):
     """The default of 30 days rarely has a whole month: "0 reports" did not say so."""
     result = run("3", "--since", "440", "--every", "1mo", "--out", str(tmp_path / "reports"))
@@ -150,12 +143,10 @@ def test_a_folder_is_filled_and_resumed(run, tmp_path):
 @pytest.mark.more
 def test_reports_with_other_arguments_need_another_folder(run, tmp_path, monkeypatch):
     """The pages of a folder have the same validators, groups, currency and time zone."""
-    from beaconframes.cli import report as module
-
     folder = tmp_path / "reports"
     options = ("--since", "0", "--every", "1d", "--out", str(folder))
     assert 0 == run("3,5", *options).exit_code
-    monkeypatch.setattr(module, "_make", lambda *_: 1 / 0)
+    monkeypatch.setattr(archive, "report", lambda *_, **__: 1 / 0)
     (tmp_path / "groups.csv").write_text("validator_index,group\n3,A\n")
     (tmp_path / "prices.csv").write_text("time,eur\n2026-10-02,1\n")
     files = {name: f"{tmp_path}/{name}.csv" for name in ("groups", "prices")}
@@ -180,12 +171,9 @@ def test_reports_with_other_arguments_need_another_folder(run, tmp_path, monkeyp
 
 def test_the_arguments_of_a_folder_state_the_groups():
     """Another group of a validator is another report; the order of the rows is not."""
-    from beaconframes.cli.report import _describe_arguments
-
     groups = pl.DataFrame({"validator_index": [3, 5], "pubkey": None, "group": ["A", "B"]})
-    given = dict.fromkeys(("validators", "prices", "price", "tz", "detail"))
     described = {
-        name: _describe_arguments(given | {"groups": frame})["--groups"]
+        name: archive.describe_arguments({"groups": frame})["--groups"]
         for name, frame in {
             "same": groups[::-1],
             "renamed": groups.with_columns(group=pl.Series(["A", "C"])),
@@ -204,7 +192,7 @@ def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkey
     from beaconframes.cli import report as module
 
     chosen = []
-    monkeypatch.setattr(module, "_make", lambda arguments, _: chosen.append(arguments) or 1 / 0)
+    monkeypatch.setattr(module, "make_report", lambda **given: chosen.append(given) or 1 / 0)
     (file := tmp_path / "validators.txt").write_text("3 # first\n\n5,7-8\n")
 
     for word, text in ((str(file), None), ("-", file.read_text()), ("3,5,7..8", None)):
@@ -212,6 +200,20 @@ def test_validators_are_read_from_a_file_or_standard_input(run, tmp_path, monkey
 
     of_file, *others = (arguments["validators"] for arguments in chosen)
     assert [[3, 5, 7, 8]] * 3 == [of_file["validator_index"].to_list(), *others]
+
+
+def test_the_report_of_a_spent_quota_is_written(run, monkeypatch):
+    """It is incomplete, which the exit code says."""
+    from beaconframes.cli import report as module
+
+    error = QuotaSpent("the monthly quota is spent")
+    error.report = SimpleNamespace(to_json=lambda: '{"frames": {}}')
+    monkeypatch.setattr(module, "make_report", Mock(side_effect=error))
+
+    result = run("3", *RANGE, "--json")
+
+    assert (5, '{"frames": {}}\n') == (result.exit_code, result.stdout)
+    assert "the monthly quota is spent" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -223,12 +225,12 @@ def test_times_are_read_as_by_loaders(run, monkeypatch, text, expected):
     from beaconframes.cli import report as module
 
     chosen = []
-    monkeypatch.setattr(module, "_make", lambda arguments, _: chosen.append(arguments) or 1 / 0)
+    monkeypatch.setattr(module, "make_report", lambda **given: chosen.append(given) or 1 / 0)
 
     run("3", f"--since={text}", f"--until={text}")
     run("3")
 
-    assert [(expected,) * 2, (None, None)] == [(a["since"], a["until"]) for a in chosen]
+    assert [(expected,) * 2, (None, None)] == [(a.get("since"), a.get("until")) for a in chosen]
 
 
 @pytest.mark.parametrize(
@@ -239,6 +241,10 @@ def test_times_are_read_as_by_loaders(run, monkeypatch, text, expected):
         (("--every", "1d"), "--every needs --out with a folder"),
         (("--every", "2d", "--out", "reports"), "'--every': '2d' is not one of '1d', '1w', '1mo'"),
         (("--year", "2026", "--since", "3d"), "is a range already"),
+        (
+            ("--every", "1d", "--out", "all", "--year", "2026"),
+            "--every and --year exclude each other",
+        ),
         (("--since=--5",), "--since '--5' is not a valid time"),
         (("--groups", "no-file.csv"), "the file no-file.csv does not exist"),
         (("--prices", "no-file.csv"), "the file no-file.csv does not exist"),

@@ -146,7 +146,13 @@ def test_store_prune_removes_what_is_chosen(run, income):
     assert [(310, 260), (260, 250), (250, 0)] == [
         (report["rows_before"], report["rows"]) for report in (first, table, everything)
     ]
-    for wrong in ([], ["x", "--all"], ["--all", "--first", "3"], ["nothing"]):
+    for wrong in (
+        [],
+        ["x", "--all"],
+        ["--all", "--first", "3"],
+        ["--all", "--to", "5"],
+        ["nothing"],
+    ):
         result = run("store", "prune", *wrong, *income)
         assert (2, "") == (result.exit_code, result.stdout)
 
@@ -244,11 +250,12 @@ def test_prune_by_public_key(run, chain, tmp_path):
 
 def test_export_options_differ_from_loader_arguments():
     """Every loader of rows can be exported with all its arguments."""
+    options = {option.name for option in export.export_options("table")}
     for version in (1, 2):
         for name in loader_options.list_loaders(version):
             loader = loader_options.find_loader(name, version)
             if not loader_options.loads_image(loader):
-                assert set() == set(loader_options.list_arguments(loader)) & set(export.NAMES)
+                assert set() == set(loader_options.list_arguments(loader)) & options
 
 
 def test_export_to_a_folder(run, chain, tmp_path):
@@ -365,6 +372,19 @@ def test_export_a_table_of_a_dataset(run, chain, tmp_path):
 
     assert 0 == result.exit_code
     assert chain.scan("epochs").collect().height == pl.read_csv(out).height
+
+
+def test_export_without_partitions(run, chain, tmp_path):
+    """``--by none`` is one file of a table, and the default is a folder for each day."""
+    words = ["export", "dataset", chain.path, "--table", "epochs", "--out"]
+
+    assert 0 == run(*words, tmp_path / "none", "--by", "none").exit_code
+    assert 0 == run(*words, tmp_path / "day").exit_code
+
+    folders = {name: {path.parent.name for path in (tmp_path / name).rglob("*.parquet")}
+               for name in ("none", "day")}  # fmt: skip
+    assert {"epochs"} == folders["none"]
+    assert 1 < len(folders["day"])
 
 
 def test_export_replaces_a_file_only_with_overwrite(run, chain, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from beaconframes.analysis import loaders as analysis
 from beaconframes.charts.attestations import attestations
 from beaconframes.charts.balances import balances
 from beaconframes.charts.calendar_map import calendar
@@ -49,19 +50,13 @@ CHARTS: dict[Callable[..., Chart], str | None] = {
 }
 """Every chart, and the loader of its rows; None for the dataset that `index` writes."""
 
-FRAMES = {
-    "balances": "balance_history",
-    "blocks": "produced_blocks",
-    "committees": "sync_committees",
-    "epochs": "epochs",
-    "income": "income_history",
+FRAMES = analysis.FRAMES | {
     "network": "income_history",
     "produced": "produced_blocks",
-    "proposals": "proposals",
     "upcoming": "v2.upcoming_duty_slots",
     "yield_index": "yield_index",
 }
-"""Arguments of charts that are a second frame, and the loader of its rows."""
+"""Arguments of charts that may be a second frame, and the loader of its rows."""
 
 ARGUMENTS = {
     "every": "Time of one bar or point.",

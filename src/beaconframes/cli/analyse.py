@@ -2,74 +2,51 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from beaconframes.calendar import local_range
-from beaconframes.cli import analysis_results, chart_input, from_signature, output
+from beaconframes.cli import analysis_results, chart_input, output
 from beaconframes.cli import connection_options as connection
-from beaconframes.cli.analyses import get_function, list_analyses
+from beaconframes.cli.analyses import RANGE, Analysis, get_function, list_analyses
 from beaconframes.cli.analysis_frames import (
-    RANGE,
     build_call,
     build_empty,
     find_validators,
     parse_inputs,
     read_frame,
 )
-from beaconframes.cli.common_options import SuggestingGroup, add_common_options, typed_options
+from beaconframes.cli.common_options import BuiltGroup, typed_options
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.loader_options import loader_options, pop_arguments
+from beaconframes.cli.from_signature import list_arguments, pop_arguments
+from beaconframes.cli.loader_options import loader_options
+from beaconframes.cli.loader_options import pop_arguments as pop_loader_arguments
 from beaconframes.cli.messages import print_message
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import polars as pl
 
-    from beaconframes.cli.analyses import Analysis
     from beaconframes.cli.from_signature import Argument
 
-HELP = {
-    "every": "Time of one row.",
-    "by": "Group columns, separated by commas.",
-    "tz": "Time zone of the days, and of dates in --since and --until, such as Europe/Berlin.",
-}
-"""The help of options whose description in Python is too long, or missing."""
 SUBJECT_LOADER = "income-history"
 """A loader with --validators, --since and --until."""
 
 
-class AnalysisGroup(SuggestingGroup):
-    """A group with one command for each function of `analysis`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the functions."""
-        return list(list_analyses())
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Build the command of a function."""
-        name = cmd_name.replace("_", "-")
-        return add_common_options(build_command(name)) if name in list_analyses() else None
-
-
-def get_source(name: str) -> Callable[..., Any]:
-    """Return the function that takes the frames and the options of an analysis."""
-    return get_function(list_analyses()[name].source or name)
-
-
-def list_options(name: str) -> dict[str, Argument]:
-    """Return the arguments of an analysis that are neither frames nor the chain."""
-    return from_signature.list_arguments(get_source(name), ("chain", "validators"), texts=HELP)
+def list_step_options(name: str) -> dict[str, Argument]:
+    """Return the options of what follows an analysis, if anything does."""
+    step = analysis_results.STEPS.get(name)
+    return list_arguments(step, ["rows", "price", "tz"]) if step else {}
 
 
 def build_command(name: str) -> click.Command:
     """Return the command of an analysis."""
     analysis = list_analyses()[name]
-    others = analysis.frames[1:]
+    has_problems = "problems" in (name, analysis.source)
+    options = [*analysis.own_options.values(), *list_step_options(name).values()]
     return click.Command(
         name,
         params=[
@@ -80,29 +57,27 @@ def build_command(name: str) -> click.Command:
                 metavar="[NAME=]FILE",
                 help="Read a frame from a file instead of loading it. "
                 f"FILE, or --input without NAME: {analysis.first}. "
-                f"Other names: {', '.join(others) or 'none'}.",
+                f"Other names: {', '.join(analysis.frames[1:]) or 'none'}.",
             ),
             *build_with_option(analysis),
-            *build_loading_options(name),
-            *(option.build() for key, option in list_options(name).items() if key not in RANGE),
-            *(analysis_results.build_tax_options() if name == "ledger" else ()),
-            *(analysis_results.build_filters() if "problems" in (name, analysis.source) else ()),
+            *build_loading_options(analysis),
+            *(option.build() for option in options),
+            *([analysis_results.EXIT_CODE] if has_problems else []),
             click.Option(
                 ["--strict"], is_flag=True, help="Fail if any requested rows are missing."
             ),
             *output.output_options(),
             *connection.connection_options(),
         ],
-        help=describe_analysis(name),
-        callback=lambda **values: run_analysis(name, values),
+        help=describe_analysis(analysis),
+        callback=lambda **values: run_analysis(analysis, values),
     )
 
 
-def build_loading_options(name: str) -> list[click.Parameter]:
+def build_loading_options(analysis: Analysis) -> list[click.Parameter]:
     """Return --validators, --since and --until, as the loader of the first frame has them."""
-    analysis = list_analyses()[name]
     names = {*RANGE}
-    if analysis.takes_validators or "validators" in inspect.signature(get_source(name)).parameters:
+    if analysis.takes_validators or "validators" in analysis.parameters:
         names.add("validators")
     loaders = (SUBJECT_LOADER, analysis.loaders[analysis.first])
     every = [o for loader in loaders for o in loader_options(chart_input.require_loader(loader))]
@@ -121,33 +96,30 @@ def build_with_option(analysis: Analysis) -> list[click.Option]:
     return [click.Option(["--with", "wanted"], type=kind, multiple=True, help=text)]
 
 
-def describe_analysis(name: str) -> str:
+def describe_analysis(analysis: Analysis) -> str:
     """Return the help text: the beginning of the docstring, and the frames."""
-    text = describe(get_function(name), list_options(name))
-    rows = [f"{frame} (load {loader})" for frame, loader in list_analyses()[name].loaders.items()]
-    rows += [f"{frame} (a file)" for frame in list_analyses()[name].files]
+    text = describe(get_function(analysis.name), analysis.options)
+    rows = [f"{frame} (load {loader})" for frame, loader in analysis.loaders.items()]
+    rows += [f"{frame} (a file)" for frame in analysis.files]
     return f"{text}\n\nFrames: {', '.join(rows)}."
 
 
-def run_analysis(name: str, values: dict[str, Any]) -> None:
+def run_analysis(analysis: Analysis, values: dict[str, Any]) -> None:
     """Read or load the frames, call the function, and write its result."""
-    analysis, function = list_analyses()[name], get_source(name)
-    chosen = output.pop_output_options(values)
-    taxes, filters = analysis_results.pop_taxes(values), analysis_results.pop_filters(values)
+    chosen = output.Output.pop(values)
+    step = pop_arguments(list_step_options(analysis.name), values)
+    ends_with_code = values.pop("exit_code", False)
     strict = {"strict": True} if values.pop("strict") else {}
     file, inputs = values.pop("file"), values.pop("inputs")
     files = parse_inputs(analysis, [file, *inputs] if file else inputs)
     wanted = [*analysis.loaded, *values.pop("wanted", ())]
     values.setdefault("validators", ())
-    given = pop_arguments(chart_input.require_loader(SUBJECT_LOADER), values)
-    options = list_options(name)
-    own = {key: option for key, option in options.items() if key not in RANGE}
-    arguments = from_signature.pop_arguments(own, values)
-    parameters = inspect.signature(function).parameters
-    if "validators" in given.keys() & parameters.keys() - {*analysis.frames}:
+    given = pop_loader_arguments(chart_input.require_loader(SUBJECT_LOADER), values)
+    arguments = pop_arguments(analysis.own_options, values)
+    if "validators" in given.keys() & analysis.parameters.keys() - {*analysis.frames}:
         arguments["validators"] = given["validators"]
     if analysis.first in files:
-        arguments |= parse_range(analysis, given, options)
+        arguments |= parse_range(analysis, given)
     else:
         given |= local_range(
             **{key: given.get(key) for key in RANGE}, tz=arguments.get("tz", "UTC")
@@ -156,73 +128,73 @@ def run_analysis(name: str, values: dict[str, Any]) -> None:
         frame: read_frame(file, frame, analysis.loaders.get(frame), arguments)
         for frame, file in files.items()
     }
-    facts: dict[str, Any] = {"analysis": name, "requests": 0}
+    facts: dict[str, Any] = {"analysis": analysis.name, "requests": 0}
     if absent := [frame for frame in wanted if frame not in files]:
         if analysis.takes_validators:
             find_validators(given, frames.get(analysis.first))
         # Without rows, wrong columns and other arguments are found before any request.
         empty = build_empty(analysis, frames, absent)
-        output.select_output(compute(name, empty, arguments, taxes, "mainnet"), chosen)
+        chosen.select(compute(analysis, empty, arguments, step, "mainnet"))
         with connection.open_explorer(values) as explorer:
             for frame in absent:
                 call = build_call(analysis, frame, given, frames, explorer)
                 loader = chart_input.require_loader(analysis.loaders[frame])
                 frames[frame] = loader(**call, **strict, explorer=explorer)
-            if name == "upcoming-duties" and "epoch" not in arguments:
+            if analysis.name == "upcoming-duties" and "epoch" not in arguments:
                 arguments["epoch"] = explorer.chain_head.latest("epoch")
             chain: Any = explorer.chain
             facts["requests"] = explorer.requests
     else:
         check_offline()
         chain = values["chain"] or "mainnet"
-    print_left_out(name, analysis, frames)
-    result = analysis_results.filter_rows(compute(name, frames, arguments, taxes, chain), filters)
-    if taxes:
-        # No text of such rows is from the chain, and tax tools import no apostrophes.
-        chosen |= {"raw": chosen["raw"] or taxes["tool"] is not None}
-    output.write_rows(result, chosen, facts)
-    analysis_results.end_with_code(result, filters)
+    print_left_out(analysis, frames)
+    result = compute(analysis, frames, arguments, step, chain)
+    # No text of the rows of a tax tool is from the chain, and it imports no apostrophes.
+    chosen.write(result, facts, raw="tool" in step)
+    if ends_with_code:
+        analysis_results.end_with_code(result)
 
 
 def compute(
-    name: str,
+    analysis: Analysis,
     frames: Mapping[str, pl.DataFrame],
     arguments: Mapping[str, Any],
-    taxes: Mapping[str, Any],
+    step: Mapping[str, Any],
     chain: Any,
 ) -> pl.DataFrame:
-    """Call the function of an analysis; convert a ledger for taxes."""
-    if source := list_analyses()[name].source:
-        own = {frame: frames[frame] for frame in frames.keys() - {*list_analyses()[source].frames}}
-        others = {frame: rows for frame, rows in frames.items() if frame not in own}
-        rows = compute(source, others, arguments, taxes, chain)
-        return cast("pl.DataFrame", get_function(name)(rows, **own))
-    function = get_function(name)
-    more = {"chain": chain} if "chain" in inspect.signature(function).parameters else {}
-    result: pl.DataFrame = function(**frames, **arguments, **more)
-    if not taxes:
-        return result
-    price = arguments["price"] if "prices" in frames else None
-    return analysis_results.convert_ledger(result, taxes, price=price, tz=arguments["tz"])
+    """Call the function of an analysis, and what follows it with the options of this *step*."""
+    own = {}
+    if analysis.source:
+        of_source = list_analyses()[analysis.source].frames
+        own = {frame: rows for frame, rows in frames.items() if frame not in of_source}
+    others = {frame: rows for frame, rows in frames.items() if frame not in own}
+    more = {"chain": chain} if "chain" in analysis.parameters else {}
+    rows = analysis.main(**others, **arguments, **more)
+    if analysis.source:
+        rows = get_function(analysis.name)(rows, **own)
+    if (function := analysis_results.STEPS.get(analysis.name)) is not None:
+        if analysis.name == "ledger":
+            price = arguments["price"] if "prices" in frames else None
+            step = {**step, "price": price, "tz": arguments["tz"]}
+        rows = function(rows, **step)
+    return cast("pl.DataFrame", rows)
 
 
-def print_left_out(name: str, analysis: Analysis, frames: Mapping[str, Any]) -> None:
+def print_left_out(analysis: Analysis, frames: Mapping[str, Any]) -> None:
     """Print the options for duties that are not loaded: no rows would mean that there are none."""
     left_out = sorted(analysis.optional.keys() - frames.keys())
-    if name == "upcoming-duties" and left_out:
+    if analysis.name == "upcoming-duties" and left_out:
         kinds = {"committees": "sync committees", "duties": "proposals"}
         listed = " and ".join(kinds[frame] for frame in left_out)
         options = " ".join(f"--with {frame}" for frame in left_out)
         print_message(f"{listed} are listed with {options}")
 
 
-def parse_range(
-    analysis: Analysis, given: Mapping[str, Any], options: Mapping[str, Any]
-) -> dict[str, int]:
+def parse_range(analysis: Analysis, given: Mapping[str, Any]) -> dict[str, int]:
     """Return --since and --until of an analysis whose first frame is a file."""
     epochs = {key: given[key] for key in RANGE if key in given}
     for key, value in epochs.items():
-        if key not in options:
+        if key not in analysis.options:
             raise UsageError(
                 f"--{key} and --input exclude each other",
                 hint=f"All rows of {analysis.first} come from the file",
@@ -241,11 +213,11 @@ def check_offline() -> None:
         )
 
 
-analyse = AnalysisGroup(
-    name="analyse",
+analyse = BuiltGroup(
+    "analyse",
+    names=list_analyses,
+    build=build_command,
     subcommand_metavar="ANALYSIS [OPTIONS]",
-    no_args_is_help=True,
-    callback=lambda **_: None,
     help="""Analyse loaded rows, or rows in files.
 
     Write analyse income --input income.parquet --every day --unit eth, or use --validators and

@@ -6,20 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.cli import chart_input
-from beaconframes.cli.analyses import SUBJECTS
+from beaconframes.cli.analyses import RANGE, SUBJECTS
 from beaconframes.cli.loader_options import list_arguments
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
     from beaconframes.cli.analyses import Analysis
     from beaconframes.client import Explorer
-
-RANGE = ("since", "until")
-"""The arguments of loaders that set the range of rows."""
 
 
 def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
@@ -139,32 +136,8 @@ def read_frame(
     file: Path, frame: str, loader: str | None, arguments: Mapping[str, Any]
 ) -> pl.DataFrame:
     """Read the file of a *frame* of a loader; without a loader, as the format stores it."""
-    import polars as pl
-
-    from beaconframes.frames import first_line
-
-    if loader is not None:
-        return chart_input.read_file(file, loader)
     if frame == "prices" and file.suffix.lower() == ".csv":
         from beaconframes.reports.prices import read_prices_file
 
         return read_prices_file(file, arguments["price"])
-    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
-        ".parquet": lambda path: pl.read_parquet(path, hive_partitioning=False, glob=False),
-        ".csv": lambda path: pl.read_csv(path, try_parse_dates=True, glob=False),
-        ".jsonl": pl.read_ndjson,
-        ".arrow": pl.read_ipc,
-    }
-    if file.suffix.lower() not in readers:
-        raise UsageError(
-            f"{file.name} does not end with the suffix of a format",
-            hint=f"Suffixes: {', '.join(readers)}",
-        )
-    if not file.is_file():
-        raise DatasetError(f"the file {file} does not exist")
-    try:
-        rows = readers[file.suffix.lower()](file)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise DatasetError(f"{file} cannot be read: {first_line(error)}") from error
-    # A day is its first instant in UTC.
-    return rows.with_columns(pl.col(pl.Date).cast(pl.Datetime("us", "UTC")))
+    return chart_input.read_file(file, loader)

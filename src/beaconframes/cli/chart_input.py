@@ -1,28 +1,27 @@
-"""Rows for charts and for the wall: loaded, or read from a file that ``load`` has written."""
+"""Rows of a loader: loaded, or read from a file that ``load`` has written."""
 
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from beaconframes.cli import connection_options as connection
 from beaconframes.cli.common_options import FILE, typed_options
-from beaconframes.cli.loader_options import (
-    find_loader,
-    list_arguments,
-    loader_options,
-    pop_arguments,
-)
+from beaconframes.cli.from_signature import pop_arguments
+from beaconframes.cli.loader_options import find_loader, list_arguments
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import polars as pl
 
+    from beaconframes.cli.from_signature import Argument
     from beaconframes.cli.loader_options import Loader
     from beaconframes.client import Explorer
 
@@ -32,19 +31,81 @@ WITH_OPEN_EPOCH = "attestations"
 UNCHANGED_HINT = "Load it without --unit and --columns"
 
 
-def input_options(name: str, shared: Sequence[str] = ()) -> list[click.Parameter]:
-    """Return an argument for a file, and the options to load rows instead.
+@dataclass(frozen=True)
+class RowsInput:
+    """The rows of a picture: the argument FILE, or the options to load them instead."""
 
-    *shared* options belong to the chart and to the load; they are not repeated.
-    """
-    loading = [o for o in loader_options(require_loader(name)) if o.name not in shared]
-    for option in loading:
-        option.required = False
-    return [
-        click.Argument(["file"], required=False, type=FILE),
-        *loading,
-        *connection.connection_options(),
-    ]
+    name: str
+    """The loader of the rows."""
+    without: Sequence[str] = ()
+    """Its arguments that have no option here."""
+
+    @cached_property
+    def loader(self) -> Loader:
+        """Return the loader."""
+        return require_loader(self.name)
+
+    @cached_property
+    def arguments(self) -> dict[str, Argument]:
+        """Return the arguments of the loader that are options."""
+        every = list_arguments(self.loader)
+        return {name: each for name, each in every.items() if name not in self.without}
+
+    def options(self) -> list[click.Parameter]:
+        """Return the argument and the options; none is required."""
+        loading = [argument.build() for argument in self.arguments.values()]
+        for option in loading:
+            option.required = False
+        file = click.Argument(["file"], required=False, type=FILE)
+        return [file, *loading, *connection.connection_options()]
+
+    def read(
+        self, file: Path | None, values: dict[str, Any], **given: Any
+    ) -> tuple[pl.DataFrame, dict[str, Any]]:
+        """Remove the options from *values*; return the rows, and facts about their chain.
+
+        The loader gets the *given* arguments as well. The facts are the name of the chain and
+        whether it is simulated: pictures contain them.
+        """
+        arguments = given | pop_arguments(self.arguments, values)
+        if file is not None:
+            if wrong := [n for n in (*self.arguments, *connection.NAMES) if n in typed_options()]:
+                raise UsageError(
+                    f"{file} and --{wrong[0].replace('_', '-')} exclude each other",
+                    hint="Leave one of them out: rows come from the file, or are loaded",
+                )
+            return read_file(file, self.name), {}
+        for name, argument in self.arguments.items():
+            if argument.is_required and name not in arguments:
+                raise UsageError(
+                    f"a file or {argument.option} is required",
+                    hint=f"Give a file of load {self.name}, or the options of the rows to load",
+                )
+        with connection.open_explorer(values) as explorer:
+            if self.name == WITH_OPEN_EPOCH and not arguments.keys() & {"since", "until"}:
+                arguments |= finished_epochs(explorer)
+            rows: pl.DataFrame = self.loader(**arguments, explorer=explorer)
+            return rows, {
+                "chain": explorer.chain.name,
+                "simulated": explorer.about.get("simulated"),
+            }
+
+    @contextlib.contextmanager
+    def explain_missing_columns(self, file: Path | None, rows: pl.DataFrame) -> Iterator[None]:
+        """Name the file in the error for a missing column, and the file to give instead."""
+        try:
+            yield
+        except UsageError as error:
+            absent = [column for column in schema_of(self.name) if column not in rows.columns]
+            if file is None or not any(column in error.message for column in absent):
+                raise
+            from beaconframes.column_errors import format_command, recognize_frame
+
+            problem, hint = f"{file} has no column {absent[0]}", UNCHANGED_HINT
+            if others := recognize_frame(rows.columns):
+                problem += f"; it looks like a file of {' or '.join(map(format_command, others))}"
+                hint = f"Give a file of load {self.name}"
+            raise UsageError(problem, hint=hint) from error
 
 
 def require_loader(name: str) -> Loader:
@@ -54,64 +115,12 @@ def require_loader(name: str) -> Loader:
     return loader
 
 
-def read_input(
-    name: str, values: dict[str, Any], shared: Mapping[str, Any]
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Remove the input options from *values*; return the rows, and facts about their chain.
-
-    The facts are the name of the chain and whether it is simulated: pictures contain them.
-    """
-    file, loader = values.pop("file"), require_loader(name)
-    for argument in list_arguments(loader):
-        values.setdefault(argument, shared.get(argument))
-    arguments = pop_arguments(loader, values)
-    if file is not None:
-        loading = [n for n in (*list_arguments(loader), *connection.NAMES) if n not in shared]
-        if wrong := [option for option in loading if option in typed_options()]:
-            raise UsageError(
-                f"{file} and --{wrong[0].replace('_', '-')} exclude each other",
-                hint="Leave one of them out: rows come from the file, or are loaded",
-            )
-        return read_file(file, name), {}
-    required = [n for n, a in list_arguments(loader).items() if a.is_required]
-    if absent := [argument for argument in required if argument not in arguments]:
-        raise UsageError(
-            f"a file or --{absent[0].replace('_', '-')} is required",
-            hint=f"Give a file of load {name}, or the options of the rows to load",
-        )
-    simulated = connection.is_simulated(values)
-    with connection.open_explorer(values) as explorer:
-        if name == WITH_OPEN_EPOCH and not arguments.keys() & {"since", "until"}:
-            arguments |= finished_epochs(explorer)
-        rows: pl.DataFrame = loader(**arguments, explorer=explorer)
-        about = {"chain": explorer.chain.name, "simulated": simulated}
-    return rows, about
-
-
 def finished_epochs(explorer: Explorer) -> dict[str, int]:
     """Return the range of epochs that have ended, and that the service still has."""
     from beaconframes.v1.attestations import SERVED_EPOCHS
 
     latest = explorer.chain_head.latest("epoch")
     return {"since": max(latest - SERVED_EPOCHS + 1, 0), "until": max(latest - 1, 0)}
-
-
-@contextlib.contextmanager
-def explain_missing_columns(file: Path | None, name: str, rows: pl.DataFrame) -> Iterator[None]:
-    """Name the file in the error for a missing column, and the file to give instead."""
-    try:
-        yield
-    except UsageError as error:
-        absent = [column for column in schema_of(name) if column not in rows.columns]
-        if file is None or not any(column in error.message for column in absent):
-            raise
-        from beaconframes.column_errors import format_command, recognize_frame
-
-        problem, hint = f"{file} has no column {absent[0]}", UNCHANGED_HINT
-        if others := recognize_frame(rows.columns):
-            problem += f"; it looks like a file of {' or '.join(map(format_command, others))}"
-            hint = f"Give a file of load {name}"
-        raise UsageError(problem, hint=hint) from error
 
 
 def schema_of(name: str) -> pl.Schema:
@@ -123,41 +132,57 @@ def schema_of(name: str) -> pl.Schema:
     return pl.Schema(ENDPOINTS_BY_NAME[name.replace("-", "_")].table.schema())
 
 
-def read_file(file: Path, name: str) -> pl.DataFrame:
-    """Read a file that ``load`` has written, with the types of its columns."""
+def read_file(file: Path, name: str | None) -> pl.DataFrame:
+    """Read a file that ``load`` has written, with the types of its columns.
+
+    Without the *name* of its loader, columns have the types that the format stores.
+    """
     import polars as pl
 
-    from beaconframes.exports.formats import CellOptions, find_format
+    from beaconframes.exports.formats import FORMATS, CellOptions, find_format
     from beaconframes.exports.formats.parquet import states_simulation
+    from beaconframes.frames import first_line
 
     form = find_format(file.name)
-    if form is None:
+    formats = [each for each in FORMATS if name or each in UNTYPED]
+    if form is None or form.name not in formats:
         raise UsageError(
             f"{file.name} does not end with the suffix of a format",
-            hint="Suffixes: .parquet, .csv and others",
+            hint=f"Suffixes: {', '.join(FORMATS[each].extensions[0] for each in formats)}",
         )
     if not file.is_file():
-        raise DatasetError(
-            f"the file {file} does not exist", hint=f"Write it with load {name} --out"
-        )
-    schema = schema_of(name)
+        hint = f"Write it with load {name} --out" if name else None
+        raise DatasetError(f"the file {file} does not exist", hint=hint)
     try:
         # Both formats contain the types of their columns, and may have fewer columns.
         if form.name == "parquet":
             rows = pl.read_parquet(file, hive_partitioning=False, glob=False)
             rows.attrs = {"simulated": states_simulation(file)}  # type: ignore[attr-defined]
-            return rows
-        if form.name == "arrow":
-            return pl.read_ipc(file)
-        if form.name == "jsonl" and (first := pl.read_ndjson(file, n_rows=1)).height:
-            # With a schema, this reader fills missing columns with null.
-            first.select(schema.names())
-        return form.read(file, schema, CellOptions())
+        elif form.name == "arrow":
+            rows = pl.read_ipc(file)
+        elif name is None:
+            is_csv = form.name == "csv"
+            rows = (
+                pl.read_csv(file, try_parse_dates=True, glob=False)
+                if is_csv
+                else pl.read_ndjson(file)
+            )
+        else:
+            schema = schema_of(name)
+            if form.name == "jsonl" and (first := pl.read_ndjson(file, n_rows=1)).height:
+                # With a schema, this reader fills missing columns with null.
+                first.select(schema.names())
+            rows = form.read(file, schema, CellOptions())
     except (pl.exceptions.ColumnNotFoundError, KeyError):
         raise UsageError(
             f"{file} does not have all columns of load {name}", hint=UNCHANGED_HINT
         ) from None
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise DatasetError(
-            f"{file} cannot be read as rows of load {name}: {str(error).partition(chr(10))[0]}"
-        ) from error
+        rows_of = f" as rows of load {name}" if name else ""
+        raise DatasetError(f"{file} cannot be read{rows_of}: {first_line(error)}") from error
+    # A day is its first instant in UTC.
+    return rows if name else rows.with_columns(pl.col(pl.Date).cast(pl.Datetime("us", "UTC")))
+
+
+UNTYPED = ("parquet", "csv", "jsonl", "arrow")
+"""Formats that can be read without a schema."""

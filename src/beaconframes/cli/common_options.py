@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from beaconframes.cli.runner import RunState
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 FILE = click.Path(path_type=Path)
 JSON_HELP = "Print JSON instead of text."
+OVERWRITE_HELP = "Replace an existing file."
 
 
 class SuggestingGroup(click.Group):
@@ -47,6 +51,31 @@ class SuggestingGroup(click.Group):
         return get_close_matches(name.replace("_", "-"), self.list_commands(ctx), n=1)
 
 
+class BuiltGroup(SuggestingGroup):
+    """A group whose commands are built on first use."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        names: Callable[[], Iterable[str]],
+        build: Callable[[str], click.Command],
+        **attributes: Any,
+    ) -> None:
+        """Build the command of each of the *names* with *build*."""
+        super().__init__(name, no_args_is_help=True, callback=lambda **_: None, **attributes)
+        self.names, self.build = names, build
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.names())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Build a command."""
+        name = cmd_name.replace("_", "-")
+        return add_common_options(self.build(name)) if name in self.names() else None
+
+
 def json_option() -> click.Option:
     """Return the option for output as JSON."""
     return click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP)
@@ -54,7 +83,7 @@ def json_option() -> click.Option:
 
 def overwrite_option() -> click.Option:
     """Return the option to replace a file."""
-    return click.Option(["--overwrite"], is_flag=True, help="Replace an existing file.")
+    return click.Option(["--overwrite"], is_flag=True, help=OVERWRITE_HELP)
 
 
 def add_common_options(command: click.Command) -> click.Command:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from beaconframes.cli.common_options import FILE, pop_options, typed_options
-from beaconframes.cli.from_signature import TYPE_NAMES, find_kind
+from beaconframes.cli.from_signature import find_kind, resolve_types
 from beaconframes.cli.key_file import read_key
 from beaconframes.cli.messages import print_message, print_warning
 from beaconframes.errors import ConfigError, UsageError
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
     from beaconframes.dataset import Dataset
 
-NODE_OF_ENVIRONMENT = ""
-"""The value of --node without an address."""
 OF_EXPLORER = ("url", "chain", "store", "offline")
 """Settings that are arguments of an explorer; the others are those of all its loads."""
 
@@ -96,7 +93,7 @@ def list_options() -> list[ConnectionOption]:
             ["--node"],
             metavar="[URL]",
             is_flag=False,
-            flag_value=NODE_OF_ENVIRONMENT,
+            flag_value="",  # of the environment
             help="Load from your own beacon node. Without an address, from that of "
             "BEACONFRAMES_NODE: the list of processes shows options, so an address with "
             "credentials belongs there.",
@@ -113,7 +110,7 @@ def list_options() -> list[ConnectionOption]:
 def build_setting(name: str) -> ConnectionOption:
     """Return the option of a setting."""
     setting = SETTINGS[name]
-    types = get_type_hints(SettingArguments, localns={**TYPE_NAMES, "os": os})
+    types = resolve_types(SettingArguments)
     kind = find_kind(types.get(name, str))
     option = f"--{name.replace('_', '-')}"
     is_pair = kind.flag and DEFAULTS[name] is None
@@ -173,8 +170,10 @@ def is_local(chosen: dict[str, Any]) -> bool:
     )
 
 
-@contextlib.contextmanager
-def _open_chosen(chosen: dict[str, Any], *, sends_requests: bool) -> Iterator[Explorer]:
+def _open_chosen(
+    chosen: dict[str, Any], *, sends_requests: bool
+) -> contextlib.AbstractContextManager[Explorer]:
+    """Return the chosen explorer, to be entered; it is the default one of loaders."""
     from beaconframes.client import Explorer, set_explorer
     from beaconframes.client.explorer import RequestlessExplorer
 
@@ -183,47 +182,31 @@ def _open_chosen(chosen: dict[str, Any], *, sends_requests: bool) -> Iterator[Ex
         raise UsageError("--store and --no-store exclude each other", hint="Use one of them")
     store = False if chosen["no_store"] else chosen["store"]
     if chosen["node"] is not None:
-        with _open_node(chosen, store) as explorer:
-            yield explorer
-        return
+        return _open_node(chosen, store)
     if chosen["local"] or chosen["dataset"] is not None:
-        with use_dataset(chosen["dataset"], store) as explorer:
-            yield explorer
-        return
-    with (Explorer if sends_requests else RequestlessExplorer)(
+        return use_dataset(chosen["dataset"], store)
+    explorer = (Explorer if sends_requests else RequestlessExplorer)(
         chosen["url"],
         api_key=read_key(chosen["key_file"], prompt=chosen["ask_key"]),
         chain=chosen["chain"],
         store=store,
         offline=chosen["offline"] or None,
-    ) as explorer:
-        set_explorer(explorer)
-        yield explorer
+    )
+    set_explorer(explorer)
+    return explorer
 
 
 def _open_node(chosen: dict[str, Any], store: bool | Path | None) -> Explorer:
     from beaconframes.beacon_node.node import node
     from beaconframes.config import current as current_settings
 
-    url = None if chosen["node"] == NODE_OF_ENVIRONMENT else chosen["node"]
+    url = chosen["node"] or None
     if url is None and current_settings().node is None:
         raise ConfigError(
             "--node has no address, and BEACONFRAMES_NODE is not set",
             hint="Give the address of the node with one of them, such as http://localhost:5052",
         )
     return node(url, execution=chosen["execution"], rate=chosen["rate"], store=store)
-
-
-def is_simulated(values: dict[str, Any]) -> bool | None:
-    """Return whether the source of these options is simulated; None if this is unknown."""
-    if values["node"] is not None:
-        return False
-    if values["dataset"] is None:
-        return is_local(values) or None
-    from beaconframes.dataset import Dataset
-
-    simulated: bool | None = Dataset.open(values["dataset"]).meta.get("simulated")
-    return simulated
 
 
 def _check_source(chosen: dict[str, Any]) -> None:
@@ -257,33 +240,28 @@ def use_dataset(folder: Path | None, store: bool | Path | None = None) -> Iterat
     from beaconframes.opened_dataset import open as open_folder
     from beaconframes.server import local
 
-    with contextlib.ExitStack() as stack:
-        if folder is not None:
-            yield stack.enter_context(open_folder(folder))
-        else:
-            sample = stack.enter_context(open_stored_sample())
-            yield stack.enter_context(local(sample, store=store))
+    if folder is not None:
+        with open_folder(folder) as explorer:
+            yield explorer
+    else:
+        with open_stored_sample() as sample, local(sample, store=store) as explorer:
+            yield explorer
 
 
 @contextlib.contextmanager
 def open_stored_sample(*, live: bool = False) -> Iterator[Dataset]:
     """Open the stored sample; if it cannot be stored, simulate it in a temporary folder."""
+    from tempfile import TemporaryDirectory
+
     from beaconframes.simulator import has_sample, open_sample, sample_arguments, simulate
 
-    with contextlib.ExitStack() as stack:
-        if not has_sample(live=live):
-            often = "once a day" if live else "once"
-            print_message(f"simulating the sample chain; this takes some seconds, {often}")
+    if not has_sample(live=live):
+        often = "once a day" if live else "once"
+        print_message(f"simulating the sample chain; this takes some seconds, {often}")
+    with TemporaryDirectory(prefix="beaconframes-") as folder:
         try:
             sample = open_sample(live=live)
         except OSError as error:
             print_warning(f"the sample cannot be stored: {error.filename}: {error.strerror}")
-            folder = Path(stack.enter_context(_temporary_folder()))
-            sample = simulate(folder / "sample", **sample_arguments(live=live))
+            sample = simulate(Path(folder) / "sample", **sample_arguments(live=live))
         yield sample
-
-
-def _temporary_folder() -> Any:
-    import tempfile
-
-    return tempfile.TemporaryDirectory(prefix="beaconframes-")

@@ -5,31 +5,29 @@ from __future__ import annotations
 import math
 import os
 import time
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from beaconframes import errors
-from beaconframes.cli import output, signals
-from beaconframes.cli.common_options import FILE, json_option, overwrite_option
+from beaconframes.cli import loader_options, output, signals
+from beaconframes.cli.common_options import FILE, json_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
+from beaconframes.cli.from_signature import Kind, list_arguments, pop_arguments
 from beaconframes.cli.loader_group import LoaderGroup
-from beaconframes.cli.loader_options import (
-    list_arguments,
-    loader_options,
-    pop_arguments,
-    table_name_of,
-)
+from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message
 from beaconframes.cli.rendering import print_json
 from beaconframes.cli.runner import current_state
-from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from beaconframes.cli.from_signature import Argument
     from beaconframes.cli.loader_options import Loader
     from beaconframes.exports import Export
 
@@ -40,83 +38,58 @@ UNITS = (
     "Amounts stay exact, in gwei and wei, as the names of columns end; load and analyse can write "
     "ether."
 )
-
-
-class Minutes(click.FloatRange):
-    """A number of minutes above 0, of at most a year."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number; NaN passes every comparison of a range, so it is refused here."""
-        minutes = float(super().convert(value, param, ctx))
-        if math.isnan(minutes):
-            self.fail(f"{value!r} is not a number of minutes.", param, ctx)
-        return minutes
-
-
+NOT_OPTIONS = ("what", "target", "storage_options", "explorer")
+TEXTS = {
+    "format": "parquet, csv, jsonl, arrow, duckdb or xlsx.",
+    "by": "Partition of a dataset; the default is day if the rows have a time.",
+    "table": "Export only this table.",
+    "name": "Name of the dataset.",
+    "title": "Title of the dataset.",
+    "creators": "Creator of the dataset; repeat it for each creator.",
+    "license": "SPDX license, such as CC-BY-4.0.",
+    "url": "Address where the dataset is published.",
+    "raw": output.RAW_HELP,
+}
+"""The help of arguments that `bf.export` describes together, or with values of Python."""
+OUT = click.Option(
+    ["--out"],
+    type=FILE,
+    required=True,
+    help=f"A folder for a dataset, or a file such as income.parquet. {UNITS}",
+)
 FOLLOW = click.Option(
     ["--follow"],
-    type=Minutes(min=0, min_open=True, max=MINUTES_PER_YEAR),
+    type=click.FloatRange(min=0, min_open=True, max=MINUTES_PER_YEAR),
     metavar="MINUTES",
     help="Repeat the export after this many minutes, until Ctrl-C, to add newly finalized rows.",
 )
 
 
-UNFINALIZED = click.Option(
-    ["--unfinalized"],
-    is_flag=True,
-    help="Export rows that are not final as well; the column finalized marks them.",
-)
+@cache
+def list_options(without: str) -> dict[str, Argument]:
+    """Return the arguments of `bf.export` that become options, *without* one of them."""
+    from beaconframes.exports import export as export_rows
 
-
-def export_options(*, table: bool) -> list[click.Parameter]:
-    """Return the options for the target and for the metadata of a dataset."""
-    table_option = click.Option(["--table"], help="Export only this table.")
-    return [
-        click.Option(
-            ["--out"],
-            type=FILE,
-            required=True,
-            help="A folder for a dataset, or a file such as income.parquet. " + UNITS,
-        ),
-        click.Option(["--format"], help="parquet, csv, jsonl, arrow, duckdb or xlsx."),
-        overwrite_option(),
-        click.Option(
-            ["--by"],
-            type=click.Choice(PARTITIONS),
-            help="Partition of a dataset; the default is day if the rows have a time.",
-        ),
-        *([table_option] if table else [UNFINALIZED]),
-        click.Option(["--name"], help="Name of the dataset."),
-        click.Option(["--title"], help="Title of the dataset."),
-        click.Option(
-            ["--creator", "creators"],
-            multiple=True,
-            help="Creator of the dataset; repeat it for each creator.",
-        ),
-        click.Option(["--license"], help="SPDX license, such as CC-BY-4.0."),
-        click.Option(["--published-at"], help="Address where the dataset is published."),
-        output.raw_option(),
-        click.Option(
-            ["--wait"], is_flag=True, help="Wait for another process that exports to this folder."
-        ),
-        json_option(),
-    ]
-
-
-NAMES = tuple(option.name for option in [*export_options(table=True), UNFINALIZED] if option.name)
+    kinds = {
+        "by": Kind(type=click.Choice(PARTITIONS)),
+        "creators": Kind(repeated=True, option="--creator"),
+    }
+    options = list_arguments(export_rows, [*NOT_OPTIONS, without], texts=TEXTS, kinds=kinds)
+    options["by"] = replace(options["by"], default=None)
+    # The url of a command is that of the explorer.
+    options["url"] = replace(options["url"], name="published_at")
+    return options
 
 
 def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that exports the rows of *loader*."""
-    follow = [FOLLOW] if "until" in list_arguments(loader) else []
+    arguments = loader_options.list_arguments(loader)
     return click.Command(
         name,
         params=[
-            *loader_options(loader),
-            *export_options(table=False),
-            *follow,
+            *(argument.build() for argument in arguments.values()),
+            *export_options("table"),
+            *([FOLLOW] if "until" in arguments else []),
             *connection_options(),
         ],
         help=f"Export: {describe(loader)}",
@@ -124,25 +97,32 @@ def build_command(name: str, loader: Loader) -> click.Command:
     )
 
 
+def export_options(without: str) -> list[click.Option]:
+    """Return the options for the target and for the metadata of a dataset."""
+    return [OUT, *(option.build() for option in list_options(without).values()), json_option()]
+
+
 def export_loader(loader: Loader, values: dict[str, Any]) -> None:
     """Export the rows of a loader, once or repeatedly."""
     from beaconframes.exports import export
 
-    chosen = pop_export_options(values)
-    signals.set_hint(RESUME_HINT)
-    target, as_json = chosen.pop("out"), chosen.pop("as_json")
-    minutes = values.pop("follow", None)
-    arguments = pop_arguments(loader, values)
-    if minutes and "until" in arguments:
-        raise click.UsageError("--follow and --until exclude each other")
-    if minutes and chosen["unfinalized"]:
-        raise click.UsageError("--follow and --unfinalized exclude each other")
+    as_json, minutes = values.pop("as_json"), values.pop("follow", None)
+    chosen = pop_export_options(values, "table")
+    arguments = loader_options.pop_arguments(loader, values)
+    if minutes and math.isnan(minutes):
+        raise click.UsageError("--follow nan is not a number of minutes")
+    for name in ("until", "unfinalized"):
+        if minutes and (arguments | chosen).get(name):
+            raise click.UsageError(f"--follow and --{name} exclude each other")
 
     def export_once() -> Export:
         with open_explorer({**values}) as explorer:
-            return export(loader, target, **chosen, **arguments, explorer=explorer)
+            return export(loader, **chosen, **arguments, explorer=explorer)
 
-    report_export(export_once(), as_json=as_json)
+    done = export_once()
+    report_export(done, as_json=as_json)
+    # The file of an earlier round is replaced.
+    chosen["overwrite"] = Path(done.path).is_file()
     while minutes:
         time.sleep(60 * minutes)
         try:
@@ -156,33 +136,17 @@ def export_loader(loader: Loader, values: dict[str, Any]) -> None:
             report_export(done, as_json=as_json)
 
 
-def pop_export_options(values: dict[str, Any]) -> dict[str, Any]:
-    """Remove the export options from *values*, and return them as arguments of ``bf.export``.
-
-    An existing file is refused here, because later rounds of --follow replace their own file.
-    """
-    from beaconframes.exports.targets import parse_target
-
-    chosen = {name: values.pop(name) for name in NAMES if name in values}
-    chosen["url"] = chosen.pop("published_at")
+def pop_export_options(values: dict[str, Any], without: str) -> dict[str, Any]:
+    """Remove the export options from *values*, and return them as arguments of ``bf.export``."""
+    signals.set_hint(RESUME_HINT)
+    chosen = pop_arguments(list_options(without), values)
+    if chosen.get("by") == "none":
+        chosen["by"] = None
     # The user may write .. in a path; a slash at the end means a folder.
-    text = os.fspath(chosen["out"])
+    text = os.fspath(values.pop("out"))
     path = Path(text)
     resolved = path.resolve() if path.is_dir() else output.resolve_target(path)
-    chosen["out"] = os.fspath(resolved) + ("/" if text.endswith("/") else "")
-    target, overwrite = parse_target(chosen["out"], chosen["format"]), chosen["overwrite"]
-    if target.is_file:
-        output.check_overwrite(target.path, overwrite=overwrite)
-        chosen["overwrite"] = True
-    elif overwrite:
-        raise UsageError(
-            f"--overwrite replaces a file, and --out {text} is a dataset",
-            hint="Leave --overwrite out to add to the dataset, or choose another folder",
-        )
-    by = chosen.pop("by")
-    if by is not None:
-        chosen["by"] = None if by == "none" else by
-    return {name: value for name, value in chosen.items() if value not in (None, ())}
+    return chosen | {"target": os.fspath(resolved) + ("/" if text.endswith("/") else "")}
 
 
 def report_export(done: Export, *, as_json: bool) -> None:
@@ -228,29 +192,32 @@ def list_gaps(gaps: Sequence[dict[str, Any]]) -> str:
     return listed + (f"; and {rest:,} more, which --json lists" if rest > 0 else "")
 
 
-@click.command("dataset", params=export_options(table=True))
-@click.argument("folder", type=FILE)
-def dataset(folder: Path, **values: Any) -> None:
-    """Export all tables of a dataset.
+def build_dataset_command() -> click.Command:
+    """Return the command that exports the tables of a dataset."""
+    text = (
+        "Export all tables of a dataset.\n\n"
+        "FOLDER is the folder of a simulation, a store or an export."
+    )
+    params = [click.Argument(["folder"], type=FILE), *export_options("unfinalized")]
+    return click.Command("dataset", params=params, help=text, callback=export_dataset)
 
-    FOLDER is the folder of a simulation, a store or an export.
-    """
+
+def export_dataset(folder: Path, *, as_json: bool, **values: Any) -> None:
+    """Export the tables of a dataset."""
     from beaconframes.dataset import Dataset
     from beaconframes.exports import export
 
-    chosen = pop_export_options(values)
-    signals.set_hint(RESUME_HINT)
-    target, as_json = chosen.pop("out"), chosen.pop("as_json")
+    chosen = pop_export_options(values, "unfinalized")
     if "table" in chosen:
         chosen["table"] = table_name_of(chosen["table"])
-    report_export(export(Dataset.open(folder), target, **chosen), as_json=as_json)
+    report_export(export(Dataset.open(folder), **chosen), as_json=as_json)
 
 
 export = LoaderGroup(
     name="export",
     build=build_command,
     images=False,
-    commands={"dataset": dataset},
+    others={"dataset": ("Export all tables of a dataset.", build_dataset_command)},
     help=f"""Export rows as a dataset, or as one file.
 
     LOADER and its options are those of load; dataset exports all tables of a folder. Rows are

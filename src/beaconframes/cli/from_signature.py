@@ -8,10 +8,11 @@ from __future__ import annotations
 import collections.abc
 import inspect
 import os
+import threading
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from types import NoneType, SimpleNamespace, UnionType
+from types import NoneType, UnionType
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -28,30 +29,40 @@ import click
 from beaconframes.calendar import Chain, Moment
 from beaconframes.cli.argument_texts import (
     FILE_OPTIONS,
+    parse_id,
     parse_names,
     parse_numbers,
     parse_region,
     parse_time,
+    parse_validators,
     parse_words,
 )
-from beaconframes.cli.common_options import FILE, JSON_HELP
+from beaconframes.cli.common_options import FILE, JSON_HELP, OVERWRITE_HELP
 from beaconframes.cli.docstrings import describe, describe_arguments
-from beaconframes.cli.validators_argument import parse_id, parse_validators
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
 
-class FrameArgument:
-    """The type of an argument that is a frame: no text of an option can be one."""
+class PythonObject:
+    """The type of an argument that is an object of Python: no text of an option can be one."""
 
 
-class MainFrameArgument:
+class FrameArgument(PythonObject):
+    """The type of an argument that is a frame."""
+
+
+class MainFrameArgument(FrameArgument):
     """The type of the frame whose kind the result has."""
 
 
+PYTHON_NAMES = (
+    "Axes", "Chart", "Dataset", "Executor", "Explorer", "Export", "Node", "NodeConnection",
+    "ObjectStore", "Target",
+)  # fmt: skip
 TYPE_NAMES: Mapping[str, Any] = {
     **vars(collections.abc),
+    **dict.fromkeys(PYTHON_NAMES, PythonObject),
     "Chain": Chain,
     "Groups": collections.abc.Mapping,
     "IntoFrame": FrameArgument,
@@ -60,10 +71,18 @@ TYPE_NAMES: Mapping[str, Any] = {
     "Names": FrameArgument,
     "Path": Path,
     "Region": tuple[int, int, int, int],
+    "RegionChoice": tuple[int, int, int, int] | Literal["all"] | None,
+    "os": os,
+    "threading": threading,
+    "timedelta": timedelta,
 }
 """Names in annotations that modules import for type checkers only."""
 AsJson = Annotated[bool, "--json"]
 """The type of the argument for output as JSON."""
+METAVARS = {"at": "X Y", "figsize": "WIDTH HEIGHT", "year": "YEAR"}
+"""How the help shows the values of arguments whose type does not say what they are."""
+SHARED_TEXTS = {"as_json": JSON_HELP, "overwrite": OVERWRITE_HELP}
+"""The help of arguments that several commands have."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +97,6 @@ class Kind:
     repeated: bool = False
     """Whether each use of the option adds one text."""
     flag: bool = False
-    is_frame: bool = False
     option: str = ""
     """The name of the option, if it is another one than that of the argument."""
 
@@ -88,6 +106,7 @@ class Argument:
     """An argument of a function, as an option of its command."""
 
     name: str
+    """Its name in the values of the command."""
     kind: Kind
     default: Any
     text: str
@@ -95,7 +114,7 @@ class Argument:
     @property
     def option(self) -> str:
         """Return the name of the option."""
-        return self.kind.option or f"--{self.name.replace('_', '-')}"
+        return self.kind.option or f"--{self.name.rstrip('_').replace('_', '-')}"
 
     @property
     def is_required(self) -> bool:
@@ -103,58 +122,70 @@ class Argument:
         return self.default is inspect.Parameter.empty
 
     def build(self) -> click.Option:
-        """Return the option."""
-        kind, names = self.kind, [self.option, self.name]
+        """Return the option; a flag that is on, or unknown, has another one that turns it off."""
+        kind, option, text = self.kind, self.option, self.text
         if kind.flag:
-            return click.Option(names, is_flag=True, default=self.default, help=self.text)
+            names = option if self.default is False else f"{option}/--no-{option[2:]}"
+            return click.Option(
+                [names, self.name],
+                is_flag=True,
+                default=self.default,
+                show_default=self.default is True,
+                help=text,
+            )
         is_list = kind.many or kind.repeated
-        text = self.text
         if kind.many:
             text += " Separate items by commas; 1-100 is a range, - reads standard input."
-        if self.option in FILE_OPTIONS and is_list:
+        if option in FILE_OPTIONS and is_list:
             text += " A file, or a folder of keystores, has its validators."
         # A default of None would be a value, and a required option would no longer be missing.
         has_default = not is_list and self.default not in (inspect.Parameter.empty, None, "", ())
         default: dict[str, Any] = {"default": self.default} if has_default else {}
         return click.Option(
-            names,
+            [option, self.name],
             required=self.is_required,
             multiple=is_list,
             type=kind.type,
             show_default=has_default,
-            metavar=kind.metavar,
+            metavar=METAVARS.get(self.name, kind.metavar),
             help=text,
             **default,
         )
 
 
-def resolve_types(function: Callable[..., Any], excluded: Collection[str] = ()) -> dict[str, Any]:
-    """Return the type of each argument of a function, except the *excluded* ones."""
-    parameters = inspect.signature(function).parameters
-    hints = {n: p.annotation for n, p in parameters.items() if n not in excluded}
-    names = inspect.unwrap(function).__globals__
-    holder = SimpleNamespace(__annotations__=hints)
-    return get_type_hints(holder, names, dict(TYPE_NAMES), include_extras=True)
+def resolve_types(function: Callable[..., Any] | type) -> dict[str, Any]:
+    """Return the type of each argument of a function, or of each item of a TypedDict."""
+    return get_type_hints(function, localns=dict(TYPE_NAMES), include_extras=True)
 
 
 def list_arguments(
     function: Callable[..., Any],
     excluded: Collection[str] = (),
-    choices: Callable[[str], Collection[str]] = lambda _name: (),
+    *,
     texts: Mapping[str, str] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
 ) -> dict[str, Argument]:
     """Return the arguments of a function that can be options, except the *excluded* ones.
 
-    *choices* returns the values of an argument whose type does not list them; *texts* replace
-    descriptions of the docstring.
+    *texts* replace descriptions of the docstring, and *kinds* those of the types.
     """
-    types = resolve_types(function, excluded)
+    hints = resolve_types(function)
     parameters = inspect.signature(function).parameters
-    kinds = {name: find_kind(hint, choices(name)) for name, hint in types.items()}
-    names = [name for name in parameters if name in kinds and not kinds[name].is_frame]
-    described = describe_arguments(function, names) | dict(texts or {})
+    names = [
+        name
+        for name, parameter in parameters.items()
+        if name not in excluded
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        and not has_type(hints[name], (PythonObject, range))
+    ]
+    described = SHARED_TEXTS | describe_arguments(function, names) | dict(texts or {})
     return {
-        name: Argument(name, kinds[name], parameters[name].default, described.get(name, ""))
+        name: Argument(
+            name,
+            (kinds or {}).get(name) or find_kind(hints[name]),
+            parameters[name].default,
+            described.get(name, ""),
+        )
         for name in names
     }
 
@@ -166,21 +197,47 @@ def list_frames(function: Callable[..., Any]) -> dict[str, bool]:
     """
     types = resolve_types(function)
     parameters = inspect.signature(function).parameters
-    frames = [name for name in parameters if find_kind(types[name]).is_frame]
-    frames.sort(key=lambda name: MainFrameArgument not in split_union(types[name]))
+    frames = [name for name in parameters if has_type(types.get(name), FrameArgument)]
+    frames.sort(key=lambda name: not has_type(types[name], MainFrameArgument))
     return {name: parameters[name].default is inspect.Parameter.empty for name in frames}
 
 
-def list_choices(function: Callable[..., Any], argument: str) -> tuple[str, ...]:
-    """Return the values that an argument can have; none if it can have any, or does not exist."""
-    members = split_union(resolve_types(function).get(argument))
-    return next((get_args(each) for each in members if get_origin(each) is Literal), ())
+def has_type(hint: Any, wanted: type | tuple[type, ...]) -> bool:
+    """Return whether a type, or a member of a union, is *wanted* or a subclass of it."""
+    return any(isinstance(each, type) and issubclass(each, wanted) for each in split_union(hint))
 
 
 def split_union(hint: Any) -> tuple[Any, ...]:
     """Return the types of a union without None; a tuple of one for another type."""
     members = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
     return tuple(each for each in members if each is not NoneType)
+
+
+def find_kind(hint: Any) -> Kind:
+    """Return the kind of an argument of this type."""
+    if get_origin(hint) is Annotated:
+        plain, *details = get_args(hint)
+        return add_details(find_kind(plain), details)
+    members = split_union(hint)
+    origins = {get_origin(each): each for each in members}
+    items = get_args(origins.get(tuple))
+    if Literal in origins and not items:
+        return Kind(type=click.Choice(get_args(origins[Literal])))
+    if any(getattr(each, "__name__", "") == "ValidatorSet" for each in members):
+        return SETS_OF_VALIDATORS
+    if collections.abc.Iterable in origins:
+        item_types = split_union(get_args(origins[collections.abc.Iterable])[0])
+        return NUMBERS if int in item_types else WORDS
+    if {collections.abc.Sequence, collections.abc.Collection} & origins.keys():
+        return NAMES
+    if {datetime, timedelta} & {*members}:
+        return TIME
+    if items and float not in members:
+        region = WALL_REGION if Literal in origins else REGION
+        return Kind(repeated=True) if Ellipsis in items else PAIRS.get(items, region)
+    if {Path, Any} & {*members} or os.PathLike in origins:
+        return Kind(type=FILE)
+    return SCALARS.get(members, TEXT)
 
 
 def add_details(kind: Kind, details: Collection[Any]) -> Kind:
@@ -195,41 +252,17 @@ def add_details(kind: Kind, details: Collection[Any]) -> Kind:
     return kind
 
 
-def find_kind(hint: Any, choices: Collection[str] = ()) -> Kind:
-    """Return the kind of an argument of this type."""
-    if get_origin(hint) is Annotated:
-        plain, *details = get_args(hint)
-        return add_details(find_kind(plain, choices), details)
-    members = split_union(hint)
-    origins = {get_origin(each): each for each in members}
-    if {FrameArgument, MainFrameArgument} & {*members}:
-        return FRAME
-    if choices or Literal in origins:
-        return Kind(type=click.Choice(list(choices or get_args(origins[Literal]))))
-    if any(getattr(each, "__name__", "") == "ValidatorSet" for each in members):
-        return SETS_OF_VALIDATORS
-    if collections.abc.Iterable in origins:
-        items = split_union(get_args(origins[collections.abc.Iterable])[0])
-        return NUMBERS if int in items else WORDS
-    if collections.abc.Sequence in origins:
-        return NAMES
-    if datetime in members:
-        return TIME
-    if tuple in origins and float not in members:
-        return Kind(repeated=True) if Ellipsis in get_args(origins[tuple]) else REGION
-    if Path in members or os.PathLike in origins:
-        return Kind(type=FILE)
-    return SCALARS.get(members, TEXT)
-
-
-FRAME = Kind(is_frame=True)
 TEXT = Kind("TEXT")
 TIME = Kind("TIME", parse_time)
 REGION = Kind("X1,Y1,X2,Y2", parse_region)
+WALL_REGION = replace(
+    REGION, parse=lambda option, text: text if text == "all" else parse_region(option, text)
+)
 NAMES = Kind(parse=parse_names)
 NUMBERS = Kind("LIST", parse_numbers, many=True)
 WORDS = Kind("LIST", parse_words, many=True)
 SETS_OF_VALIDATORS = Kind("LIST", parse_validators, many=True)
+PAIRS = {(number, number): Kind(type=(number, number)) for number in (int, float)}
 SCALARS: Mapping[tuple[Any, ...], Kind] = {
     (bool,): Kind(flag=True),
     (int,): Kind(type=int),
@@ -243,34 +276,52 @@ def pop_arguments(arguments: Mapping[str, Argument], values: dict[str, Any]) -> 
     """Remove the arguments of a function from *values*, and return the given ones parsed."""
     given: dict[str, Any] = {}
     for name, argument in arguments.items():
-        text = values.pop(name)
+        text = values.pop(argument.name)
         if text is not None and text != ():
             given[name] = argument.kind.parse(argument.option, text)
     return given
 
 
-def command(*more: click.Parameter) -> Callable[[Callable[..., Any]], click.Command]:
+def command(
+    *more: click.Parameter,
+    name: str | None = None,
+    like: Callable[..., Any] | None = None,
+    without: Collection[str] = (),
+    texts: Mapping[str, str] | None = None,
+    kinds: Mapping[str, Kind] | None = None,
+) -> Callable[[Callable[..., Any]], click.Command]:
     """Return a decorator that makes a command of a function.
 
-    Keyword arguments are options, the others are words. *more* parameters come after them; their
-    values are further keywords.
+    Its keyword arguments are options, the others are words. So are the arguments of *like*, except
+    those *without* an option and those that the function has itself: the function gets the given
+    ones parsed, as one dict called ``arguments``. *texts* replace their descriptions. The values
+    of *more* parameters are further keywords.
     """
 
     def build(function: Callable[..., Any]) -> click.Command:
         parameters = inspect.signature(function).parameters
-        rest = [name for name, p in parameters.items() if p.kind is p.VAR_KEYWORD]
-        arguments = list_arguments(function, rest, texts={"as_json": JSON_HELP})
-        own = [
-            argument.build()
-            if parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
-            else click.Argument([name], required=argument.is_required, type=argument.kind.type)
-            for name, argument in arguments.items()
-        ]
+        own = list_arguments(function, ["arguments"])
+        passed = list_arguments(like, {*without, *own}, texts=texts, kinds=kinds) if like else {}
+        words = [n for n in own if parameters[n].kind is not inspect.Parameter.KEYWORD_ONLY]
+        options = {name: each for name, each in own.items() if name not in words}
+
+        def call(**values: Any) -> Any:
+            if like:
+                values["arguments"] = pop_arguments(passed, values)
+            return function(**pop_arguments(options, values), **values)
+
         return click.Command(
-            function.__name__,
-            params=[*own, *more],
-            help=describe(function, arguments),
-            callback=function,
+            name or function.__name__,
+            params=[
+                *(
+                    click.Argument([n], required=own[n].is_required, type=own[n].kind.type)
+                    for n in words
+                ),
+                *(argument.build() for argument in (options | passed).values()),
+                *more,
+            ],
+            help=describe(function, own | passed),
+            callback=call,
         )
 
     return build

@@ -3,46 +3,57 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from beaconframes.beacon_node.connection import NodeConnection
+from beaconframes.beacon_node.index.arguments import ALL_TABLES
+from beaconframes.beacon_node.index.follower import follow as follow_chain
+from beaconframes.beacon_node.index.indexing import index as index_chain
+from beaconframes.beacon_node.index.report import read_report
+from beaconframes.beacon_node.index.task_runner import open_threads
 from beaconframes.cli import exit_codes, signals
-from beaconframes.cli.argument_texts import parse_numbers, parse_time
 from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message, replace_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state
+from beaconframes.config import settings
+from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.errors import UsageError
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from beaconframes.beacon_node.connection import NodeConnection
     from beaconframes.beacon_node.index.indexing import IndexProgress
     from beaconframes.beacon_node.index.report import IndexReport
+    from beaconframes.calendar import Moment
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
 WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop immediately"
+TEXTS = {
+    "tables": "Tables, separated by commas, or all. The default is all, but slot_attestations only "
+    "on chains with up to 500,000 validators."
+}
 MAX_ROWS = 20
 """Unexplained epochs in the table on the terminal; --json lists all."""
 
 
-@command()
+@command(like=index_chain, without=["executor", "folder", "on_epoch", "stop"], texts=TEXTS)
 def index(
+    arguments: dict[str, Any],
     *,
     node: Annotated[str | None, "URL"] = None,
     execution: Annotated[str | None, "URL"] = None,
     out: Path,
-    validators: Annotated[tuple[str, ...], "FILE|LIST"] = (),
-    since: Annotated[str | None, "TIME"] = None,
-    until: Annotated[str | None, "TIME"] = None,
-    tables: Annotated[str | None, "NAMES"] = None,
+    until: Moment | None = None,
     workers: Annotated[int | None, click.IntRange(min=1, max=4)] = None,
     follow: bool = False,
     check: bool = False,
-    progress: Annotated[bool | None, "--progress/--no-progress"] = None,
+    progress: bool | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the chain of a beacon node into a dataset.
@@ -61,16 +72,8 @@ def index(
         [BEACONFRAMES_EXECUTION]
     out
         Folder of the dataset.
-    validators
-        Indices or public keys, separated by commas; 1-100 is a range, - reads standard input. The
-        default is all validators.
-    since
-        First epoch; the default is the oldest one that the node can answer.
     until
         Last epoch; the default is the last final one.
-    tables
-        Tables, separated by commas, or all. The default is all, but slot_attestations only on
-        chains with up to 500,000 validators.
     workers
         Epochs that are read at the same time; the default is 2. With more than 500,000 validators
         it is 1.
@@ -82,9 +85,6 @@ def index(
         Show progress on standard error; the default is to show it on a terminal.
         [BEACONFRAMES_PROGRESS]
     """
-    from beaconframes.beacon_node.index.report import read_report
-    from beaconframes.config import settings
-
     if check and node is None:
         report = read_report(out)
         print_report(report, {}, {}, as_json=as_json)
@@ -99,20 +99,17 @@ def index(
                 hint="Give its address with --node or BEACONFRAMES_NODE; --check reads a "
                 "dataset without a node",
             )
-        chosen: dict[str, Any] = {
-            "validators": parse_numbers("--validators", validators) if validators else None,
-            "tables": None if tables is None else parse_tables(tables),
-            "since": None if since is None else parse_time("--since", since),
-        }
         if until is not None:
             if follow:
                 raise UsageError("--follow and --until exclude each other", hint="Use one of them")
-            chosen["until"] = parse_time("--until", until)
+            arguments["until"] = until
+        if names := arguments.get("tables"):
+            is_all = names == [ALL_TABLES]
+            arguments["tables"] = ALL_TABLES if is_all else [*map(table_name_of, names)]
         with settings(**({} if progress is None else {"progress": progress})):
-            write_index(
-                node, execution, out, chosen, workers=workers, follow=follow, as_json=as_json
+            report = write_index(
+                node, execution, out, arguments, workers=workers, follow=follow, as_json=as_json
             )
-        report = read_report(out)
     if not report.is_explained:
         click.get_current_context().exit(exit_codes.FAILURE)
 
@@ -121,19 +118,13 @@ def write_index(
     node: str,
     execution: str | None,
     out: Path,
-    chosen: dict[str, Any],
+    arguments: dict[str, Any],
     *,
     workers: int | None,
     follow: bool,
     as_json: bool,
-) -> None:
-    """Index the *chosen* epochs of a node, and print the report."""
-    from beaconframes.beacon_node.connection import NodeConnection
-    from beaconframes.beacon_node.index.follower import follow as follow_chain
-    from beaconframes.beacon_node.index.indexing import index as index_chain
-    from beaconframes.beacon_node.index.report import read_report
-    from beaconframes.beacon_node.index.task_runner import open_threads
-
+) -> IndexReport:
+    """Index the chosen epochs of a node, and print and return the report."""
     connection = NodeConnection(node, execution)
     stored: list[int] = []
 
@@ -143,27 +134,20 @@ def write_index(
             click.echo(f"Epoch {progress.epoch:,} is stored")
 
     signals.set_hint(RESUME_HINT)
-    try:
-        with (
-            open_threads(workers) as executor,
-            signals.finish_on_first_interrupt(WAIT_HINT) as stop,
-        ):
-            (follow_chain if follow else index_chain)(
-                connection, out, **chosen, executor=executor, on_epoch=count, stop=stop
-            )
+    with (
+        closing(connection),
+        open_threads(workers) as executor,
+        signals.finish_on_first_interrupt(WAIT_HINT) as stop,
+    ):
+        (follow_chain if follow else index_chain)(
+            connection, out, **arguments, executor=executor, on_epoch=count, stop=stop
+        )
+        report = read_report(out)
         facts = {"added_epochs": len(stored), "requests": connection.request_count}
-        print_report(read_report(out), facts, find_absent(connection), as_json=as_json)
-    finally:
-        connection.close()
+        print_report(report, facts, find_absent(connection), as_json=as_json)
     if stop.is_set():
         raise signals.StoppedBySignal(exit_codes.INTERRUPTED)
-
-
-def parse_tables(text: str) -> list[str] | str:
-    """Return the names of tables, or ``all``; ``income-history`` is valid as well."""
-    if text.strip() == "all":
-        return "all"
-    return [name.strip().replace("-", "_") for name in text.split(",") if name.strip()]
+    return report
 
 
 def find_absent(connection: NodeConnection) -> dict[str, str]:
@@ -222,8 +206,10 @@ def print_summary(
     epochs = sum(counts.values())
     if facts:
         click.echo(f"{facts['added_epochs']:,} epochs added with {facts['requests']:,} requests")
-    for reason, names in group_by_reason(absent).items():
-        click.echo(visible(f"Not available: {', '.join(names)}: {reason}"))
+    reasons = dict.fromkeys(absent.values())
+    for reason in reasons:
+        names = ", ".join(table for table in absent if absent[table] == reason)
+        click.echo(visible(f"Not available: {names}: {reason}"))
     if report.left_out:
         large = ",".join(report.left_out)
         click.echo(f"Left out because of its size: {large}. --tables {large} adds it")
@@ -239,18 +225,8 @@ def print_summary(
         click.echo(visible(f"Epochs {list_intervals(rows['epoch'].to_list())}: {remark[0]}"))
 
 
-def group_by_reason(absent: dict[str, str]) -> dict[str, list[str]]:
-    """Return the tables of each reason."""
-    groups: dict[str, list[str]] = {}
-    for table, reason in absent.items():
-        groups.setdefault(reason, []).append(table)
-    return groups
-
-
 def list_intervals(numbers: list[int]) -> str:
     """Return the intervals of *numbers* as text: ``1-5, 7``; of many, the first."""
-    from beaconframes.endpoint.intervals import intervals_of
-
     intervals = intervals_of(numbers)
     texts = [f"{low}" if low == high else f"{low}-{high}" for low, high in intervals[:MAX_ROWS]]
     return ", ".join(texts) + (", ..." if len(intervals) > MAX_ROWS else "")

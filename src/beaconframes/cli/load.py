@@ -43,24 +43,24 @@ def build_command(name: str, loader: Loader) -> click.Command:
 
 def load_rows(loader: Loader, values: dict[str, Any]) -> None:
     """Load rows and write them."""
-    chosen = output.pop_output_options(values)
+    chosen = output.Output.pop(values)
     arguments = pop_arguments(loader, values)
     strict = values.pop("strict")
-    if chosen["columns"] is not None:
+    if chosen.columns is not None:
         check_columns(loader, chosen)
     with open_explorer(values) as explorer:
         rows = loader(**arguments, explorer=explorer, **({"strict": True} if strict else {}))
         requests = explorer.requests
-    output.write_rows(rows, chosen, {"loader": loader.__name__, "requests": requests})
+    chosen.write(rows, {"loader": loader.__name__, "requests": requests})
 
 
-def check_columns(loader: Loader, chosen: dict[str, Any]) -> None:
+def check_columns(loader: Loader, chosen: output.Output) -> None:
     """Refuse unknown columns before any request, if the columns of the loader are documented."""
     from beaconframes.exports.loader_calls import find_endpoint
 
     endpoint = find_endpoint(loader)
     if endpoint is not None and not endpoint.table.keeps_every_field:
-        output.select_output(endpoint.table.empty(), chosen)
+        chosen.select(endpoint.table.empty())
 
 
 def load_image(loader: Loader, values: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from beaconframes.cli.loader_titles import read_titles
 from beaconframes.misspelled_names import SYNONYMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from beaconframes.cli.loader_options import Loader
 
@@ -27,9 +27,13 @@ class LoaderGroup(SuggestingGroup):
         *,
         build: Callable[[str, Loader], click.Command],
         images: bool = True,
+        others: Mapping[str, tuple[str, Callable[[], click.Command]]] | None = None,
         **attributes: Any,
     ) -> None:
-        """Build commands with *build*; without *images*, omit loaders that return an image."""
+        """Build commands with *build*; without *images*, omit loaders that return an image.
+
+        *others* are further commands: a title, and the function that builds each.
+        """
         # Eager, so that a --help after it lists the loaders of V2.
         version = click.Option(["--v2"], is_flag=True, is_eager=True, help="Loaders of V2.")
         super().__init__(
@@ -41,6 +45,7 @@ class LoaderGroup(SuggestingGroup):
         )
         self.build = build
         self.images = images
+        self.others = others or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the loaders of the selected version."""
@@ -48,13 +53,13 @@ class LoaderGroup(SuggestingGroup):
 
     def list_titles(self, ctx: click.Context) -> dict[str, dict[str, str]]:
         """Return the title of each loader of the selected version, by subject."""
-        own = {name: command.get_short_help_str() for name, command in self.commands.items()}
+        others = {name: title for name, (title, _) in self.others.items()}
         subjects = read_titles(2 if ctx.params.get("v2") else 1)
         loaders = {
             subject: {n: title for n, title in titles.items() if self.images or n != IMAGE_LOADER}
             for subject, titles in subjects.items()
         }
-        return {"Commands": own, **loaders}
+        return {"Commands": others, **loaders}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -72,8 +77,8 @@ class LoaderGroup(SuggestingGroup):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Build the command of a loader."""
-        if cmd_name in self.commands:
-            return add_common_options(self.commands[cmd_name])
+        if cmd_name in self.others:
+            return add_common_options(self.others[cmd_name][1]())
         from beaconframes.cli.loader_options import find_loader, loads_image
 
         name = cmd_name.removeprefix("v2.")

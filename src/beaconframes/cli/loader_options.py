@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from beaconframes.cli import from_signature
 from beaconframes.cli.loader_titles import read_titles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import click
 
     from beaconframes.cli.from_signature import Argument
 
@@ -47,12 +47,13 @@ def list_arguments(loader: Loader) -> dict[str, Argument]:
     from beaconframes.exports.loader_calls import find_endpoint
 
     endpoint = find_endpoint(loader)
-    parameters = endpoint.parameters if endpoint is not None else ()
-
-    def find_choices(name: str) -> tuple[str, ...]:
-        return next((p.choices(name) for p in parameters if name in p.arguments()), ())
-
-    return from_signature.list_arguments(loader, NOT_OPTIONS, find_choices)
+    choices = {
+        name: parameter.choices(name)
+        for parameter in (endpoint.parameters if endpoint else ())
+        for name in parameter.arguments()
+    }
+    kinds = {n: from_signature.Kind(type=click.Choice(c)) for n, c in choices.items() if c}
+    return from_signature.list_arguments(loader, NOT_OPTIONS, kinds=kinds)
 
 
 def loader_options(loader: Loader) -> list[click.Parameter]:

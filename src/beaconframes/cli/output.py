@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from beaconframes.cli.common_options import FILE, json_option, overwrite_option, pop_options
+from beaconframes.cli.common_options import FILE, json_option, overwrite_option
+from beaconframes.cli.from_signature import Argument, AsJson, list_arguments, pop_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state, flush_output
 from beaconframes.errors import DatasetError, UsageError
@@ -24,79 +27,117 @@ if TYPE_CHECKING:
 
 TEXT_FORMATS = ("csv", "jsonl")
 """Formats for standard output."""
+RAW_HELP = "Do not escape text that a spreadsheet runs as a formula."
 MAX_MISSING_IN_JSON = 1000
 """Largest number of missing rows in the JSON output."""
 
 
-def image_options() -> list[click.Parameter]:
-    """Return the options of a command that loads an image."""
-    return [
-        click.Option(["--out"], type=FILE, help="Write the image to this file."),
-        overwrite_option(),
-        json_option(),
-    ]
+@dataclass(frozen=True)
+class Output:
+    """The options of a command that prints or writes rows.
+
+    Parameters
+    ----------
+    out
+        Write all rows to this file: .parquet, .csv, .jsonl, .arrow and others.
+    format
+        Format of the file: parquet, csv, jsonl, arrow, duckdb or xlsx. Without --out, write csv or
+        jsonl to standard output.
+    unit
+        Convert all amounts from gwei and wei to this unit: exactly; in Excel files, as numbers.
+    columns
+        Columns, separated by commas; the default is all.
+    rows
+        Number of rows in the table on the terminal.
+    """
+
+    out: Path | None = None
+    format: Annotated[str | None, "TEXT"] = None
+    overwrite: bool = False
+    raw: bool = False
+    as_json: AsJson = False
+    unit: Annotated[str | None, click.Choice(["eth"], case_sensitive=False)] = None
+    columns: Annotated[str | None, "TEXT"] = None
+    rows: Annotated[int, click.IntRange(min=0)] = 10
+
+    @classmethod
+    def pop(cls, values: dict[str, Any]) -> Output:
+        """Remove the options from *values*, and validate them before any request."""
+        chosen = cls(**pop_arguments(list_options(), values))
+        if chosen.out == Path("-"):
+            raise UsageError("--out - is not a file", hint="Use --format csv without --out")
+        if chosen.out is not None:
+            _check_place(chosen.out)
+            _check_format(chosen.out, chosen.format)
+            check_overwrite(chosen.out, overwrite=chosen.overwrite)
+        elif chosen.format is not None and chosen.format not in TEXT_FORMATS:
+            raise UsageError(
+                f"--format {chosen.format} needs --out",
+                hint=f"Formats for standard output are {' and '.join(TEXT_FORMATS)}",
+            )
+        if chosen.format is not None and chosen.out is None and chosen.as_json:
+            raise UsageError("--json and --format exclude each other", hint="Use one of them")
+        return chosen
+
+    def select(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return rows with the chosen columns, in the chosen unit."""
+        if self.unit is not None:
+            from beaconframes.units import to_eth
+
+            # Excel has floating-point numbers; it does not add up exact decimals, which are text.
+            rows = to_eth(rows, exact=not self.is_excel)
+        if self.columns is None:
+            return rows
+        names = [name.strip() for name in self.columns.split(",")]
+        if unknown := [name for name in names if name not in rows.columns]:
+            from beaconframes.column_errors import explain_unknown_column, format_command
+
+            message, hint = explain_unknown_column(
+                f"--columns: there is no column {unknown[0]!r}",
+                unknown[0],
+                rows.columns,
+                format_command,
+            )
+            raise UsageError(message, hint=hint)
+        return rows.select(list(dict.fromkeys(names)))
+
+    @property
+    def is_excel(self) -> bool:
+        """Return whether the output is an Excel file."""
+        from beaconframes.exports.formats import find_format
+
+        form = None if self.out is None else find_format(self.out.name)
+        return "xlsx" in (self.format, form and form.name)
+
+    def write(self, rows: pl.DataFrame, facts: Mapping[str, Any], *, raw: bool = False) -> None:
+        """Write rows to the chosen place; *raw* rows are written as with the option."""
+        rows, raw = self.select(rows), raw or self.raw
+        if self.out is not None:
+            write_file(rows, self.out, self.format, raw=raw)
+            report_file(self.out, {**facts, "rows": rows.height}, as_json=self.as_json)
+        elif self.format is not None:
+            write_text(rows, self.format, raw=raw)
+        elif self.as_json:
+            print_json({**completeness_facts(current_state()), **facts, "rows": rows.height}, rows)
+        else:
+            print_table(rows, self.rows)
+
+
+@cache
+def list_options() -> dict[str, Argument]:
+    """Return the options of a command that prints or writes rows."""
+    return list_arguments(Output, texts={"raw": RAW_HELP})
 
 
 def output_options() -> list[click.Parameter]:
-    """Return the options of a command that loads rows."""
-    return [
-        click.Option(
-            ["--out"],
-            type=FILE,
-            help="Write all rows to this file: .parquet, .csv, .jsonl, .arrow and others.",
-        ),
-        click.Option(
-            ["--format"],
-            help="Format of the file: parquet, csv, jsonl, arrow, duckdb or xlsx. Without --out, "
-            "write csv or jsonl to standard output.",
-        ),
-        overwrite_option(),
-        raw_option(),
-        json_option(),
-        click.Option(
-            ["--unit"],
-            type=click.Choice(["eth"], case_sensitive=False),
-            help="Convert all amounts from gwei and wei to this unit: exactly; in Excel files, "
-            "as numbers.",
-        ),
-        click.Option(["--columns"], help="Columns, separated by commas; the default is all."),
-        click.Option(
-            ["--rows"],
-            type=click.IntRange(min=0),
-            default=10,
-            show_default=True,
-            help="Number of rows in the table on the terminal.",
-        ),
-    ]
+    """Return them for a command."""
+    return [option.build() for option in list_options().values()]
 
 
-def raw_option() -> click.Option:
-    """Return the option that turns the escaping of spreadsheet formulas off."""
-    return click.Option(
-        ["--raw"], is_flag=True, help="Do not escape text that a spreadsheet runs as a formula."
-    )
-
-
-NAMES = tuple(option.name for option in output_options() if option.name)
-
-
-def pop_output_options(values: dict[str, Any]) -> dict[str, Any]:
-    """Remove the output options from *values*, and validate them before any request."""
-    chosen = pop_options(values, NAMES)
-    if chosen["out"] == Path("-"):
-        raise UsageError("--out - is not a file", hint="Use --format csv without --out")
-    if chosen["out"] is not None:
-        _check_place(chosen["out"])
-        _check_format(chosen["out"], chosen["format"])
-        check_overwrite(chosen["out"], overwrite=chosen["overwrite"])
-    elif chosen["format"] is not None and chosen["format"] not in TEXT_FORMATS:
-        raise UsageError(
-            f"--format {chosen['format']} needs --out",
-            hint=f"Formats for standard output are {' and '.join(TEXT_FORMATS)}",
-        )
-    if chosen["format"] is not None and chosen["out"] is None and chosen["as_json"]:
-        raise UsageError("--json and --format exclude each other", hint="Use one of them")
-    return chosen
+def image_options() -> list[click.Parameter]:
+    """Return the options of a command that loads an image."""
+    out = click.Option(["--out"], type=FILE, help="Write the image to this file.")
+    return [out, overwrite_option(), json_option()]
 
 
 def check_target(out: Path, *, overwrite: bool) -> None:
@@ -143,20 +184,6 @@ def check_overwrite(out: Path, *, overwrite: bool) -> None:
         raise DatasetError(f"{out} already exists", hint="Add --overwrite to replace it")
 
 
-def write_rows(rows: pl.DataFrame, chosen: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Write rows to the place that the output options choose."""
-    rows = select_output(rows, chosen)
-    if chosen["out"] is not None:
-        write_file(rows, chosen["out"], chosen["format"], raw=chosen["raw"])
-        report_file(chosen["out"], {**facts, "rows": rows.height}, as_json=chosen["as_json"])
-    elif chosen["format"] is not None:
-        write_text(rows, chosen["format"], raw=chosen["raw"])
-    elif chosen["as_json"]:
-        print_json({**completeness_facts(current_state()), **facts, "rows": rows.height}, rows)
-    else:
-        print_table(rows, chosen["rows"])
-
-
 def completeness_facts(state: RunState) -> dict[str, Any]:
     """Return for JSON whether rows are missing, which ones, and the warnings."""
     frames = [warning.missing for warning in state.missing if warning.missing is not None]
@@ -168,33 +195,6 @@ def completeness_facts(state: RunState) -> dict[str, Any]:
     }
 
 
-def select_output(rows: pl.DataFrame, chosen: Mapping[str, Any]) -> pl.DataFrame:
-    """Return rows with the columns and the unit of the output options."""
-    if chosen["unit"] is not None:
-        from beaconframes.units import to_eth
-
-        # Excel has floating-point numbers; exact decimals would be text, which it does not add up.
-        rows = to_eth(rows, exact=not _is_excel(chosen))
-    if chosen["columns"] is None:
-        return rows
-    names = [name.strip() for name in chosen["columns"].split(",")]
-    if unknown := [name for name in names if name not in rows.columns]:
-        from beaconframes.column_errors import explain_unknown_column, format_command
-
-        problem = f"--columns: there is no column {unknown[0]!r}"
-        message, hint = explain_unknown_column(problem, unknown[0], rows.columns, format_command)
-        raise UsageError(message, hint=hint)
-    return rows.select(list(dict.fromkeys(names)))
-
-
-def _is_excel(chosen: Mapping[str, Any]) -> bool:
-    """Return whether the output is an Excel file."""
-    from beaconframes.exports.formats import find_format
-
-    form = None if chosen["out"] is None else find_format(chosen["out"].name)
-    return "xlsx" in (chosen["format"], form and form.name)
-
-
 def report_file(out: Path, facts: Mapping[str, Any], *, as_json: bool) -> None:
     """Print the name and the size of a written file."""
     size = out.stat().st_size
@@ -203,7 +203,8 @@ def report_file(out: Path, facts: Mapping[str, Any], *, as_json: bool) -> None:
             {**completeness_facts(current_state()), **facts, "file": str(out), "bytes": size}
         )
     else:
-        click.echo(f"{click.format_filename(out)}: {facts['rows']:,} rows, {size:,} bytes")
+        rows = f"{facts['rows']:,} rows, " if "rows" in facts else ""
+        click.echo(f"{click.format_filename(out)}: {rows}{size:,} bytes")
 
 
 def write_file(rows: pl.DataFrame, out: Path, form: str | None, *, raw: bool) -> None:

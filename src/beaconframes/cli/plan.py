@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.common_options import json_option, pop_options
+from beaconframes.cli.common_options import json_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
+from beaconframes.cli.from_signature import AsJson, command
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import loader_options, pop_arguments
-from beaconframes.cli.rendering import print_json
-from beaconframes.cli.report import SELECTION, read_arguments, selection_options
-from beaconframes.text import visible
+from beaconframes.cli.rendering import print_json, print_lines
 
 if TYPE_CHECKING:
     from beaconframes.cli.loader_options import Loader
@@ -41,45 +40,47 @@ def print_plan(loader: Loader, values: dict[str, Any]) -> None:
         show_plan(plan_load(loader, **arguments, explorer=explorer), as_json=as_json)
 
 
-@click.command(
-    name="report",
-    params=[*selection_options(), json_option(), *connection_options()],
-    short_help="A report on validators.",
-)
-def plan_report(**values: Any) -> None:
-    """Estimate the requests of a report, as the command report makes it."""
+def build_report() -> click.Command:
+    """Return the command that plans a report."""
+    from beaconframes.cli.report import TEXTS, read_files
     from beaconframes.client import plan as plan_load
     from beaconframes.reports import report
 
-    as_json = values.pop("as_json")
-    arguments = read_arguments(pop_options(values, SELECTION), SELECTION)
-    with open_explorer(values, sends_requests=False) as explorer:
-        show_plan(plan_load(report, **arguments, explorer=explorer), as_json=as_json)
+    @command(
+        *connection_options(), name="report", like=report, without=["interactive"], texts=TEXTS
+    )
+    def plan_report(
+        arguments: dict[str, Any],
+        validators: str | None = None,
+        *,
+        as_json: AsJson = False,
+        **values: Any,
+    ) -> None:
+        """Estimate the requests of a report, as the command report makes it."""
+        read_files(arguments, validators)
+        with open_explorer(values, sends_requests=False) as explorer:
+            show_plan(plan_load(report, **arguments, explorer=explorer), as_json=as_json)
+
+    return plan_report
 
 
 def show_plan(load_plan: Plan, *, as_json: bool) -> None:
     """Print a plan."""
     if as_json:
-        print_json(
-            {
-                **asdict(load_plan),
-                "seconds": load_plan.seconds,
-                "month_share": load_plan.month_share,
-            }
-        )
+        derived = {"seconds": load_plan.seconds, "month_share": load_plan.month_share}
+        print_json(asdict(load_plan) | derived)
     else:
-        for line in str(load_plan).splitlines():
-            click.echo(visible(line))
+        print_lines(load_plan)
 
 
 plan = LoaderGroup(
     name="plan",
     build=build_command,
     images=False,
+    others={"report": ("A report on validators.", build_report)},
     help="""Estimate the number of requests and the duration of a load.
 
     LOADER and its options are those of load. No rows are loaded. plan report has the options of
     report, and adds up what a report loads.
     """,
 )
-plan.add_command(plan_report)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-import re
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli import chart_input, output
-from beaconframes.cli.common_options import (
-    FILE,
-    SuggestingGroup,
-    add_common_options,
-    json_option,
-    overwrite_option,
-    pop_options,
-)
+from beaconframes.cli import output
+from beaconframes.cli.chart_input import WITH_OPEN_EPOCH, RowsInput, read_file
+from beaconframes.cli.common_options import FILE, BuiltGroup, json_option, overwrite_option
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.from_signature import list_choices
-from beaconframes.cli.wall import REGION_HELP, parse_image_region
+from beaconframes.cli.from_signature import (
+    Argument,
+    Kind,
+    list_arguments,
+    list_frames,
+    pop_arguments,
+)
+from beaconframes.cli.wall import REGION_HELP, select_region
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,13 +30,22 @@ if TYPE_CHECKING:
 
 WALL = {"wall": "graffiti-wall"}
 """The wall has no axes of amounts, so it is not in the list of charts; and its loader."""
-SHARED_HELP = {
+TEXTS = {
     "title": "Title above the chart; auto: what a chart of income found.",
     "caption": 'Line below the chart, instead of its validators and range; "" for none.',
     "background": "Colour of unpainted pixels, such as #ffffff.",
+    "figsize": "Size in inches, such as 3.6 3.6.",
+    "region": REGION_HELP,
 }
 """The help of options that are no arguments of the charts of the list."""
-NOT_OPTIONS = ("ax", "kwargs", "groups", "since", "until", "validators", "chain")
+NOT_OPTIONS = ("groups", "since", "until", "chain", "escape")
+PYTHON_PARAGRAPHS = (
+    "--kwargs go to",
+    "--title, --figsize",
+    "FILE is the result of index",
+    "--epoch",
+)
+"""How paragraphs of docstrings begin that are about objects of Python."""
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
 
@@ -49,7 +59,6 @@ def list_charts() -> dict[str, str | None]:
     return {_name(chart): loader and _name(loader) for chart, loader in listed.items()} | WALL
 
 
-@cache
 def list_second_frames() -> dict[str, str]:
     """Return the loader of the rows of each argument that is a second frame."""
     from beaconframes.charts import FRAMES
@@ -63,119 +72,64 @@ def _name(function: str) -> str:
     return function.replace("_", "-")
 
 
-class ChartGroup(SuggestingGroup):
-    """A group with one command for each chart."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the charts."""
-        return list(list_charts())
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Build the command of a chart."""
-        name = cmd_name.replace("_", "-")
-        if name not in list_charts():
-            return None
-        loader = list_charts()[name]
-        command = build_command(name, loader) if loader else build_index_command(name)
-        return add_common_options(command)
-
-
-def chart_function(chart: str, *, interactive: bool = False) -> Callable[..., Any]:
-    """Return the function that draws *chart* in matplotlib, or in plotly."""
-    from importlib import import_module
-
-    module = import_module(f"beaconframes.{'interactive' if interactive else 'plot'}")
+def get_function(chart: str, library: str = "plot") -> Callable[..., Any]:
+    """Return the function that draws *chart* in a library: ``plot`` or ``interactive``."""
+    module = import_module(f"beaconframes.{library}")
     function: Callable[..., Any] = getattr(module, chart.replace("-", "_"))
     return function
 
 
-def list_chart_arguments(chart: str) -> list[tuple[str, Any]]:
-    """Return the arguments of a chart that become options, with their defaults."""
-    parameters = list(inspect.signature(chart_function(chart)).parameters.values())[1:]
-    return [(p.name, p.default) for p in parameters if p.name not in NOT_OPTIONS]
-
-
-def find_choices(chart: str, argument: str) -> tuple[str, ...]:
-    """Return the values that an argument of *chart* can have; an empty tuple if it has any."""
+def list_options(chart: str) -> dict[str, Argument]:
+    """Return the arguments of a chart that become options; a second frame is a file."""
     from beaconframes import charts
-    from beaconframes.wall.pixel_map import build_pixel_map
+    from beaconframes.plot.canvas import draw_chart as draw
 
-    # The module of the chart declares the values that it takes.
-    function = getattr(charts, chart.replace("-", "_"), build_pixel_map)
-    return list_choices(function, argument)
-
-
-def build_option(chart: str, name: str, default: Any) -> click.Option:
-    """Return the option for one argument of *chart*."""
-    from beaconframes.charts import ARGUMENTS
-
-    names = [f"--{name.replace('_', '-')}", name]
-    if loader := list_second_frames().get(name):
-        required = default is inspect.Parameter.empty
-        text = f"File of load {loader}."
-        return click.Option(names, type=FILE, required=required, help=text)
-    text = (SHARED_HELP | ARGUMENTS).get(name, "")
-    if isinstance(default, bool):
-        return click.Option(names, is_flag=True, help=text)
-    if name == "region":
-        return click.Option(names, metavar="X1,Y1,X2,Y2", help=REGION_HELP)
-    if name == "figsize":
-        text = "Size in inches, such as 3.6 3.6."
-        return click.Option(names, type=(float, float), metavar="WIDTH HEIGHT", help=text)
-    choices = find_choices(chart, name) if isinstance(default, str | None) else ()
-    kind: Any = click.Choice(choices) if choices else str
-    if isinstance(default, int | float):
-        kind = type(default)
-    if default == ():
-        # The group columns of luck: without the option, all validators count together.
-        default, text = None, "Column that has a group of validators, such as validator_index."
-    return click.Option(
-        names, type=kind, default=default, show_default=default is not None, help=text
-    )
+    function = getattr(charts, chart.replace("-", "_"), get_function(chart))
+    texts = TEXTS | charts.ARGUMENTS
+    if chart == "luck":
+        texts["by"] = "Columns that have a group of validators, separated by commas."
+    loaders = list_second_frames()
+    frames = {
+        name: build_file_argument(name, loaders[name], is_required=is_required)
+        for name, is_required in [*list_frames(function).items()][1:]
+        if name in loaders
+    }
+    shared = list_arguments(draw, ["kwargs"], texts=texts)
+    return frames | list_arguments(function, NOT_OPTIONS, texts=texts) | shared
 
 
-def build_command(chart: str, loader: str) -> click.Command:
-    """Return the command that draws *chart* of the rows of *loader*."""
-    arguments = list_chart_arguments(chart)
-    excludes_open_epoch = loader == chart_input.WITH_OPEN_EPOCH
-    default_range = (
-        ", by default up to the epoch before the current one" if excludes_open_epoch else ""
-    )
+def build_file_argument(name: str, loader: str, *, is_required: bool) -> Argument:
+    """Return the argument of a second frame: a file of the rows of *loader*."""
+    default = inspect.Parameter.empty if is_required else None
+    kind = Kind(type=FILE, parse=lambda _option, file: read_file(file, loader))
+    return Argument(name, kind, default, f"File of load {loader}.")
+
+
+def build_command(chart: str) -> click.Command:
+    """Return the command that draws *chart* of the rows of its loader, or of an index."""
+    options, loader = list_options(chart), list_charts()[chart]
+    source = RowsInput(loader, [*options]) if loader else None
+    rows = source.options() if source else [click.Argument(["folder"], type=FILE)]
+    text = "FOLDER is the dataset of beaconframes index."
+    if loader:
+        until = ", by default up to the epoch before the current one"
+        end = until if loader == WITH_OPEN_EPOCH else ""
+        text = f"Without FILE, the rows of load {loader} are loaded{end}."
     return click.Command(
         chart,
-        params=[
-            *(build_option(chart, name, default) for name, default in arguments),
-            *picture_options(),
-            *chart_input.input_options(loader, [name for name, _ in arguments]),
-        ],
-        help=f"{describe_chart(chart)}\n\nWithout FILE, the rows of load {loader} are loaded"
-        f"{default_range}.",
-        callback=lambda **values: draw_chart(chart, loader, values),
-    )
-
-
-def build_index_command(chart: str) -> click.Command:
-    """Return the command that draws *chart* of the dataset of an index."""
-    return click.Command(
-        chart,
-        params=[
-            click.Argument(["folder"], type=FILE),
-            *picture_options(),
-        ],
-        help=f"{describe_chart(chart)}\n\nFOLDER is the dataset of beaconframes index.",
-        callback=lambda **values: draw_index(chart, values),
+        params=[*(option.build() for option in options.values()), *picture_options(), *rows],
+        help=f"{describe_chart(chart)}\n\n{text}",
+        callback=lambda **values: draw_chart(chart, source, values),
     )
 
 
 def describe_chart(chart: str) -> str:
     """Return the help text of a chart: its docstring without the arguments of Python."""
-    function = chart_function(chart)
+    function = get_function(chart)
     frame = next(iter(inspect.signature(function).parameters))
-    text = describe(function, file=frame)
-    # Arguments of Python only, and the dataset that FOLDER is.
-    skipped = r"--kwargs go to|--title, --figsize|FILE is the result of index|--epochs, such as"
-    text = re.sub(rf"\n\n({skipped})[^\n]*", "", text)
-    return text.replace("is the result of", "has the rows of")
+    paragraphs = describe(function, file=frame).split("\n\n")
+    kept = [text for text in paragraphs if not text.startswith(PYTHON_PARAGRAPHS)]
+    return "\n\n".join(kept).replace("is the result of", "has the rows of")
 
 
 def picture_options() -> list[click.Parameter]:
@@ -211,36 +165,24 @@ def check_picture(out: Path, *, overwrite: bool) -> str:
     return suffix
 
 
-def draw_index(chart: str, values: dict[str, Any]) -> None:
-    """Draw a chart of the coverage of an index and write it to a file."""
-    from beaconframes.beacon_node.index.report import read_report
-
-    out: Path = values["out"]
-    suffix = check_picture(out, overwrite=values["overwrite"])
-    coverage = read_report(values["folder"]).coverage
-    drawn = chart_function(chart, interactive=suffix == PAGE_SUFFIX)(coverage)
-    write_chart(drawn, out, suffix, values["dpi"])
-    output.report_file(out, {"rows": coverage.height}, as_json=values["as_json"])
-
-
-def draw_chart(chart: str, loader: str, values: dict[str, Any]) -> None:
-    """Draw a chart of the rows of *loader* and write it to a file."""
+def draw_chart(chart: str, source: RowsInput | None, values: dict[str, Any]) -> None:
+    """Draw a chart of the rows of *source*, or of the coverage of an index, and write it."""
     out: Path = values.pop("out")
     suffix = check_picture(out, overwrite=values.pop("overwrite"))
     as_json, dpi = values.pop("as_json"), values.pop("dpi")
-    chart_options = pop_options(values, tuple(name for name, _ in list_chart_arguments(chart)))
-    shared: dict[str, Any] = {}
-    if "region" in chart_options:
-        chart_options["region"], shared = parse_image_region(chart_options["region"])
-    file = values["file"]
-    rows, _ = chart_input.read_input(loader, values, shared)
-    second_frames = list_second_frames()
-    for name in second_frames.keys() & chart_options.keys():
-        if chart_options[name] is not None:
-            chart_options[name] = chart_input.read_file(chart_options[name], second_frames[name])
-    chart_options = {name: value for name, value in chart_options.items() if value is not None}
-    with chart_input.explain_missing_columns(file, loader, rows):
-        drawn = chart_function(chart, interactive=suffix == PAGE_SUFFIX)(rows, **chart_options)
+    options = pop_arguments(list_options(chart), values)
+    function = get_function(chart, "interactive" if suffix == PAGE_SUFFIX else "plot")
+    if source is None:
+        from beaconframes.beacon_node.index.report import read_report
+
+        rows = read_report(values["folder"]).coverage
+        explained: Any = contextlib.nullcontext()
+    else:
+        file = values.pop("file")
+        rows, _ = source.read(file, values, **select_region(options))
+        explained = source.explain_missing_columns(file, rows)
+    with explained:
+        drawn = function(rows, **options)
     write_chart(drawn, out, suffix, dpi)
     output.report_file(out, {"rows": rows.height}, as_json=as_json)
 
@@ -260,11 +202,11 @@ def write_chart(drawn: Any, out: Path, suffix: str, dpi: int) -> None:
             plt.close(figure)
 
 
-plot = ChartGroup(
-    name="plot",
+plot = BuiltGroup(
+    "plot",
+    names=list_charts,
+    build=build_command,
     subcommand_metavar="CHART [FILE] [OPTIONS]",
-    no_args_is_help=True,
-    callback=lambda **_: None,
     help="""Draw a chart of loaded rows, or of rows in a file.
 
     Write plot income income.parquet --out income.png, or use the options of load income-history

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-import click
-
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.from_signature import AsJson, command
-from beaconframes.cli.rendering import print_json
-from beaconframes.text import visible
+from beaconframes.cli.rendering import print_json, print_lines
 
 
 @command(*connection_options())
@@ -26,6 +23,5 @@ def quota(*, as_json: AsJson = False, **values: Any) -> None:
         key_quota = read_quota(explorer)
     if as_json:
         print_json(asdict(key_quota))
-        return
-    for line in str(key_quota).splitlines():
-        click.echo(visible(line))
+    else:
+        print_lines(key_quota)

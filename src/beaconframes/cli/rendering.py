@@ -56,6 +56,12 @@ def print_json(facts: Mapping[str, Any], rows: pl.DataFrame | None = None) -> No
     click.echo("]}")
 
 
+def print_lines(value: object) -> None:
+    """Print the printed form of an object, line by line."""
+    for line in str(value).splitlines():
+        click.echo(visible(line))
+
+
 def print_table(rows: pl.DataFrame, most: int, columns: Iterable[str] = ()) -> None:
     """Print the first *most* rows in the width of the terminal, then the numbers of hidden ones."""
     chosen = list(columns) or rows.columns

@@ -35,6 +35,7 @@ ALWAYS_SHOWN = (
     errors.EndpointDeprecated,
     errors.DetailReduced,
     errors.StoreUnavailable,
+    errors.UsageWarning,
 )
 """Categories of warnings that Python would otherwise show once only."""
 

@@ -5,41 +5,73 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import click
 
-from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.answers.dataset_source import open_dataset
+from beaconframes.cli.connection_options import open_stored_sample
+from beaconframes.cli.from_signature import AsJson, Kind, command
+from beaconframes.cli.rendering import format_json
+from beaconframes.server import Server
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from beaconframes.server.access import Tier
     from beaconframes.server.service import Service
 
 ACCESS_LOG = "beaconframes.server.access"
+WIRES = {
+    "spec": "Wire: spec, the names of the specification; existing clients need --wire public",
+    "public": "Wire: public, the names of the public service",
+}
+TEXTS = {
+    "limits": "Limits of each key: second=5,hour=1000,month=30000, or only of a tier: "
+    "free:second=1,month=1000 (nokey, free, premium), or service: those of the public service, "
+    "which also drops attestation duties after 100 epochs.",
+    "faults": "Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests.",
+    "origins": "Permit web pages of this origin to read answers; repeat it for each origin.",
+    "keys": "A key to accept and its tier, free or premium; repeat it for each key.",
+    "require_key": "Refuse requests without a key.",
+}
+"""The help of arguments that are lists or dicts in Python."""
 
 
-@command()
+def parse_tiers(_option: str, texts: Iterable[str]) -> dict[str, Tier]:
+    """Return the tier of each key, parsed from ``KEY:TIER``."""
+    tiers: dict[str, Tier] = {}
+    for text in texts:
+        key, _, tier = text.rpartition(":")
+        if not key or tier not in ("free", "premium"):
+            raise click.UsageError("--key: write a key as KEY:free or KEY:premium")
+        tiers[key] = cast("Tier", tier)
+    return tiers
+
+
+@command(
+    like=Server.__init__,
+    without=["self"],
+    texts=TEXTS,
+    kinds={
+        "rate": Kind(type=click.IntRange(min=1)),
+        "start": Kind("EPOCH", type=click.IntRange(min=0)),
+        "speed": Kind(type=click.FloatRange(min=0, min_open=True)),
+        "limits": Kind("LIMITS", repeated=True),
+        "faults": Kind("FAULT", repeated=True, option="--fault"),
+        "origins": Kind("URL", repeated=True, option="--origin"),
+        "keys": Kind("KEY:TIER", parse_tiers, repeated=True, option="--key"),
+    },
+)
 def serve(
+    arguments: dict[str, Any],
     dataset: Annotated[str | None, click.Path(exists=True, file_okay=False)] = None,
     *,
     port: Annotated[int, click.IntRange(0, 65535)] = 8000,
-    wire: Literal["spec", "public"] = "spec",
-    rate: Annotated[int | None, click.IntRange(min=1)] = None,
-    limits: Annotated[tuple[str, ...], "LIMITS"] = (),
-    faults: Annotated[tuple[str, ...], "--fault", "FAULT"] = (),
     latency: Annotated[str | None, "TIME"] = None,
-    origins: Annotated[tuple[str, ...], "--origin", "URL"] = (),
-    old_queues: bool = False,
-    require_key: bool = False,
-    live: bool = False,
-    start: Annotated[int | None, click.IntRange(min=0), "EPOCH"] = None,
-    speed: Annotated[float, click.FloatRange(min=0, min_open=True)] = 1.0,
     cache_bytes: Annotated[str, "--cache", "SIZE"] = "128MB",
     access_log: bool = False,
-    keys: Annotated[tuple[str, ...], "--key", "KEY:TIER"] = (),
     as_json: AsJson = False,
 ) -> None:
     """Serve the API of the explorer from a dataset.
@@ -55,47 +87,18 @@ def serve(
     ----------
     port
         Port on loopback; 0 chooses a free port.
-    wire
-        Names, shapes and errors of the specification, or of the public service.
-    rate
-        Requests per second of each key.
-    limits
-        Limits of each key: second=5,hour=1000,month=30000, or only of a tier:
-        free:second=1,month=1000 (nokey, free, premium), or service: those of the public service,
-        which also drops attestation duties after 100 epochs.
-    faults
-        Simulate a fault: 503@10%, hang@1%, truncate@1% or html@5% of the requests.
     latency
         Delay every answer: 80ms or 1.5s.
-    origins
-        Permit web pages of this origin to read answers; repeat it for each origin.
-    old_queues
-        Answer queues of V2 in its shape before July 2026, which existing clients read.
-    require_key
-        Refuse requests without a key.
-    live
-        Let the head follow the clock, slot by slot; an epoch is final two epochs later.
-    start
-        Epoch at which a live chain starts; the default is that of the present time.
-    speed
-        How many times faster than the clock a live chain moves.
     cache_bytes
         Largest size of the rows in memory.
     access_log
         Log every request on standard error.
-    keys
-        A key to accept and its tier, free or premium; repeat it for each key.
     """
-    from beaconframes.answers.dataset_source import open_dataset
-    from beaconframes.cli.connection_options import open_stored_sample
-    from beaconframes.cli.rendering import format_json
-    from beaconframes.server import Server
-
-    tiers = parse_tiers(keys)
     if key := os.environ.get("BEACONFRAMES_SERVE_KEY"):
-        tiers[key] = "premium"
+        arguments["keys"] = arguments.get("keys", {}) | {key: "premium"}
     if latency is not None:
-        faults = (*faults, f"latency={latency}")
+        arguments["faults"] = (*arguments.get("faults", ()), f"latency={latency}")
+    live, wire = arguments["live"], arguments["wire"]
     with contextlib.ExitStack() as stack:
         stack.enter_context(show_log(with_requests=access_log))
         if dataset is None:
@@ -103,22 +106,7 @@ def serve(
         else:
             served = open_dataset(dataset)
         server = stack.enter_context(
-            Server(
-                served,
-                port=port,
-                keys=tiers,
-                require_key=require_key,
-                wire=wire,
-                rate=rate,
-                limits=limits,
-                faults=faults,
-                origins=origins,
-                old_queues=old_queues,
-                live=live,
-                start=start,
-                speed=speed,
-                cache_bytes=cache_bytes,
-            )
+            Server(served, port=port, cache_bytes=cache_bytes, **arguments)
         )
         chain = visible(server.service.chain.name)
         path = click.format_filename(served.path)
@@ -131,14 +119,8 @@ def serve(
             click.echo(f"Load from it with --url {server.url}, or with bf.connect({server.url!r})")
             click.echo(f"Base URLs for other clients: V1 {facts['v1']}, V2 {facts['v2']}")
             click.echo(WIRES[wire])
-            click.echo(describe_head(server.service, live=live, speed=speed))
+            click.echo(describe_head(server.service, live=live, speed=arguments["speed"]))
         server.wait()
-
-
-WIRES = {
-    "spec": "Wire: spec, the names of the specification; existing clients need --wire public",
-    "public": "Wire: public, the names of the public service",
-}
 
 
 def describe_head(service: Service, *, live: bool, speed: float) -> str:
@@ -176,14 +158,3 @@ def show_log(*, with_requests: bool) -> Iterator[None]:
         level, log.propagate, access_level = before
         log.setLevel(level)
         access_log.setLevel(access_level)
-
-
-def parse_tiers(texts: tuple[str, ...]) -> dict[str, Tier]:
-    """Return the tier of each key, parsed from ``KEY:TIER``."""
-    tiers: dict[str, Tier] = {}
-    for text in texts:
-        key, _, tier = text.rpartition(":")
-        if not key or tier not in ("free", "premium"):
-            raise click.UsageError("--key: write a key as KEY:free or KEY:premium")
-        tiers[key] = cast("Tier", tier)
-    return tiers

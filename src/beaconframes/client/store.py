@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.cache import pubkey_index
 from beaconframes.calendar import instants
 from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT, WHOLE_CHAIN, filter_covered
+from beaconframes.endpoint.identifiers import is_pubkey
 from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
 from beaconframes.errors import ConfigError, DatasetError, UsageError
 from beaconframes.setting_rules import parse_size
@@ -136,7 +138,7 @@ class Store:
         if older_than is not None or to is not None:
             if table is not None or subjects is not None or (first, last) != (0, MAX_UNIT):
                 raise UsageError(
-                    "older_than and to exclude all other arguments", hint="Call prune twice"
+                    "older_than= and to= exclude all other arguments", hint="Call prune twice"
                 )
             before = None
             if older_than is not None:
@@ -150,9 +152,13 @@ class Store:
             if dataset is not None:
                 dataset.prune_oldest(to=size, before=before)
             return
+        if first > last:
+            raise UsageError(f"first={first} is after last={last}", hint="Swap them")
         if dataset is None:
             return
         texts = None if subjects is None else [str(subject) for subject in subjects]
+        if texts and table is not None:
+            texts = resolve_subjects(dataset, table, texts)
         for name in [table] if table is not None else list(dataset.grids()):
             dataset.prune(name, texts, first=first, last=last)
 
@@ -178,6 +184,23 @@ class Store:
             return self.tables()._repr_html_()
         except DatasetError:
             return None
+
+
+def resolve_subjects(dataset: Dataset, table: str, texts: list[str]) -> list[str]:
+    """Return validators as *table* names them: by index, or by public key."""
+    grid = dataset.grids().get(table)
+    if grid is not None and grid.subject is None:
+        raise UsageError(f"{table} has no validators", hint="Leave the validators out")
+    if grid is None or grid.subject == "pubkey" or not any(map(is_pubkey, texts)):
+        return texts
+    rows = dataset.scan(pubkey_index.TABLE, schema=pubkey_index.SCHEMA).collect()
+    index_by_pubkey = dict(rows.select("pubkey", "validator_index").iter_rows())
+    for text in texts:
+        if is_pubkey(text) and text not in index_by_pubkey:
+            raise UsageError(
+                f"the store does not have the index of {text}", hint="Give the index instead"
+            )
+    return [str(index_by_pubkey.get(text, text)) for text in texts]
 
 
 CHECK_SCHEMA = pl.Schema(

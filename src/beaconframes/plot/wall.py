@@ -17,14 +17,14 @@ from beaconframes.text import for_matplotlib
 from beaconframes.wall import render
 from beaconframes.wall.caption import describe_wall, list_caption_parts
 from beaconframes.wall.images import parse_background
-from beaconframes.wall.pixel_map import build_pixel_map, read_region
+from beaconframes.wall.pixel_map import Show, build_pixel_map, read_region
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from narwhals.stable.v2.typing import IntoFrame
 
     from beaconframes.wall.painters import Groups, Names
-    from beaconframes.wall.pixel_map import PixelMap, Show
+    from beaconframes.wall.pixel_map import PixelMap
     from beaconframes.wall.pixel_writes import RegionChoice
 
 _MOST_BELOW = 4  # Tick labels below a narrow wall.

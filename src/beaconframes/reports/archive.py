@@ -6,18 +6,20 @@ import hashlib
 import html
 import json
 import re
+import warnings
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.calendar import find_time_zone
-from beaconframes.errors import DatasetError, UsageError
+from beaconframes.endpoint.identifiers import list_validators
+from beaconframes.errors import DatasetError, UsageError, UsageWarning, find_caller_level
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.frames import check_choice
 from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import find_range
 from beaconframes.reports.page import render_index
-from beaconframes.reports.report import HEAD, write_text
+from beaconframes.reports.report import HEAD, report, write_text
 
 if TYPE_CHECKING:
     import os
@@ -39,6 +41,52 @@ _NAME = re.compile(r"report-(\d{4}-\d\d-\d\d)(?:_(\d{4}-\d\d-\d\d))?\.html")
 _STATED = re.compile(r'<meta name="beaconframes-report" content="([^"]*)">')
 _GENERATOR = re.compile(r'<meta name="generator" content="beaconframes report">')
 _OVERVIEW = ("income", "rate", "effectiveness", "lost", "result", "is_simulated")
+
+
+def save_every(
+    every: str,
+    folder: str | os.PathLike[str],
+    arguments: Mapping[str, Any],
+    explorer: Explorer,
+    on_file: Callable[[Path], Any] = lambda path: path,
+) -> list[Path]:
+    """Save a report of each whole period of a range that has none yet; return the paths of all.
+
+    *arguments* are those of `report`.
+    """
+    stated = describe_arguments(arguments) | {"the chain": explorer.chain.name}
+    check_folder(Path(folder), stated)
+    tz = arguments.get("tz", "UTC")
+    first, last = find_final_range(explorer, arguments.get("since"), arguments.get("until"), tz)
+    periods = list_periods(every, first, last, tz)
+    if not periods:
+        warning = UsageWarning(
+            f"there is no whole period of {every} from {first:%Y-%m-%d} to {last:%Y-%m-%d}",
+            hint="Give an earlier since=, or a shorter every=",
+        )
+        warnings.warn(warning, stacklevel=find_caller_level())
+
+    def make(since: date, until: date) -> Report:
+        return report(**{**arguments, "since": since, "until": until}, explorer=explorer)
+
+    return save_reports(make, folder, periods, on_file, stated)
+
+
+def describe_arguments(arguments: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments that all reports of a folder have in common, as texts by option."""
+    validators, groups = arguments.get("validators"), arguments.get("groups")
+    if validators is not None:
+        validators = describe_items(list_validators(validators) or validators, "validator")
+    if groups is not None:
+        pairs = zip(list_validators(groups), groups["group"], strict=True)
+        groups = describe_items(pairs, "row")
+    prices = None if arguments.get("prices") is None else f"in {arguments.get('price', 'price')}"
+    stated = {"VALIDATORS": validators, "--groups": groups, "--prices": prices}
+    return {
+        **{option: text or "not given" for option, text in stated.items()},
+        "--tz": arguments.get("tz", "UTC"),
+        "--detail": arguments.get("detail", "auto"),
+    }
 
 
 def list_periods(

@@ -26,6 +26,7 @@ from beaconframes.pandas_frames import to_pandas
 from beaconframes.reports.completeness import list_failures, warn_if_incomplete
 from beaconframes.reports.figures import list_cards
 from beaconframes.reports.formats import show_quantity
+from beaconframes.reports.input_frames import Detail  # noqa: TC001 - for get_type_hints
 from beaconframes.reports.inputs import load_inputs
 from beaconframes.reports.notebook import build_notebook
 from beaconframes.reports.page import list_answer, render_page
@@ -37,7 +38,7 @@ from beaconframes.text import visible
 if TYPE_CHECKING:
     from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
-    from beaconframes.reports.input_frames import Detail, Inputs
+    from beaconframes.reports.input_frames import Inputs
 
 
 HEAD = 4096

@@ -19,6 +19,7 @@ from beaconframes.server.access import (
     TIERS,
     Access,
     Limits,
+    Tier,
     has_service_windows,
     parse_limits,
 )
@@ -27,6 +28,7 @@ from beaconframes.server.faults import parse_faults
 from beaconframes.server.service import Service
 from beaconframes.server.slow_clients import RequestDeadlineProtocol
 from beaconframes.server.stoppable_server import StoppableServer
+from beaconframes.server.wire import Wire  # noqa: TC001 - for get_type_hints
 from beaconframes.setting_rules import parse_size
 from beaconframes.simulator.head_clock import HeadClock
 from beaconframes.text import shorten
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from beaconframes.dataset import Dataset
-    from beaconframes.server.access import Tier
-    from beaconframes.server.wire import Wire
 
 LOOPBACK = "127.0.0.1"
 STARTUP_SECONDS = SHUTDOWN_SECONDS = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import polars as pl
 
 from beaconframes.cache.read_through import open_rows
 from beaconframes.calendar import instants, resolve_span
+from beaconframes.client import Explorer, Subjects
 from beaconframes.client.connection import get_explorer
 from beaconframes.endpoint.chain_head import EPOCHS_TO_FINALITY
 from beaconframes.endpoint.intervals import subtract_intervals
@@ -27,12 +28,9 @@ from beaconframes.errors import (
 from beaconframes.v1.attestations import ATTESTATIONS, SERVED_EPOCHS
 
 if TYPE_CHECKING:
-    from datetime import date, timedelta
-
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.cache.read_through import ReadThrough
     from beaconframes.calendar import Chain
-    from beaconframes.client import Explorer, Subjects
 
 log = logging.getLogger("beaconframes.record")
 
