@@ -146,7 +146,7 @@ def test_damaged_file_is_removed(store):
 def test_other_arguments_are_refused(store):
     """A size or an age is for the whole store."""
     for wrong in ({"table": "noise", "to": 5}, {"first": 3, "older_than": "1d"}, {"to": "5 miles"}):
-        with pytest.raises(errors.UsageError, match=r"older_than and to exclude|is not a size"):
+        with pytest.raises(errors.UsageError, match=r"older_than= and to= exclude|is not a size"):
             bf.client.Store(store.path).prune(**wrong)
 
 
