@@ -174,7 +174,7 @@ def test_every_chart_of_a_file(run, source, tmp_path, chart):
             further, []
         )
         run("load", further, *ranged, *source, "--out", path)
-        second += [f"--{option}", path]
+        second += [f"--{option.replace('_', '-')}", path]
 
     figures = plt.get_fignums()
     result = run("plot", chart, rows, *second, "--out", out)

@@ -12,10 +12,9 @@ from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import read_quota
-from beaconframes.endpoint import Head
+from beaconframes.endpoint import Head, Role
 from beaconframes.endpoint.chain_head import EPOCHS_TO_FINALITY
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
-from beaconframes.endpoint.parameter import UnitRange
 from beaconframes.errors import UsageError
 from beaconframes.fetch.head import encode_stated_head
 from beaconframes.summary import format_bytes, render_html, render_text
@@ -301,10 +300,9 @@ class PlanningExplorer(Explorer):
         """Yield what costs fewer requests than a load of many."""
         if endpoint.cheaper:
             yield f"{endpoint.cheaper} needs fewer requests"
-        pages, days = endpoint.pagination, requests // self.chain.epochs_per_day
-        if not days or not isinstance(pages, UnitRange) or pages.column is None:
-            return
-        if pages.column.unit == "epoch" and pages.window == 1:
+        days = requests // self.chain.epochs_per_day
+        columns = [p.rows_column for p in endpoint.parameters_of(Role.RANGE) if p.window == 1]
+        if days and any(column is not None and column.unit == "epoch" for column in columns):
             yield f"one epoch of each day takes {format_requests(days)}"
             yield "a dataset of your own node takes none: bf.node, bf.index"
 
