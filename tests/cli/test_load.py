@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import re
@@ -746,3 +747,23 @@ def test_a_served_address_alone_gives_the_times_of_its_chain(run, running):
 
     assert 0 == result.exit_code
     assert time.strftime("%Y-%m-%d") == result.stdout.splitlines()[1].split(",")[2][1:11]
+
+
+def test_the_validators_of_an_address_come_from_a_file(run, chain, tmp_path):
+    """The error names the command that writes it, and the command writes what is expected."""
+    source = ["--dataset", chain.path]
+    rows = run("load", "validators", "--validators", "5", "--format", "csv", *source).stdout
+    address = "0x" + next(csv.DictReader(io.StringIO(rows)))["withdrawal_credentials"][-40:]
+    refused = run("load", "validators", "--validators", address, *source)
+    assert 2 == refused.exit_code
+    command = refused.stderr.partition(": beaconframes ")[2].split()
+    out = tmp_path / command[-1]
+    words = [address if word == "ADDRESS" else word for word in command[:-1]]
+    assert 0 == run(*words, out, *source).exit_code
+
+    found = run("load", "validators", "--validators", out, "--format", "csv", *source)
+
+    credentials = {
+        row["withdrawal_credentials"] for row in csv.DictReader(io.StringIO(found.stdout))
+    }
+    assert (0, {address[2:]}) == (found.exit_code, {each[-40:] for each in credentials})

@@ -27,6 +27,11 @@ HINTS = {
     "or call bf.connect(api_key=...); without a key, bf.local() serves": (
         "or add --key-file or --ask-key; without a key, --local serves"
     ),
+    "For the validators of an address, use bf.load_deposit_origin, bf.load_withdrawal_credentials "
+    "or bf.v2.withdrawal": (
+        "Write the validators of an address to a file, and give its name: beaconframes load "
+        "withdrawal-credentials --credentials ADDRESS --out mine.csv"
+    ),
 }
 """What a hint says in Python, and on the command line."""
 WITH_SPACES = ("figsize",)
