@@ -176,6 +176,14 @@ def test_the_store_commands_need_no_key(run, tmp_path, monkeypatch):
     assert "does not exist" in result.stderr
 
 
+def test_a_service_on_this_machine_has_a_store_if_it_was_turned_on(run):
+    """It has none by default, so the place of one is named, not that it is turned off."""
+    result = run("store", "show", "--url", "http://127.0.0.1:9")
+
+    assert (9, "") == (result.exit_code, result.stdout)
+    assert "does not exist" in result.stderr
+
+
 @pytest.mark.parametrize("command", ["show", "verify", "mend", "compact", "prune"])
 def test_a_missing_store(run, income, tmp_path, command):
     """The error lists the existing stores beside it."""
