@@ -230,6 +230,15 @@ def test_an_analysis_without_a_loader_of_its_frames_has_no_command():
     assert {"balances": "balance-history"} == list_analyses()["daily-balances"].loaded
 
 
+def test_an_argument_may_have_another_loader_in_one_analysis():
+    """The blocks of most analyses are paid ones; those that reconcile balances are proposals."""
+    analyses = list_analyses()
+
+    assert "proposals" == analyses["reconcile"].loaders["blocks"]
+    assert "epoch-slots" == analyses["sync-participation"].loaders["blocks"]
+    assert "produced-blocks" == analyses["ledger"].loaders["blocks"]
+
+
 def test_frames_with_a_request_per_validator_are_optional_files():
     """Daily statistics are loaded where they are required, and otherwise read from a file."""
     problems = list_analyses()["problems"]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sys
+from datetime import date
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -138,6 +139,20 @@ def test_a_folder_is_filled_and_resumed(run, tmp_path):
     stamp = (folder / names[2]).stat().st_mtime_ns
     again = run("3", "--since", "0", "--every", "1d", "--out", str(folder))
     assert (0, stamp) == (again.exit_code, (folder / names[2]).stat().st_mtime_ns)
+
+
+def test_each_report_of_a_folder_has_one_period_and_the_chain_is_stated(run, tmp_path, monkeypatch):
+    """Both ends of the day, and the chain, which another folder may not have."""
+    made = Mock(side_effect=lambda **_: 1 / 0)
+    monkeypatch.setattr(archive, "report", made)
+    folder = tmp_path / "reports"
+
+    run("3", "--since", "0", "--every", "1d", "--out", str(folder))
+
+    day = date(2026, 10, 1)
+    assert (day, day) == (made.call_args.kwargs["since"], made.call_args.kwargs["until"])
+    stated = json.loads((folder / "arguments.json").read_text())
+    assert {"VALIDATORS", "--groups", "--prices", "--tz", "--detail", "the chain"} == set(stated)
 
 
 @pytest.mark.more
