@@ -120,7 +120,7 @@ def test_without_a_duty_there_is_nothing_to_draw():
 
 
 def test_others_without_a_vote_are_named_in_the_caption():
-    """The band was asked for, and is not there."""
+    """The band was requested, and is not drawn."""
     others = income(validators=range(20)).with_columns(
         pl.lit(0, pl.Int64).alias(name) for name in VOTES
     )
