@@ -102,7 +102,9 @@ def split_gaps(
     """
     first, last = f"first_{unit}", f"last_{unit}"
     columns = gaps.columns
-    joined = gaps.join(periods, on="validator_index", how="left", maintain_order="left")
+    joined = gaps.lazy().join(
+        periods.lazy(), on="validator_index", how="left", maintain_order="left"
+    )
     joined = joined.with_columns(pl.col("start").fill_null(-FAR), pl.col("end").fill_null(FAR))
     inside = joined.with_columns(
         pl.max_horizontal(first, "start").alias(first), pl.min_horizontal(last, "end").alias(last)
@@ -119,4 +121,6 @@ def split_gaps(
     outside = pl.concat([before, after], how="vertical_relaxed")
     order = list(dict.fromkeys((*columns, REASON)))
     is_interval = pl.col(first) <= pl.col(last)
-    return inside.filter(is_interval).select(order), outside.filter(is_interval).select(order)
+    parts = [part.filter(is_interval).select(order) for part in (inside, outside)]
+    missing, inactive = pl.collect_all(parts)
+    return missing, inactive

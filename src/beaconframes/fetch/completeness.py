@@ -101,7 +101,8 @@ def find_missing(
             if subjects.pubkeys:
                 # A validator that was not requested by index was requested by public key.
                 subject_values = pl.concat([subject_values, rows[name].drop_nulls()]).unique()
-            gaps.append(find_missing_by_subject(endpoint, rows, subject_values.sort(), units))
+            if not subject_values.is_empty():
+                gaps.append(find_missing_by_subject(endpoint, rows, subject_values.sort(), units))
         if (key_count := count_keys_without_rows(subjects, rows)) > 0:
             gaps.append(pl.DataFrame({PUBKEYS_WITHOUT_ROWS: [key_count], IMPOSSIBLE: [False]}))
     elif units is not None:
@@ -198,14 +199,19 @@ def find_intervals_without_rows(
     first, last = pl.col(f"first_{unit}"), pl.col(f"last_{unit}")
     start, end = pl.col("start"), pl.col("end")
     present = rows.lazy().filter(pl.col(unit).is_not_null())
+    if not rows[name].null_count() and rows[name].is_sorted():
+        # Then groups need no hash table.
+        present = present.set_sorted(name)
     spans = (
         present.group_by(name)
         .agg(start=pl.min(unit), end=pl.max(unit), count=pl.n_unique(unit))
         .collect()
-        .join(ends, on=name, how="semi")
+        .join(ends, on=name)
     )
     # Most subjects have every unit from their first to their last, so one interval holds them all.
     is_whole = pl.col("count") == end - start + 1
+    covered = spans.filter(is_whole, start <= pl.col("low"), end >= pl.col("high"))
+    spans, ends = (frame.join(covered, on=name, how="anti") for frame in (spans, ends))
     others = present.join(spans.filter(~is_whole).lazy(), on=name, how="semi")
     intervals = [
         spans.filter(is_whole).select(name, "start", "end"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -108,7 +109,7 @@ class Source:
 
     def identifier_limit_of(self, envelope: Envelope) -> IdentifierLimit:  # noqa: ARG002
         """Return the limit of validators in a call of the API version that has this envelope."""
-        return IdentifierLimit(is_known=True)
+        return IdentifierLimit(sys.maxsize, is_known=True)
 
     def estimate(self, endpoint: Endpoint, calls: Sequence[Call]) -> RequestEstimate:  # noqa: ARG002
         """Return the number of requests for *calls* of *endpoint*, without a request."""
