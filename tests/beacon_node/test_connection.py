@@ -123,7 +123,7 @@ class Refusal(Fault):
 @pytest.mark.parametrize("status", [400, 405, 500])
 def test_a_node_whose_optional_routes_answer_with_errors(tmp_path, monkeypatch, status):
     """The sync state is unknown, and the validator queue unavailable; all else has its rows."""
-    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.0)
+    monkeypatch.setattr(retry, "back_off", lambda _: 0.0)
     faults = [Refusal("/node/syncing", status), Refusal("/pending_deposits", status)]
     with BeaconNodeStub("electra", faults=faults) as stub:
         with bf.node(stub.url, store=False) as node:
@@ -139,7 +139,7 @@ def test_a_node_whose_optional_routes_answer_with_errors(tmp_path, monkeypatch, 
 
 def test_a_failure_of_the_queue_of_deposits_is_an_error(monkeypatch):
     """The route answered at first: one failure does not make the queue unavailable."""
-    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.0)
+    monkeypatch.setattr(retry, "back_off", lambda _: 0.0)
     fault = Refusal("/pending_deposits", 500, lambda state_id: state_id == "head")
     with (
         BeaconNodeStub("electra", faults=[fault]) as stub,

@@ -191,7 +191,7 @@ def test_percent_encoded_credentials():
 @pytest.fixture
 def hidden_node(monkeypatch):
     """A stub, and the addresses of its nodes with a user, a password and a query."""
-    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.0)
+    monkeypatch.setattr(retry, "back_off", lambda _: 0.0)
     with BeaconNodeStub("capella", head=95) as stub:
         end = f"?apikey={PASSWORD}"
         address, execution = (

@@ -54,7 +54,7 @@ class NoGenesisState(Fault):
 
 def test_a_node_without_the_state_of_genesis(tmp_path, monkeypatch):
     """Epoch 0 fails with the argument that leaves it out, and this argument works."""
-    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.0)
+    monkeypatch.setattr(retry, "back_off", lambda _: 0.0)
     missing = NoGenesisState(404)
     with BeaconNodeStub("capella", head=39, faults=[missing]) as stub:
         for missing.status, kind in ((404, NotFound), (500, ServerError)):

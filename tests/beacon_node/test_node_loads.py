@@ -189,7 +189,7 @@ def test_ctrl_c_keeps_stored_epochs(stub):
 
 def test_a_node_that_dies_is_named(stub, monkeypatch):
     """A lost connection is retried, and its error has node and epoch, not the local explorer."""
-    monkeypatch.setattr(retry, "BACKOFF", lambda _: 0.01)
+    monkeypatch.setattr(retry, "back_off", lambda _: 0.01)
     with bf.node(stub.url, store=False):
         stub.faults.append(Dead())
         with pytest.raises(ConnectionFailed, match=f"node {stub.url}, epoch 5: 0 of 2") as caught:

@@ -137,7 +137,7 @@ def test_a_first_load_from_a_dataset_imports_no_web_library():
 
     imported = set(ast.literal_eval(done.stdout))
     assert {"polars", "beaconframes"} <= imported
-    assert set() == imported & {"httpx", "httpcore", "starlette", "uvicorn", "h11", "anyio"}
+    assert set() == imported & {"httpx", "httpcore", "starlette", "uvicorn", "tenacity", "tornado"}
 
 
 def test_a_server_that_cannot_be_reached_is_an_error_with_a_short_traceback():

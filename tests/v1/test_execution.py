@@ -298,7 +298,7 @@ def chunk(kind, body):
 )
 def test_an_invalid_image_raises_a_protocol_error(served, monkeypatch, body, kind, words):
     """JSON, HTML, another format, half a file, or an image that is too large."""
-    monkeypatch.setattr("beaconframes.http.retry.BACKOFF", lambda state: 0.01)
+    monkeypatch.setattr("beaconframes.http.retry.back_off", lambda state: 0.01)
     served.replies["*"] = body
 
     with pytest.raises(kind, match=words) as caught:

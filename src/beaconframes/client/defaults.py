@@ -17,7 +17,6 @@ from beaconframes.endpoint import Head
 from beaconframes.errors import ConfigError
 from beaconframes.fetch.source import ApiSource
 from beaconframes.http.rate_limiter import RateLimiter
-from beaconframes.http.session import Session
 from beaconframes.http.shared_rate_limit import SharedRateLimit
 
 if TYPE_CHECKING:
@@ -90,6 +89,9 @@ def create_source(
     url: str, key: Secret | None, rate_limiter: RateLimiter, *, public: bool
 ) -> ApiSource:
     """Return the API at *url* as a source of rows; V2 of the *public* service has one address."""
+    # A dataset on disk does not import it.
+    from beaconframes.http.session import Session
+
     session = session_v2 = Session(url, key, rate_limiter=rate_limiter)
     if public and url != PUBLIC_URL_V2:
         # The key has one quota for V1 and V2.

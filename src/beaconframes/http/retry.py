@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random_exponential
-
 from beaconframes.errors import (
     BadRequest,
     BeaconframesError,
@@ -31,8 +29,8 @@ from beaconframes.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-BACKOFF = wait_random_exponential(multiplier=0.5, max=8, min=0.05)
-"""Exponential backoff with full jitter; never zero."""
+    from tenacity import RetryCallState
+
 QUOTA = 500
 RETRY_COST = 5
 TIMEOUT_RETRY_COST = 10
@@ -149,6 +147,13 @@ class RetryQuota:
             self._available = min(self._capacity, self._available + (cost or 1))
 
 
+def back_off(state: RetryCallState) -> float:
+    """Return the seconds to wait: exponential backoff with full jitter; never zero."""
+    from tenacity import wait_random_exponential
+
+    return wait_random_exponential(multiplier=0.5, max=8, min=0.05)(state)
+
+
 def retry_call(
     attempt: Callable[[], T],
     *,
@@ -163,11 +168,14 @@ def retry_call(
     *seconds_left*, or when *quota* is used up. *pause* stops all requests during a backoff that
     every thread has to observe.
     """
+    # tenacity imports tornado where it is installed. A load that sends no request needs neither.
+    from tenacity import Retrying, retry_if_exception_type
+
     cost = 0
 
     def wait(state: RetryCallState) -> float:
         failure = _failure(state)
-        seconds = BACKOFF(state) if failure.retry_after is None else failure.retry_after
+        seconds = back_off(state) if failure.retry_after is None else failure.retry_after
         if failure.pauses_all and failure.retry_after is None:
             pause(seconds)
         return seconds

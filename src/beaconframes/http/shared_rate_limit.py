@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
-
 from beaconframes.errors import DatasetError
 from beaconframes.http.retry import MAX_RETRY_AFTER
 from beaconframes.sqlite_file import DamagedFile, Database, LockedFile, set_aside
@@ -254,6 +252,8 @@ class SharedRateLimit:
 
     def _open_with_retries(self) -> Database:
         """Open the file, also while other processes open it."""
+        from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random
+
         # SQLite does not wait for other processes when it replaces the write-ahead log that files
         # of earlier versions have.
         attempts = Retrying(
