@@ -119,7 +119,9 @@ def test_the_header_states_the_whole_chain(chain):
     assert service.chain == chain_metadata.parse_chain(stated)
 
 
-@pytest.mark.parametrize("header", ["", "{}", "[]", '{"name": "x", "genesis": "soon"}'])
+@pytest.mark.parametrize(
+    "header", ["", "{}", "[]", "[" * 9_000, '{"name": "x", "genesis": "soon"}']
+)
 def test_an_invalid_header_is_a_protocol_error(header):
     """Z1: a header that describes no chain is not taken for one."""
     with pytest.raises(errors.ProtocolError, match="does not describe a chain"):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from beaconframes.answers.view import DatasetView
     from beaconframes.endpoint import Batch, Call, Endpoint, Fields, Parameter
+    from beaconframes.endpoint.uncovered import Uncovered
 
 BAD_REQUEST = "Bad request. Please check your input and try again."
 NOT_FOUND = "The requested resource was not found."
@@ -54,7 +55,7 @@ class Answer(NamedTuple):
     """The calls that are not valid, or whose object does not exist, with the reasons."""
     empty: list[Call]
     """The other calls without a row, of those that state no rows that must exist."""
-    uncovered: list[tuple[Call, str]]
+    uncovered: list[tuple[Call, Uncovered]]
     """The calls whose units the dataset does not all cover, with these units."""
 
 
@@ -113,7 +114,7 @@ class AnswerBuilder:
         """Return the answer to *calls*."""
         refused: list[tuple[Call, RequestRefused]] = []
         empty: list[Call] = []
-        uncovered: dict[int, str] = {}
+        uncovered: dict[int, Uncovered] = {}
         parts = []
         for group in self._group(calls, refused):
             try:
@@ -131,7 +132,7 @@ class AnswerBuilder:
                     empty.append(call)
                 else:
                     refused.append((call, reason))
-        stated = [(call, uncovered.get(id(call), "")) for call in calls]
+        stated = [(call, uncovered.get(id(call), {})) for call in calls]
         return Answer(self._join(parts), refused, empty, [pair for pair in stated if pair[1]])
 
     def _group(
@@ -209,7 +210,8 @@ class AnswerBuilder:
             for column in table.columns
             if column.name in group.cells
         }
-        cells |= {c.name: None for c in table.columns if omitted.intersection(c.wire_paths)}
+        if omitted:
+            cells |= {c.name: None for c in table.columns if omitted.intersection(c.wire_paths)}
         constants = [pl.lit(cell, table.schema()[name]).alias(name) for name, cell in cells.items()]
         complete = table.complete(rows.with_columns(constants), self.view.chain).collect()
         # Stored JSON may have other spaces and digits than a decoded response.
@@ -230,12 +232,12 @@ class AnswerBuilder:
         pages = [records.encode(rows, chain) for _, rows in with_rows]
         return table.decode(pages, chain, [group.context for group, _ in with_rows])
 
-    def _find_uncovered(self, fields: Fields) -> str:
+    def _find_uncovered(self, fields: Fields) -> Uncovered:
         """Return the units of a call that the dataset does not cover; sums of V2 need all units."""
         if not self.is_v2:
             return find_uncovered(self.endpoint, fields, self.view)
         is_stored = self.endpoint.name in STORED
-        return find_uncovered(self.endpoint, {}, self.view) if is_stored else ""
+        return find_uncovered(self.endpoint, {}, self.view) if is_stored else {}
 
 
 def is_object(endpoint: Endpoint) -> bool:
@@ -243,7 +245,9 @@ def is_object(endpoint: Endpoint) -> bool:
     return endpoint.shape is Shape.OBJECT and not endpoint.parameters_of(Role.PAGE)
 
 
-def refuse_empty(endpoint: Endpoint, fields: Fields, uncovered: str = "") -> RequestRefused | None:
+def refuse_empty(
+    endpoint: Endpoint, fields: Fields, uncovered: Uncovered | None = None
+) -> RequestRefused | None:
     """Return the error for a request of an object that does not exist; None if it has none.
 
     There is none for an object that is *uncovered*, because it may exist.

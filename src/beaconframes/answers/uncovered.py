@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.answers.selectors import find_numbers, find_slots
@@ -13,7 +12,6 @@ from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.endpoint.intervals import merge_intervals, subtract_intervals
-from beaconframes.endpoint.uncovered import encode_uncovered, parse_uncovered
 from beaconframes.v1.graffiti_wall import GRAFFITI_WALL
 
 if TYPE_CHECKING:
@@ -23,56 +21,51 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint, Fields
     from beaconframes.endpoint.intervals import Interval, Intervals
+    from beaconframes.endpoint.uncovered import Uncovered
 
 
-def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> str:
-    """Return the header with the units that *view* does not cover, of the requested validators.
+def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> Uncovered:
+    """Return the units that *view* does not cover, by requested validator.
 
-    The units are those of the request; without a range, they are epochs. The text is empty for a
-    table without coverage: all of its rows are there. A simulated chain covers what is after its
-    first simulated epoch.
+    The units are those of the request; without a range, they are epochs. There are none in a table
+    without coverage: all of its rows are there. A simulated chain covers what is after its first
+    simulated epoch.
     """
     if isinstance(view.dataset, PublishedDataset):
-        return encode_uncovered(find_export_gaps(endpoint, fields, view.dataset, view))
+        return find_export_gaps(endpoint, fields, view.dataset, view)
     policy = CachePolicy.of(endpoint)
     if view.is_simulated:
         first, unit = view.first_epoch, "" if policy is None else policy.unit_name
         # Days have a longer history, and nothing was painted before.
         if not first or unit not in ("epoch", "slot") or endpoint is GRAFFITI_WALL:
-            return ""
-        return encode_start(first, unit, view.chain)
+            return {}
+        return {WHOLE_CHAIN: convert(((0, first - 1),), "epoch", unit, view.chain)}
     grid = view.grids.get(endpoint.table.table_name)
     if grid is None:
-        return ""
+        return {}
     if policy is None and grid.subject is not None:
-        return ""
+        return {}
     stored = unit_of(grid.unit)
     requested = "epoch" if policy is None else unit_of(policy.unit_column)
     if stored != requested and {stored, requested} != {"epoch", "slot"}:
-        return ""
+        return {}
     subjects = [WHOLE_CHAIN]
     if grid.subject is not None:
         if policy is None or policy.subject is None or not policy.subject.resolves_pubkeys:
-            return ""
+            return {}
         indices = find_numbers(policy.subject, fields, view) or ()
         subjects = [str(index) for index in sorted(indices)]
     # A request without a range is for all rows, which are complete up to the finalized epoch.
     last = view.head.latest(stored, view.chain, finalized=policy is None)
     covered = view.dataset.coverage(endpoint.table.table_name, subjects, last=last)
-    uncovered: dict[str, Intervals] = {}
-    for subject in subjects:
-        units = subtract_intervals([(0, last)], covered.get(subject, ()))
-        uncovered[subject] = convert(units, stored, requested, view.chain)
-    return encode_uncovered(uncovered)
+    return {
+        subject: convert(units, stored, requested, view.chain)
+        for subject in subjects
+        if (units := subtract_intervals([(0, last)], covered.get(subject, ())))
+    }
 
 
-@cache
-def encode_start(first: int, unit: str, chain: Chain) -> str:
-    """Return the header with the units before the *first* epoch of a simulation."""
-    return encode_uncovered({WHOLE_CHAIN: convert(((0, first - 1),), "epoch", unit, chain)})
-
-
-def is_uncovered(endpoint: Endpoint, fields: Fields, uncovered: str) -> bool:
+def is_uncovered(endpoint: Endpoint, fields: Fields, uncovered: Uncovered) -> bool:
     """Return whether a request for one epoch, slot or period is for an *uncovered* one.
 
     An empty list would say that it has no rows. A request for a range has a list of the others.
@@ -83,11 +76,7 @@ def is_uncovered(endpoint: Endpoint, fields: Fields, uncovered: str) -> bool:
     ]
     if policy is None or policy.subject is not None or len(numbers) != 1 or numbers[0] is None:
         return False
-    return any(
-        first <= numbers[0] <= last
-        for _, units in parse_uncovered(uncovered)
-        for first, last in units
-    )
+    return any(first <= numbers[0] <= last for units in uncovered.values() for first, last in units)
 
 
 def find_export_gaps(

@@ -302,8 +302,8 @@ class Explorer:
             present=self.now,
             batch_limit=self.source.identifier_limit_of(Envelope.V1).current,
             reread=head.reread if fixed is None else None,
-            recent=head.recent,
-            last_reported=lambda: head.last,
+            recent=head.recent if fixed is None else None,
+            last_reported=(lambda: head.last) if fixed is None else None,
             drops_old_units=lambda: self.source.drops_old_units,
         )
 

@@ -64,7 +64,7 @@ def parse_chain_header(text: str) -> Chain:
     """Return the chain that the header of a response states, or raise ProtocolError."""
     try:
         return parse_chain(json.loads(text))
-    except (TypeError, ValueError, KeyError, ConfigError) as error:
+    except (TypeError, ValueError, KeyError, ConfigError, RecursionError) as error:
         raise ProtocolError(
             f"the header {CHAIN_HEADER} does not describe a chain ({error})",
             hint="Give the chain: bf.connect(url, chain=...)",

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from beaconframes.endpoint.intervals import Intervals, intervals_of, merge_intervals
+from beaconframes.endpoint.intervals import intervals_of, merge_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from beaconframes.endpoint.intervals import Interval, Intervals
 
 DATASET_HEADER = "x-beaconframes-dataset"
 """The header of each response from a dataset that is not a simulation, but may be its export.
@@ -24,21 +26,23 @@ UNCOVERED_HEADER = "x-beaconframes-uncovered"
 MAX_HEADER = 8_000
 """Characters; a server states the uncovered units of all subjects together rather than more."""
 
-Part: TypeAlias = tuple[list[tuple[int, int]], list[tuple[int, int]]]
+MAX_SUBJECTS = 1_000
+"""Subjects that a header may name; a request is for at most a hundred."""
+
+Uncovered: TypeAlias = "Mapping[str, Intervals]"
+"""Units that a dataset does not cover, by subject: a validator, or ``""`` for the whole chain."""
+
+_Part: TypeAlias = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 """Intervals of subjects, none for rows of the whole chain, and their uncovered units."""
 
-_PARTS = msgspec.json.Decoder(list[Part])
+_PARTS = msgspec.json.Decoder(list[_Part])
 
 
-def encode_uncovered(uncovered: Mapping[str, Intervals]) -> str:
-    """Return the value of the header for the *uncovered* units of each subject.
-
-    Subjects are validators, or ``""`` for the whole chain. The text is empty if all is covered.
-    """
+def encode_uncovered(uncovered: Uncovered) -> str:
+    """Return the value of the header for *uncovered* units; empty if there are none."""
     subjects: dict[Intervals, list[str]] = defaultdict(list)
     for subject, units in uncovered.items():
-        if units:
-            subjects[units].append(subject)
+        subjects[units].append(subject)
     text = _encode(subjects)
     if len(text) > MAX_HEADER:
         all_subjects = [subject for names in subjects.values() for subject in names]
@@ -57,9 +61,18 @@ def _encode(subjects: Mapping[Intervals, list[str]]) -> str:
     return msgspec.json.encode(parts).decode() if parts else ""
 
 
-def parse_uncovered(header: str) -> list[Part]:
-    """Return the parts that a header states; none for an invalid one."""
+def parse_uncovered(header: str) -> Uncovered:
+    """Return the units that a header states; none for an invalid one."""
     try:
-        return _PARTS.decode(header)
+        parts = _PARTS.decode(header)
     except msgspec.MsgspecError:
-        return []
+        return {}
+    sizes = [last - first + 1 for subjects, _ in parts for first, last in subjects]
+    if sum(sizes) > MAX_SUBJECTS or min(sizes, default=1) < 1:
+        return {}
+    found: dict[str, list[Interval]] = defaultdict(list)
+    for subjects, units in parts:
+        names = [str(n) for first, last in subjects for n in range(first, last + 1)]
+        for name in names or [""]:
+            found[name] += units
+    return {name: merge_intervals(units) for name, units in found.items()}

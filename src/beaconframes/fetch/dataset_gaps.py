@@ -14,7 +14,6 @@ from beaconframes.endpoint.intervals import (
     merge_intervals,
     subtract_intervals,
 )
-from beaconframes.endpoint.uncovered import parse_uncovered
 from beaconframes.fetch.completeness import IMPOSSIBLE
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from beaconframes.endpoint import Call, Endpoint
     from beaconframes.endpoint.intervals import Interval, Intervals
+    from beaconframes.endpoint.uncovered import Uncovered
     from beaconframes.fetch.gap_reasons import Gaps
     from beaconframes.fetch.source import FetchedRows
 
@@ -91,15 +91,15 @@ class DatasetGaps:
 
 
 def find_uncovered_units(
-    policy: CachePolicy | None, uncovered: Iterable[tuple[Call, str]]
+    policy: CachePolicy | None, stated: Iterable[tuple[Call, Uncovered]]
 ) -> dict[str, Intervals]:
-    """Return the requested units that are stated as *uncovered*, by subject.
+    """Return the requested units that are *stated* as uncovered, by subject.
 
     The subject of rows of the whole chain is ``""``. Without a *policy*, requests have no range:
     they are for the rows of all epochs.
     """
     found: dict[str, list[Interval]] = {}
-    for call, header in uncovered:
+    for call, uncovered in stated:
         requested: list[Interval] = [(0, FAR)]
         if policy is not None:
             requested = [
@@ -107,10 +107,8 @@ def find_uncovered_units(
                 for expected in call.expected
                 for interval in intervals_of(expected.values.get(policy.unit_column, ()))
             ]
-        for subjects, units in parse_uncovered(header):
-            names = [str(n) for first, last in subjects for n in range(first, last + 1)]
+        for subject, units in uncovered.items():
             clipped = [part for unit in requested for part in clip_intervals(units, *unit)]
-            for name in names or CHAIN_SUBJECTS:
-                if clipped:
-                    found.setdefault(name, []).extend(clipped)
+            if clipped:
+                found.setdefault(subject, []).extend(clipped)
     return {subject: merge_intervals(units) for subject, units in found.items()}

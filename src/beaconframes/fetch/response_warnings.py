@@ -12,7 +12,7 @@ import msgspec
 
 from beaconframes.endpoint import Finality
 from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, parse_chain_header
-from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER
+from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER, parse_uncovered
 from beaconframes.errors import ConfigError, EndpointDeprecated, WindowMoved
 from beaconframes.text import shorten
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Call, Endpoint
+    from beaconframes.endpoint.uncovered import Uncovered
     from beaconframes.http.response import ResponsePage
 
 log = logging.getLogger("beaconframes.fetch")
@@ -40,7 +41,7 @@ class ResponseWarnings:
         self._sunset: str | None = None
         self.has_all_validators = True
         """False for a dataset that may have some validators only."""
-        self.uncovered: list[tuple[Call, str]] = []
+        self.uncovered: list[tuple[Call, Uncovered]] = []
         """The calls whose units the dataset does not all cover, with these units."""
 
     def observe(self, pages: Iterable[tuple[Call, ResponsePage]]) -> list[Call]:
@@ -56,7 +57,7 @@ class ResponseWarnings:
             if DATASET_HEADER in page.headers:
                 self.has_all_validators = False
             if header := page.headers.get(UNCOVERED_HEADER):
-                self.uncovered.append((call, header))
+                self.uncovered.append((call, parse_uncovered(header)))
             if page.not_found:
                 not_found.append(call)
         return not_found

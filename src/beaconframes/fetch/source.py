@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Head, Request
+    from beaconframes.endpoint.uncovered import Uncovered
     from beaconframes.fetch.paginator import Pages
     from beaconframes.fetch.served_range import ServedRange
     from beaconframes.http.session import Session
@@ -47,7 +48,7 @@ class FetchedRows(NamedTuple):
     rows: pl.DataFrame
     not_found: list[Call]
     warnings: list[Warning]
-    uncovered: Sequence[tuple[Call, str]] = ()
+    uncovered: Sequence[tuple[Call, Uncovered]] = ()
     """Of a dataset: the calls whose units it does not all cover, with these units."""
     ranges: Collection[bytes] = ()
     """The JSON texts of the parts of the chain that the responses state to cover."""

@@ -26,7 +26,7 @@ from beaconframes.endpoint.chain_metadata import (
     encode_chain_header,
     encode_head,
 )
-from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER
+from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER, encode_uncovered
 from beaconframes.server import wire
 from beaconframes.server.v2 import ServiceV2, encode_error
 from beaconframes.simulator.simulated_chain import SimulatedChain
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from beaconframes.answers.view import DatasetView
     from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Head
+    from beaconframes.endpoint.uncovered import Uncovered
     from beaconframes.server.access import Tier
     from beaconframes.server.wire import Wire
     from beaconframes.simulator.head_clock import HeadClock
@@ -125,7 +126,7 @@ class Service:
         except RequestRefused as refusal:
             message = wire.translate_error(endpoint, refusal.message, fields, view, self.wire)
             return build_error(message, 400)
-        headers = {**self.headers, UNCOVERED_HEADER: uncovered} if uncovered else self.headers
+        headers = self.headers | build_uncovered_header(uncovered)
         return Response(body, media_type=JSON, headers=headers)
 
     def answer_v2(self, endpoint: Endpoint, body: bytes, tier: Tier) -> Response:
@@ -142,8 +143,7 @@ class Service:
         if endpoint.name in SUNSETS:
             headers |= {"deprecation": "true", "sunset": SUNSETS[endpoint.name]}
         if endpoint.name in STORED:
-            uncovered = find_uncovered(endpoint, {}, self.views.current())
-            headers |= {UNCOVERED_HEADER: uncovered} if uncovered else {}
+            headers |= build_uncovered_header(find_uncovered(endpoint, {}, self.views.current()))
         return Response(content, status, media_type=JSON, headers=headers)
 
     def answer_health(self) -> Response:
@@ -182,15 +182,20 @@ class Service:
         response.headers[HEAD_HEADER] = encode_head(view.head)
         return response
 
-    def build_uncovered(self, uncovered: str) -> Response:
+    def build_uncovered(self, uncovered: Uncovered) -> Response:
         """Return the error response to a request for an epoch or slot that is not covered."""
         response = build_error("this dataset does not have the requested rows", 404)
-        response.headers.update({**self.headers, UNCOVERED_HEADER: uncovered})
+        response.headers.update(self.headers | build_uncovered_header(uncovered))
         return response
 
     def _count_request(self) -> None:
         with self._request_lock:
             self.requests += 1
+
+
+def build_uncovered_header(uncovered: Uncovered) -> dict[str, str]:
+    """Return the header with the units that the dataset does not cover, if there are any."""
+    return {UNCOVERED_HEADER: encode_uncovered(uncovered)} if uncovered else {}
 
 
 def build_error(message: str, status: int) -> Response:
