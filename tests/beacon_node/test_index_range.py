@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from beaconframes.beacon_node.index.arguments import choose_part
 from beaconframes.beacon_node.index.indexing import index
 from beaconframes.errors import NotFound, ServerError, UsageError
 from beaconframes.http import retry
@@ -38,6 +39,34 @@ def test_the_last_epoch_of_an_index_needs_all_slots_of_the_next_one(head, last, 
             index(stub.url, tmp_path / "index", since=last, until=last + 1)
         found = index(stub.url, tmp_path / "index", since=last, until=last, validators=[1])
     assert found["epoch"].to_list() == [last]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 10])
+def test_parts_have_every_epoch_once(count):
+    """Machines that index a part each leave out no epoch, and do similar work."""
+    parts = [choose_part(range(5, 15), f"{n + 1}/{count}", 5, "2026-01-02") for n in range(count)]
+
+    assert [*range(5, 15)] == [epoch for part in parts for epoch in part]
+    sizes = {len(part) for part in parts}
+    assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"part": "0/2"}, 'part="0/2" is not a part'),
+        ({"part": "3/2"}, 'part="3/2" is not a part'),
+        ({"part": "half"}, 'part="half" is not a part'),
+        ({"part": "1/11"}, "10 epochs cannot be divided into 11 parts"),
+        ({"until": "finalized"}, "the same on each machine"),
+        ({"until": -1}, "the same on each machine"),
+        ({"since": None}, "the same on each machine"),
+        ({"since": "30d"}, "the same on each machine"),
+    ],
+)
+def test_a_part_that_is_not_the_same_on_each_machine_is_refused(arguments, message):
+    with pytest.raises(UsageError, match=message):
+        choose_part(range(5, 15), **({"part": "1/2", "since": 5, "until": 14} | arguments))
 
 
 class NoGenesisState(Fault):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import closing
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.node import Node
 from beaconframes.beacon_node.tables import DEPOSITS, INDEXED_TABLES, LARGE_TABLES, REWARD_TABLES
-from beaconframes.calendar import resolve_span
+from beaconframes.calendar import is_relative, resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import UsageError
@@ -27,6 +28,8 @@ log = logging.getLogger("beaconframes.index")
 
 
 ALL_TABLES = "all"
+
+PART = re.compile(r"([0-9]{1,4})/([0-9]{1,4})", re.ASCII)
 
 
 NAMED_VALIDATORS = 3
@@ -144,6 +147,26 @@ def find_epochs(
         has = "are left out" if since is None else "have no income, only what blocks show"
         log.warning("epochs %d to %d %s: %s", wanted, first - 1, has, reason)
     return range(span.first, span.last + 1)
+
+
+def choose_part(epochs: range, part: str, since: Moment | None, until: Moment) -> range:
+    """Return a *part* of the *epochs* from *since* to *until*, such as ``"3/8"``."""
+    found = PART.fullmatch(part)
+    number, count = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= count:
+        raise UsageError(
+            f"part={shorten(part)} is not a part", hint='Give part="3/8" for the third of eight'
+        )
+    if is_relative(since) or is_relative(until):
+        raise UsageError(
+            "a part needs since and until that are the same on each machine",
+            hint="Give both as an epoch or a date",
+        )
+    if count > len(epochs):
+        raise UsageError(
+            f"{len(epochs):,} epochs cannot be divided into {count:,} parts", hint="Use fewer parts"
+        )
+    return epochs[len(epochs) * (number - 1) // count : len(epochs) * number // count]
 
 
 def choose_tables(connection: NodeConnection, tables: Collection[str] | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import polars as pl
 from beaconframes.beacon_node.chain.reader import MANY_VALIDATORS
 from beaconframes.beacon_node.client.validator_rows import read_validators
 from beaconframes.beacon_node.index.arguments import (
+    choose_part,
     choose_tables,
     find_epochs,
     has_deposits,
@@ -68,6 +69,7 @@ def index(
     validators: int | str | Iterable[int | str] | None = None,
     since: Moment | None = None,
     until: Moment = "finalized",
+    part: str | None = None,
     tables: Collection[str] | None = None,
     executor: Executor | None = None,
     on_epoch: Callable[[IndexProgress], None] | None = None,
@@ -102,6 +104,9 @@ def index(
         First and last epoch, inclusive: an epoch, a negative number counting back from the last
         final epoch, a date, a datetime or an age such as ``"30d"``. Default: from the oldest epoch
         that the node can answer to the last final one.
+    part
+        ``"3/8"`` is the third of eight equal parts of these epochs, for machines that index one
+        each; `Dataset.merge` joins them. Both bounds must be epochs or dates.
     tables
         Names of tables, or ``"all"`` for all that the node has. Default: all, but on chains with
         more than 500,000 validators without ``slot_attestations``, which is three quarters of the
@@ -149,6 +154,8 @@ def index(
         status = read_common_status([connection, *others])
         chosen = resolve_validators(connection, validators)
         epochs = find_epochs([connection, *others], status, since, until)
+        if part is not None:
+            epochs = choose_part(epochs, part, since, until)
         indexer = stack.enter_context(
             Indexer(connection, status, Path(folder), chosen, tables, others=others)
         )
