@@ -54,9 +54,9 @@ def test_parts_have_every_epoch_once(count):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"part": "0/2"}, 'part="0/2" is not a part'),
-        ({"part": "3/2"}, 'part="3/2" is not a part'),
-        ({"part": "half"}, 'part="half" is not a part'),
+        ({"part": "0/2"}, "part='0/2' is not a part"),
+        ({"part": "3/2"}, "part='3/2' is not a part"),
+        ({"part": "half"}, "part='half' is not a part"),
         ({"part": "1/11"}, "10 epochs cannot be divided into 11 parts"),
         ({"until": "finalized"}, "the same on each machine"),
         ({"until": -1}, "the same on each machine"),
