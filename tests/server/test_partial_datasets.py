@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.beacon_node.tables.operations import BlobCommitments
 from beaconframes.dataset import Dataset, Grid
 from beaconframes.endpoint.uncovered import MAX_HEADER, encode_uncovered, parse_uncovered
 from beaconframes.v1._blocks import Blocks
@@ -358,3 +359,32 @@ def test_missing_rows_are_a_pandas_frame_if_the_setting_says_so(explorer):
     assert [1, 7] == listed["validator_index"].to_list()
     assert type(listed).__module__.startswith("pandas")
     assert str(raised.value).endswith("bf.missing() lists them")
+
+
+def test_blobs_and_contracts_of_a_real_chain_are_known_or_null(tmp_path):
+    """Each commitment is a blob of 131,072 gas (EIP-4844); who has code, an index does not know."""
+    cells = pl.DataFrame({"slot": [8, 16, 24], "block_number": [1, 2, 3]}).with_columns(
+        epoch=pl.col("slot") // 8, relay_producer_fee_recipient=pl.lit("0x" + "ab" * 20)
+    )
+    roots = pl.format("0x{}", pl.col("slot").cast(pl.String).str.zfill(64))
+    blocks = cells.select(
+        "slot", "epoch", block_root=roots, status=pl.lit("proposed"),
+        exec_block_number="block_number",
+    )  # fmt: skip
+    blobs = pl.DataFrame({"block_slot": [8, 16], "block_root": blocks["block_root"][:2]})
+    tables = {
+        "execution_blocks": small.fit(ExecutionBlocks, cells),
+        "blocks": small.fit(Blocks, blocks),
+        "blob_commitments": small.fit(
+            BlobCommitments, blobs.with_columns(commitments_count=pl.Series([3, 0]))
+        ),
+    }
+    with bf.open(small.create(tmp_path / "data", **tables)):
+        found = bf.v2.load_block([1, 2, 3]).sort("slot")
+        rewards = bf.v2.load_block_rewards([1])
+
+    assert [3 * 131_072, 0, None] == found["blob_gas_used"].to_list()
+    assert [None, 0, None] == found["blob_transactions_count"].to_list()
+    assert [None] * 3 == found["blob_gas_excess"].to_list()
+    flags = rewards.select(pl.selectors.ends_with("_is_contract"))
+    assert {None} == set(flags.row(0))

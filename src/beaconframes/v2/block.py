@@ -49,7 +49,9 @@ class Block(Table):
     fees_burned_wei = Wei("Burned base fees.", wire="transaction.gas.fees_burned", text=True)
     transactions_count = Count("Transactions.", wire="transaction.count.normal")
     blob_transactions_count = Count(
-        "Transactions with blobs; null before Deneb.", wire="transaction.count.blob", nullable=True
+        "Transactions with blobs; null before Deneb, and from your own node if there are any.",
+        wire="transaction.count.blob",
+        nullable=True,
     )
     internal_transactions_count = Count(
         "Internal transactions; null from your own node.",
@@ -60,7 +62,9 @@ class Block(Table):
         "Gas used for blobs; null before Deneb.", wire="blob.gas.used", nullable=True
     )
     blob_gas_excess = Count(
-        "Excess blob gas, which sets the blob fee.", wire="blob.gas.excess", nullable=True
+        "Excess blob gas, which sets the blob fee; null from your own node.",
+        wire="blob.gas.excess",
+        nullable=True,
     )
     miner = Hex("Miner; null since the merge.", wire="mining.miner.address", nullable=True)
     miner_is_contract = Flag(

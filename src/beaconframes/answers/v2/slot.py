@@ -35,6 +35,10 @@ def derive_rows(view: View) -> pl.LazyFrame:
         add_blob_commitments(view, add_queue_events(view, slots))
         .sort("slot", pl.col("status") != "proposed", "block_root", nulls_last=True)
         .with_columns(
+            pl.when(pl.col("status") == "missed")
+            .then(0)
+            .otherwise("blob_commitments_count")
+            .alias("blob_commitments_count"),
             pl.col("status").replace("proposed", "success"),
             sync_committee_period=pl.col("epoch") // view.chain.epochs_per_sync_period,
             sync_successful=signed,
@@ -52,16 +56,11 @@ def count_bls_changes(view: View) -> pl.LazyFrame:
     return bls_changes.agg(bls_changes_count=pl.len().cast(pl.Int64))
 
 
-def add_blob_commitments(view: View, slots: pl.LazyFrame) -> pl.LazyFrame:
-    """Return *slots* with the count of blob commitments; null if the table does not have it."""
+def add_blob_commitments(view: View, blocks: pl.LazyFrame) -> pl.LazyFrame:
+    """Return *blocks* with the count of blob commitments; null if it is not known."""
     if not view.has_table(BLOBS):
         # A simulated chain has no blobs.
         count = pl.lit(0 if view.is_simulated else None, pl.Int64)
-        return slots.with_columns(blob_commitments_count=count)
+        return blocks.with_columns(blob_commitments_count=count)
     counts = view.scan(BLOBS).select("block_root", blob_commitments_count="commitments_count")
-    return slots.join(counts, on="block_root", how="left").with_columns(
-        pl.when(pl.col("status") == "missed")
-        .then(0)
-        .otherwise("blob_commitments_count")
-        .alias("blob_commitments_count")
-    )
+    return blocks.join(counts, on="block_root", how="left", maintain_order="left")
