@@ -11,6 +11,8 @@ import beaconframes as bf
 from beaconframes.endpoint import Head
 from beaconframes.errors import UsageWarning
 
+from ..support.faults import FastClock
+
 HEADS = {
     "mainnet": Head(epoch=460_000, finalized_epoch=459_998, slot=14_720_031),
     "hoodi": Head(epoch=50_000, finalized_epoch=49_998, slot=1_600_031),
@@ -56,6 +58,7 @@ def test_a_year_as_an_integer_has_a_warning(load, argument, monkeypatch):
 def test_a_number_that_is_no_year_of_the_chain_has_no_warning(chain, number):
     """The next error is that of the request: nothing listens at the address."""
     explorer = bf.Explorer("http://127.0.0.1:9", chain=chain, head=HEADS[chain])
+    explorer.rate_limiter.clock = FastClock()
 
     with pytest.raises(bf.errors.ConnectionFailed):
         bf.load_epochs(since=number, until=number, explorer=explorer)
@@ -82,6 +85,7 @@ def test_numbers_that_the_package_computes_have_no_warning(module, warns, call, 
 def test_a_day_may_be_the_number_of_a_year():
     """Day 2025 of mainnet was in June 2026."""
     explorer = bf.Explorer("http://127.0.0.1:9", chain="mainnet", head=HEADS["mainnet"])
+    explorer.rate_limiter.clock = FastClock()
 
     with pytest.raises(bf.errors.ConnectionFailed):
         bf.load_yield_index(since=2025, until=2025, explorer=explorer)

@@ -197,8 +197,13 @@ class CachePolicy:
             (arg,) = self.unit.arguments()
             numbers = numbers_of(missing.get(CHAIN_SUBJECTS[0], ()))
             return [self.unfiltered(values, {arg: list(numbers)})] if numbers else []
-        batch_limit = 1 if self.subject is None else self.subject.batch_limit(chain_head)
-        rectangles = cover_missing(missing, batch_limit=batch_limit, window=self.window)
+        if self.subject is None and self.window == 1:
+            # The plan of a range has a request for each unit, as that of single units.
+            ranges = missing.get(CHAIN_SUBJECTS[0], ())
+            rectangles = [Rectangle(CHAIN_SUBJECTS, first, last) for first, last in ranges]
+        else:
+            batch_limit = 1 if self.subject is None else self.subject.batch_limit(chain_head)
+            rectangles = cover_missing(missing, batch_limit=batch_limit, window=self.window)
         return [self.rectangle_arguments(rectangle, values) for rectangle in rectangles]
 
     def rectangle_arguments(
