@@ -46,6 +46,16 @@ def test_difference_of_shares_of_a_known_example():
     assert [True, True] == table["differs"].to_list()
 
 
+def test_shares_without_events_of_the_others_are_not_compared():
+    """Only group a had proposals: its share is known, and there is nothing to compare it with."""
+    rows = pl.DataFrame({"group": ["a", "b", "b"], "k": [3, 0, 0], "n": [4, 0, 0]})
+
+    table = analysis.compare_groups(rows, by="group", shares={"share": ("k", "n")})
+
+    columns = ("group", "validators", "value", "others", "difference", "differs")
+    assert [("a", 1, 0.75, None, None, None), ("b", 0, *[None] * 4)] == table.select(columns).rows()
+
+
 def test_chance_is_not_read_as_difference():
     """Of 30 random divisions into four groups, few have a difference; a real one is found."""
     draw = random.Random(5)

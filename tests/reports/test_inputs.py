@@ -359,6 +359,31 @@ def test_a_dataset_shorter_than_the_default_range_is_not_incomplete(reason, is_g
     assert ([(reason, 0, 69)] if is_missing else []) == gaps
 
 
+def test_a_gap_around_the_first_row_is_one_before_and_one_after_it():
+    """What comes before the first row is one gap of the source; the rest stays with its part."""
+    item = Input("income", "load_income_history", pl.DataFrame({"epoch": [70, 90]}))
+    gaps = {"reason": ["not returned by the service"] * 2, "first_epoch": [60, 75]}
+    item.missing = pl.DataFrame(gaps | {"last_epoch": [72, 80]})
+    inputs = Inputs(SimpleNamespace(chain=MAINNET), [7], None, 0, 90, "epochs")
+    inputs.items["income"], inputs.is_range_given = item, True
+
+    inputs.begin_with("income", "epoch")
+
+    found = item.missing.select("first_epoch", "last_epoch").rows()
+    assert [(0, 69), (70, 72), (75, 80)] == found
+
+
+def test_ages_of_a_report_count_from_the_last_final_epoch(client):
+    """A report is made of final epochs: -3 are the last three of them."""
+    head = client.chain_head
+    final = head.latest("epoch", finalized=True)
+
+    assert head.latest("epoch") > final
+    assert (final - 2, final) == find_range(head, -3, None)
+    with pytest.raises(UsageError, match=f"epoch {final + 1} is not final yet"):
+        find_range(head, 0, final + 1)
+
+
 def test_validators_that_exited_before_others_were_active_stay_in_the_report():
     """The epochs between them have no rows, and none is missing."""
     lives = {7: range(2_000), 8: range(12_000, 15_000)}

@@ -165,6 +165,24 @@ def test_worse_groups_come_first():
     assert list_verdict(frames(marks, groups=groups))[0].endswith("more than chance (incomplete).")
 
 
+def test_a_ratio_of_missed_votes_is_stated_from_two_on():
+    """Of others that missed no vote there is none, and 1.5 times is no "2 times"."""
+    columns = [("none", 4.0, 0.0), ("little", 30.0, 20.0), ("twice", 4.0, 2.0)]
+    rows = [
+        ("votes_missed", name, own, others, own - others, True) for name, own, others in columns
+    ]
+    worse = [("lost_gwei", name, 5e5, 1e5, 4e5, True) for name, _, _ in columns]
+
+    lines = list_verdict(frames(groups=judge([*rows, *worse])))
+
+    said = {line.split(":")[0]: line.split(": ")[1].split(",")[0] for line in lines[:3]}
+    assert {
+        "Group none": "more missed votes",
+        "Group little": "more missed votes",
+        "Group twice": "2 times the missed votes",
+    } == said
+
+
 def test_the_verdict_on_each_group():
     """Effectiveness and rates do not judge; a single validator cannot be compared."""
     found = judge(
