@@ -69,15 +69,15 @@ lab: setup ## open the first notebook in JupyterLab
 test: setup ## run the tests
 	POLARS_MAX_THREADS=1 $(PYTEST)
 
-# Crashes at six points at most, with a fixed seed. One command, as to collect the tests takes time.
+# Crashes at four points at most, with a fixed seed. One command, as to collect the tests takes time.
 test-more: setup ## run the notebooks, the gallery, a browser, more seeds, engines and sizes, and test-crash
-	$(PYTEST) -m "more and not long or crash and long" --sample 6
+	$(PYTEST) -m "more and not long or crash and long" --sample 4
 
 test-long: setup ## run the tests that take minutes
 	$(PYTEST) -m long
 
 test-crash: setup ## kill processes and let disks fail at a random sample of the points of test-long
-	$(PYTEST) -m "crash and long" --sample 6
+	$(PYTEST) -m "crash and long" --sample 4
 
 # Half a gigabyte that only these tests need, so it is not part of the environment.
 $(SPARK)/.stamp: requirements-spark.lock | $(UV) $(VENV)/.stamp

@@ -144,7 +144,7 @@ class Runner:
     ("kills", "options"),
     [
         pytest.param(3, {**FEW, "until": 3}, id="few", marks=pytest.mark.more),
-        pytest.param(100, {"until": 20}, id="all", marks=[pytest.mark.long, pytest.mark.crash]),
+        pytest.param(100, {"until": 20}, id="all", marks=pytest.mark.long),
     ],
 )
 def test_killed_and_continued(tmp_path, kills, options, sample):
@@ -448,7 +448,7 @@ def test_a_block_that_the_node_has_altered_is_an_error(tmp_path, recording, faul
     ("recording", "faults", "validators"),
     [
         pytest.param("altair", [], None, id="states-altair", marks=pytest.mark.long),
-        pytest.param("capella", [], None, id="states", marks=pytest.mark.more),
+        pytest.param("capella", [], None, id="states", marks=pytest.mark.long),
         pytest.param("capella", ["debug-forbidden"], range(8), id="routes", marks=pytest.mark.long),
         pytest.param(
             *("capella", ["debug-forbidden", "no-rewards-routes"], None),

@@ -66,10 +66,7 @@ def missed_slots(first, last):
 @pytest.mark.more
 @pytest.mark.parametrize(
     "stub",
-    [
-        pytest.param(name, marks=[] if name in {"replay", "pruned"} else pytest.mark.long)
-        for name in NODES
-    ],
+    [pytest.param(name, marks=[] if name == "pruned" else pytest.mark.long) for name in NODES],
     indirect=True,
     ids=NODES,
 )

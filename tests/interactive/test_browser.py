@@ -230,9 +230,17 @@ def test_charts_are_readable_on_a_phone(open_figure):
     assert bf.interactive.alt_text(figure) == label
 
 
-@pytest.mark.parametrize("width", [900, 390])
+@pytest.mark.parametrize("width", [pytest.param(900, marks=pytest.mark.long), 390])
 @pytest.mark.parametrize(
-    "name", ["income by component", "attestations", "yield of layers", "leaderboard", "luck"]
+    "name",
+    [
+        "leaderboard",
+        "luck",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("income by component", "attestations", "yield of layers")
+        ),
+    ],
 )
 def test_the_height_of_a_page_follows_its_content(open_figure, name, width):
     """P6: the plot has 0.42 of the width, or 300 pixels; legend and page end together."""
@@ -296,7 +304,7 @@ TEXTS_OF_PAGES = {
 }
 
 
-@pytest.mark.parametrize("width", [900, 390])
+@pytest.mark.parametrize("width", [pytest.param(900, marks=pytest.mark.long), 390])
 @pytest.mark.parametrize("name", TEXTS_OF_PAGES)
 def test_no_text_of_a_page_is_cut(open_figure, name, width):
     """All texts, also of all four tiers of gas fees, are within the figure, and it in its page."""
@@ -322,6 +330,7 @@ def test_no_text_of_a_page_is_cut(open_figure, name, width):
         assert ticks == tuple(re.match("[A-Za-z]*", text)[0] for text, *_ in texts[:4])
 
 
+@pytest.mark.long
 def test_two_bars_a_year_apart_are_at_the_ends_of_the_axis(open_figure):
     """In plotly, the axis showed half of a year before and after them, without data."""
     frame = chart_frames.transfers(10**9, 10**9, days=[300, 665])
@@ -421,6 +430,7 @@ def test_a_million_points_open_and_pan(open_figure):
     assert [] == wanted
 
 
+@pytest.mark.long
 def test_the_wall_shows_the_painter_at_the_slot_of_the_slider(open_figure):
     """A pixel painted twice shows the later write, and the earlier one further back."""
     rows = [(10, 5, 5, "ff0000", 7), (20, 5, 5, "0000ff", 8), (10, 0, 0, "00ff00", 9)]
@@ -462,7 +472,7 @@ def test_malicious_names_are_drawn_as_text(open_figure):
 @pytest.mark.parametrize(
     ("first", "tables", "images", "loaded"),
     [
-        (6, 2, 2, ("16/16", "111,603 rows")),
+        pytest.param(6, 2, 2, ("16/16", "111,603 rows"), marks=pytest.mark.long),
         pytest.param(None, 4, 7, ("43/43", "335,511 rows"), marks=pytest.mark.long),
     ],
     ids=["first cells", "all cells"],

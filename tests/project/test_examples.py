@@ -27,8 +27,8 @@ def load_runner():
 
 runner = load_runner()
 RUN = runner.find_pages()
-LONG = {"operator", "solo-staker"}
-"""Pages whose examples take more than five seconds."""
+LONG = {"analysis", "charts", "operator", "report", "solo-staker", "wall-artist"}
+"""Pages whose examples take more than four seconds."""
 CHECKED = [*RUN, ROOT / "docs" / "command-line.md", *(ROOT / "docs").glob("own-node*.md")]
 
 

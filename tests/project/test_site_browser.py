@@ -212,6 +212,7 @@ def test_the_search_finds_a_table_and_its_loader(browser, address):
     assert "api/beaconframes.load_income_history.html" in names[:5]
 
 
+@pytest.mark.long
 @in_browser
 def test_interactive_figures_are_drawn_when_their_tab_is_opened(page):
     """One tab switches all pictures of the page; each figure is as wide as its tab."""
@@ -233,6 +234,7 @@ def test_interactive_figures_are_drawn_when_their_tab_is_opened(page):
     assert [] == page.problems
 
 
+@pytest.mark.long
 @in_browser
 def test_charts_are_dark_on_a_dark_page(page, address):
     """Issue 19: their pictures are those of the dark theme; the wall keeps its colours."""

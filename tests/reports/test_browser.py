@@ -91,7 +91,13 @@ def measure(browser, path, width):
     return found
 
 
-@pytest.mark.parametrize(("count", "groups"), [(3, 1), (200, 8), (2000, 20)])
+@pytest.mark.parametrize(
+    ("count", "groups"),
+    [
+        (200, 8),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in ((3, 1), (2000, 20))),
+    ],
+)
 def test_the_first_chart_is_within_two_screens(browser, made, tmp_path, count, groups):
     """However many validators, problems, groups and addresses there are; no table is cut off."""
     frames = dict(made.report.frames)
@@ -237,6 +243,7 @@ def test_ticks_of_interactive_charts_do_not_overlap_on_a_phone(browser, made, tm
     page.close()
 
 
+@pytest.mark.long
 def test_interactive_charts_fit_their_column_and_paper(browser, made, tmp_path):
     """A chart is drawn before the page is complete; on paper, all are as wide as the sheet."""
     frames = {name: made.report.frames[name] for name in made.report.frames}

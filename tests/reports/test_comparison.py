@@ -41,7 +41,8 @@ def test_parts_of_the_sample(count):
 @pytest.mark.more
 @pytest.mark.parametrize(
     "mine",
-    [pytest.param(range(5), id="some"), pytest.param(range(16), id="all", marks=pytest.mark.long)],
+    [pytest.param(range(n), marks=pytest.mark.long) for n in (5, 16)],
+    ids=["some", "all"],
 )
 def test_parts_of_an_indexed_real_chain(tmp_path, monkeypatch, mine):
     """The recording of a real network with its execution node: a slashing, exits, missed blocks.

@@ -75,8 +75,13 @@ def find_silent_numbers(inputs, whole, **changed):
     return find_silent(whole["income" if inputs.has_epochs else "stats"], make(inputs, **changed))
 
 
+def further(name):
+    """Return the mark of a further input: every second one runs in `make test-long`."""
+    return pytest.mark.long if INPUTS.index(name) % 2 else pytest.mark.more
+
+
 @pytest.mark.parametrize(
-    "name", [*INPUTS[:3], *(pytest.param(n, marks=pytest.mark.more) for n in INPUTS[3:])]
+    "name", [*INPUTS[:3], *(pytest.param(n, marks=further(n)) for n in INPUTS[3:])]
 )
 def test_without_an_input_each_number_is_right_or_marked(made, whole, no_charts, name):
     """In frames, text and page."""
@@ -90,7 +95,7 @@ def test_without_daily_statistics_each_number_is_right_or_marked(daily, whole, n
 
 @pytest.mark.parametrize(
     "name",
-    ["income", "balances", *(pytest.param(n, marks=pytest.mark.more) for n in INPUTS[2:])],
+    ["income", "balances", *(pytest.param(n, marks=further(n)) for n in INPUTS[2:])],
 )
 def test_with_some_rows_of_an_input_each_number_is_right_or_marked(made, whole, no_charts, name):
     """A validator without a row in one epoch: sums of the others are not those of all."""

@@ -37,7 +37,7 @@ def indexed(tmp_path, monkeypatch):
     return tmp_path / "index"
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_every_number_of_a_synthetic_index(indexed):
     """Issue 19: votes for other heads, outages, slashings, exits, deposits and builders."""
     report, source = load(indexed, range(256), since=0)

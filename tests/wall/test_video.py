@@ -143,7 +143,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, form):
 
 @pytest.mark.more
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", ["mp4", pytest.param("webm", marks=pytest.mark.long)])
 def test_a_browser_plays_it(tmp_path, form):
     """Chromium plays ten seconds to the end, and shows the colours of the last picture."""
     from playwright.sync_api import sync_playwright
