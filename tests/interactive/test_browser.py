@@ -285,8 +285,9 @@ def luck(validators, committees):
     return bf.interactive.luck(frame, sums, blocks, seats)
 
 
+LONG_LABELS = "labels and caption of luck"
 TEXTS_OF_PAGES = {
-    "labels and caption of luck": lambda: luck(range(100_000, 100_600), 9),
+    LONG_LABELS: lambda: luck(range(100_000, 100_600), 9),
     "empty luck": lambda: bf.interactive.luck(
         *(chart_frames.balances(range(100)), chart_frames.totals(range(100), 2)),
         chart_frames.proposals("proposed"),
@@ -305,7 +306,13 @@ TEXTS_OF_PAGES = {
 
 
 @pytest.mark.parametrize("width", [pytest.param(900, marks=pytest.mark.long), 390])
-@pytest.mark.parametrize("name", TEXTS_OF_PAGES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name not in ("outliers", LONG_LABELS) else ())
+        for name in TEXTS_OF_PAGES
+    ],
+)
 def test_no_text_of_a_page_is_cut(open_figure, name, width):
     """All texts, also of all four tiers of gas fees, are within the figure, and it in its page."""
     page, _ = open_figure(TEXTS_OF_PAGES[name]())
@@ -341,6 +348,7 @@ def test_two_bars_a_year_apart_are_at_the_ends_of_the_axis(open_figure):
     assert 365 + 24 < days < 365 + 100
 
 
+@pytest.mark.long
 def test_a_wall_leaves_no_gap_on_a_phone(open_figure):
     """P6: below the caption there are the labels of the slider, and then the page ends."""
     frame = chart_frames.wall([(slot, slot, 2, "ff0000", 7) for slot in range(0, 200, 10)])
@@ -358,7 +366,9 @@ def test_a_wall_leaves_no_gap_on_a_phone(open_figure):
     assert slider < bottom < slider + 100
 
 
-@pytest.mark.parametrize("title", ["Income", "Income of\nour validators"])
+@pytest.mark.parametrize(
+    "title", [pytest.param("Income", marks=pytest.mark.long), "Income of\nour validators"]
+)
 def test_a_title_is_between_the_edge_and_the_plot(open_figure, title):
     """All lines of it are visible."""
     page, _ = open_figure(bf.interactive.income(chart_frames.income(), title=title))

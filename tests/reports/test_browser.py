@@ -215,6 +215,7 @@ def test_the_page_prints(browser, file):
     page.close()
 
 
+@pytest.mark.long
 def test_ticks_of_interactive_charts_do_not_overlap_on_a_phone(browser, made, tmp_path):
     """Issue 19: the dates of a week, and the amounts of the small panel of penalties."""
     income = made.report.frames["income"]
