@@ -17,7 +17,7 @@ from beaconframes import analysis
 from beaconframes.calendar import MAINNET
 from beaconframes.cli import analyse, analysis_results, commands
 from beaconframes.cli.analyses import get_function, list_analyses
-from beaconframes.cli.analysis_frames import build_call, build_empty
+from beaconframes.cli.analysis_frames import build_call, build_empty, find_epochs
 
 from ..analysis import test_ledger as ledger
 from ..analysis.test_incidents import found
@@ -535,3 +535,12 @@ def test_errors_have_one_line_and_an_exit_code(run, files, line, code, text):
     assert text in ended.stderr
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1
+
+
+def test_rows_of_days_need_all_epochs_of_their_days():
+    """Days of mainnet have 225 epochs: days 3 to 9 in any order are epochs 675 to 2249."""
+    explorer = SimpleNamespace(chain=MAINNET)
+
+    epochs = find_epochs(pl.DataFrame({"day": [5, 9, 3]}), explorer)
+
+    assert {"since": 675, "until": 2249} == epochs

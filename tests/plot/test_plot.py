@@ -392,6 +392,15 @@ def test_a_gap_is_a_missing_number():
     assert [True, True, False] == charts.series.find_gaps(numbers, most=0).tolist()
 
 
+def test_a_point_between_gaps_is_isolated():
+    """A line does not show it, also at either end; neighbors show each other."""
+    values = [1.0, None, 2.0, 3.0, None, 4.0, None]
+    y = pl.Series(values, dtype=pl.Float64).to_numpy()
+
+    assert [0, 5] == charts.series.find_isolated_points(y)
+    assert [0] == charts.series.find_isolated_points(y[:1])
+
+
 def test_validators_are_indices():
     """Values that are not indices reach no axis, legend or hover text."""
     frame = balances().with_columns(validator_index=pl.lit("<script>alert(1)</script>"))

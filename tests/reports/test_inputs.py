@@ -68,6 +68,24 @@ def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
         assert {"income", "rates", "balances", "proposals", "reconciliation"} <= set(left_out)
 
 
+def test_blocks_that_are_not_those_of_the_income_are_left_out(made, no_charts):
+    """With blocks of some proposals only, income would lose fees: the report says so instead."""
+    blocks = made.inputs.items["blocks"]
+    items = made.inputs.items | {"blocks": dataclasses.replace(blocks, rows=blocks.rows.head(1))}
+
+    frames, _ = build_frames(dataclasses.replace(made.inputs, items=items))
+
+    states = dict(frames["inputs"].select("input", "state").iter_rows())
+    assert (
+        "complete" == dict(made.report.frames["inputs"].select("input", "state").rows())["blocks"]
+    )
+    assert "failed" == states["blocks"]
+    whole, found = (
+        each["summary"]["net_income_wei"].item() for each in (made.report.frames, frames)
+    )
+    assert found < whole
+
+
 def test_a_pending_validator_has_a_report(made, no_charts):
     """It has no rows of income and balances yet: its figures are unknown, and nothing fails."""
     kept = ("validators", "network", "index", "queue", "committees", "next_committees")

@@ -554,6 +554,11 @@ def test_a_report_is_saved_and_shows_itself(made, no_charts, tmp_path):
     assert page == dict(shown[0][1])["srcdoc"]
     since = made.report.frames["summary"]["since"][0]
     assert repr(made.report).startswith(f"Report(6 validators, {since:%Y-%m-%d} to ")
+    lines = str(made.report).partition("validators active")[2].splitlines()[1:]
+    names = [line[2:19].strip() for line in lines]
+    cards = ["net income", "yearly rate", "effectiveness", "lost", "online now"]
+    parts = ["consensus layer", "execution layer", "value at receipt", "avoidable"]
+    assert [*cards, *parts, "group A", "group B"] == names
 
 
 @pytest.mark.more
