@@ -75,3 +75,5 @@ def test_ends_of_a_range_have_their_own_texts():
     assert texts["since"].startswith("First epoch, inclusive: an epoch, a negative number")
     assert "Last epoch, inclusive, in the same forms as --since." == texts["until"]
     assert "First and last" not in " ".join(texts.values())
+    alone = describe_arguments(load_income_history, ["until"])
+    assert alone["until"].startswith("Last epoch, inclusive, as a number, a date")

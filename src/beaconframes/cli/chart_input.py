@@ -48,8 +48,7 @@ class RowsInput:
     @cached_property
     def arguments(self) -> dict[str, Argument]:
         """Return the arguments of the loader that are options."""
-        every = list_arguments(self.loader)
-        return {name: each for name, each in every.items() if name not in self.without}
+        return list_arguments(self.loader, self.without)
 
     def options(self) -> list[click.Parameter]:
         """Return the argument and the options; none is required."""

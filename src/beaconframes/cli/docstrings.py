@@ -82,7 +82,10 @@ def describe_arguments(
         rest = texts["until"].removeprefix(_BOTH_ENDS)
         unit = rest.split()[0].rstrip(",")
         texts["since"] = f"First {rest}"
-        texts["until"] = f"Last {unit}, inclusive, in the same forms as --since."
+        forms = 'as a number, a date, a datetime or an age such as "30d"'
+        if options is None or "since" in options:
+            forms = "in the same forms as --since"
+        texts["until"] = f"Last {unit}, inclusive, {forms}."
     return texts
 
 

@@ -10,7 +10,7 @@ from beaconframes.cli import from_signature
 from beaconframes.cli.loader_titles import read_titles
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from beaconframes.cli.from_signature import Argument
 
@@ -42,8 +42,8 @@ def table_name_of(name: str) -> str:
     return name.replace("-", "_").replace(".", "_")
 
 
-def list_arguments(loader: Loader) -> dict[str, Argument]:
-    """Return the arguments of a loader that become options."""
+def list_arguments(loader: Loader, excluded: Collection[str] = ()) -> dict[str, Argument]:
+    """Return the arguments of a loader that become options, except the *excluded* ones."""
     from beaconframes.exports.loader_calls import find_endpoint
 
     endpoint = find_endpoint(loader)
@@ -53,7 +53,7 @@ def list_arguments(loader: Loader) -> dict[str, Argument]:
         for name in parameter.arguments()
     }
     kinds = {n: from_signature.Kind(type=click.Choice(c)) for n, c in choices.items() if c}
-    return from_signature.list_arguments(loader, NOT_OPTIONS, kinds=kinds)
+    return from_signature.list_arguments(loader, {*NOT_OPTIONS, *excluded}, kinds=kinds)
 
 
 def loader_options(loader: Loader) -> list[click.Parameter]:
