@@ -39,7 +39,7 @@ def measure_cpu(work: Callable[[], Any], rounds: int = ROUNDS) -> float:
 
 def main() -> None:
     """Print one line for each kind of response."""
-    service = Service(open_sample(validators=2000))
+    service = Service(open_sample(validators=choose(2_000, None)))
     view = service.views.current()
     head = view.head
     epoch, slot = str(head.finalized_epoch), str(head.finalized_epoch * 32)

@@ -124,7 +124,7 @@ def time_load(load: Callable[[], object]) -> str:
 def main() -> None:
     """Print the median latency of each client and path, and the durations of two loads."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
-    sample = open_sample(validators=2000)
+    sample = open_sample(validators=choose(2_000, None))
     epoch = sample.meta["finalized_epoch"] - 20
     slot = 32 * epoch
     cases = {path: [path] for path in ("latestState", "validator/5", f"epoch/{epoch}")}
