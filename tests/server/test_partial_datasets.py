@@ -388,3 +388,18 @@ def test_blobs_and_contracts_of_a_real_chain_are_known_or_null(tmp_path):
     assert [None] * 3 == found["blob_gas_excess"].to_list()
     flags = rewards.select(pl.selectors.ends_with("_is_contract"))
     assert {None} == set(flags.row(0))
+
+
+def test_the_first_epoch_of_a_simulation_is_covered():
+    """The sample begins years after genesis: only the epochs before it are not in the dataset."""
+    with bf.open() as sample:
+        first = sample.views.current().first_epoch
+        with pytest.warns(bf.MissingRows, match=f"epoch {first - 2} to {first - 1}"):
+            rows = bf.load_income_history([1], since=first - 2, until=first)
+        with pytest.warns(bf.MissingRows, match=f"epoch {first - 1}"):
+            events = bf.load_validator_withdrawals([1], since=first - 1, until=first)
+        gaps = bf.missing()
+
+    assert [first] == rows["epoch"].to_list()
+    assert events.filter(epoch=first - 1).is_empty()
+    assert [(first - 1, first - 1)] == gaps.select("first_epoch", "last_epoch").rows()
