@@ -114,6 +114,12 @@ def test_a_workbook(tmp_path):
         bf.validators(tmp_path / "wrong.xlsx")
 
 
+def test_an_address_instead_of_a_file_names_the_loaders_of_its_validators():
+    """A withdrawal address is not the name of a file."""
+    with pytest.raises(DatasetError, match=r"bf\.load_withdrawal_credentials"):
+        bf.validators("0x" + "1b" * 20)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [

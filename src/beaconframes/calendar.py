@@ -184,8 +184,8 @@ def get_chain(chain: str | Chain) -> Chain:
         return _read_chain(str(chain))
     raise ConfigError(
         f"unknown chain {_format_value(chain)}",
-        hint=f"Known chains: {', '.join(PUBLIC_CHAINS)}. For any other chain give a Chain(...), or "
-        "the name of a TOML file with its fields: name, genesis, seconds_per_slot, slots_per_epoch",
+        hint=f"Known chains: {', '.join(PUBLIC_CHAINS)}. For any other chain give a TOML file with "
+        "its name, genesis, seconds_per_slot and slots_per_epoch, or in Python a Chain(...)",
     )
 
 

@@ -11,6 +11,8 @@ import polars as pl
 
 from beaconframes.csv_rows import LINE, check_rows, read_csv_rows
 from beaconframes.endpoint.identifiers import (
+    ADDRESS_HINT,
+    ADDRESS_PATTERN,
     LARGEST_INDEX,
     PUBKEY,
     normalize_validator,
@@ -120,7 +122,8 @@ def read_validators(path: Path, *, needs_group: bool = False) -> pl.DataFrame:
 
 def _read_file(path: Path, *, needs_group: bool) -> pl.DataFrame:
     if not path.is_file():
-        raise DatasetError(f"the file {path} does not exist", hint="Check its name.")
+        hint = ADDRESS_HINT if ADDRESS_PATTERN.fullmatch(str(path)) else "Check its name."
+        raise DatasetError(f"the file {path} does not exist", hint=hint)
     if path.suffix.lower() in EXCEL_SUFFIXES:
         return _check_table(path, _read_excel(path))
     with path.open("rb") as file:

@@ -112,6 +112,15 @@ def test_there_are_notebooks():
     assert "01_validator_income.ipynb" in [path.name for path in NOTEBOOKS]
 
 
+@each_notebook
+def test_a_notebook_ends_with_own_validators(path):
+    """After the simulated chain, a reader wants the lines to change, with a loader of files."""
+    last = read(path)[-1]
+
+    assert source(last).startswith("## With your own validators\n")
+    assert re.search(r"bf\.(validators|index)\(", source(last))
+
+
 @pytest.mark.more
 @pytest.mark.parametrize(
     "path",
