@@ -50,8 +50,17 @@ def test_two_rows_show_any_chain(chain, unit):
     assert clock(chain) == clock(found)
 
 
-@pytest.mark.parametrize("kind", [pl.DataFrame.lazy, to_pandas, in_duckdb])
-@pytest.mark.parametrize("chain", [MAINNET, OWN])
+@pytest.mark.parametrize(
+    ("kind", "chain"),
+    [
+        *((pl.DataFrame.lazy, MAINNET), (in_duckdb, OWN)),
+        *(pytest.param(kind, MAINNET, marks=pytest.mark.more) for kind in (to_pandas, in_duckdb)),
+        *(
+            pytest.param(kind, OWN, marks=pytest.mark.more)
+            for kind in (to_pandas, pl.DataFrame.lazy)
+        ),
+    ],
+)
 @pytest.mark.parametrize(
     "numbers", [[], [0], [5], [0, 1], [5, 5], [5, 5, 2], [-1, 5, 6], [None, 0, 7], [None, None, 3]]
 )
