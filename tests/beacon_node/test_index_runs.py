@@ -422,10 +422,19 @@ GRAFFITI, GAS = ("graffiti",), ("execution_payload", "gas_used")
     ("recording", "faults", "slot", "path"),
     [
         pytest.param("electra", [], 34, GRAFFITI, id="states"),
-        pytest.param("electra", [], 31, GAS, id="last block of an epoch"),
-        pytest.param("electra", [], 51, GRAFFITI, id="votes of the epoch after"),
+        pytest.param("electra", [], 31, GAS, id="last block of an epoch", marks=pytest.mark.more),
+        pytest.param(
+            "electra", [], 51, GRAFFITI, id="votes of the epoch after", marks=pytest.mark.more
+        ),
         pytest.param("electra", ["debug-forbidden"], 34, GRAFFITI, id="routes"),
-        pytest.param("electra", ["debug-forbidden"], 31, GAS, id="routes, last block of an epoch"),
+        pytest.param(
+            "electra",
+            ["debug-forbidden"],
+            31,
+            GAS,
+            id="routes, last block of an epoch",
+            marks=pytest.mark.more,
+        ),
         pytest.param(
             "capella", ["debug-forbidden", "no-rewards-routes"], 34, GRAFFITI, id="replay"
         ),
