@@ -21,7 +21,7 @@ from ..support.store_loads import CALLS, CountedLoad, connect, load_counted
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[] if place % 2 == 0 else pytest.mark.more)
+        pytest.param(name, marks=[] if place % 4 == 0 else pytest.mark.more)
         for place, name in enumerate(CALLS)
     ],
 )
@@ -159,7 +159,13 @@ SHAPES = {
 """Earlier loads, the next load, and the fewest requests that it takes."""
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        pytest.param(shape, marks=[] if place % 3 == 0 else pytest.mark.more)
+        for place, shape in enumerate(SHAPES)
+    ],
+)
 def test_missing_rows_take_the_fewest_requests(server, store, shape):
     """If some rows are stored, the rest takes the fewest requests."""
     before, (validators, since, until), fewest = SHAPES[shape]
