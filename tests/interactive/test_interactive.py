@@ -53,7 +53,15 @@ one_chart = pytest.mark.parametrize(
         for name, case in CHARTS.items()
     ],
 )
-NAMES = sorted({chart for chart, *_ in EVERY.values()})
+FUNCTIONS = {chart: name for name, (chart, *_) in reversed(EVERY.items())}
+one_per_function = pytest.mark.parametrize(
+    ("chart", "frame", "others"),
+    [
+        pytest.param(*case, id=name, marks=[] if name in FUNCTIONS.values() else [pytest.mark.more])
+        for name, case in CHARTS.items()
+    ],
+)
+NAMES = sorted(FUNCTIONS)
 
 
 @pytest.fixture(autouse=True)
@@ -146,7 +154,7 @@ def test_a_wrong_call_is_an_error_of_python():
         interactive.luck(balances(range(100)), *EVERY["luck"][2], escape=str)
 
 
-@every_chart
+@one_per_function
 def test_labels_match_the_static_chart(chart, frame, others):
     """The axis labels and the legend are those of the static chart."""
     figure = chart(frame(), *others)
@@ -173,7 +181,7 @@ def test_an_empty_frame_has_a_note(chart, frame, others):
     assert figure.layout.xaxis.showticklabels is False
 
 
-@every_chart
+@one_per_function
 def test_a_frame_of_nulls_has_a_note(chart, frame, others):
     """A frame in which every value is null gives a figure with a note."""
     rows = frame()
@@ -185,7 +193,7 @@ def test_a_frame_of_nulls_has_a_note(chart, frame, others):
     assert "no rows" not in text
 
 
-@every_chart
+@one_per_function
 def test_a_single_point_is_drawn(chart, frame, others):
     """One bucket is visible, and the figure is valid; a bar needs no note."""
     rows = frame().head(225 if chart.func is interactive.calendar else 1)  # It draws whole days.
