@@ -524,8 +524,12 @@ def test_a_title_is_a_text():
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("inches", [2.2, 3, 4, 6, 9])
-@pytest.mark.parametrize("epochs", [450, 600, 674, 675])
+@pytest.mark.parametrize(
+    "inches", [2.2, 9, *(pytest.param(n, marks=pytest.mark.more) for n in (3, 4, 6))]
+)
+@pytest.mark.parametrize(
+    "epochs", [450, 675, *(pytest.param(n, marks=pytest.mark.more) for n in (600, 674))]
+)
 def test_ticks_of_up_to_three_days_fit(epochs, inches):
     """Two or more ticks, and no warning of matplotlib."""
     ax = plot.income(income(epochs=range(113, 113 + epochs)), every="epoch", figsize=(inches, 2.5))
@@ -537,8 +541,12 @@ def test_ticks_of_up_to_three_days_fit(epochs, inches):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("inches", [2.2, 3, 3.6, 5])
-@pytest.mark.parametrize("days", [400, 560, 730, 900, 1090])
+@pytest.mark.parametrize(
+    "inches", [2.2, 5, *(pytest.param(n, marks=pytest.mark.more) for n in (3, 3.6))]
+)
+@pytest.mark.parametrize(
+    "days", [400, 1090, *(pytest.param(n, marks=pytest.mark.more) for n in (560, 730, 900))]
+)
 def test_ticks_of_one_to_three_years_fit(days, inches):
     """Two or more ticks, and no warning of matplotlib."""
     ax = plot.withdrawals(transfers(10**9, 10**9, days=[0, days]), figsize=(inches, 2.5))
