@@ -108,7 +108,13 @@ def frames(table):
 
 
 @both_wires
-@pytest.mark.parametrize("table", [Each, ExecutionBlocks, GasFees, PoolStats])
+@pytest.mark.parametrize(
+    "table",
+    [
+        Each,
+        *(pytest.param(t, marks=pytest.mark.more) for t in (ExecutionBlocks, GasFees, PoolStats)),
+    ],
+)
 @given(data=st.data())
 @fixed_examples
 def test_encoded_frames_decode_to_themselves(table, public, data):
