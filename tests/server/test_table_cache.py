@@ -106,7 +106,13 @@ def test_neighbors_are_encoded_together(chain, queries):
     assert 0 < len(queries) <= 5
 
 
-@pytest.mark.parametrize("endpoint", BY_NUMBER, ids=lambda endpoint: endpoint.name)
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        pytest.param(endpoint, id=endpoint.name, marks=[] if place % 3 == 0 else pytest.mark.more)
+        for place, endpoint in enumerate(BY_NUMBER)
+    ],
+)
 def test_positions_find_the_rows_that_a_query_selects(service, endpoint):
     """E1: the same records in the same order, also of missed and orphaned blocks."""
     view = service.views.current()
@@ -162,7 +168,13 @@ WINDOWED = [endpoint for endpoint in v1.ENDPOINTS if find_windowed_subject(endpo
 """Endpoints whose rows are cached for all validators of a range of epochs or days."""
 
 
-@pytest.mark.parametrize("endpoint", WINDOWED, ids=lambda endpoint: endpoint.name)
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        pytest.param(endpoint, id=endpoint.name, marks=[] if place % 3 == 0 else pytest.mark.more)
+        for place, endpoint in enumerate(WINDOWED)
+    ],
+)
 def test_a_window_has_the_records_that_a_query_selects(service, endpoint):
     """F4: the same records in the same order, of validators with and without rows."""
     view = service.views.current()
