@@ -63,7 +63,13 @@ def test_columns_of_v1(view, table):
     assert reasons == find_constant(rows, names)
 
 
-@pytest.mark.parametrize("name", V2)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if place % 3 == 0 else pytest.mark.more)
+        for place, name in enumerate(V2)
+    ],
+)
 def test_columns_of_v2(view, name):
     """E16: no other column of an answer of V2 is constant."""
     rows = ROWS[name](view)
