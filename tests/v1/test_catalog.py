@@ -111,7 +111,13 @@ ALWAYS_A_ROW = {
 }  # fmt: skip
 
 
-@EVERY
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        pytest.param(endpoint, id=endpoint.name, marks=[] if place % 3 == 0 else pytest.mark.more)
+        for place, endpoint in enumerate(v1.ENDPOINTS)
+    ],
+)
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 def test_a_response_without_rows_has_all_columns(endpoint):
     """Every loader returns zero rows with the whole schema, without optional arguments.
