@@ -95,7 +95,10 @@ UNORDERED = {"slot_withdrawals"}
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=pytest.mark.more) if n == "proposal_slots" else n for n in NAMES],
+    [
+        pytest.param(name, marks=[] if place % 3 == 2 else pytest.mark.more)
+        for place, name in enumerate(NAMES)
+    ],
 )
 def test_v1_and_v2_agree(name, explorer):
     """Names, units, order and cells are equal after the documented conversion."""

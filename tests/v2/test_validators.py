@@ -282,10 +282,10 @@ def refuse_unknown(connection, seen, good, p):
     ("load", "arguments"),
     [
         (bf.v2.load_validators, {}),
-        (bf.v2.load_metadata, {}),
-        (bf.v2.load_balances, {"since": 400, "until": 400}),
+        pytest.param(bf.v2.load_metadata, {}, marks=pytest.mark.more),
+        pytest.param(bf.v2.load_balances, {"since": 400, "until": 400}, marks=pytest.mark.more),
         (bf.v2.load_rewards, {"since": 400, "until": 400}),
-        (bf.v2.load_performance, {"since": 400, "until": 400}),
+        pytest.param(bf.v2.load_performance, {"since": 400, "until": 400}, marks=pytest.mark.more),
     ],
 )
 @pytest.mark.parametrize("known", [0, 100])

@@ -77,7 +77,10 @@ def days_of(reply):
 
 
 @pytest.mark.parametrize("key", [FREE, PREMIUM])
-@pytest.mark.parametrize(("days", "requests"), [(1, 1), (10, 1), (11, 2), (30, 3), (365, 37)])
+@pytest.mark.parametrize(
+    ("days", "requests"),
+    [(1, 1), (10, 1), (11, 2), (30, 3), pytest.param(365, 37, marks=pytest.mark.more)],
+)
 def test_ten_days_cost_one_request(years, server, key, days, requests):
     """The plan is exact, for every key: the days before now are in a window."""
     with connect(server, key) as explorer:
