@@ -32,6 +32,14 @@ WORDS = [f"word {number}" for number in range(len(TEXTS))]
 NINES = [TEXTS[start : start + 9] for start in range(0, len(TEXTS), 9)]  # As many as a legend has.
 
 each_nine = pytest.mark.parametrize("texts", NINES, ids=range(len(NINES)))
+each_third_nine = pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(texts, id=str(number), marks=[pytest.mark.more] if number % 3 else [])
+        for number, texts in enumerate(NINES)
+    ],
+)
+"""Each third of them; the others are marked `more`."""
 each_text = pytest.mark.parametrize("malicious", TEXTS, ids=range(len(TEXTS)))
 
 
@@ -207,13 +215,7 @@ def svg(figure):
     return [tag for tag, _ in elements], texts
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        pytest.param(texts, id=str(number), marks=[pytest.mark.more] if number % 3 else [])
-        for number, texts in enumerate(NINES)
-    ],
-)
+@each_third_nine
 def test_legends_of_static_charts_have_text_only(texts):
     """All names of groups are drawn, without formulas or tags."""
     frame, groups = wall_of(texts)
@@ -230,7 +232,7 @@ def test_legends_of_static_charts_have_text_only(texts):
     assert set() == {" ".join(d.split()) for d in drawn} - {" ".join(r.split()) for r in read}
 
 
-@each_nine
+@each_third_nine
 def test_labels_of_static_charts_have_text_only(texts):
     """X02: matplotlib finds no formula in title, axes, ticks and annotations."""
     labels = [text.for_matplotlib(malicious) for malicious in texts]
@@ -252,7 +254,7 @@ def test_labels_of_static_charts_have_text_only(texts):
         assert (label.replace(r"\$", "$"), False) == note._preprocess_math(label)
 
 
-@each_nine
+@each_third_nine
 def test_interactive_walls_have_text_only(texts):
     """Names of groups in the legend, in hover text and in the saved page."""
     frame, groups = wall_of(texts)
