@@ -19,7 +19,7 @@ MEMORY := $(shell df -Pm /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000 { pri
 PYTEST  = $(if $(MEMORY),PYTEST_DEBUG_TEMPROOT=$(MEMORY)) $(BIN)/pytest -n 3 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lab test test-more test-long test-crash test-spark test-wheel check format bench sample docs site notebooks lock dist release clean
+.PHONY: help setup demo lab test test-more test-long test-crash test-spark test-wheel check format bench sample docs site sites notebooks lock dist release clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -69,15 +69,16 @@ lab: setup ## open the first notebook in JupyterLab
 test: setup ## run the tests
 	POLARS_MAX_THREADS=1 $(PYTEST)
 
-# Crashes at four points at most, with a fixed seed. One command, as to collect the tests takes time.
-test-more: setup ## run the notebooks, the gallery, a browser, more seeds, engines and sizes, and test-crash
-	$(PYTEST) -m "more and not long or crash and long" --sample 4
+# At most three cases of each test, and three points of each crash, with a fixed seed. One command,
+# as to collect the tests takes time.
+test-more: setup ## run a notebook, the gallery, a browser, more seeds, engines and sizes, and test-crash
+	$(PYTEST) -m "more and not long or crash and long" --sample 3
 
-test-long: setup ## run the tests that take minutes
-	$(PYTEST) -m long
+test-long: setup ## run all tests that make test leaves out: they take an hour
+	$(PYTEST) -m "more or long"
 
 test-crash: setup ## kill processes and let disks fail at a random sample of the points of test-long
-	$(PYTEST) -m "crash and long" --sample 4
+	$(PYTEST) -m "crash and long" --sample 3
 
 # Half a gigabyte that only these tests need, so it is not part of the environment.
 $(SPARK)/.stamp: requirements-spark.lock | $(UV) $(VENV)/.stamp
@@ -86,9 +87,9 @@ $(SPARK)/.stamp: requirements-spark.lock | $(UV) $(VENV)/.stamp
 		|| $(PYTHON) -m pip --python $(BIN)/python install -q --target $(SPARK) --no-deps --require-hashes -r requirements-spark.lock
 	@touch $@
 
-test-spark: setup $(if $(shell command -v java),$(SPARK)/.stamp) ## run the cases of PySpark (needs Java)
+test-spark: setup $(if $(shell command -v java),$(SPARK)/.stamp) ## run three cases of each test of PySpark (needs Java)
 	@if command -v java >/dev/null; then \
-		PYTHONPATH=$(abspath $(SPARK)) $(BIN)/pytest -n 0 -m long -k pyspark tests/analysis; \
+		PYTHONPATH=$(abspath $(SPARK)) $(BIN)/pytest -n 0 -m long -k pyspark --sample 3 tests/analysis; \
 	else \
 		echo "skipped: PySpark needs Java 17 or newer, and there is no command java"; \
 	fi
@@ -128,6 +129,15 @@ docs: sample ## write the generated pages, stubs and pictures, the sample, and t
 
 site: setup ## build the documentation site in out/site
 	$(BIN)/python docs/site/build.py
+
+# Each release builds its own pages; more than three would make each change of the branch wait.
+sites: site ## build the site of the last three releases, too, in out/site/v1.2.3
+	set -e; for tag in $$(git tag --list 'v*' --sort=-version:refname | head -3); do \
+		git worktree add --force --detach out/$$tag $$tag; \
+		$(MAKE) -C out/$$tag site; \
+		mv out/$$tag/out/site out/site/$$tag; \
+		git worktree remove --force out/$$tag; \
+	done
 
 notebooks: setup ## run the notebooks and store their outputs (needs Chromium)
 	$(BIN)/python notebooks/make.py

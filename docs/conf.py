@@ -11,7 +11,8 @@ import beaconframes as bf
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS / "site"))
 
-import api_pages  # noqa: E402 - the folder is added above
+import addresses  # noqa: E402 - the folder is added above
+import api_pages  # noqa: E402
 import page_marks  # noqa: E402
 import signatures  # noqa: E402
 
@@ -86,6 +87,9 @@ html_theme_options: dict[str, Any] = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+if switcher := addresses.build_switcher(addresses.read_urls()):
+    html_theme_options |= {"switcher": switcher, "check_switcher": False}
+    html_theme_options["navbar_end"] = ["version-switcher", "theme-switcher"]
 html_context = {"default_mode": "auto"}
 # Pages that are no part of a section have no navigation beside them.
 GUIDE_SIDEBAR = ["sidebar-collapse", "sidebar-nav-bs"]

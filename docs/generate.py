@@ -275,7 +275,7 @@ def find_stub(module: ModuleType) -> Path:
 def format_stub(code: str) -> str:
     """Return the code of a stub as `make format` leaves it."""
     for command in (("check", "--fix", "--select=I"), ("format",)):
-        code = subprocess.check_output(  # noqa: S603 - ruff of this environment
+        code = subprocess.check_output(
             [sys.executable, "-m", "ruff", *command, "-q", "--stdin-filename=stub.pyi", "-"],
             input=code,
             text=True,

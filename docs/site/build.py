@@ -15,9 +15,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import addresses
 import api_pages
 import dictionary_pages
 import gallery_pages
+
+import beaconframes as bf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +53,7 @@ PLAIN_TITLES = {
 PLAIN = tuple(PLAIN_TITLES)
 """Folders of pages that the site also has as Markdown."""
 
+ARTICLE = re.compile(r"<article\b[^>]*>(.*)</article>", re.DOTALL)
 HEADING = re.compile(r"^# (?P<title>.+)\n+(?P<text>(?:\S.*\n)+)", re.MULTILINE)
 
 LLMS_HEAD = """# beaconframes
@@ -97,8 +101,11 @@ def read_notebooks() -> dict[str, str]:
     """Return the notebooks, and a page that lists them by their first headings."""
     pages = {}
     rows = []
+    urls = addresses.read_urls()
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         notebook = json.loads(path.read_text(encoding="utf-8"))
+        links = addresses.build_launch_links(urls, f"notebooks/{path.name}", f"v{bf.__version__}")
+        notebook["cells"][0]["source"] += ["\n\n", links]
         for cell in notebook["cells"]:
             if cell["cell_type"] == "markdown":
                 cell["source"] = move_links("".join(cell["source"]), f"notebooks/{path.name}")
@@ -155,6 +162,15 @@ def build_plain_pages(files: Mapping[str, str | bytes]) -> dict[str, str]:
     return {**pages, "llms.txt": "\n".join(parts) + "\n"}
 
 
+def build_search_pages(site: Path) -> str:
+    """Return the script with the texts of the pages, for a search in a site on a disk."""
+    pages = {}
+    for path in site.rglob("*.html"):
+        if article := ARTICLE.search(path.read_text(encoding="utf-8")):
+            pages[path.relative_to(site).as_posix()] = f'<div role="main">{article[1]}</div>'
+    return f"showSearchPages({json.dumps(pages)});\n"
+
+
 def collect_sources(folder: Path, files: Mapping[str, str | bytes]) -> bool:
     """Write *files* into a folder; return whether any of an earlier build left."""
     for name, content in files.items():
@@ -185,13 +201,15 @@ def main() -> None:
         shutil.rmtree(target, ignore_errors=True)
     # Sphinx copies the content of `more` to the root of the site.
     shutil.rmtree(work / "more", ignore_errors=True)
-    collect_sources(work / "more", build_plain_pages(files))
+    versions = addresses.build_versions(addresses.read_urls(), addresses.list_tags())
+    collect_sources(work / "more", build_plain_pages(files) | versions)
     gallery_pages.write_figures(work / "more" / "figures")
     options = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet", "--jobs", chosen.jobs]
     options += ["-c", str(DOCS), "-d", str(work / "doctrees")]
     options += ["-D", f"html_extra_path={work / 'more'}"]
     status = run_sphinx([*options, str(work / "sources"), str(target)])
     if not status:
+        write(target, "search_pages.js", build_search_pages(target))
         print(f"built {target / 'index.html'}")
     sys.exit(status)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import sys
 from pathlib import Path
@@ -97,6 +98,45 @@ def test_programs_read_the_pages_as_markdown(build):
     assert dictionary.ENDPOINTS_BY_NAME.keys() <= {title for title, _, _ in listed}
     assert all(pages[name] == files[name] for _, name, _ in listed)
     assert {f"guide/{path.name}" for path in (SITE.parent / "guide").glob("*.md")} < pages.keys()
+
+
+ADDRESSES = {
+    "Documentation": "https://example.org/bf",
+    "Repository": "https://github.com/example/bf",
+}
+
+
+def test_versions_and_links_to_other_services_need_the_addresses_of_the_project(build):
+    """Before the first release there are none, and the site has neither."""
+    links = build.addresses
+    path, tag = "notebooks/01_validator_income.ipynb", "v9.8.7"
+    elsewhere = ADDRESSES | {"Repository": "https://git.example.org/example/bf"}
+
+    assert links.build_switcher({}) is None
+    assert {} == links.build_versions({}, [tag])
+    assert "" == links.build_launch_links({}, path, tag)
+    assert "" == links.build_launch_links(elsewhere, path, tag)
+    found = links.build_launch_links(ADDRESSES, path, tag)
+    assert f"(https://mybinder.org/v2/gh/example/bf/{tag}?urlpath=lab/tree/{path})" in found
+    assert f"(https://colab.research.google.com/github/example/bf/blob/{tag}/{path})" in found
+
+
+@pytest.mark.parametrize(("tags", "version"), [(["v9.8.7"], "v9.8.7"), ([], "main")])
+def test_every_version_of_the_site_reads_one_list(build, tags, version, monkeypatch):
+    """The site of a release has the name of its tag; the file lists it with its folder."""
+    links = build.addresses
+    monkeypatch.setattr(links, "list_tags", lambda *options: tags)
+    (name, text), *_ = links.build_versions(ADDRESSES, ["v9.8.7"]).items()
+    listed = {row["version"]: row["url"] for row in json.loads(text)}
+
+    switcher = links.build_switcher(ADDRESSES)
+
+    assert switcher == {
+        "json_url": f"https://example.org/bf/{name}",
+        "version_match": version,
+    }
+    assert {"main": "https://example.org/bf/", "v9.8.7": "https://example.org/bf/v9.8.7/"} == listed
+    assert version in listed
 
 
 def test_every_chart_has_its_picture_its_figure_and_its_code(build):

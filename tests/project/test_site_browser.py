@@ -23,7 +23,7 @@ from ..conftest import locked
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
-pytestmark = pytest.mark.more
+pytestmark = pytest.mark.long  # To build the site takes a minute.
 in_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 
 PAGES = (
@@ -212,7 +212,19 @@ def test_the_search_finds_a_table_and_its_loader(browser, address):
     assert "api/beaconframes.load_income_history.html" in names[:5]
 
 
-@pytest.mark.long
+@in_browser
+def test_the_search_shows_where_it_found_words_without_a_web_server(browser, site):
+    """A browser fetches no files from a disk; the search reads the texts from a script."""
+    page = browser.new_page()
+    page.goto(f"file://{site}/search.html?q=compounding")
+    page.get_by_text("Search finished").wait_for()
+    first = page.locator("ul.search li p.context").first
+    first.wait_for()
+
+    assert "compounding" in first.inner_text().lower()
+    page.close()
+
+
 @in_browser
 def test_interactive_figures_are_drawn_when_their_tab_is_opened(page):
     """One tab switches all pictures of the page; each figure is as wide as its tab."""
@@ -234,7 +246,6 @@ def test_interactive_figures_are_drawn_when_their_tab_is_opened(page):
     assert [] == page.problems
 
 
-@pytest.mark.long
 @in_browser
 def test_charts_are_dark_on_a_dark_page(page, address):
     """Issue 19: their pictures are those of the dark theme; the wall keeps its colours."""
