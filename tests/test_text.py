@@ -25,6 +25,7 @@ import beaconframes as bf
 from beaconframes import errors, interactive, plot, text, wall
 from beaconframes.cli import commands
 
+from .support.cases import every
 from .support.untrusted_texts import GRAFFITI, NAMES, TEXTS
 
 WORDS = [f"word {number}" for number in range(len(TEXTS))]
@@ -32,14 +33,7 @@ WORDS = [f"word {number}" for number in range(len(TEXTS))]
 NINES = [TEXTS[start : start + 9] for start in range(0, len(TEXTS), 9)]  # As many as a legend has.
 
 each_nine = pytest.mark.parametrize("texts", NINES, ids=range(len(NINES)))
-each_third_nine = pytest.mark.parametrize(
-    "texts",
-    [
-        pytest.param(texts, id=str(number), marks=[pytest.mark.more] if number % 3 else [])
-        for number, texts in enumerate(NINES)
-    ],
-)
-"""Each third of them; the others are marked `more`."""
+each_third_nine = pytest.mark.parametrize("texts", every(3, NINES), ids=range(len(NINES)))
 each_text = pytest.mark.parametrize("malicious", TEXTS, ids=range(len(TEXTS)))
 
 
@@ -294,7 +288,7 @@ def test_labels_of_figures_have_text_only(malicious):
     assert Outline(page(word)).tags == Outline(page(label)).tags
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_exported_notebooks_have_text_only():
     """X05: the page of nbconvert has the same tags for plain words and for malicious texts."""
     # Imported here, because the import takes seconds.

@@ -15,16 +15,11 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes.config import settings
 
+from ..support.cases import every
 from ..support.store_loads import CALLS, CountedLoad, connect, load_counted
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if place % 4 == 0 else pytest.mark.more)
-        for place, name in enumerate(CALLS)
-    ],
-)
+@pytest.mark.parametrize("name", every(4, CALLS))
 def test_the_same_call_sends_no_request(server, store, name):
     """F07: by another explorer, the same call sends no request and returns the same frame."""
     plain = load_counted(server, False, CALLS[name])
@@ -159,13 +154,7 @@ SHAPES = {
 """Earlier loads, the next load, and the fewest requests that it takes."""
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [
-        pytest.param(shape, marks=[] if place % 3 == 0 else pytest.mark.more)
-        for place, shape in enumerate(SHAPES)
-    ],
-)
+@pytest.mark.parametrize("shape", every(3, SHAPES))
 def test_missing_rows_take_the_fewest_requests(server, store, shape):
     """If some rows are stored, the rest takes the fewest requests."""
     before, (validators, since, until), fewest = SHAPES[shape]

@@ -23,6 +23,7 @@ from ..analysis import test_ledger as ledger
 from ..analysis.test_incidents import found
 from ..analysis.test_income import history, varied
 from ..analysis.test_problems import MISSED, VOTED, stakes, validators
+from ..support.cases import every
 
 INCOME = varied(range(3), range(26_200, 26_350, 30))
 
@@ -330,13 +331,7 @@ def test_dates_of_a_range_are_days_of_the_time_zone(run, chain, tz, day, hours):
     assert ended.stdout == exact.stdout
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if place % 3 == 0 else pytest.mark.more)
-        for place, name in enumerate(list_analyses())
-    ],
-)
+@pytest.mark.parametrize("name", every(3, list_analyses()))
 def test_every_analysis_accepts_frames_without_rows(name):
     """So that the command finds wrong arguments before any request."""
     described = list_analyses()[name]

@@ -14,6 +14,7 @@ from beaconframes import errors
 from beaconframes.client.plan import Plan
 from beaconframes.config import settings
 
+from ..support.cases import every
 from ..support.store_processes import connect
 
 
@@ -79,23 +80,14 @@ def call_quietly(loader, subject, more, explorer):
         return loader(*positional, **more, explorer=explorer)
 
 
-@pytest.mark.parametrize(
-    ("name", "has_store"),
-    [
-        pytest.param(
-            name,
-            place % 2 or CALLS[name][0],
-            marks=[] if place % 3 == 0 else pytest.mark.more,
-        )
-        for place, name in enumerate(CALLS)
-    ],
-)
-def test_the_plan_is_the_number_of_requests(server, store, name, has_store):
+@pytest.mark.parametrize("name", every(3, CALLS))
+def test_the_plan_is_the_number_of_requests(server, store, name):
     """C5: the plan sends nothing, and equals the number of requests that the server counts.
 
     If a head is assumed, its age decides about one request: the second response about finality.
     """
     before, loader, subject, more = CALLS[name]
+    has_store = before or [*CALLS].index(name) % 2
     for call in before:
         call_quietly(*call, connect(server, store))
     with connect(server, store if has_store else False) as explorer:

@@ -12,6 +12,7 @@ from matplotlib import pyplot as plt
 
 from beaconframes import plot
 
+from ..support.cases import every
 from ..support.chart_frames import CHARTS, blocks, committee, income
 
 SMALL = {"dpi": 60, "metadata": {"Software": None}}
@@ -47,13 +48,7 @@ LOOKED_AT = [
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, id=name.replace(" ", "_"), marks=[] if place % 3 == 0 else pytest.mark.more
-        )
-        for place, name in enumerate(LOOKED_AT)
-    ],
+    "name", every(3, LOOKED_AT), ids=[name.replace(" ", "_") for name in LOOKED_AT]
 )
 @picture()
 def test_chart_matches_baseline(name):

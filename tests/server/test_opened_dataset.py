@@ -15,6 +15,7 @@ from beaconframes.dataset import Grid, ledger
 from beaconframes.errors import DatasetError, UsageError
 
 from ..support import small_dataset as small
+from ..support.cases import every
 
 KEY = "0x" + "ab" * 48
 LOADS = {
@@ -152,14 +153,7 @@ def observe(load, explorer):
     return rows, messages, gaps
 
 
-# Each sixth load, and in `make test-more` all.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if place % 6 == 0 else pytest.mark.more)
-        for place, name in enumerate(LOADS)
-    ],
-)
+@pytest.mark.parametrize("name", every(6, LOADS))
 def test_a_load_equals_that_of_the_local_explorer(opened, served, name):
     """F1: rows, errors, warnings and gaps are the same."""
     rows, messages, gaps = observe(LOADS[name], served)

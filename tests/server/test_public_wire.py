@@ -18,6 +18,8 @@ from beaconframes.server.access import Access, Limits
 from beaconframes.server.limits import RateLimitMiddleware
 from beaconframes.v1 import ENDPOINTS
 
+from ..support.cases import every
+
 BLOCK = {
     "attestationscount", "attesterslashingscount", "proposerslashingscount", "depositscount",
     "voluntaryexitscount", "withdrawalcount", "blockroot", "parentroot", "stateroot", "epoch",
@@ -425,13 +427,7 @@ def pick(chain):
 
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(e.name, marks=[] if place % 6 == 0 else pytest.mark.more)
-        for place, e in enumerate(ENDPOINTS)
-    ],
-)
+@pytest.mark.parametrize("name", every(6, [endpoint.name for endpoint in ENDPOINTS]))
 def test_loaders_give_the_same_frames_on_either_wire(spec, public, pick, name):
     """S15: every loader of the catalog has rows, with the same values, types and order."""
     frames = []

@@ -20,6 +20,8 @@ from beaconframes.server.app import build_app
 from beaconframes.server.service import Service
 from beaconframes.v1.income_history import IncomeHistory
 
+from ..support.cases import every
+
 BY_NUMBER = [
     endpoint
     for endpoint in v1.ENDPOINTS
@@ -108,10 +110,8 @@ def test_neighbors_are_encoded_together(chain, queries):
 
 @pytest.mark.parametrize(
     "endpoint",
-    [
-        pytest.param(endpoint, id=endpoint.name, marks=[] if place % 3 == 0 else pytest.mark.more)
-        for place, endpoint in enumerate(BY_NUMBER)
-    ],
+    every(3, BY_NUMBER),
+    ids=lambda endpoint: endpoint.name,
 )
 def test_positions_find_the_rows_that_a_query_selects(service, endpoint):
     """E1: the same records in the same order, also of missed and orphaned blocks."""
@@ -170,10 +170,8 @@ WINDOWED = [endpoint for endpoint in v1.ENDPOINTS if find_windowed_subject(endpo
 
 @pytest.mark.parametrize(
     "endpoint",
-    [
-        pytest.param(endpoint, id=endpoint.name, marks=[] if place % 3 == 0 else pytest.mark.more)
-        for place, endpoint in enumerate(WINDOWED)
-    ],
+    every(3, WINDOWED),
+    ids=lambda endpoint: endpoint.name,
 )
 def test_a_window_has_the_records_that_a_query_selects(service, endpoint):
     """F4: the same records in the same order, of validators with and without rows."""

@@ -9,6 +9,8 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes.errors import UsageError
 
+from ..support.cases import every
+
 ORDINARY, DEPOSITS = range(40), range(990, 1010)
 
 
@@ -93,13 +95,7 @@ UNORDERED = {"slot_withdrawals"}
 """V1 sorts these by a number that V2 does not have."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if place % 3 == 2 else pytest.mark.more)
-        for place, name in enumerate(NAMES)
-    ],
-)
+@pytest.mark.parametrize("name", every(3, NAMES))
 def test_v1_and_v2_agree(name, explorer):
     """Names, units, order and cells are equal after the documented conversion."""
     first, second = pairs(explorer)[name]

@@ -20,6 +20,7 @@ from beaconframes.fetch.source import ApiSource
 from beaconframes.http.session import Session
 from beaconframes.server.service import Service
 
+from ..support.cases import every
 from ..support.validator_sets import list_validator_sets
 
 TYPES = ("manual", "partial_sweep", "full_exit_sweep", "system")
@@ -124,10 +125,7 @@ def holds(client, paid, slots, named, members, types, size):
 
 
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize(
-    "which",
-    [pytest.param(n, marks=[] if n % 3 == 1 else pytest.mark.more) for n in range(11)],
-)
+@pytest.mark.parametrize("which", every(3, range(11)))
 def test_every_parameter_and_filter_selects_the_rows_of_the_dataset(
     which, step, chain, paid, around, client, monkeypatch
 ):
