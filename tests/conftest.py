@@ -46,14 +46,14 @@ def pytest_addoption(parser):
     """Add the option --sample."""
     parser.addoption(
         "--sample", type=int, metavar="N",
-        help="kill processes and let disks fail at N random points at most, instead of at all",
+        help="run at most N cases of each test, and N points of each crash, chosen at random",
     )  # fmt: skip
 
 
 def pytest_report_header(config):
-    """Say which points are chosen."""
+    """Say what is chosen."""
     most = config.getoption("--sample")
-    return [] if most is None else [f"sample: {most} points per test, seed {SAMPLE_SEED}"]
+    return [] if most is None else [f"sample: {most} cases and points per test, seed {SAMPLE_SEED}"]
 
 
 def pytest_configure(config):
@@ -70,10 +70,18 @@ def pytest_configure(config):
         config.args = parts[first:] + parts[:first]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Sort the tests by file, as workers must have the same order."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config, items):
+    """Sort the tests by file, as workers must have the same order, and leave out further cases."""
     items.sort(key=lambda item: item.nodeid.partition("::")[0].split("/"))
+    yield  # Here, pytest leaves out what the option -m does not select.
+    cases = {}
+    for item in items:
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    sample = Sample(config.getoption("--sample"))
+    chosen = {item for several in cases.values() for item in sample.choose(several)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
 
 
 def pytest_collection_finish():

@@ -15,6 +15,7 @@ from beaconframes.analysis import engines
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
 
+from ..support.cases import every
 from ..support.engines import (
     KINDS,
     assert_equal,
@@ -661,13 +662,7 @@ def test_unsigned_amounts_do_not_wrap(kind, dtype):
     "change",
     [shrink, *(pytest.param(f, marks=pytest.mark.more) for f in (make_unsigned, make_categories))],
 )
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[] if place % 3 == 0 else pytest.mark.more)
-        for place, case in enumerate(CASES)
-    ],
-)
+@pytest.mark.parametrize("case", every(3, CASES))
 def test_columns_of_other_types_give_the_same(case, change):
     """Users make frames smaller, and other tools write UInt64: no sum or difference may wrap."""
     _, frames, _ = CASES[case]

@@ -47,10 +47,8 @@ def test_every_change_of_an_index_is_explained(electra_folder, by_slot):
     assert is_exact.all() or not by_slot
 
 
-@pytest.mark.more
-@pytest.mark.parametrize(
-    ("name", "count"), [pytest.param("capella", 350, marks=pytest.mark.long), ("electra", 1600)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "count"), [("capella", 350), ("electra", 1600)])
 def test_every_change_of_longer_chains_is_explained(tmp_path, name, count):
     """Withdrawals, consolidations, correlation penalties, leaks."""
     index_chain(name, tmp_path / name, until=26)

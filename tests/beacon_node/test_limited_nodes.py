@@ -63,13 +63,8 @@ def missed_slots(first, last):
     return [slot for slot in range(first, last + 1) if slot and answers[slot] is None]
 
 
-@pytest.mark.more
-@pytest.mark.parametrize(
-    "stub",
-    [pytest.param(name, marks=[] if name == "pruned" else pytest.mark.long) for name in NODES],
-    indirect=True,
-    ids=NODES,
-)
+@pytest.mark.long
+@pytest.mark.parametrize("stub", NODES, indirect=True)
 def test_every_loader_is_answered_or_refused_as_planned(stub, tmp_path):
     """What `bf.plan` calls available is answered; what it does not is refused by name."""
     answered = refused = 0

@@ -24,16 +24,8 @@ CHAINS = {"altair": 37, "capella": 58, "electra": 47, "forks": 69}
 """The last duty epoch whose rewards are expected."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        # Tests of rewards compare the cells of the older chains as well.
-        pytest.param("altair", marks=pytest.mark.long),
-        pytest.param("capella", marks=pytest.mark.long),
-        pytest.param("electra", marks=pytest.mark.long),
-        pytest.param("forks", marks=pytest.mark.more),
-    ],
-)
+@pytest.mark.long  # Tests of rewards compare fewer epochs of these chains.
+@pytest.mark.parametrize("name", CHAINS)
 def test_all_cells_equal_the_specification(name, tmp_path):
     expected = json.loads(lzma.decompress((FOLDER / f"{name}-expected.json.xz").read_bytes()))
     if name == "altair":
@@ -125,13 +117,14 @@ EVERY_START = {"altair": 36, "capella": 57, "electra": 45, "forks": 67}
 """The last epoch at which an index can begin."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "starts"),
     [
-        pytest.param("forks", (8, 9), id="equal deposits", marks=pytest.mark.more),
-        pytest.param("electra", (1, 3), id="fork", marks=pytest.mark.long),
-        pytest.param("capella", (44,), id="correlation penalties", marks=pytest.mark.long),
-        *(pytest.param(name, range(1, end + 1), id=f"{name} at every epoch", marks=pytest.mark.long)
+        pytest.param("forks", (8, 9), id="equal deposits"),
+        pytest.param("electra", (1, 3), id="fork"),
+        pytest.param("capella", (44,), id="correlation penalties"),
+        *(pytest.param(name, range(1, end + 1), id=f"{name} at every epoch")
           for name, end in EVERY_START.items()),
     ],
 )  # fmt: skip

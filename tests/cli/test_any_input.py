@@ -215,7 +215,7 @@ def readme_examples():
     return [line.removeprefix("$ ") for line in lines]
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_the_examples_of_the_readme(machine_cache, monkeypatch, tmp_path):
     """Each works as written, without a network, and writes its file."""
     monkeypatch.setattr("platformdirs.user_cache_path", lambda *_: machine_cache / "beaconframes")

@@ -500,7 +500,7 @@ with bf.open(source) as opened:
 """
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_only_sqlite_opens_its_files(chain, tmp_path):
     """A descriptor of our own would release the locks of the process when it is closed."""
     command = [sys.executable, "-c", SQLITE_FILES, chain.path, tmp_path]

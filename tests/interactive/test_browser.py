@@ -404,6 +404,7 @@ def test_the_legend_has_no_stripes(open_figure, explorer):
     assert [] == [found for found in swatches if "url(" in found]
 
 
+@pytest.mark.long
 def test_a_million_points_open_and_pan(open_figure):
     """A series of a million points is shown within seconds and follows the mouse."""
     epochs = np.tile(np.arange(50_000), 20)
@@ -461,6 +462,7 @@ def test_the_wall_shows_the_painter_at_the_slot_of_the_slider(open_figure):
     assert [] == wanted
 
 
+@pytest.mark.long
 def test_malicious_names_are_drawn_as_text(open_figure):
     """75 names in a legend, and one in a title: no link, tag or formula, and no script runs."""
     figure = go.Figure(layout={"height": 2500, "title": text.for_plotly(TEXTS[0])})

@@ -315,7 +315,7 @@ def check_texts(ax):
             assert not box.overlaps(second), (one, other)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_million_slots_are_drawn():
     """X07: a long series draws without an error."""
     slot = pl.int_range(1_000_000, eager=True).alias("slot")

@@ -30,9 +30,6 @@ VOLATILE = {
     "the name of the machine": rf"\b{re.escape(socket.gethostname())}\b",
 }
 
-LONG = {"02_yield_and_sync", "04_validator_performance", "05_a_cluster", "07_your_own_node"}
-"""Notebooks that run in `make test-long`; the others show that they are stored as they run."""
-
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -121,11 +118,12 @@ def test_a_notebook_ends_with_own_validators(path):
     assert re.search(r"bf\.(validators|index)\(", source(last))
 
 
-@pytest.mark.more
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=pytest.mark.long if path.stem in LONG else ()) for path in NOTEBOOKS],
-    ids=lambda path: path.stem,
+    [
+        pytest.param(path, id=path.stem, marks=pytest.mark.long if place else pytest.mark.more)
+        for place, path in enumerate(NOTEBOOKS)
+    ],
 )
 def test_a_notebook_is_stored_with_the_outputs_of_a_run(path, surroundings, make):
     """Each cell shows what is stored, when it runs again. When it differs: `make notebooks`."""

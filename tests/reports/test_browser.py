@@ -194,6 +194,7 @@ def test_tables_sort(browser, file):
     page.close()
 
 
+@pytest.mark.long
 def test_the_page_prints(browser, file):
     """On paper, it is light, and as wide as the page."""
     page = browser.new_page(viewport={"width": 690, "height": 900}, color_scheme="dark")

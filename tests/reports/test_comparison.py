@@ -74,7 +74,7 @@ def test_parts_of_10000_validators(tmp_path):
         check_verdict(report, source)
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_group_of_the_worst_validators_is_named_first():
     """The 40 of 200 validators that lost most are one group, all others another."""
     with bf.open("data/sample") as explorer:

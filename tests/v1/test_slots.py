@@ -75,7 +75,7 @@ def test_blocks_by_slot(chain, explorer, count):
     assert count == explorer.requests
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_blocks_by_root(chain, explorer):
     """Orphaned blocks load by their root."""
     orphans = chain.scan("blocks").filter(status="orphaned").head(20).collect()

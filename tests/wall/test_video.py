@@ -141,9 +141,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, form):
     assert [path] == list(tmp_path.iterdir())
 
 
-@pytest.mark.more
+@pytest.mark.long
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
-@pytest.mark.parametrize("form", ["mp4", pytest.param("webm", marks=pytest.mark.long)])
+@pytest.mark.parametrize("form", ["mp4", "webm"])
 def test_a_browser_plays_it(tmp_path, form):
     """Chromium plays ten seconds to the end, and shows the colours of the last picture."""
     from playwright.sync_api import sync_playwright
