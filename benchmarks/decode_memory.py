@@ -1,8 +1,9 @@
 """CPU and memory of loading a week of 1,000 validators from an API, beside the size of the frame.
 
-The pages have the income of 100 validators over 100 epochs, with all fields. They are prepared on
-disk, compressed, and read from there in place of a socket. So the process has the memory of the
-client only. Each load runs in its own interpreter. Memory is the peak above that after the imports.
+Then the same for 30 days of 100 validators, which a small board loads. The pages have the income of
+100 validators over 100 epochs, with all fields. They are prepared on disk, compressed, and read
+from there in place of a socket. So the process has the memory of the client only. Each load runs in
+its own interpreter. Memory is the peak above that after the imports.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROUNDS = choose(5, 1)
-VALIDATORS, LAST, EPOCHS = 1_000, 398_940, choose(1_575, 100)
+LAST = 398_940
+SIZES = [(1_000, choose(1_575, 100)), (100, choose(6_750, 100))]
+"""Validators and epochs."""
 HEAD = Head(LAST + 2, LAST, (LAST + 2) * 32)
 NOWHERE = "http://127.0.0.1:9"
 AMOUNTS = [
@@ -81,12 +84,12 @@ def connect(folder: Path) -> bf.Explorer:
     return explorer
 
 
-def write_pages(folder: Path) -> None:
+def write_pages(folder: Path, validators: int, epochs: int) -> None:
     """Write the responses to all requests of the load."""
     dice = random.Random(1)  # noqa: S311  # a seed is the point
     incomes = [write_income(dice) for _ in range(5_000)]
     explorer = connect(folder)
-    values = {"validators": range(VALIDATORS), "since": LAST - EPOCHS + 1, "until": LAST}
+    values = {"validators": range(validators), "since": LAST - epochs + 1, "until": LAST}
     chain_head = explorer.chain_head_of(INCOME_HISTORY)
     for call in plan_calls(INCOME_HISTORY, [values], chain_head):
         request = call.request
@@ -128,14 +131,14 @@ def read_memory(name: str) -> float:
     return int(status.split(f"{name}:")[1].split()[0]) * 1024 / 1e6
 
 
-def measure(folder: Path) -> dict[str, float]:
+def measure(folder: Path, validators: int, epochs: int) -> dict[str, float]:
     """Load once; return CPU seconds, peak and remaining memory in MB, and those of the frame."""
     load = bf.load_income_history
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before, start = read_memory("VmRSS"), time.process_time()
-    rows = load(range(VALIDATORS), since=LAST - EPOCHS + 1, until=LAST, explorer=connect(folder))
+    rows = load(range(validators), since=LAST - epochs + 1, until=LAST, explorer=connect(folder))
     taken = time.process_time() - start
-    assert rows.shape == (VALIDATORS * EPOCHS, len(IncomeHistory.columns))
+    assert rows.shape == (validators * epochs, len(IncomeHistory.columns))
     return {
         "cpu": taken,
         "peak": read_memory("VmHWM") - before,
@@ -145,21 +148,22 @@ def measure(folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the medians, or measure once with the pages in the folder of the argument."""
+    """Print the medians, or measure once with the pages in the folder of the first argument."""
     if len(sys.argv) > 1:
-        print(json.dumps(measure(Path(sys.argv[1]))))
+        print(json.dumps(measure(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))))
         return
-    with tempfile.TemporaryDirectory() as name:
-        write_pages(Path(name))
-        command = [sys.executable, __file__, name]
-        runs = [json.loads(subprocess.check_output(command)) for _ in range(ROUNDS)]
-    cpu, peak, after, frame = (
-        statistics.median(run[key] for run in runs) for key in ("cpu", "peak", "after", "frame")
-    )
-    print(
-        f"{cpu:.1f} s CPU; {frame:.0f} MB of rows, peak {peak:.0f} MB ({peak / frame:.1f} times "
-        f"the rows), afterwards {after:.0f} MB"
-    )
+    for validators, epochs in SIZES:
+        with tempfile.TemporaryDirectory() as name:
+            write_pages(Path(name), validators, epochs)
+            command = [sys.executable, __file__, name, str(validators), str(epochs)]
+            runs = [json.loads(subprocess.check_output(command)) for _ in range(ROUNDS)]
+        cpu, peak, after, frame = (
+            statistics.median(run[key] for run in runs) for key in ("cpu", "peak", "after", "frame")
+        )
+        print(
+            f"{validators:,} validators, {epochs:,} epochs: {cpu:.1f} s CPU; {frame:.0f} MB of "
+            f"rows, peak {peak:.0f} MB ({peak / frame:.1f} times them), afterwards {after:.0f} MB"
+        )
 
 
 if __name__ == "__main__":

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 CONCURRENCY = 8
 """Concurrent calls."""
+MAX_PENDING = 12
+"""Calls that are sent or wait for the consumer: large responses have 6 MB each."""
 INTERRUPT_INTERVAL = 0.1
 """Seconds after which Ctrl-C is noticed."""
 STATED_LIMIT = re.compile(r"limit of ([0-9]{1,3})\b", re.ASCII)
@@ -83,7 +85,7 @@ class Paginator:
         """Yield the pages of each call, in the order of `ServedRange.sort`.
 
         When a call fails, the pages of other finished calls are yielded before its error is
-        raised. At most 16 calls are sent ahead of the consumer.
+        raised. At most `MAX_PENDING` calls are sent ahead of the consumer.
         """
         if len(calls) > 1:
             calls = self.served.sort(calls)
@@ -103,7 +105,7 @@ class Paginator:
         pool = ThreadPoolExecutor(max_workers=CONCURRENCY, thread_name_prefix="beaconframes")
         try:
             while True:
-                for call in islice(remaining, 2 * CONCURRENCY - len(pending)):
+                for call in islice(remaining, MAX_PENDING - len(pending)):
                     pending.append((call, pool.submit(copy_context().run, self.fetch_call, call)))
                 if not pending:
                     return
