@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import json
+import re
 import socket
 import threading
 import time
@@ -388,11 +389,15 @@ def test_400_of_the_database_is_retried_once(fault, requests, kind):
     ],
 )
 def test_client_errors_are_not_retried(fault, kind):
-    """T15, T16: each status has its own error with a hint, after one request."""
+    """T15, T16: each status has its own error with a hint, after one request.
+
+    The sentence comes first, and the path of the request after it.
+    """
     outcome = Outcome(fault)
 
     assert (kind, 1) == (outcome.kind, outcome.requests)
     assert outcome.error.hint
+    assert re.match(r"[a-z][^(]+ \((GET|POST) /", str(outcome.error))
 
 
 def test_quoted_sentence_is_followed_by_one_period():
