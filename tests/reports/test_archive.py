@@ -150,14 +150,11 @@ def test_another_index_page_is_not_replaced(tmp_path):
     assert "<title>My site</title>" == (tmp_path / "index.html").read_text()
 
 
-@pytest.mark.more
-def test_the_notebook_makes_the_same_frames(made, running, tmp_path):
-    """Its cells, run in order, load and compute what the report has."""
-    path = made.report.to_notebook(tmp_path / "report.ipynb")
-    document = json.loads(path.read_text(encoding="utf-8"))
+def run_notebook(report, running, path):
+    """Run the cells of a report's notebook in order; return the frames that they show."""
+    document = json.loads(report.to_notebook(path).read_text(encoding="utf-8"))
     assert (4, 5) == (document["nbformat"], document["nbformat_minor"])
     space, shown = {}, []
-
     with Explorer(
         running.url, chain=running.service.chain, head=running.service.head, frame="polars"
     ) as explorer:
@@ -169,6 +166,14 @@ def test_the_notebook_makes_the_same_frames(made, running, tmp_path):
                 exec(compile(code, "cell", "exec"), space)
                 if last is not None:
                     shown.append(eval(compile(ast.Expression(last.value), "cell", "eval"), space))
+    assert bf.analysis is space["bf"].analysis
+    return shown
+
+
+@pytest.mark.more
+def test_the_notebook_makes_the_same_frames(made, running, tmp_path):
+    """Its cells, run in order, load and compute what the report has."""
+    shown = run_notebook(made.report, running, tmp_path / "report.ipynb")
 
     frames = made.report.frames
     income, ledger = shown[0], shown[1]
@@ -178,4 +183,16 @@ def test_the_notebook_makes_the_same_frames(made, running, tmp_path):
     )
     problems = next(frame for frame in shown if "avoidable" in frame.columns)
     assert frames["problems"].equals(problems)
-    assert bf.analysis is space["bf"].analysis
+
+
+def test_the_notebook_of_daily_statistics_makes_the_same_frames(running, tmp_path):
+    """Also its yearly rates, beside the yield index that it loads."""
+    with Explorer(running.url, chain=running.service.chain, head=running.service.head) as explorer:
+        report = bf.report([7, 11, 22], since=225, until=449, detail="days", explorer=explorer)
+
+    daily, rates, *_, problems = run_notebook(report, running, tmp_path / "report.ipynb")
+
+    assert report.frames["income"]["net_income_wei"].sum() == daily["net_income_wei"].sum()
+    assert report.frames["rates"].drop("date").equals(rates)
+    assert report.frames["problems"].equals(problems)
+    assert not problems.filter(table="proposals").is_empty()

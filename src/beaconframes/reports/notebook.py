@@ -6,12 +6,19 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.reports.formats import show_quantity
+from beaconframes.reports.parts.problems import PROBLEM_INPUTS
 
 if TYPE_CHECKING:
     import polars as pl
 
     from beaconframes.reports.input_frames import Inputs
 
+_LOADS = {
+    "validators": "table = bf.load_validators(validators)",
+    "proposals": "proposals = bf.load_proposals(validators, **span)",
+    "blocks": "blocks = bf.load_produced_blocks(validators).filter(\n"
+    '    pl.col("epoch").is_between(span["since"], span["until"])\n)',
+}
 _KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
@@ -78,26 +85,34 @@ def _show_options(inputs: Inputs, *names: str) -> str:
     return "".join(f", {name}={name}" for name in names if inputs.get(name) is not None)
 
 
+def _load(inputs: Inputs, loads: dict[str, str]) -> tuple[str, str]:
+    """Return text and code that load the frames of *loads* which the report has."""
+    loads = _LOADS | loads | {"index": _load_index(inputs)}
+    return "## Load", "\n".join(
+        code for name, code in loads.items() if inputs.get(name) is not None
+    )
+
+
+def _find_problems(inputs: Inputs, arguments: str) -> tuple[str, str]:
+    """Return text and code that list the problems as the report does."""
+    more = _show_options(inputs, *PROBLEM_INPUTS)
+    code = f'bf.analysis.problems(\n    {arguments}{more},\n    epoch=span["until"],\n)'
+    return "## What to look at", code
+
+
 def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[str, str]]:
     """Return text and code of each part, for a report with a row per epoch."""
     blocks = _show_options(inputs, "blocks")
     loads = {
-        "validators": "table = bf.load_validators(validators)",
         "income": "income = bf.load_income_history(validators, **span)",
         "balances": "balances = bf.load_balance_history(validators, **span)",
         "withdrawals": "withdrawals = bf.load_validator_withdrawals(validators, **span)",
         "deposits": "deposits = bf.load_deposits(validators)",
-        "proposals": "proposals = bf.load_proposals(validators, **span)",
-        "blocks": "blocks = bf.load_produced_blocks(validators).filter(\n"
-        '    pl.col("epoch").is_between(span["since"], span["until"])\n)',
-        "index": _load_index(inputs),
         "network": _load_network(inputs),
         "attestations": _load_duties(inputs, "attestations = bf.load_attestations(validators, {})"),
         "slots": _load_duties(inputs, "slots = bf.load_epoch_slots({})"),
     }
-    steps = [
-        ("## Load", "\n".join(code for name, code in loads.items() if inputs.get(name) is not None))
-    ]
+    steps = [_load(inputs, loads)]
     if "income" in frames:
         withdrawals = "withdrawals" if inputs.get("withdrawals") is not None else "None"
         steps += [
@@ -112,10 +127,7 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
     if "effectiveness" in frames:
         steps.append(("## Effectiveness of votes", "bf.analysis.attestation_rates(income)"))
     if "problems" in frames:
-        names = ("proposals", "blocks", "network", "attestations", "slots")
-        more = _show_options(inputs, *names)
-        code = f"bf.analysis.problems(\n    table, income, balances{more}\n)"
-        steps.append(("## What to look at", code))
+        steps.append(_find_problems(inputs, "table, income, balances"))
     if "proposals" in frames:
         steps.append(("## Proposals", "bf.plot.proposals(proposals);"))
     if "sync" in frames:
@@ -140,16 +152,9 @@ def _list_days(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[st
     """Return text and code of each part, for a report of daily statistics."""
     first, last = (n // inputs.chain.epochs_per_day for n in (inputs.first, inputs.last))
     blocks = ", blocks" if inputs.get("blocks") is not None else ""
-    loads = [
-        "table = bf.load_validators(validators)",
-        f"stats = bf.load_validator_stats(validators, since={first}, until={last})",
-    ]
-    if blocks:
-        loads.append("blocks = bf.load_produced_blocks(validators)")
-    if inputs.get("index") is not None:
-        loads.append(_load_index(inputs))
+    stats = f"stats = bf.load_validator_stats(validators, since={first}, until={last})"
     index = ", index" if inputs.get("index") is not None else ""
-    steps = [("## Load", "\n".join(loads))]
+    steps = [_load(inputs, {"stats": stats})]
     if "income" in frames:
         steps += [
             (
@@ -161,7 +166,7 @@ def _list_days(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[st
     if "effectiveness" in frames:
         steps.append(("## Votes", "bf.analysis.daily_votes(stats, table)"))
     if "problems" in frames:
-        steps.append(("## What to look at", "bf.analysis.problems(table, stats=stats)"))
+        steps.append(_find_problems(inputs, "table"))
     return steps
 
 

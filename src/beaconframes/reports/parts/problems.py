@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     Frames = dict[str, pl.DataFrame]
 
+PROBLEM_INPUTS = ("stats", "proposals", "blocks", "network", "index", "attestations", "slots")
+"""The inputs that `analysis.problems` takes by name."""
+
 _MISSED = {
     "attestation_head_missed_wei": "head votes",
     "attestation_source_missed_wei": "source votes",
@@ -27,8 +30,7 @@ _MISSED = {
 def build_problems(inputs: Inputs, frames: Frames) -> Frames:
     """Return what was lost, and what to look at."""
     (validators,) = inputs.require("validators")
-    names = ("stats", "proposals", "blocks", "network", "index", "attestations", "slots")
-    options: dict[str, Any] = {name: inputs.get(name) for name in names}
+    options: dict[str, Any] = {name: inputs.get(name) for name in PROBLEM_INPUTS}
     income, balances = inputs.get("income"), inputs.get("balances")
     found = analysis.problems(
         validators, income, balances, epoch=inputs.last, chain=inputs.chain, **options
