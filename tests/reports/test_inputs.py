@@ -286,8 +286,10 @@ def test_daily_statistics_make_a_report(client, no_charts, tables, made, chain):
     # Sync duties have a cost: the yield index shows what they earn.
     assert "Estimated from daily statistics. Without late votes" in page
     assert "no cost" not in page
-    lost = daily.frames["proposals"].filter(pl.col("status") != "proposed").height
+    outcomes = daily.frames["proposals"]["status"]
+    lost = (outcomes != "proposed").sum()
     assert stats.select(pl.sum("missed_blocks", "orphaned_blocks")).sum_horizontal().item() == lost
+    assert stats["proposed_blocks"].sum() == (outcomes == "proposed").sum() > 0
     head = client.chain_head
     latest, final = head.latest("epoch"), head.latest("epoch", finalized=True)
     source = Source(chain, MINE, 225, 449, latest, final, client.chain)
