@@ -5,7 +5,7 @@ Run: ``python benchmarks/index_epoch.py``. A synthetic chain of Electra, mainnet
 of 8 aggregates of all 64 committees. Rewards, blocks and transitions follow the specification, so
 that all balances are explained. The first epoch needs four states and the blocks of three epochs;
 each following one needs one state and the blocks of one epoch more. Ten epochs are built and stored
-by one process, as `bf.index` does.
+by one process, as `bf.index` does; then once more for some chosen validators, 1,000 of them active.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ EPOCHS = INDEXED + 3
 """States that are made; the first one has no blocks."""
 TRANSACTIONS, BYTES_PER_TRANSACTION = 200, 500
 ROUNDS = choose(3, 1)
+CHOSEN = range(0, REGISTERED, choose(1_000, 100))
+"""Validators of an index that does not have all. As of all, ten of 23 are active."""
 TABLES = tuple(name for name, each in INDEXED_TABLES.items() if each.needs is not PAYMENTS)
 """All tables of a consensus node."""
 
@@ -287,17 +289,25 @@ class MeasuredBuilder(EpochBuilder):
             verified = result.verified_until >= task.epoch + 2
             if result.frames["unexplained_changes"].height or not verified:
                 raise SystemExit("the balances are not explained")
-            if result.frames["attestations"].height != ACTIVE:
+            rows = result.frames["attestations"].height
+            if rows != ACTIVE if task.validators is None else not 0 < rows < len(CHOSEN):
                 raise SystemExit("the attestations are not those of the synthetic chain")
         return results
 
 
-def process_epochs(folder: str, tables: Sequence[str] = TABLES) -> dict[str, float]:
+def process_chosen(folder: str) -> dict[str, float]:
+    """Return the figures of an index of the chosen validators."""
+    return process_epochs(folder, validators=tuple(CHOSEN))
+
+
+def process_epochs(
+    folder: str, tables: Sequence[str] = TABLES, validators: tuple[int, ...] | None = None
+) -> dict[str, float]:
     """Return CPU seconds of the first and of a following epoch, and the largest memory."""
     api: Any = FolderApi(folder)
     head = SPEC.first_slot_of(EPOCH + EPOCHS) - 1
     builder = MeasuredBuilder(ChainReader(api, SPEC, head_slot=head, has_states=True))
-    tasks = [EpochTask(EPOCH + 1 + number, tuple(tables), None) for number in range(INDEXED)]
+    tasks = [EpochTask(EPOCH + 1 + number, tuple(tables), validators) for number in range(INDEXED)]
     whole, memory = [], []
     with tempfile.TemporaryDirectory(dir=folder) as target:
         dataset = Dataset.create(Path(target) / "index", meta={"chain": {}})
@@ -324,17 +334,22 @@ def main() -> None:
     """Print CPU seconds and memory, medians of rounds."""
     with tempfile.TemporaryDirectory() as folder:
         sizes = run("generate", folder, __file__)
-        rounds = [run("process", folder, __file__) for _ in range(ROUNDS)]
+        kinds = {"all validators": "process", f"{len(CHOSEN):,} chosen validators": "chosen"}
+        found = {
+            kind: [run(command, folder, __file__) for _ in range(ROUNDS)]
+            for kind, command in kinds.items()
+        }
     print(f"states of {sizes['state']:,.0f} MB")
-    for name in rounds[0]:
-        unit = "MB" if name.startswith(("memory", "Parquet")) else "s"
-        print(f"  {name:<26}{statistics.median(each[name] for each in rounds):>8,.2f} {unit}")
+    for kind, rounds in found.items():
+        print(kind)
+        for name in rounds[0]:
+            unit = "MB" if name.startswith(("memory", "Parquet")) else "s"
+            print(f"  {name:<26}{statistics.median(each[name] for each in rounds):>8,.2f} {unit}")
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        print(
-            json.dumps({"generate": generate, "process": process_epochs}[sys.argv[1]](sys.argv[2]))
-        )
+        steps = {"generate": generate, "process": process_epochs, "chosen": process_chosen}
+        print(json.dumps(steps[sys.argv[1]](sys.argv[2])))
     else:
         main()
