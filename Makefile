@@ -74,7 +74,7 @@ test: setup ## run the tests
 test-more: setup ## run a notebook, the gallery, a browser, more seeds, engines and sizes, and test-crash
 	$(PYTEST) -m "more and not long or crash and long" --sample 3
 
-test-long: setup ## run all tests that make test leaves out: they take an hour
+test-long: setup ## run all tests that make test leaves out: they take hours
 	$(PYTEST) -m "more or long"
 
 test-crash: setup ## kill processes and let disks fail at a random sample of the points of test-long
