@@ -75,13 +75,9 @@ def pytest_collection_modifyitems(config, items):
     """Sort the tests by file, as workers must have the same order, and leave out further cases."""
     items.sort(key=lambda item: item.nodeid.partition("::")[0].split("/"))
     yield  # Here, pytest leaves out what the option -m does not select.
-    cases = {}
-    for item in items:
-        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    sample = Sample(config.getoption("--sample"))
-    chosen = {item for several in cases.values() for item in sample.choose(several)}
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = [item for item in items if item in chosen]
+    chosen = Sample(config.getoption("--sample")).choose_cases([item.nodeid for item in items])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in chosen])
+    items[:] = [item for item in items if item.nodeid in chosen]
 
 
 def pytest_collection_finish():
@@ -116,6 +112,13 @@ class Sample:
         count = self.limit(len(points))
         chosen = sorted(random.Random(SAMPLE_SEED).sample(range(len(points)), count))
         return [points[number] for number in chosen]
+
+    def choose_cases(self, names):
+        """Return the names of all cases, or of a random sample of the cases of each test."""
+        cases = {}
+        for name in names:
+            cases.setdefault(name.partition("[")[0], []).append(name)
+        return {name for several in cases.values() for name in self.choose(several)}
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from ..conftest import Sample
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # Put together here, so that this file does not hold what it looks for.
@@ -54,6 +56,17 @@ def texts() -> list[tuple[str, str]]:
         if b"\0" not in raw[:8192]:
             found.append((path.relative_to(ROOT).as_posix(), raw.decode("utf-8")))
     return found
+
+
+@pytest.mark.parametrize(("most", "numbers"), [(None, [5, 1]), (3, [3, 1]), (9, [5, 1])])
+def test_a_sample_has_some_cases_of_each_test(most, numbers):
+    """The same ones in each process: workers of pytest-xdist must agree."""
+    names = [f"a.py::test_one[{number}]" for number in range(5)] + ["a.py::test_two"]
+
+    chosen = Sample(most).choose_cases(names)
+
+    assert numbers == [sum(test in name for name in chosen) for test in ("test_one", "test_two")]
+    assert chosen == Sample(most).choose_cases(names)
 
 
 def locked() -> dict[str, list[Requirement]]:

@@ -121,6 +121,19 @@ def test_versions_and_links_to_other_services_need_the_addresses_of_the_project(
     assert f"(https://colab.research.google.com/github/example/bf/blob/{tag}/{path})" in found
 
 
+def test_notebooks_of_the_site_can_be_run_elsewhere(build, monkeypatch):
+    """The links are below the introduction; without addresses, it is as in the repository."""
+    name = "notebooks/01_validator_income.ipynb"
+    plain = json.loads(build.read_notebooks()[name])["cells"][0]["source"]
+    monkeypatch.setattr(build.addresses, "read_urls", lambda: ADDRESSES)
+
+    linked = json.loads(build.read_notebooks()[name])["cells"][0]["source"]
+
+    assert "://" not in plain
+    assert linked.startswith(plain)
+    assert f"/v{bf.__version__}?urlpath=lab/tree/{name})" in linked
+
+
 @pytest.mark.parametrize(("tags", "version"), [(["v9.8.7"], "v9.8.7"), ([], "main")])
 def test_every_version_of_the_site_reads_one_list(build, tags, version, monkeypatch):
     """The site of a release has the name of its tag; the file lists it with its folder."""
