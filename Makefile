@@ -105,6 +105,7 @@ check: setup ## format, lint, types, import contracts, generated pages
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	$(BIN)/actionlint
 	$(BIN)/zizmor --quiet --offline --strict-collection .github
 
 format: setup ## format the code, and apply automatic fixes
