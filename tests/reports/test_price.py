@@ -663,8 +663,11 @@ def whole_reports(chain):
         pytest.param(True, (1, 7), marks=pytest.mark.more),
         pytest.param(False, (5,), marks=pytest.mark.more),
         pytest.param(False, (1, 2, 8, 15, 30), marks=pytest.mark.long),
-        pytest.param(True, range(1, 401), marks=pytest.mark.long),
-        pytest.param(False, range(1, 401), marks=pytest.mark.long),
+        *(
+            pytest.param(is_known, range(first, 401, 8), marks=pytest.mark.long)
+            for is_known in (True, False)
+            for first in range(1, 9)
+        ),
     ],
     ids=str,
 )
