@@ -264,7 +264,7 @@ def find_differing(chain, transport, tmp_path, seeds, *, has_store):
     "seeds",
     [
         range(6),
-        *(pytest.param(range(n, n + 100), marks=pytest.mark.long) for n in range(0, 1_000, 100)),
+        *(pytest.param(range(n, n + 100), marks=pytest.mark.long) for n in (0, 100, 200)),
     ],
     ids=str,
 )

@@ -241,7 +241,7 @@ print(json.dumps("done"))
 
 @pytest.mark.parametrize(
     ("processes", "count"),
-    [pytest.param(2, 10, marks=pytest.mark.more), pytest.param(8, 1_000, marks=pytest.mark.long)],
+    [pytest.param(2, 10, marks=pytest.mark.more), pytest.param(8, 200, marks=pytest.mark.long)],
 )
 def test_processes_at_once(server, store, truth, processes, count):
     """F10: processes load, compact, prune and verify one store: no error, no wrong row."""
@@ -265,10 +265,10 @@ def test_processes_that_load_the_same(server, store, truth):
     code = MIXED.replace("0.85", "2.0")
     before = server.requests
     assert "done" == read_result(
-        start_worker(code, server, store.with_name("alone"), truth, count=1_000)
+        start_worker(code, server, store.with_name("alone"), truth, count=200)
     )
     alone = server.requests - before
-    work = [start_worker(code, server, store, truth, seed=seed, count=1_000) for seed in range(8)]
+    work = [start_worker(code, server, store, truth, seed=seed, count=200) for seed in range(8)]
 
     assert ["done"] * 8 == [read_result(process) for process in work]
     assert server.requests - before <= alone + alone + 8 * 1_000 // 100
