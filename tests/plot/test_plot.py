@@ -254,6 +254,17 @@ def test_nothing_is_clipped_or_overlaps(chart, frame, others):
     check_texts(chart(frame(), *others))
 
 
+@one_per_function
+def test_keywords_reach_what_a_chart_draws(chart, frame, others):
+    """Further keywords go to matplotlib, for the values themselves and not for each reference."""
+    ax = chart(frame(), *others, alpha=0.37)
+
+    axes = ax.figure.axes
+    artists = [a for each in axes for a in (*each.lines, *each.collections, *each.patches)]
+    images = [a for each in axes for a in each.images]
+    assert 0.37 in [artist.get_alpha() for artist in (*artists, *images)]
+
+
 # Two panels, and a heatmap; the others are marked `more`.
 @default("yield of layers", "attestations")
 def test_charts_are_readable_on_a_phone(chart, frame, others):

@@ -61,6 +61,13 @@ def test_participation_by_epoch():
     assert expected == legend_labels(ax)
 
 
+def test_one_epoch_has_no_lowest_block():
+    """Of one epoch, the band shows the lowest block already."""
+    ax = plot.sync_participation(blocks(*["proposed"] * 32), every="epoch")
+
+    assert "Lowest block: 50.0 %" not in legend_labels(ax)
+
+
 def test_many_slots_are_drawn_by_epoch():
     """640 blocks are drawn by block, 641 by epoch, with a marker at the lowest block."""
     frame = blocks(*["proposed"] * 672)
