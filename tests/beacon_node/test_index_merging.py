@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from beaconframes.beacon_node.index.indexing import index
@@ -47,3 +49,57 @@ def test_merged_halves_equal_the_index_of_the_whole(electra_folder, tmp_path):
     # The first run requests no more than one of a complete index.
     assert counts[0] == counts[1]
     assert_equal(whole, merged, whole.tables())
+
+
+# Dask sends a function of `__main__` itself; workers cannot import this file.
+INDEX_PART = """
+def index_part(folder, part, last, fails):
+    import os
+    import beaconframes as bf
+
+    def end_worker(progress):
+        if fails and progress.done == 3 and not os.path.exists(f"{folder}-ended"):
+            open(f"{folder}-ended", "x").close()
+            os._exit(1)
+
+    node = os.environ["BEACONFRAMES_NODE"]
+    bf.index(node, folder, since=0, until=last, part=part, on_epoch=end_worker)
+    return folder
+"""
+
+
+@pytest.mark.more
+def test_dask_workers_index_parts(electra_folder, tmp_path, monkeypatch):
+    """Each worker writes its part; the part of a worker that ends is continued by another one.
+
+    The credentials of the node are in the environment of the workers only.
+    """
+    distributed = pytest.importorskip("distributed")
+    defined = {"__name__": "__main__"}
+    exec(INDEX_PART, defined)
+    whole = Dataset.open(electra_folder)
+    last = whole.meta["finalized_epoch"]
+    with BeaconNodeStub("electra") as node:
+        monkeypatch.setenv("BEACONFRAMES_NODE", node.url.replace("//", "//user:t0psecret@"))
+        with distributed.Client(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            local_directory=str(tmp_path / "dask"),
+            silence_logs=logging.CRITICAL,
+        ) as cluster:
+            runs = [
+                cluster.submit(
+                    defined["index_part"], str(tmp_path / str(n)), f"{n}/3", last, n == 2
+                )
+                for n in (1, 2, 3)
+            ]
+            parts = cluster.gather(runs)
+        requests = len(node.requests)
+    merged = Dataset.merge(parts, tmp_path / "merged")
+
+    assert (tmp_path / "2-ended").exists()
+    assert requests > 0
+    assert_equal(whole, merged, whole.grids())
+    stored = [path for path in tmp_path.rglob("*") if path.is_file() and "dask" not in path.parts]
+    assert [] == [path for path in stored if b"t0psecret" in path.read_bytes()]
