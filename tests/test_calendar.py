@@ -180,6 +180,11 @@ class TestExpressions:
 
 
 class TestChains:
+    def test_mainnet_has_the_units_of_the_consensus_specification(self):
+        """SECONDS_PER_SLOT, SLOTS_PER_EPOCH and others of its preset `mainnet`."""
+        assert (12, 32) == (MAINNET.seconds_per_slot, MAINNET.slots_per_epoch)
+        assert (256, 512) == (MAINNET.epochs_per_sync_period, MAINNET.sync_committee_size)
+
     def test_chains_are_found_by_name(self):
         """Names are not case-sensitive; a chain is returned unchanged."""
         own = Chain("mytest", genesis=utc("2026-01-01T00:00:00"))

@@ -99,6 +99,17 @@ def test_pages_without_new_rows_are_an_error():
     assert 2 == len(requests)
 
 
+def test_endless_pages_of_new_rows_are_an_error(monkeypatch):
+    """New rows on each page do not end either: a list has a largest number of pages."""
+    monkeypatch.setattr("beaconframes.endpoint.pagination.MAX_PAGES", 5)
+
+    error, requests = withdrawals(lambda body: answer([row(place(body))], str(place(body) + 1)))
+
+    assert isinstance(error, errors.PaginationError)
+    assert "there are more than 5 pages" in str(error)
+    assert 5 == len(requests)
+
+
 @pytest.mark.parametrize(
     "paging", ["absent", None, {}, "", {"next_cursor": None}, {"next_cursor": ""}]
 )
