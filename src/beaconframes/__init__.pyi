@@ -20,8 +20,12 @@ from beaconframes.beacon_node import (
     node as node,
 )
 from beaconframes.config import settings as settings
-from beaconframes.calendar import MAINNET as MAINNET, HOODI as HOODI, Chain as Chain
-from beaconframes.time_range import local_range as local_range
+from beaconframes.calendar import (
+    MAINNET as MAINNET,
+    HOODI as HOODI,
+    Chain as Chain,
+    local_range as local_range,
+)
 
 # Requests, the store and missing rows.
 from beaconframes.client import (

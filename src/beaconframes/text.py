@@ -52,10 +52,7 @@ def shorten(value: object) -> str:
 
     An object whose ``repr`` has several lines, such as a frame, has its type instead.
     """
-    try:
-        text = repr(value)
-    except ValueError:  # Python refuses to print an int of several thousand digits.
-        return f"an {type(value).__name__} of thousands of digits"
+    text = repr(value)
     if "\n" in text:
         return f"an object of type {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:80]}..."

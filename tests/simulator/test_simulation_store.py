@@ -44,7 +44,6 @@ class TestFingerprint:
             "simulator/blocks.py",
             "dataset/ledger.py",
             "calendar.py",
-            "time_range.py",
             "v1/_proposal_luck.py",
         ):
             (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -55,13 +54,12 @@ class TestFingerprint:
             "simulator/blocks.py",
             "dataset/ledger.py",
             "calendar.py",
-            "time_range.py",
             "v1/_proposal_luck.py",
         ):
             (tmp_path / name).write_text("after")
             found.add(simulation_store.fingerprint.__wrapped__())
 
-        assert 6 == len(found)
+        assert 5 == len(found)
 
     def test_that_of_the_rows_changes_with_the_rows_only(self, monkeypatch, tmp_path):
         """Another way to store them leaves the rows of the sample as they are."""

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from beaconframes.calendar import PUBLIC_CHAINS, Chain, Unit
+from beaconframes.calendar import PUBLIC_CHAINS, Chain, Span, Unit, is_time, resolve_span
 from beaconframes.errors import UsageError
-from beaconframes.time_range import Span, is_time, resolve_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from beaconframes.time_range import Moment
+    from beaconframes.calendar import Moment
 
 
 EPOCHS_TO_FINALITY = 3

@@ -15,7 +15,7 @@ from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
 
 if TYPE_CHECKING:
-    from beaconframes.time_range import Moment
+    from beaconframes.calendar import Moment
 
 _FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%+")
 _PRICE = pl.Decimal(38, 8)

@@ -31,7 +31,6 @@ _SOURCES_OF_ROWS: Final = (
     "derive/**/*.py",
     "consensus/**/*.py",
     "calendar.py",
-    "time_range.py",
     "v1/_*.py",
 )
 """Sources that determine the rows of a simulation, beside the declarations of the tables."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from beaconframes.active_periods import Lifetime
+from beaconframes.calendar import Moment, Span
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import (
     NATURAL,
@@ -33,7 +34,6 @@ from beaconframes.schema import (
     SlotInEpoch,
     Table,
 )
-from beaconframes.time_range import Moment, Span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

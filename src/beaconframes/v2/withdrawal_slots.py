@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from beaconframes.calendar import Moment
 from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
@@ -13,7 +14,6 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Slot, Table
-from beaconframes.time_range import Moment
 
 
 class WithdrawalSlots(Table):
