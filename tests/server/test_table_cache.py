@@ -153,6 +153,9 @@ def test_encoded_records_count_as_cached_bytes(chain, queries):
     cache = view.table_cache
     cache.select_records(v1.SLOTS, {"slot": "1"}, view)
     rows = cache.memory.size
+    # They are compressed, and count as well.
+    uncompressed = chain.scan("blocks").head(2_048).collect().estimated_size()
+    assert uncompressed / 5 < rows < uncompressed / 1.5
     queries.clear()
 
     for slot in range(64, 2_000, 64):

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
+from math import ceil
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import polars as pl
@@ -210,7 +211,10 @@ class DatasetView:
         return rows
 
     def _read_parts(self, rows: pl.LazyFrame, days: str | None, count: int) -> pl.DataFrame:
-        """Return *rows*, made of *count* others; read some *days* at a time if that is a column."""
+        """Return *rows*, made of *count* others; read some *days* at a time if that is a column.
+
+        A day with many rows is read in shares of the validators.
+        """
         if days is None:
             return rows.collect(engine="streaming")
         last, size = self.head.finalized_epoch, self.chain.epochs_per_day
@@ -218,9 +222,12 @@ class DatasetView:
         first = last if oldest is None else oldest
         # Whole days, counted back from the finalized epoch.
         length = max(PART_ROWS * (last - first + 1) // count // size, 1) * size
+        shares = ceil(count * length / (last - first + 1) / PART_ROWS)
         in_part = [
             pl.col(days).is_between(end - length + 1, end)
+            & (pl.col("validator_index") % shares == share)
             for end in range(last, first - 1, -length)
+            for share in range(shares)
         ]
         return pl.concat([rows.filter(part).collect() for part in in_part]).rechunk()
 
