@@ -269,6 +269,14 @@ def test_queue_events_of_requests_are_unknown(electra, electra_folder):
     assert queued["queued_deposits_wei"].sum() == deposits["amount_gwei"].sum() * 10**9
 
 
+def test_paid_requests_are_unknown_after_the_first_request(electra):
+    """Slot 60 has the first request of an amount. Slot 79 has no block, and so no withdrawals."""
+    slots = bf.v2.load_slot([56, 60, 61, 78, 79]).sort("slot")
+
+    assert [0, 0, None, None, 0] == slots["processed_manual_withdrawals_count"].to_list()
+    assert [4, 4, None, None, 0] == slots["processed_sweeps_count"].to_list()
+
+
 def test_blob_commitments_are_those_of_the_bodies(electra):
     """Counted by hand in the recorded bodies; slot 14 has no block."""
     slots = bf.v2.load_slot([0, 1, 2, 10, 14, 15]).sort("slot")

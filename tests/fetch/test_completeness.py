@@ -20,7 +20,7 @@ from beaconframes.endpoint import Head
 from beaconframes.fetch import head, source
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
 from beaconframes.fetch.missing_report import describe_gaps
-from beaconframes.fetch.refetch import cover_gaps
+from beaconframes.fetch.refetch import cover_gaps, split_gaps
 from beaconframes.server import Server
 
 from ..support.faults import FaultServer
@@ -664,6 +664,17 @@ def test_gaps_of_subjects_with_and_without_all_units():
     expected[7] = [(1, 5)]
     flat = [(subject, *gap) for subject, found in expected.items() for gap in found]
     assert flat == gaps.drop(IMPOSSIBLE).rows()
+
+
+def test_gaps_at_the_ends_of_a_request_share_the_windows_next_to_rows():
+    """Validator 1 has rows from epoch 300 on, and validator 2 up to 99; each window has 100."""
+    gaps = pl.DataFrame({"validator_index": [1, 2], "first": [0, 100], "last": [299, 399]})
+    gaps = gaps.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
+
+    near, rest = split_gaps(gaps, 0, 399, 100, batch_size=100)
+
+    assert [(1, 200, 299), (2, 100, 199)] == near.drop(IMPOSSIBLE).rows()
+    assert [(1, 0, 199), (2, 200, 399)] == rest.drop(IMPOSSIBLE).rows()
 
 
 WITHDRAWAL = {"epoch": 0, "slot": 0, "blockroot": "0x00", "withdrawalindex": 0, "amount": 1,
