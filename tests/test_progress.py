@@ -115,6 +115,7 @@ def connect_slowly(running):
             explorer.close()
 
 
+@pytest.mark.more
 def test_requests_of_all_rows_and_time_left_are_shown(connect_slowly, drawn, capsys):
     """468 epochs of 150 validators are 2 x 5 requests and 70,200 rows."""
     connect_slowly(drawn, progress=True)
@@ -195,6 +196,7 @@ def test_connect_sets_it_for_all_loaders(connect_slowly, terminal, running):
     assert "" == shown.getvalue()
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("drawn")
 def test_an_error_stops_the_bar(connect_slowly, capsys):
     """The bar does not reach the total, and the error is raised."""

@@ -209,6 +209,7 @@ def svg(figure):
     return [tag for tag, _ in elements], texts
 
 
+@pytest.mark.more
 @each_third_nine
 def test_legends_of_static_charts_have_text_only(texts):
     """All names of groups are drawn, without formulas or tags."""
@@ -248,6 +249,7 @@ def test_labels_of_static_charts_have_text_only(texts):
         assert (label.replace(r"\$", "$"), False) == note._preprocess_math(label)
 
 
+@pytest.mark.more
 @each_third_nine
 def test_interactive_walls_have_text_only(texts):
     """Names of groups in the legend, in hover text and in the saved page."""

@@ -81,6 +81,7 @@ class TestExact:
         assert_frame_equal(amounts, to_gwei(inwei))
         assert_frame_equal(amounts, to_gwei(inether))
 
+    @pytest.mark.more
     @settings(deadline=None, max_examples=50)
     @given(st.lists(st.none() | st.integers(-MOST, MOST)))
     def test_wei_through_ether_is_identical(self, values):

@@ -458,6 +458,7 @@ def test_frames_of_several_kinds(kind):
     assert_equal(call("reconcile", frames), call("reconcile", made), like=made[like])
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind", ["polars", "pandas-numpy", "pandas-arrow", "duckdb", "dask"])
 def test_unknown_income_is_left_out(kind):
     """A row with an amount missing is not added as zero."""
@@ -513,6 +514,7 @@ def test_overflow_is_an_error(kind, case):
         to_polars(analysis.income(make(kind, frame)))
 
 
+@pytest.mark.more
 @each_engine
 def test_large_sums_are_exact(kind):
     """V08: to the last gwei and wei, where floats have lost eight digits."""
@@ -553,6 +555,7 @@ def test_overflow_within_a_row_is_refused(case):
         getattr(analysis, case.split()[0])(**frames, **options)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind", ["polars", "polars-lazy", "pandas-arrow", "dask"])
 def test_negative_amounts_are_refused(kind):
     """Rewards and penalties are positive amounts."""
@@ -562,6 +565,7 @@ def test_negative_amounts_are_refused(kind):
         to_polars(analysis.income(make(kind, frame)))
 
 
+@pytest.mark.more
 def test_an_epoch_in_two_partitions_counts_once():
     """Dask counts by partition; two partitions have the same epoch of two validators."""
     frame = varied([1, 2], range(100, 110)).sort("validator_index", "epoch")
@@ -603,6 +607,7 @@ def test_other_engines_are_refused(case, monkeypatch):
     assert "collect this one first" in str(error.value)
 
 
+@pytest.mark.more
 @each_engine
 def test_empty_frames_are_valid(kind):
     """An empty history gives no rows, with the columns of any other."""
@@ -646,6 +651,7 @@ def check_wide_sums(kind, dtype):
     ].to_list()
 
 
+@pytest.mark.more
 @each_engine
 def test_amounts_of_32_bits_do_not_wrap(kind):
     check_wide_sums(kind, pl.Int32)

@@ -56,6 +56,7 @@ def test_shares_without_events_of_the_others_are_not_compared():
     assert [("a", 1, 0.75, None, None, None), ("b", 0, *[None] * 4)] == table.select(columns).rows()
 
 
+@pytest.mark.more
 def test_chance_is_not_read_as_difference():
     """Of 30 random divisions into four groups, few have a difference; a real one is found."""
     draw = random.Random(5)

@@ -256,6 +256,7 @@ PROBLEM = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.more
 @settings(deadline=None, derandomize=True, database=None, max_examples=60)
 @given(st.lists(PROBLEM, max_size=40))
 def test_each_problem_is_in_one_incident_and_the_totals_are_the_same(changes):

@@ -198,6 +198,7 @@ def test_columns_are_the_sums_of_their_parts():
     } == row
 
 
+@pytest.mark.more
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 999), max_size=6), st.sampled_from(UNITS))
 def test_any_partition_adds_up_to_the_total(cuts, every):

@@ -236,6 +236,7 @@ def test_values_that_do_not_fit_are_an_error():
         analysis.ledger(income, prices=prices, price="eur", tz="Europe/Berlin")
 
 
+@pytest.mark.more
 @each_engine
 def test_values_in_each_engine(kind):
     """The same values to the last digit, in the kind of frame of the income."""

@@ -37,6 +37,7 @@ def frames(chain):
     return {name: table.collect() for name, table in tables.items()}
 
 
+@pytest.mark.more
 def test_each_column_matches_its_function(frames):
     """Income, rates, attestations, luck and signatures equal the results of their functions."""
     rows = analysis.performance(**frames, until=459)

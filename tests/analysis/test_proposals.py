@@ -244,6 +244,7 @@ def test_committees_of_the_specification_vary_less_than_independent_draws(
     assert least * (1 - 3 * math.sqrt(2 / 1500)) < ratio < 1 + 3 * math.sqrt(2 / 1500)
 
 
+@pytest.mark.more
 def test_luck_intervals_cover_at_the_level(chain):
     """Of 500 simulated validators, 95 % of the intervals contain 1, and so on."""
     finalized = chain.meta["finalized_epoch"]

@@ -166,6 +166,7 @@ def test_sync_duties_of_v2_and_blocks_are_slot_income():
     assert [None] * 5 == rows["open_start_slot"].to_list()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("name", "count", "merged"),
     [("altair", 608, 16), ("capella", 928, 122), ("electra", 3482, 1982)],
@@ -209,6 +210,7 @@ def test_parts_of_validators_give_the_same_rows(monkeypatch, size):
     assert whole.equals(analysis.reconcile(**frames, chain=CHAIN))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("offset", [-1, 0, 1, 2])
 def test_the_offset_of_attestations_is_found(offset):
     """M4: left out, the offset that explains most rows is used and reported; it can be given."""
@@ -314,6 +316,7 @@ def test_deposits_without_a_processing_time_are_candidates():
     ).rows()
 
 
+@pytest.mark.more
 def test_deposits_of_the_loader_explain_a_simulated_chain(chain):
     """M5: without a slot, each top-up is named beside the amount that it left unexplained."""
     compounding = chain.scan("validators").filter(

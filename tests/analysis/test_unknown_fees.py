@@ -24,6 +24,7 @@ INCOME = history(
 TOTALS = ["consensus_income_gwei", "execution_income_wei", "net_income_wei"]
 
 
+@pytest.mark.more
 @each_engine
 def test_unknown_fees_leave_the_consensus_layer_exact(kind):
     """Rows are not left out; only the sums that contain them are null."""

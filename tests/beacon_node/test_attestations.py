@@ -46,6 +46,7 @@ def test_inclusions_equal_the_votes_that_were_cast():
     attestations.Attestations.check(duties, chain.spec.chain)
 
 
+@pytest.mark.more
 def test_timely_and_right_votes_are_those_that_the_chain_rewarded(chain):
     """The expected rewards of each duty say which votes were right and included in time.
 

@@ -157,6 +157,7 @@ def test_the_size_of_the_registry_needs_no_request_for_all_validators(monkeypatc
         assert all(request.body for request in stub.requests if "/validators" in request.route)
 
 
+@pytest.mark.more
 def test_a_node_without_states_is_indexed_by_routes(tmp_path):
     """Chosen validators, without SSZ states; a route of states is only sent by the probe."""
     until, expected = 1, read_recording("electra").expected

@@ -216,6 +216,7 @@ def test_missed_rewards_are_those_of_the_recorded_route(electra_folder):
     assert cells > 100
 
 
+@pytest.mark.more
 def test_missed_attestations_are_counted(electra):
     """Their number is not 0 without tables of events: the attestations are all there."""
     duties = bf.load_attestations(range(70), since=0, until=UNTIL - 1)
@@ -283,6 +284,7 @@ def test_blob_commitments_are_those_of_the_bodies(electra):
     assert slots["blob_commitments_count"].to_list() == [0, 3, 0, 1, 0, 2]
 
 
+@pytest.mark.more
 def test_votes_are_counted_until_two_epochs_later():
     """Slot 110 is in epoch 13; epoch 15 includes a vote for its block, from a slot of epoch 14."""
     with BeaconNodeStub("electra") as stub, bf.node(stub.url, store=False):

@@ -34,6 +34,7 @@ def reconcile(folder, last, *, by_slot):
     )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("by_slot", [True, False])
 def test_every_change_of_an_index_is_explained(electra_folder, by_slot):
     """Fork to Electra, deposits, exits, a switch and slashings, with both readings of blocks."""

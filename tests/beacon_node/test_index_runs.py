@@ -452,6 +452,7 @@ def test_a_block_that_the_node_has_altered_is_an_error(tmp_path, recording, faul
         index(stub.url, tmp_path / "index", since=3, until=4, tables=tables)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("fault", [NullFields, pytest.param(UpperCase, marks=pytest.mark.more)])
 @pytest.mark.parametrize(
     ("recording", "faults", "validators"),

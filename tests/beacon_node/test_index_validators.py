@@ -91,6 +91,7 @@ def test_validators_that_the_node_does_not_know(node, connection, given, words):
     assert sum(node.counts.values()) - before < 50
 
 
+@pytest.mark.more
 def test_an_index_has_one_validator_by_its_number(node, tmp_path):
     """`index` and `follow` take one validator without a list, as loaders do."""
     bf.index(node.url, tmp_path / "index", validators=7, until=1, tables=["income_history"])

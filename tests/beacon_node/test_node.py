@@ -78,6 +78,7 @@ def test_amounts_are_those_of_the_specification(chain):
         assert expected[name][str(epoch)][validator] == balance
 
 
+@pytest.mark.more
 def test_stored_epochs_are_not_requested_again(chain, tmp_path):
     stub, _, _ = chain
     for _ in range(2):
@@ -135,6 +136,7 @@ def test_fees_are_those_of_the_execution_node(tmp_path):
     assert fees == {block: int(rewards[block]) for block in fees}
 
 
+@pytest.mark.more
 def test_fees_are_unknown_without_an_execution_node(chain):
     stub, _, _ = chain
     with bf.node(stub.url, store=False):

@@ -112,6 +112,7 @@ def test_a_load_warns_of_rows_that_balances_do_not_confirm(faults):
         assert "2 explained, 3 unexplained" in node._repr_html_()
 
 
+@pytest.mark.more
 def test_a_node_without_stored_epochs_prints_no_verdict(stub):
     with bf.node(stub.url, store=False) as node:
         assert "stored epochs" not in str(node)
@@ -242,6 +243,7 @@ def test_several_loads_at_once(stub):
             assert frame.equals(call())
 
 
+@pytest.mark.more
 def test_options_are_those_of_an_explorer(stub, monkeypatch):
     """Frame, strictness and timeouts are those of the node; settings for the API do not apply."""
     monkeypatch.setenv("BEACONFRAMES_RATE", "0.001")
@@ -312,6 +314,7 @@ def test_a_failed_connection_leaves_nothing(stub):
         assert not thread.is_alive(), thread.name
 
 
+@pytest.mark.more
 def test_rows_of_unknown_validators_are_not_available_from_the_node(stub):
     """The source of the user is the node, not the dataset into which it is read."""
     with bf.node(stub.url, store=False):
@@ -320,6 +323,7 @@ def test_rows_of_unknown_validators_are_not_available_from_the_node(stub):
         assert ["not available from the node"] == bf.missing()["reason"].to_list()
 
 
+@pytest.mark.more
 def test_quota_store_and_pickling(stub, tmp_path):
     """A node has no quota; its store is the index; it stays in its process."""
     with bf.node(stub.url, store=tmp_path) as node:
@@ -337,6 +341,7 @@ def test_quota_store_and_pickling(stub, tmp_path):
         bf.store()
 
 
+@pytest.mark.more
 def test_progress_counts_epochs_of_the_node(stub, monkeypatch, capsys):
     """The bar has the epochs and the requests of the node; stored epochs show nothing."""
     monkeypatch.setattr(progress, "DELAY", 0.0)
@@ -376,6 +381,7 @@ def test_the_efficiency_needs_the_epochs_that_it_rates(stub):
         assert {"": ((0, node.index.head.epoch - 1),)} == covered
 
 
+@pytest.mark.more
 def test_old_attestations_do_not_show_who_attests_now(stub):
     """The status and the last attestation of a validator are unknown without recent duties."""
     columns = ["status", "last_attestation_slot"]
@@ -390,6 +396,7 @@ def test_old_attestations_do_not_show_who_attests_now(stub):
         assert [("active_online", last)] == bf.load_validators([1]).select(columns).rows()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("load", [bf.load_yield_index, bf.v2.load_yield_index])
 @pytest.mark.parametrize("wanted", [{}, {"since": 0}])
 def test_the_yield_index_needs_an_execution_node(stub, load, wanted):
@@ -500,6 +507,7 @@ def test_upcoming_duties_are_those_that_the_chain_has_later():
     assert {"attestation", "proposal", "sync_committee"} == set(rows["duty"])
 
 
+@pytest.mark.more
 def test_upcoming_duties_of_two_sync_periods():
     """The next epoch, 32, has another committee, of fewer validators: it is requested, too."""
     with BeaconNodeStub("capella", head=250) as stub, bf.node(stub.url, store=False):

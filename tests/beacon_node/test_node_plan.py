@@ -165,6 +165,7 @@ def test_the_limits_of_a_load_are_documented():
     assert (1800.0, 600.0) == (node_session.SLOW.total, node_session.SLOW.read)
 
 
+@pytest.mark.more
 def test_max_requests_limits_requests_to_the_node():
     """A load that needs more raises before its first request; local requests do not count."""
     with (

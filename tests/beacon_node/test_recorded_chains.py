@@ -143,6 +143,7 @@ def test_a_wrong_balance_of_a_new_validator_is_unexplained_from_every_start(tmp_
     assert {epoch for epoch in status if status[epoch] == "unexplained"} == {8, 9, 10}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("faults", ROUTES)
 def test_a_wrong_balance_of_a_chosen_validator_is_unexplained(tmp_path, faults):
     """Validator 105 does not exist in epochs 8 and 9, and 4 is not chosen."""

@@ -43,6 +43,7 @@ def check_epoch(amounts, expected, epoch):
     assert not amounts.unexplained
 
 
+@pytest.mark.more
 def test_altair_chain_is_replayed_to_the_gwei():
     """All cells of 38 duty epochs, all balances; 0 of 576 rows are unexplained."""
     node, replay = open_replay()
@@ -65,6 +66,7 @@ def test_capella_chain_is_replayed_to_the_gwei():
         check_epoch(replay.read(epoch, None), node.recording.expected, epoch)
 
 
+@pytest.mark.more
 def test_correlation_penalties_are_replayed():
     """At the end of epoch 45, which the replay reaches from genesis."""
     node, replay = open_replay("capella", head=479)

@@ -139,6 +139,7 @@ def test_electra_chain_is_explained_to_the_gwei():
     check_amounts("electra", ELECTRA, range(1, 13))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("epochs", [range(17, 19), range(43, 45)])
 def test_later_epochs_of_the_electra_chain_are_explained(epochs):
     """Consolidations; correlation penalties."""
@@ -251,6 +252,7 @@ class Withdrawable(Fault):
         return answer
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("source", [StateAmounts, RouteAmounts])
 @pytest.mark.parametrize(("withdrawable", "has_duty"), [(40, False), (41, False), (42, True)])
 def test_slashed_validators_have_duties_until_they_are_withdrawable(source, withdrawable, has_duty):
@@ -426,6 +428,7 @@ def test_epochs_of_a_node_without_faults_are_explained():
     assert not find_unexplained_epochs(built)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("fault", FOUND_BY_BALANCES)
 def test_wrong_rewards_are_found_by_the_balances(fault):
     """The answers look right: no wrong value is stored in an epoch that counts as explained."""
@@ -470,6 +473,7 @@ class CancelingErrors:
 IDEAL = {"source": 1, "target": -1}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("name", "epoch", "index", "errors", "chosen"),
     [

@@ -72,6 +72,7 @@ def test_another_process_does_not_unmark_the_rows_of_an_index(stub, tmp_path):
     assert SETTLED + 1 == read_mark(second)
 
 
+@pytest.mark.more
 def test_a_writer_with_a_later_head_leaves_earlier_rows_marked(stub, tmp_path):
     """The epoch of a load is not final when it is written, but final for a second node."""
     with bf.node(stub.url, store=tmp_path) as node:

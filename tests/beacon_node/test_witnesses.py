@@ -125,6 +125,7 @@ class OtherRoot(Fault):
         return answer.with_data({**answer.data, "root": "0x" + "77" * 32})
 
 
+@pytest.mark.more
 def test_loads_warn_of_optimistic_rows(stub):
     """Rows of the epochs warn, rows of epochs before do not; so do validators of the head."""
     with bf.node(stub.url, store=False) as node:

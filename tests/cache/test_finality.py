@@ -266,6 +266,7 @@ def test_rows_that_the_running_first_epoch_lacks_are_no_error(server, moving):
         load_from(moving, False, server, call)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("has_store", [False, True])
 def test_an_exit_after_an_earlier_load_is_found(server, store, moving, has_store):
     """A validator known as active at the end of one load may have exited at the end of the next.

@@ -29,6 +29,7 @@ def test_gaps_are_never_stored(server, store):
     assert 2 == len(requested)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("fault", ["5xx?code=503", "body?hex=7b7d", "204"])
 def test_errors_are_never_stored(server, store, fault):
     """F09: after an error, neither rows nor their absence are stored."""
@@ -44,6 +45,7 @@ def test_errors_are_never_stored(server, store, fault):
         explorer.close()
 
 
+@pytest.mark.more
 def test_rows_before_an_error_are_stored(server, store):
     """The next call continues where the previous one failed."""
     call = lambda e: bf.load_epochs(since=100, until=139, explorer=e)  # noqa: E731

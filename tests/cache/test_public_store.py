@@ -73,6 +73,7 @@ def test_an_empty_store_has_no_tables(server, store):
         bf.store(connect(server, False))
 
 
+@pytest.mark.more
 def test_many_loads_make_few_files(server, store):
     """Small files are merged when there are many."""
     with connect(server, store) as explorer:

@@ -19,6 +19,7 @@ from ..support.cases import every
 from ..support.store_loads import CALLS, CountedLoad, connect, load_counted
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", every(4, CALLS))
 def test_the_same_call_sends_no_request(server, store, name):
     """F07: by another explorer, the same call sends no request and returns the same frame."""
@@ -154,6 +155,7 @@ SHAPES = {
 """Earlier loads, the next load, and the fewest requests that it takes."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("shape", every(3, SHAPES))
 def test_missing_rows_take_the_fewest_requests(server, store, shape):
     """If some rows are stored, the rest takes the fewest requests."""

@@ -115,6 +115,7 @@ EVENTS = {
 class TestEmptyResponses:
     """A response without rows is believed only if it is confirmed."""
 
+    @pytest.mark.more
     @pytest.mark.parametrize(
         "path",
         [
@@ -133,6 +134,7 @@ class TestEmptyResponses:
         assert rows.height > 0 < requests
         assert 0 == count_data_requests(faulty, lambda: EVENTS[path](explorer))[1]
 
+    @pytest.mark.more
     @pytest.mark.parametrize("name", ["proposals", "validator_withdrawals"])
     @pytest.mark.parametrize("epoch", [299, 350])
     def test_one_empty_window_is_not_stored(self, faulty, explorer, server, name, epoch):
@@ -260,6 +262,7 @@ class TestTruncatedResponses:
         monkeypatch.setitem(FAULTS, "first_proposers", changed_rows(only_first_proposers))
         monkeypatch.setitem(FAULTS, "proposes_also", changed_rows(with_slot))
 
+    @pytest.mark.more
     def test_validator_with_rows_is_never_unknown(self, faulty, explorer, later):
         """G4: a validator with rows is known, although the list of validators omits it."""
         for _ in range(3):
@@ -441,6 +444,7 @@ def late_validator(chain):
     return rows["validator_index"][0], rows["activation_epoch"][0]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("beside", [[], [5]])
 def test_epochs_before_the_activation_are_requested_once(server, store, late_validator, beside):
     """G1: epochs before the activation are not missing, and are requested once."""
@@ -573,6 +577,7 @@ LAGGING = {
 }
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("path", LAGGING)
 def test_a_service_that_lags_hides_no_rows(server, faulty, explorer, monkeypatch, path):
     """G4: it states that an epoch is final, but has not processed it; later it has.

@@ -31,6 +31,7 @@ def test_an_unwritable_folder_is_one_warning(server, tmp_path):
     assert_frame_equal(load_counted(server, False, CALLS["balances"]).rows, first)
 
 
+@pytest.mark.more
 def test_rows_that_do_not_fit_are_not_stored(server, store, monkeypatch):
     """F13: rows that do not fit are not stored; rows stored before are still used."""
     part = lambda e: bf.load_balance_history(range(120), since=0, until=50, explorer=e)  # noqa: E731
@@ -50,6 +51,7 @@ def test_rows_that_do_not_fit_are_not_stored(server, store, monkeypatch):
     assert 0 == load_counted(server, store, CALLS["balances"]).requests
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("how", ["flip", "cut", "gone", "folder", "link"])
 def test_only_the_rows_of_a_damaged_file_are_requested_again(server, store, how):
     """The rows of a damaged file are requested again, and no others."""
@@ -78,6 +80,7 @@ def test_only_the_rows_of_a_damaged_file_are_requested_again(server, store, how)
     assert 0 == load_counted(server, store, other).requests
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("how", ["rubbish", "empty", "newer", "foreign"])
 def test_an_unreadable_store_is_renamed(server, store, how):
     """An unreadable store is renamed, and a new one is created."""
@@ -152,6 +155,7 @@ def test_a_store_that_another_process_creates_meanwhile_is_used(server, store, m
     assert 20 == Dataset.open(folder).scan("balance_history").collect().height
 
 
+@pytest.mark.more
 def test_concurrent_threads_store_no_duplicate_row(server, store):
     """Threads that load overlapping parts: no error, no duplicate row."""
     frames, failures = {}, []

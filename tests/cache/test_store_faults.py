@@ -191,6 +191,7 @@ def test_the_store_recovers_from_damaged_files(server, tmp_path, truth, damages)
             check_store(store, truth)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 def test_a_missing_log_gives_no_wrong_row(server, store, truth, suffix):
     """F12: a missing log of the ledger loses commits, but gives no wrong row."""
@@ -295,6 +296,7 @@ for number in range(count):
 """
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("processes", "count"), [(2, 5), pytest.param(8, 100, marks=pytest.mark.long)]
 )
@@ -358,6 +360,7 @@ def test_bad_responses_are_never_stored(server, tmp_path, truth, times):
     assert bad >= 30 * times
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("headers", ["public, max-age=31536000, immutable", "no-store"])
 def test_cache_headers_have_no_effect(server, store, headers, monkeypatch):
     """F03: finality decides which rows are stored, whatever the headers of a response say."""

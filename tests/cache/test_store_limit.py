@@ -199,6 +199,7 @@ def test_files_deleted_before_they_are_read(server, tmp_path, monkeypatch):
     assert 1 == len(deleted)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("loader", ["balance_history", "proposals"])
 @pytest.mark.parametrize("moment", ["missing_arguments", "put"])
 def test_rows_pruned_during_a_load_are_requested_again(

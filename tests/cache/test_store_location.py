@@ -13,6 +13,7 @@ from beaconframes.server import Server
 from ..support.store_loads import CALLS, connect, load_counted
 
 
+@pytest.mark.more
 def test_each_service_and_chain_has_its_own_store(server, store, chain):
     """F08: each address, path and chain has its own store."""
     load_counted(server, store, CALLS["balances"])
@@ -106,6 +107,7 @@ def test_a_local_explorer_may_have_a_store(chain, store):
             bf.store()
 
 
+@pytest.mark.more
 def test_another_dataset_has_another_store(chain, store, tmp_path):
     """Two simulations in the same folder never share rows."""
     from beaconframes.simulator import simulate

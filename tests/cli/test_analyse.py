@@ -306,6 +306,7 @@ def test_validators_and_epochs_of_a_file_are_those_to_load(run, files, chain):
     assert [(1, 2)] == [(row["day"], row["validators"]) for row in json.loads(ended.stdout)["data"]]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("tz", "day", "hours"),
     [
@@ -425,6 +426,7 @@ def test_incidents_are_those_of_the_problems(run, files, tmp_path, problem_files
     ] == read_rows(ended, *names)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("options", "problems", "incidents"),
     [

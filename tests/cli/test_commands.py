@@ -220,6 +220,7 @@ def test_the_banner_of_serve(run, hoodi, monkeypatch):
     assert f"The latest epoch stays epoch {epoch + 20} (2026-10-01 00:00 UTC); use --live" in frozen
 
 
+@pytest.mark.more
 def test_serve_refuses_requests_without_the_key(chain):
     """HTTP on loopback; with a key in the environment, requests without it are refused."""
     process = subprocess.Popen(

@@ -128,6 +128,7 @@ def test_json_has_completeness_and_exact_rows(run, income):
     assert datetime.fromisoformat(first["time"]).tzinfo == UTC
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("ending", "read"),
     [
@@ -749,6 +750,7 @@ def test_a_served_address_alone_gives_the_times_of_its_chain(run, running):
     assert time.strftime("%Y-%m-%d") == result.stdout.splitlines()[1].split(",")[2][1:11]
 
 
+@pytest.mark.more
 def test_the_validators_of_an_address_come_from_a_file(run, chain, tmp_path):
     """The error names the command that writes it, and the command writes what is expected."""
     source = ["--dataset", chain.path]

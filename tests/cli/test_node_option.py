@@ -36,6 +36,7 @@ def store(tmp_path_factory, node):
     return folder, json.loads(result.stdout)["data"]
 
 
+@pytest.mark.more
 def test_rows_come_from_the_node(node, store):
     """Each epoch is requested once: the second load has the same rows without its blocks."""
     folder, rows = store
@@ -46,6 +47,7 @@ def test_rows_come_from_the_node(node, store):
     assert node.counts["/eth/v2/beacon/blocks/{block_id}"] <= blocks + 2
 
 
+@pytest.mark.more
 def test_rows_that_balances_do_not_confirm_have_the_exit_code_of_missing_rows():
     """From slot 352 on, in epoch 44, the node states 1 gwei too much: the rows are printed."""
     with BeaconNodeStub("electra", faults=[MoreBalance((3, 352, 1))]) as node:

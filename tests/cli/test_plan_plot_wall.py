@@ -108,6 +108,7 @@ def test_the_help_of_a_chart_lists_the_choices_of_its_options(run):
 LONG = pytest.mark.long
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "ending", ["png", *(pytest.param(ending, marks=LONG) for ending in ("svg", "pdf", "html"))]
 )
@@ -128,6 +129,7 @@ def test_the_suffix_chooses_image_or_page(run, source, tmp_path, ending):
     assert [out] == list(tmp_path.iterdir())
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "ending",
     ["csv", *(pytest.param(ending, marks=LONG) for ending in ("parquet", "jsonl", "arrow"))],
@@ -157,6 +159,7 @@ FURTHER = {
 SOME = ("attestations", "sync-members", "wall")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "chart",
     [chart if chart in SOME else pytest.param(chart, marks=pytest.mark.more) for chart in LOADERS],
@@ -342,6 +345,7 @@ def test_the_painted_area_is_the_default_region(run, source, chain, tmp_path, op
         assert (region == "all") == (image.size == (1000, 1000))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("words", [("wall", "save"), ("plot", "wall")])
 def test_only_the_region_of_an_image_is_loaded(run, source, chain, tmp_path, words):
     """The region of the image is that of the load, too."""
@@ -376,6 +380,7 @@ def test_the_holders_of_the_wall_by_name(run, source, tmp_path):
     assert "no column name" in wrong.stderr
 
 
+@pytest.mark.more
 def test_the_wall_as_an_animation(run, source, tmp_path):
     """An animation of a file; an existing file is replaced only with --overwrite."""
     rows, out = tmp_path / "wall.parquet", tmp_path / "wall.gif"

@@ -54,6 +54,7 @@ def test_recording_up_to_an_epoch(connection, final):
     assert 20 == json.loads(loaded.stdout)["rows"]
 
 
+@pytest.mark.more
 def test_an_unknown_validator(connection, final):
     """The report lists it as absent or missing, also by public key; the exit code is 3."""
     key = f"0x{'ab' * 48}"

@@ -83,6 +83,7 @@ def test_a_page_is_written(run, tmp_path):
     assert f"{out}: {out.stat().st_size:,} bytes\n" == replaced.output
 
 
+@pytest.mark.more
 def test_frames_as_json_of_groups_with_prices(run, tmp_path):
     """--json without --out prints all frames; files have groups and prices."""
     (tmp_path / "groups.csv").write_text("validator_index,group\n3,A\n5,B\n")
@@ -97,6 +98,7 @@ def test_frames_as_json_of_groups_with_prices(run, tmp_path):
     assert "2500.00000000" == frames["value"][0]["eur"]
 
 
+@pytest.mark.more
 def test_files_saved_by_excel_are_read(run, tmp_path):
     """Its "CSV UTF-8" begins with a byte order mark, and lines end with CR and LF."""
     texts = {

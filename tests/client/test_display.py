@@ -71,6 +71,7 @@ def run_cell(monkeypatch, tmp_path, capsys):
     shells.InteractiveShell.clear_instance()
 
 
+@pytest.mark.more
 def test_a_notebook_shows_an_error_with_the_frames_of_the_user_only(run_cell):
     """Step 12, 6: an invalid argument has a few lines, and `%tb Plain` has all frames."""
     run_cell("import beaconframes as bf\ndef connect():\n    bf.Explorer(chain='mainet')")

@@ -112,6 +112,7 @@ class TestCoverage:
         with pytest.raises(DatasetError, match="rows of table t were removed from"):
             select(complete={"3": ((0, 0),)})
 
+    @pytest.mark.more
     def test_many_subjects_and_intervals(self, dataset):
         """Reading and adding looks at each of 100,000 intervals of 1,000 subjects at most once."""
         with ledger.write_transaction(dataset.path) as connection:
@@ -350,6 +351,7 @@ class TestCompacting:
         expected = [*range(8), *[None] * 8]
         assert expected == dataset.scan("t").collect()["reward"].to_list()
 
+    @pytest.mark.more
     def test_compaction_reads_at_most_two_segments(self, dataset, monkeypatch):
         """Compaction reads at most two segments of rows at once."""
         monkeypatch.setattr(segments, "ROWS", 100)

@@ -115,6 +115,7 @@ def test_windows_end_at_every_kind_of_border(name, first, length):
     assert [] == head.head_requests
 
 
+@pytest.mark.more
 @thorough
 @given(
     validators=st.integers(1, 350),

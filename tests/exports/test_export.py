@@ -251,6 +251,7 @@ def test_sort_rows_sorts_negative_numbers_by_the_whole_key():
     assert [(0, -1), (0, 0), (1, -1)] == found[1].rows()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("by", ["day", "validators", pytest.param(None, marks=pytest.mark.more)])
 def test_large_epoch_is_split_by_validators(tmp_path, monkeypatch, by):
     """No file exceeds the row limit, and the files stay in order.
@@ -290,6 +291,7 @@ def test_full_disk_error_states_free_and_needed_bytes(tmp_path, monkeypatch):
     )
 
 
+@pytest.mark.more
 def test_loader_is_exported_with_the_fewest_requests(tmp_path, explorer):
     """A loader with its arguments exports the rows that it loads."""
     expected = bf.load_income_history(range(101), since=10, until=209)
@@ -303,6 +305,7 @@ def test_loader_is_exported_with_the_fewest_requests(tmp_path, explorer):
     assert (expected.height, 209) == (made.rows, made.until)
 
 
+@pytest.mark.more
 def test_partial_equals_its_arguments(tmp_path, explorer):
     """functools.partial and arguments by name make the same export."""
     bf.export(partial(bf.load_epochs, since=0, until=30), tmp_path / "a")

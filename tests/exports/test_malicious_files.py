@@ -355,6 +355,7 @@ def test_unknown_format_is_refused_on_opening(tmp_path):
             way(folder)
 
 
+@pytest.mark.more
 def test_random_manifest_raises_only_own_errors(tmp_path):
     """Random values in a manifest raise no error but those of beaconframes."""
     folder = tmp_path / "out"

@@ -101,6 +101,7 @@ def test_dictionary_has_every_column(exported):
     assert expected["meaning"].to_list() == dictionary["meaning"].to_list()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "form",
     [

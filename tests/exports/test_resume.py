@@ -73,6 +73,7 @@ def cut(*_, **__):
     raise Cut
 
 
+@pytest.mark.more
 def test_interrupted_export_resumes(tmp_path, explorer, monkeypatch):
     """K05: finished days are not requested again, and the result has the same bytes."""
     export(tmp_path / "whole", until=449)
@@ -341,6 +342,7 @@ def test_duplicate_row_does_not_replace_another(tmp_path, first, then):
         bf.export(pl.DataFrame({"x": then}), tmp_path)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("most", "more"),
     [
@@ -407,6 +409,7 @@ def test_changed_file_of_a_killed_export_is_rewritten(tmp_path, explorer, monkey
         assert files(tmp_path / "whole") == files(folder)
 
 
+@pytest.mark.more
 def test_later_export_adds_final_epochs(tmp_path, explorer):
     """Published files keep their bytes; new epochs are new files."""
     export(tmp_path / "out", until=200)
@@ -524,6 +527,7 @@ def test_rows_that_are_not_final_are_gaps(tmp_path, running):
     assert truth.equals(there.sort("validator_index"))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -589,6 +593,7 @@ def test_changed_published_file_is_found(tmp_path, explorer, damaged):
         export(tmp_path / "out", until=300)
 
 
+@pytest.mark.more
 def test_gaps_are_listed_and_filled(tmp_path, explorer, monkeypatch):
     """K14: missing rows are listed in the manifest; the next export loads them."""
     from beaconframes.exports.loader_calls import LoaderCall

@@ -12,6 +12,7 @@ from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError
 
 
+@pytest.mark.more
 def test_export_of_a_loader_is_served(tmp_path, explorer):
     """A loader returns the same rows from the export as from the service."""
     expected = bf.load_income_history(range(30), since=0, until=449)

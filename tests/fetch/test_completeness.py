@@ -79,6 +79,7 @@ def list_cells(missing, unit):
     }
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("part", GRIDS)
 def test_rows_missing_once_are_requested_again(upstream, part):
     """P10: one row in eleven is missing from the first responses: each is requested once more."""
@@ -110,6 +111,7 @@ def test_only_missing_rows_are_requested_again(upstream):
     )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("part", ["balancehistory", "attestations"])
 def test_a_gap_between_final_rows_is_an_error_with_the_other_rows(upstream, part):
     """P10: the error has the rows that were received and the list of the missing ones."""
@@ -264,6 +266,7 @@ def test_missing_final_rows_are_an_error(upstream, load, fault, words):
         load(explorer)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "part",
     [
@@ -304,6 +307,7 @@ def test_rows_that_were_not_requested_are_an_error(upstream, field, value):
         bf.load_balance_history(101, since=300, until=301, explorer=explorer)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("load", "requests"),
     [
@@ -332,6 +336,7 @@ def list_lookups(server):
     ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("load", "span"),
     [
@@ -508,6 +513,7 @@ def test_public_keys_without_rows_are_named(upstream, chain):
     assert [(index, "not active yet")] == bf.missing().select("validator_index", "reason").rows()
 
 
+@pytest.mark.more
 def test_farther_windows_are_requested_if_the_nearer_one_had_rows(upstream):
     """Two whole windows were empty once: the nearer one is requested first, then the other."""
     expected = load_without_faults(upstream, bf.load_income_history, 101, since=0, until=FINAL)
@@ -557,6 +563,7 @@ def test_a_failed_refetch_loses_no_rows(upstream, kind):
     assert [299, 300] == found["epoch"].to_list()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("load", "subjects", "part"),
     [

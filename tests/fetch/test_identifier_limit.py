@@ -18,6 +18,7 @@ def limited(chain):
     return Replicas(Service(chain), lambda number, path: 469, at_most=20)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("store", [False, True], ids=["no store", "store"])
 def test_v1_splits_a_request_of_too_many_validators(chain, limited, tmp_path, store):
     """C3, T17: one request is refused, five take its place, and the limit is remembered."""

@@ -33,6 +33,7 @@ def between(first, last):
     return pl.col("epoch").is_between(first, last)
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 def test_250_validators_over_250_epochs_take_nine_requests(chain, explorer):
     """S15: three batches of three windows, and every cell is that of the dataset.
@@ -108,6 +109,7 @@ def test_balances_end_at_the_head(chain, explorer):
     assert_frame_equal(expected, balances)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("count", "first", "last", "requests"),
     [(1, 0, 0, 1), (100, 0, 99, 1), (101, 0, 100, 4), (101, 50, 349, 6), (1000, 400, 400, 10)],
@@ -144,6 +146,7 @@ def years(tmp_path_factory):
     return simulate(folder, validators=60, epochs=8, seed=3, history_days=1000)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "count",
     [1, 11, pytest.param(101, marks=pytest.mark.more), pytest.param(1000, marks=pytest.mark.long)],
@@ -168,6 +171,7 @@ def test_all_committees(chain, explorer):
     assert len(periods) == explorer.requests > 2
 
 
+@pytest.mark.more
 def test_epochs_and_their_slots(chain, explorer):
     """One request per epoch; missed and orphaned slots are rows."""
     epochs = bf.load_epochs(since=100, until=102)
@@ -234,6 +238,7 @@ def list_painted_pixels(blocks):
     return found
 
 
+@pytest.mark.more
 def test_the_wall_is_what_the_blocks_painted(chain, explorer):
     """The endpoint and the graffiti of the blocks give the same picture."""
     wall = bf.load_graffiti_wall(since=32 * 100, until=32 * 164 - 1)
@@ -472,6 +477,7 @@ def test_a_key_from_the_environment_stays_with_its_address(chain, monkeypatch):
             assert 1 == bf.load_latest_state(explorer=explorer).height
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("source", ["service", "store", "dataset"])
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 def test_polars_knows_that_rows_are_sorted(chain, explorer, tmp_path, source):
@@ -491,6 +497,7 @@ def test_polars_knows_that_rows_are_sorted(chain, explorer, tmp_path, source):
     assert slots["slot"].flags["SORTED_ASC"]
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore::beaconframes.errors.EndpointDeprecated")
 def test_polars_knows_no_order_of_rows_in_the_order_of_the_service(explorer):
     """A ranking is not sorted by its key."""

@@ -128,6 +128,7 @@ OPEN_ENDED = {
 """By name: a loader, its arguments, and the last epoch of the lower head."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", OPEN_ENDED)
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 def test_replicas_that_disagree_about_the_head_end_at_the_lower_one(chain, service, name):

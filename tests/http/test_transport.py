@@ -114,6 +114,7 @@ def test_address_may_have_a_path(prefix, server):
     assert "/gate/way/api/v1/epoch/7" == fetch_once(server, prefix=prefix).target
 
 
+@pytest.mark.more
 def test_connections_are_reused(server):
     """T29: fifty calls in a row use one connection; 16 threads use at most eight."""
     session = Session(server.url, rate=float("inf"))

@@ -394,6 +394,7 @@ def test_series_of_a_chart_are_readable_and_told_apart(name):
                 assert distance(one, other, vision) >= TOLD_APART, (one, other, vision)
 
 
+@pytest.mark.more
 def test_labels_of_the_panels_of_a_small_chart_are_not_cut():
     """Step 12, 9: two panels, six lines in the legend and a caption in 360 by 300 pixels."""
     figure = plot.yield_index(yields(), split=True, figsize=(3.6, 3)).figure
@@ -540,6 +541,7 @@ def test_ticks_of_up_to_three_days_fit(epochs, inches):
     assert 2 <= len(shown) <= 9
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
     "inches", [2.2, 5, *(pytest.param(n, marks=pytest.mark.more) for n in (3, 3.6))]

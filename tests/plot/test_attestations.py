@@ -76,6 +76,7 @@ def outcomes(*counts, per_row=10):
     )
 
 
+@pytest.mark.more
 def test_merged_attestations_have_colours_for_late_and_for_missed():
     """P7: ten validators per row; in the order of the rows, what more than 5 % of them are."""
     in_time, late, missed, half = (0, 0), (1, 0), (1, 1), (2, 6)
@@ -98,6 +99,7 @@ def test_merged_attestations_have_colours_for_late_and_for_missed():
     assert "Cells: 96 % included in the next slot, 1 % late: more than 5 %" in text
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("late", "missed", "kind"), [(5, 0, 1), (6, 0, 2), (5, 5, 1), (9, 6, 3), (0, 50, 3), (9, 51, 4)]
 )

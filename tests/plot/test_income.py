@@ -394,6 +394,7 @@ def test_the_yield_index_is_for_the_total():
         charts.income(income(), balances=balances())
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("every", ["epoch", "day"])
 @pytest.mark.parametrize("cumulative", [False, True])
 def test_components_without_income_are_zero_on_their_days(every, cumulative):
@@ -409,6 +410,7 @@ def test_components_without_income_are_zero_on_their_days(every, cumulative):
     assert "2020" == str(trace.x[0])[:4]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("gwei", "options", "labels"),
     [

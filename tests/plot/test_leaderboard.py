@@ -21,6 +21,7 @@ def test_the_leaderboard_is_ranked():
     assert "Consensus income of the last 7 days (gwei)" == ax.get_xlabel()
 
 
+@pytest.mark.more
 def test_a_long_leaderboard_has_room_for_its_names():
     """The figure is as high as a hundred names need."""
     ax = plot.leaderboard(leaderboard(*range(100)), top=100)

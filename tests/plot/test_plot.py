@@ -248,6 +248,7 @@ def test_notebooks_stay_interactive(tmp_path):
 
 
 # Many labels, two panels, and heatmaps; the others are marked `more`.
+@pytest.mark.more
 @default("income by component and epoch", "yield of layers", "members", "attestations")
 def test_nothing_is_clipped_or_overlaps(chart, frame, others):
     """All text lies within the figure, and tick labels do not overlap."""

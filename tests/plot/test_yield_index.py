@@ -169,6 +169,7 @@ def test_layers_have_intervals_of_their_own():
     assert [0, 0] == pytest.approx(widths[1], abs=1e-9)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("days", "is_drawn"), [(29, False), (30, True)])
 def test_few_validators_need_thirty_days(days, is_drawn):
     """P8: the interval of nine of them would say little, and so would few days of their yield."""

@@ -94,6 +94,7 @@ def test_without_daily_statistics_each_number_is_right_or_marked(daily, whole, n
     assert [] == find_silent_numbers(daily, whole, failed=[name])
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "name",
     ["income", *(pytest.param(n, marks=further(n)) for n in INPUTS[1:])],
@@ -145,6 +146,7 @@ def test_groups_without_a_figure_have_an_unknown_verdict(made, whole, no_charts)
     assert verdict.height == verdict["verdict"].null_count() > 0
 
 
+@pytest.mark.more
 def test_without_the_next_committee_coming_duties_are_at_least_the_listed(made, no_charts):
     """A source that does not have it is no failure, but its seats are not listed."""
     items = dict(made.inputs.items)
@@ -234,6 +236,7 @@ def test_a_key_without_a_validator_marks_no_number(reason, validator, pubkey, de
     assert defect == inputs.find_defect("validators")
 
 
+@pytest.mark.more
 def test_a_report_names_a_key_without_a_validator_and_has_its_verdict(running, no_charts):
     """The marks and the words are those of a report without the key; a warning has the key."""
     key = f"0x{'ab' * 48}"

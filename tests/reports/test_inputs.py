@@ -35,6 +35,7 @@ OPTIONAL = [
 ]
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "name",
     [
@@ -153,6 +154,7 @@ def test_dates_of_a_report_are_days_of_its_time_zone(client):
     assert [(date(2026, 10, 1), True)] == days
 
 
+@pytest.mark.more
 def test_blocks_of_the_last_epoch_count(client, tables):
     """A report ends with its last epoch: what a block of this epoch paid is in it."""
     block = tables["execution_blocks"].sort("slot").row(-1, named=True)
@@ -181,6 +183,7 @@ def test_a_day_is_complete_with_all_of_its_epochs(made, first, last, complete):
     assert [(date(2026, 10, 1), complete)] == income.select("date", "complete").rows()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("activation", "exit_epoch", "active"),
     [(LAST, LAST + 1, 6), (LAST, LAST, 5), (LAST + 1, None, 5)],
@@ -210,6 +213,7 @@ def test_a_young_chain_is_reported_from_its_genesis(client):
         assert (first, final) == find_range(aged, None, None)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("dtype", [pl.Int64, pl.UInt16])
 def test_names_of_the_requested_frame_are_shown(client, dtype):
     """By index or by public key; a validator without a name keeps that of the service."""
@@ -265,6 +269,7 @@ def test_gaps_of_several_loads_are_joined():
     assert gaps.drop("first_epoch").equals(trust.merge_gaps(gaps.drop("first_epoch")))
 
 
+@pytest.mark.more
 def test_daily_statistics_make_a_report(client, no_charts, tables, made, chain):
     """With daily statistics, income is the change of the balances of the whole days."""
     daily = report(MINE, since=225, until=449, detail="days", explorer=client)

@@ -56,6 +56,7 @@ def page(made):
     return made.report.to_html()
 
 
+@pytest.mark.more
 def test_the_page_is_one_file_without_requests(page):
     """No element loads anything, and a policy forbids it."""
     elements = Elements(page)

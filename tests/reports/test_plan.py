@@ -20,6 +20,7 @@ def client(running):
         yield explorer
 
 
+@pytest.mark.more
 def test_the_plan_of_a_report_has_its_requests(client, made):
     """No request is sent; the report then sends as many, and further pages."""
     groups = {"A": MINE[:3], "B": MINE[3:]}

@@ -268,6 +268,7 @@ def test_whole_days_are_counted(running, since, until, days):
     assert (None if whole == (since, until) else (since, until)) == inputs.period
 
 
+@pytest.mark.more
 def test_without_a_start_the_period_has_whole_days(running):
     """The default is the last 30 days, and no part of a day is left out of it."""
     with connect(running) as explorer:
@@ -292,6 +293,7 @@ def test_a_report_above_the_quota_is_refused_before_its_requests(chain):
     assert hint or "Use another key" in raised.value.hint
 
 
+@pytest.mark.more
 def test_a_refused_report_of_epochs_names_the_price_of_days(chain):
     """The price that the error names is what the report then sends."""
     with Server(chain, limits="month=30") as server, connect(server) as explorer:
@@ -477,6 +479,7 @@ def test_an_index_that_does_not_fit_is_left_out(chain, monkeypatch):
     assert ("load_yield_index", "failed", 0) == read_index(report)
 
 
+@pytest.mark.more
 def test_a_quota_that_ends_in_the_middle_is_an_error_with_the_report(chain, monkeypatch):
     """Nothing is requested after it, and the marked report is in the error."""
     monkeypatch.setattr(detail_module, "count_left", lambda _: None)

@@ -107,6 +107,7 @@ def frames(table):
     )
 
 
+@pytest.mark.more
 @both_wires
 @pytest.mark.parametrize(
     "table",

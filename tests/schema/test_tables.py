@@ -738,6 +738,7 @@ def attempt(table, records):
     return ""
 
 
+@pytest.mark.more
 def test_a_wrong_value_in_a_random_cell_is_named_or_valid():
     """B11: 300 cells of every table: a frame of the documented types, or an error with row and
     field.

@@ -85,6 +85,7 @@ def test_ages_count_from_the_head_of_a_served_dataset(tmp_path, chain):
     assert list(range(first, small.EPOCHS - 2)) == found["epoch"].to_list()
 
 
+@pytest.mark.more
 def test_a_report_of_a_served_dataset_ends_at_its_head(running):
     """Its default range is the last thirty days of the chain, not of the clock."""
     with bf.connect(running.url, store=False):

@@ -199,6 +199,7 @@ def test_the_document_states_what_the_wire_accepts(wire, chain, subjects):
                 assert not is_valid or status == 200 or KNOWN_TO_THE_CHAIN.fullmatch(text), case
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("wire", ["spec", pytest.param("public", marks=pytest.mark.more)])
 def test_answers_of_v1_conform(wire, chain, running, subjects):
     """On both wires; the public one leaves out zeros and has other names."""
@@ -230,6 +231,7 @@ BODIES = {
 }
 
 
+@pytest.mark.more
 def test_answers_of_v2_conform(chain, running):
     """E2, E13: also those of the paths whose shape is not published."""
     service = running.service

@@ -173,6 +173,7 @@ def test_a_load_equals_that_of_the_local_explorer(opened, served, name):
     assert messages == same_messages
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("load", [bf.load_slots, bf.v2.load_slot])
 def test_a_root_selects_one_of_the_two_blocks_of_a_slot(opened, chain, load):
     """A proposer was slashed for its second block, so that a slot number is not enough."""
@@ -234,6 +235,7 @@ def test_a_set_of_any_size_is_answered_as_one(opened, served):
     assert whole["attestations_assigned"].item() > 0
 
 
+@pytest.mark.more
 def test_a_sum_of_many_validators_is_that_of_its_parts(opened):
     """Amounts add up."""
     rows = bf.v2.load_rewards_aggregate(range(150), "24h", explorer=opened)

@@ -58,6 +58,7 @@ def reads(monkeypatch):
     return found
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", PAGED_BY_EPOCH)
 def test_requests_for_other_epochs_read_no_table_again(chain, reads, name):
     """Each request reads the rows of its epoch, and nothing that an earlier one has read."""
@@ -74,6 +75,7 @@ def test_requests_for_other_epochs_read_no_table_again(chain, reads, name):
     assert [{table: [3]}] * (len(epochs) - 3) == read[3:]
 
 
+@pytest.mark.more
 def test_no_cache_has_a_whole_wide_table(chain, reads):
     """Blocks take 2 kB of memory a row: requests for some of them read and cache these."""
     service = Service(chain)
@@ -91,6 +93,7 @@ def test_no_cache_has_a_whole_wide_table(chain, reads):
     assert height > max(reads["execution_blocks"], default=0)
 
 
+@pytest.mark.more
 def test_answers_and_tables_share_one_limit(chain):
     """The rows of answers, which wait for the next page, count as well."""
     service = Service(chain, cache_bytes=3_000_000)
@@ -117,6 +120,7 @@ def test_the_oldest_values_are_evicted():
     assert 1 == memory.get_or_compute("f", lambda: (1, 1)) == memory.get_or_compute("f", None)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("window", ["24h", pytest.param("all_time", marks=pytest.mark.more)])
 @pytest.mark.parametrize(
     "validators",
@@ -146,6 +150,7 @@ def test_sums_by_day_are_those_of_all_epochs(chain, window, validators):
         assert_frame_equal(counts, summary.select(counts.columns), check_exact=True)
 
 
+@pytest.mark.more
 def test_yields_count_each_epoch_once(chain):
     """The stake is a mean over the epochs in which any of the validators has income."""
     view = Service(chain).views.current()

@@ -171,6 +171,7 @@ WINDOWED = [endpoint for endpoint in v1.ENDPOINTS if find_windowed_subject(endpo
 """Endpoints whose rows are cached for all validators of a range of epochs or days."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "endpoint",
     every(3, WINDOWED),
@@ -198,6 +199,7 @@ def test_a_window_has_the_records_that_a_query_selects(service, endpoint):
     assert isinstance(view.table_cache.find((endpoint.name,)), Window)
 
 
+@pytest.mark.more
 def test_windows_of_a_load_stay_cached_within_the_limit(chain):
     """F4: four windows of 100 epochs are cached, if each is requested again after the others.
 

@@ -316,6 +316,7 @@ def sum_by_epoch(blocks, amount="producer_reward_wei"):
     return {(index, epoch): wei for index, epoch, wei in sums.rows()}
 
 
+@pytest.mark.more
 def test_an_aggregate_is_the_sum_of_its_epochs(explorer):
     """A day of a set of validators equals the sum of its epochs, and of its parts."""
     whole = bf.v2.load_rewards_aggregate(range(101), "24h")
@@ -335,6 +336,7 @@ def test_an_aggregate_is_the_sum_of_its_epochs(explorer):
     assert parts["total_wei"].sum() == whole["total_wei"][0]
 
 
+@pytest.mark.more
 def test_withdrawals_of_slots_equal_those_of_v1(explorer):
     """V09: validator, amount, time and address agree over thirty slots."""
     slots = range(5000, 5030)

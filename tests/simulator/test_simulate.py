@@ -21,6 +21,7 @@ def list_hashes(dataset):
     return {segment.path: segment.sha256 for segment in dataset.segments()}
 
 
+@pytest.mark.more
 def test_same_arguments_write_the_same_bytes(tmp_path):
     """Two runs write the same files, byte for byte; another seed writes others."""
     one, two, other = (
@@ -34,6 +35,7 @@ def test_same_arguments_write_the_same_bytes(tmp_path):
     }
 
 
+@pytest.mark.more
 def test_detailed_epochs_start_at_noon_of_30_september_2026(tmp_path):
     """Detailed epochs start at noon of 30 September 2026, with and without history days."""
     for days in (0, 3):
@@ -73,6 +75,7 @@ def test_any_chain_can_be_simulated(tmp_path):
     }
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("size", [(50, 8), (64, 9), (97, 30)])
 def test_the_smallest_chains_are_consistent(tmp_path, size):
     """The smallest chains have income for active validators, and the wall of their blocks."""
@@ -128,6 +131,7 @@ def test_an_interrupted_simulation_leaves_no_files(tmp_path, monkeypatch):
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.more
 def test_a_simulated_dataset_can_be_opened(tmp_path):
     """The returned dataset can be opened like any other."""
     data = simulate(tmp_path / "x", **SMALL)

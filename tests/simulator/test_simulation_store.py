@@ -96,6 +96,7 @@ class TestFingerprint:
 
 
 class TestStore:
+    @pytest.mark.more
     def test_simulated_once(self, tmp_path, monkeypatch):
         """The second call opens what the first has simulated."""
         first = open_or_simulate(tmp_path, "chain", **SMALL)

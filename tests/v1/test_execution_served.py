@@ -107,6 +107,7 @@ def test_the_blocks_of_addresses_and_of_their_validators(chain, explorer):
     assert found.filter(pl.col("fee_recipient") == builder).height > 100
 
 
+@pytest.mark.more
 def test_balances_of_addresses(chain, explorer):
     """Ether first, then at most 200 tokens, sorted by contract."""
     addresses = dataset_rows(chain, "address_balances")["address"].unique().sort()[:30]

@@ -130,6 +130,7 @@ def test_a_range_of_slots(chain, explorer):
     assert 200 == explorer.requests
 
 
+@pytest.mark.more
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 @pytest.mark.parametrize("table", COUNTED)
 def test_a_block_counts_its_items(chain, explorer, table):

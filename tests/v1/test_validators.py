@@ -107,6 +107,7 @@ def test_deposits_of_a_key_without_a_validator(chain, explorer):
     assert_frame_equal(others.filter(pl.col("pubkey").is_in(subjects)), found)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("count", "requests"), COUNTS)
 def test_proposals_of_the_last_101_epochs(chain, explorer, count, requests):
     """The default range is that of the service: 101 epochs, not 100."""
@@ -173,6 +174,7 @@ def test_withdrawals_of_the_last_100_epochs(chain, explorer, count, requests):
     assert_frame_equal(expected, found)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("first", "last", "requests"),
     [(0, 0, 1), (0, 99, 1), (0, 100, 2), (50, 349, 3), (370, 469, 1), (0, 469, 5)],
@@ -194,6 +196,7 @@ def test_withdrawals_over_windows(chain, explorer, first, last, requests):
     assert last - first < 300 or 100 < found.height
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("count", "requests"), COUNTS)
 def test_attestations_of_the_last_100_epochs(chain, explorer, count, requests):
     """The default range is all that the service has, in one window."""
@@ -335,6 +338,7 @@ def luck(chain, subjects):
     return len(proposed) / (5 * 7200 * share), 1 / share, proposed
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("subjects", [[11], [3, 1, 2], list(range(100))])
 def test_luck_is_computed_from_the_blocks(chain, explorer, subjects):
     """Proposed over expected blocks in five days, in one row for the set."""

@@ -159,6 +159,7 @@ def test_a_root_selects_one_of_two_blocks_in_a_slot(blocks, explorer):
     assert {proposed, orphaned} == set(bf.v2.load_slot([proposed, orphaned])["block_root"])
 
 
+@pytest.mark.more
 def test_a_slot_counts_its_items(blocks, explorer):
     """Deposits, withdrawals and credential changes equal those of their own loaders."""
     deposits = bf.load_slot_deposits(37)

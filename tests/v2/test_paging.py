@@ -260,6 +260,7 @@ def test_nothing_but_the_cursor_changes_from_page_to_page():
     assert [first | {"cursor": c} for c in ("", "1", "2")] == requests
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("size", [1, 3, 10])
 def test_rows_do_not_depend_on_the_page_size(size, explorer, monkeypatch):
     """The rows do not depend on the page size, and no extra request is sent."""
@@ -292,6 +293,7 @@ def validators(limit, pages=False):
     return reply
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(("named", "requests"), [(100, 6), (101, 7), (1000, 51), (20, 1)])
 def test_a_smaller_limit_costs_one_request_and_is_remembered(named, requests):
     """A refused batch is split, and later batches have the smaller size."""

@@ -54,6 +54,7 @@ def transport(chain, request):
     return ServiceTransport(Service(chain, wire=request.param))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "back", [300, *(pytest.param(back, marks=pytest.mark.more) for back in (0, 8))]
 )

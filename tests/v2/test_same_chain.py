@@ -95,6 +95,7 @@ UNORDERED = {"slot_withdrawals"}
 """V1 sorts these by a number that V2 does not have."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("name", every(3, NAMES))
 def test_v1_and_v2_agree(name, explorer):
     """Names, units, order and cells are equal after the documented conversion."""

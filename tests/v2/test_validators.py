@@ -37,6 +37,7 @@ def late(chain):
     return int(final.group_by("epoch").len().sort("len", "epoch")["epoch"][-1])
 
 
+@pytest.mark.more
 def test_attestation_duties_equal_those_of_v1(late, explorer):
     """Votes, delays and rewards equal those of V1."""
     who = range(0, 800, 4)
@@ -58,6 +59,7 @@ def test_attestation_duties_equal_those_of_v1(late, explorer):
     assert score.to_list() == pytest.approx(found["beaconscore_attestation"].to_list())
 
 
+@pytest.mark.more
 def test_old_epochs_have_delays_and_misses(explorer):
     """E13: also before the hundred epochs of V1; every active validator has one attestation."""
     scan = explorer.service.dataset.scan
@@ -86,6 +88,7 @@ def test_old_epochs_have_delays_and_misses(explorer):
     ).row(0)
 
 
+@pytest.mark.more
 def test_other_duties_equal_those_of_blocks_and_committees(explorer):
     """Proposals equal the slots of the epoch, signatures the duties of its slots."""
     slots = bf.load_epoch_slots(since=40, until=40)
@@ -109,6 +112,7 @@ def test_other_duties_equal_those_of_blocks_and_committees(explorer):
     assert [32 - signed] == own["sync_committee_missed"].to_list()
 
 
+@pytest.mark.more
 def test_performance_of_a_set_follows_from_its_duties(explorer):
     """Counts are sums, and scores are computed from them."""
     whole = bf.v2.load_performance_aggregate(range(0, 1000, 11), "24h")
@@ -136,6 +140,7 @@ def test_scores_of_many_validators_raise(explorer):
     assert 1 == bf.v2.load_performance_aggregate(bf.v2.entity("Skerry Staking")).height
 
 
+@pytest.mark.more
 def test_yields_follow_from_income_and_stake(explorer):
     """The yield of a day is rewards less penalties over the mean effective balance."""
     found = bf.v2.load_apy_roi(bf.v2.dashboard(3, group=1), "24h")
@@ -156,6 +161,7 @@ def test_yields_follow_from_income_and_stake(explorer):
         assert found[f"{name}apy"][0] == pytest.approx(365 * found[f"{name}roi"][0])
 
 
+@pytest.mark.more
 def test_proposal_slots_equal_the_proposals_of_v1(explorer):
     """Every finalized proposal, with its block if it has one."""
     who = range(0, 1010, 40)
@@ -172,6 +178,7 @@ def test_proposal_slots_equal_the_proposals_of_v1(explorer):
     )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("span", "first", "last"),
     [

@@ -124,6 +124,7 @@ def holds(client, paid, slots, named, members, types, size):
     assert least == client.requests - before
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("which", every(3, range(11)))
 def test_every_parameter_and_filter_selects_the_rows_of_the_dataset(

@@ -134,6 +134,7 @@ def test_a_small_plan_reads_the_pages_since_old_days(years, server):
     assert_frame_equal(first_version(years)[newest - 35 : newest - 32], own_columns(first))
 
 
+@pytest.mark.more
 def test_the_bounds_are_those_of_v1(years, server):
     """A month, a date, an age and negative numbers select the same days."""
     with connect(server) as explorer:
@@ -433,6 +434,7 @@ def test_a_wire_of_the_public_service_sends_the_same(years):
     assert_frame_equal(first_version(years).tail(12), own_columns(rows))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("wire", ["spec", "public", "opened"])
 def test_days_that_a_dataset_does_not_have_are_missing_rows(years, tmp_path, wire):
     """A hole in its coverage is no contradiction: V2 says what V1 says, with the same rows."""

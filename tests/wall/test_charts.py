@@ -86,6 +86,7 @@ def test_age_is_in_units_of_time():
     assert (label, ["newest", "1 minute ago", "2 minutes ago", "3 minutes ago"]) == scale(axes)
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("slots", "ages"),
     [
@@ -173,6 +174,7 @@ def test_territory_has_a_legend_with_the_largest_first():
     assert "Validator: pixels" == axes.get_legend().get_title().get_text()
 
 
+@pytest.mark.more
 def test_territory_of_groups():
     """Validators without a group are all others."""
     axes = plot.wall(WALL, show="territory", groups={"ours": [8, 9]}, region=REGION)
@@ -219,6 +221,7 @@ def test_the_note_of_an_empty_wall_is_readable():
         assert colour == axes.texts[0].get_color()
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("show", "kind"), [*zip(SHOWS, [pl.DataFrame.lazy, to_pandas] * 2, strict=True)]
 )
@@ -240,6 +243,7 @@ def test_other_frames_draw_the_same(show, kind):
     )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("show", SHOWS)
 def test_wall_charts_change_no_global_state(show):
     """Settings of matplotlib and plotly, and other axes, stay as they were."""
@@ -372,6 +376,7 @@ def test_interactive_maps_match_the_static_ones():
     assert {colours.GREY, colours.BLUE} == {shade for _, shade in trace.colorscale}
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("show", SHOWS)
 def test_an_interactive_wall_fits_any_page(show):
     """Without a width, a page of 360 pixels shows all of it; the colour bar is below."""
@@ -423,6 +428,7 @@ def test_a_saved_wall_needs_no_network_and_uploads_nothing():
         assert f'"{key}"' not in page
 
 
+@pytest.mark.more
 def test_the_wall_of_blocks_matches_the_endpoint(explorer):
     """A wall rebuilt from the graffiti of all blocks has the same rows as the service's own."""
     import beaconframes as bf

@@ -152,6 +152,7 @@ def test_progress_by_hand():
     assert progress.equals(wall.progress(moved, target, at=(50, 60)))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("every", ["1h", timedelta(hours=7), "1d", "1mo"])
 def test_progress_matches_the_wall_at_each_time(every):
     """At the end of each period, as many pixels are right as a plan of the wall until then says."""

@@ -80,6 +80,7 @@ def frame_sizes(path):
     return found
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("colours", [40, 400])
 def test_every_frame_is_exact(tmp_path, form, colours):
@@ -231,6 +232,7 @@ def read_strip(path, wall_height):
     return found
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize(
     ("options", "paper", "texts"),
