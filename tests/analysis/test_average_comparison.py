@@ -164,6 +164,19 @@ def test_days_without_a_rate_of_votes_have_that_of_the_others():
         assert found["difference_wei"] == sum(found[part] or 0 for part in PARTS)
 
 
+def test_seats_that_are_unknown_on_a_day_leave_their_luck_unknown():
+    """The statistics of day 4 do not state how often the second validator has signed."""
+    later = stats((0, {"day": DAY + 1}), (1, {"day": DAY + 1, "participated_sync": None}))
+    later = later.with_columns(pl.col("time") + pl.duration(days=1))
+    index = pl.concat([INDEX, days_of_the_network(DAY + 1)])
+
+    (row,) = compare({"stats": pl.concat([STATS, later])}, index=index).rows(named=True)
+
+    assert 2 == row["days"]
+    assert row["sync_luck_wei"] is None
+    assert row["difference_wei"] == sum(row[part] or 0 for part in PARTS)
+
+
 def test_daily_balances_count_while_their_validator_is_active():
     """The second validator has 65 of 225 epochs.
 

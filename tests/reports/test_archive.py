@@ -170,6 +170,17 @@ def run_notebook(report, running, path):
     return shown
 
 
+def test_the_notebook_has_a_section_for_each_part(made, tmp_path):
+    """This report has every part."""
+    document = json.loads(made.report.to_notebook(tmp_path / "report.ipynb").read_text())
+
+    code = "".join(text for cell in document["cells"] for text in cell["source"])
+    analyses = ("ledger", "apr", "attestation_rates", "problems", "sync_income")
+    for name in (*analyses, "compare_groups", "reconcile"):
+        assert f"bf.analysis.{name}(" in code
+    assert "bf.plot.proposals(" in code
+
+
 @pytest.mark.more
 def test_the_notebook_makes_the_same_frames(made, running, tmp_path):
     """Its cells, run in order, load and compute what the report has."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from beaconframes.calendar import MAINNET
+from beaconframes.errors import SchemaError
 from beaconframes.schema import (
     Count,
     DecimalPlaces,
@@ -243,3 +244,12 @@ def test_default_zeros_are_omitted():
     assert {"number": 1, "a": 0, "label": '"a":0,', "in": {"b": 0, "c": "0"}, "d": 0} == (
         json.loads(Sparse.encode(frame, MAINNET))[0]
     )
+
+
+@pytest.mark.parametrize("sent", [True, [0.5], {"share": 0.5}, "half", "NaN"])
+def test_a_share_that_is_no_number_is_refused(sent):
+    """The error names the cell."""
+    table = type("Shares", (Table,), {"share": Fraction("Share.")})
+
+    with pytest.raises(SchemaError, match="row 0: share is "):
+        table.decode([json.dumps([{"share": sent}]).encode()], MAINNET)

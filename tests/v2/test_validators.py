@@ -112,6 +112,27 @@ def test_other_duties_equal_those_of_blocks_and_committees(explorer):
     assert [32 - signed] == own["sync_committee_missed"].to_list()
 
 
+def test_a_missed_proposal_is_counted(explorer, chain):
+    """The epoch of a missed slot, for its proposer and for that of another slot."""
+    slots = chain.scan("blocks").filter(pl.col("epoch").is_between(20, 440)).collect()
+    missed = slots.filter(status="missed").row(0, named=True)
+    (proposed,) = (
+        slots.filter(status="proposed", epoch=missed["epoch"]).sample(1, seed=1).to_dicts()
+    )
+    proposers = [missed["proposer_index"], proposed["proposer_index"]]
+    assert proposers[0] != proposers[1]
+
+    found = bf.v2.load_performance(proposers, since=missed["epoch"], until=missed["epoch"])
+
+    own = slots.filter(epoch=missed["epoch"]).group_by("proposer_index", "status").len()
+    expected = {(row["proposer_index"], row["status"]): row["len"] for row in own.to_dicts()}
+    for row in found.to_dicts():
+        counts = [row["proposals_successful"], row["proposals_missed"]]
+        who = row["validator_index"]
+        assert [expected.get((who, state), 0) for state in ("proposed", "missed")] == counts
+    assert found["proposals_missed"].sum() > 0
+
+
 @pytest.mark.more
 def test_performance_of_a_set_follows_from_its_duties(explorer):
     """Counts are sums, and scores are computed from them."""

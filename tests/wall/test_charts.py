@@ -86,7 +86,6 @@ def test_age_is_in_units_of_time():
     assert (label, ["newest", "1 minute ago", "2 minutes ago", "3 minutes ago"]) == scale(axes)
 
 
-@pytest.mark.more
 @pytest.mark.parametrize(
     ("slots", "ages"),
     [
@@ -96,6 +95,8 @@ def test_age_is_in_units_of_time():
             10 * 50_400,
             ["newest", "2 weeks ago", "4 weeks ago", "6 weeks ago", "8 weeks ago", "10 weeks ago"],
         ),
+        # Sixty days are still days.
+        (60 * 7_200, ["newest", *(f"{n} days ago" for n in (10, 20, 30, 40, 50, 60))]),
         (4 * 2_629_800, ["newest", "1 year ago", "2 years ago", "3 years ago", "4 years ago"]),
     ],
 )
