@@ -258,6 +258,7 @@ def test_coverage_of_beacon_days_epochs_and_all():
     assert [*range(225), 300] == epochs["epoch"].to_list()
     assert frame["time"].unique().sort().to_list() == epochs["time"].to_list()
     assert epochs["complete"].all()
+    assert [1] * 226 == epochs["epochs"].to_list()
     assert [(452, 226, False)] == whole.select("validator_epochs", "epochs", "complete").rows()
     assert [True] == first["complete"].to_list()
 

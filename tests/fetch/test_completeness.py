@@ -684,6 +684,18 @@ def test_gaps_at_the_ends_of_a_request_share_the_windows_next_to_rows():
     assert [(1, 0, 199), (2, 200, 399)] == rest.drop(IMPOSSIBLE).rows()
 
 
+def test_gaps_between_rows_are_requested_with_one_batch_of_subjects_without_rows():
+    """Validator 1 lacks rows between others; validators 2 to 4 have none, and two fit a request."""
+    first, last = [50, 0, 0, 0], [60, 399, 399, 399]
+    gaps = pl.DataFrame({"validator_index": [1, 2, 3, 4], "first": first, "last": last})
+    gaps = gaps.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))
+
+    near, rest = split_gaps(gaps, 0, 399, 100, batch_size=2)
+
+    assert [(1, 50, 60), (2, 300, 399), (3, 300, 399)] == near.drop(IMPOSSIBLE).rows()
+    assert [(2, 0, 299), (3, 0, 299), (4, 0, 399)] == rest.drop(IMPOSSIBLE).rows()
+
+
 WITHDRAWAL = {"epoch": 0, "slot": 0, "blockroot": "0x00", "withdrawalindex": 0, "amount": 1,
               "validatorindex": 7, "address": "0x" + "ab" * 20}  # fmt: skip
 

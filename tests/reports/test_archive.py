@@ -179,6 +179,9 @@ def test_the_notebook_has_a_section_for_each_part(made, tmp_path):
     for name in (*analyses, "compare_groups", "reconcile"):
         assert f"bf.analysis.{name}(" in code
     assert "bf.plot.proposals(" in code
+    first, last = made.inputs.get("attestations")["epoch"].min(), made.inputs.last
+    assert first < last
+    assert f"bf.load_attestations(validators, since={first}, until={last})" in code
 
 
 @pytest.mark.more

@@ -110,6 +110,8 @@ def test_lines_leave_out_the_first_and_the_last_day():
     middle = ["2026-01-02", "2026-01-03"]
     assert ["2026-01-01", *middle] == list_days(frames, "effectiveness", "Effectiveness")
     assert middle == list_days(frames, "validators", "Median")
+    short = pl.DataFrame(votes | {"votes": [112, 225, 225, 10]})
+    assert middle == list_days(frames | {"effectiveness": short}, "effectiveness", "Effectiveness")
     # Of two days, none is left out.
     few = {name: frame.filter(pl.col("date") < dates[2]) for name, frame in frames.items()}
     assert 2 == len(list_days(few, "effectiveness", "Effectiveness"))

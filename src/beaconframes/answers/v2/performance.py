@@ -190,7 +190,6 @@ def derive_proposals(view: View) -> pl.LazyFrame:
     return slots.group_by("validator_index", "epoch").agg(
         proposals_assigned=pl.len().cast(pl.Int64),
         proposals_successful=pl.col("proposed").sum().cast(pl.Int64),
-        proposals_missed=(~pl.col("proposed")).sum().cast(pl.Int64),
         slashings_included=pl.col("slashings").sum(),
     )
 
