@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 from datetime import timedelta
@@ -92,3 +93,21 @@ def test_a_report_of_a_served_dataset_ends_at_its_head(running):
         report = bf.report([1, 2, 3])
 
     assert report.frames["summary"]["consensus_income_gwei"][0] > 0
+
+
+def test_an_interrupted_wait_leaves_the_server_running(chain):
+    """Ctrl-C in `serve`: the server is closed afterwards, and not torn down in its own thread."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with Server(chain) as server:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            with pytest.raises(KeyboardInterrupt):
+                server.wait()
+            assert server.is_running
+        assert not server.is_running
+    finally:
+        signal.signal(signal.SIGALRM, before)

@@ -187,8 +187,9 @@ class Server:
 
     def wait(self) -> None:
         """Wait until the server stops."""
+        # Before Python 3.13, a thread counts as ended after a signal has interrupted its join.
         while self._thread.is_alive():
-            self._thread.join(0.2)
+            time.sleep(0.1)
 
     def close(self) -> None:
         """Stop the server and release its port."""
