@@ -685,7 +685,7 @@ def test_gaps_at_the_ends_of_a_request_share_the_windows_next_to_rows():
 
 
 def test_gaps_between_rows_are_requested_with_one_batch_of_subjects_without_rows():
-    """Validator 1 lacks rows between others; validators 2 to 4 have none, and two fit a request."""
+    """Rows of validator 1 are missing between others; 2 to 4 have none. A request names two."""
     first, last = [50, 0, 0, 0], [60, 399, 399, 399]
     gaps = pl.DataFrame({"validator_index": [1, 2, 3, 4], "first": first, "last": last})
     gaps = gaps.with_columns(pl.lit(value=False).alias(IMPOSSIBLE))

@@ -96,7 +96,7 @@ def test_a_report_of_a_served_dataset_ends_at_its_head(running):
 
 
 def test_an_interrupted_wait_leaves_the_server_running(chain):
-    """Ctrl-C in `serve`: the server is closed afterwards, and not torn down in its own thread."""
+    """After Ctrl-C, `serve` closes the server and waits for its thread, which is still running."""
 
     def interrupt(number, frame):
         raise KeyboardInterrupt
