@@ -110,4 +110,5 @@ def test_an_interrupted_wait_leaves_the_server_running(chain):
             assert server.is_running
         assert not server.is_running
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
