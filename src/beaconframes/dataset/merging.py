@@ -48,10 +48,10 @@ def merge_meta(metas: Mapping[Path, Mapping[str, Any]]) -> dict[str, Any]:
                 f"{folder} and {first} have a different {differing[0]}",
                 hint="Merge datasets of one chain, of one source, and of the same validators",
             )
-        if meta.get(FIRST_UNSETTLED) is not None:
+        if (first_unsettled := meta.get(FIRST_UNSETTLED)) is not None:
             raise DatasetError(
-                f"{folder} has rows that may still change, since epoch {meta[FIRST_UNSETTLED]:,}",
-                hint="Index it up to the finalized epoch",
+                f"{folder} has rows that may still change, since epoch {first_unsettled:,}",
+                hint=f"Index it again with until={first_unsettled - 1}, or once they are final",
             )
     latest = max(metas.values(), key=lambda meta: int(meta.get("latest_epoch") or 0))
     remarks: dict[str, list[Any]] = {}
