@@ -1,10 +1,12 @@
-"""Decoding of responses into frames, compared with json and pandas.
+"""Decoding of responses into frames, compared with json and pandas, and with json and polars.
 
 A page has the income of 100 validators over 100 epochs in the format of the service: 10,000
-records, without fields that are zero, with the week in each record. Three cases alternate:
+records, without fields that are zero, with the week in each record. Five cases alternate:
 
 ours    the decoder of the table: exact, typed, with the time of the epoch, not sorted yet
 pandas  json.loads and pandas.json_normalize, then a conversion of the columns to the same types
+polars  json.loads and one polars.DataFrame of all records, its structs unnested, and the times
+parse   json.loads only
 floor   msgspec decoding of the same records into typed objects, without a frame
 
 Figures are CPU seconds, medians over rounds. Quote the ratios.
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pandas as pd
+import polars as pl
 from sizes import choose
 
 from beaconframes.calendar import MAINNET
@@ -45,6 +48,7 @@ VALIDATORS = 100
 EPOCHS = 100
 DAYS = choose(1_800, 18)
 SMALL_PAGES = choose(5_000, 50)
+OTHERS = ("pandas", "polars", "parse")
 AMOUNTS = [
     column.wire_paths[0].removeprefix("income.")
     for column in IncomeHistory.columns
@@ -272,6 +276,27 @@ def normalize_with_pandas(bodies: list[bytes]) -> Any:
     return frame
 
 
+def decode_with_polars(bodies: list[bytes]) -> pl.DataFrame:
+    """Decode with polars: one frame of all records, structs unnested, then convert the times."""
+    records: list[dict[str, Any]] = []
+    for body in bodies:
+        data = json.loads(body)["data"]
+        records += data if isinstance(data, list) else [data]
+    frame = pl.DataFrame(records, infer_schema_length=None)
+    while structs := [name for name, kind in frame.schema.items() if isinstance(kind, pl.Struct)]:
+        frame = frame.unnest(structs, separator=".")
+    names = {"week_start", "week_end", "day_start", "day_end"}.intersection(frame.columns)
+    frame = frame.with_columns(pl.col(*names).str.to_datetime(time_zone="UTC")) if names else frame
+    if "epoch" in frame.columns:
+        frame = frame.with_columns(time=pl.from_epoch(1606824023 + 384 * pl.col("epoch")))
+    return frame.with_columns(pl.selectors.starts_with("income.").fill_null(0))
+
+
+def parse(bodies: list[bytes]) -> list[Any]:
+    """Parse only."""
+    return [json.loads(body) for body in bodies]
+
+
 def measure(
     cases: dict[str, Callable[[], Any]], rounds: int = ROUNDS, *, warm: bool = True
 ) -> dict[str, float]:
@@ -292,16 +317,16 @@ def main() -> None:
     fees = [int(fee) for fee in decode_with_table(body)["tx_fee_reward_wei"]]
     if fees != list(decode_with_pandas(body)["income.tx_fee_reward_wei"]):
         raise SystemExit("the two frames differ")
-    cost = measure(
-        {
-            "ours": lambda: decode_with_table(body),
-            "pandas": lambda: decode_with_pandas(body),
-            "floor": lambda: decode_only(body),
-        }
-    )
-    print(f"{'':<28}{'ours':>9}{'pandas':>10}{'ratio':>7}    CPU, medians of {ROUNDS} rounds")
+    print(f"{'':<24}{'ours':>11}{'pandas':>18}{'polars':>18}{'parse':>18}    CPU, medians, ratios")
+    income = {
+        "ours": lambda: decode_with_table(body),
+        "pandas": lambda: decode_with_pandas(body),
+        "floor": lambda: decode_only(body),
+        **compare([body]),
+    }
+    cost = measure(income)
     print_line("income, 10,000 records", cost)
-    print(f"{'':<28}{cost['floor'] * 1e3:>6.1f} ms is the floor: ours is ", end="")
+    print(f"{'':<24}{cost['floor'] * 1e3:>8.1f} ms is the floor: ours is ", end="")
     print(f"{cost['ours'] / cost['floor']:.1f} times it")
     cases: list[tuple[str, type[Table], list[bytes], int]] = [
         ("attestations, 10,000", Attestations, [duties(slim=False)], ROUNDS),
@@ -310,21 +335,29 @@ def main() -> None:
         (f"yield index, {DAYS:,} days", YieldIndex, days(DAYS), 3),
     ]
     for name, table, bodies, rounds in cases:
-        cases = {
+        calls = {
             "ours": partial(frame_of, table, bodies),
             "pandas": partial(normalize_with_pandas, bodies),
         }
-        print_line(name, measure(cases, rounds))
+        print_line(name, measure(calls | compare(bodies), rounds))
     small = rewards(SMALL_PAGES)
-    cases = {"ours": lambda: rewards_of(small), "pandas": lambda: normalize_with_pandas(small)}
+    calls = {"ours": lambda: rewards_of(small), "pandas": lambda: normalize_with_pandas(small)}
     # One round of pandas takes half a minute.
-    print_line(f"V2 rewards, {SMALL_PAGES:,} pages", measure(cases, rounds=1, warm=False))
+    print_line(f"V2, {SMALL_PAGES:,} pages", measure(calls | compare(small), rounds=1, warm=False))
+
+
+def compare(bodies: list[bytes]) -> dict[str, Callable[[], Any]]:
+    """Return the cases that are the same for all responses."""
+    return {"polars": partial(decode_with_polars, bodies), "parse": partial(parse, bodies)}
 
 
 def print_line(name: str, cost: dict[str, float]) -> None:
-    """Print one line of the table."""
-    mine, theirs = cost["ours"], cost["pandas"]
-    print(f"{name:<28}{mine * 1e3:>6.1f} ms{theirs * 1e3:>7.1f} ms{theirs / mine:>7.1f}")
+    """Print one line of the table: times, and each as a multiple of ours."""
+    mine = cost["ours"]
+    others = (
+        f"{cost[n] * 1e3:>9.1f} ms{cost[n] / mine:>6.2f}" for n in ("pandas", "polars", "parse")
+    )
+    print(f"{name:<24}{mine * 1e3:>8.1f} ms{''.join(others)}")
 
 
 if __name__ == "__main__":

@@ -38,9 +38,12 @@ MOST_ROWS = 2_000_000
 
 
 @contextmanager
-def serve(chain: Path) -> Iterator[str]:
-    """Serve a synthetic chain by another process; yield the address of both nodes."""
-    command = [*SERVER, "serve", str(chain)]
+def serve(chain: Path, seconds: float = 0) -> Iterator[str]:
+    """Serve a synthetic chain by another process; yield the address of both nodes.
+
+    The node computes one state at a time, in so many *seconds*.
+    """
+    command = [*SERVER, "serve", str(chain), str(seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE) as server:
         assert server.stdout is not None
         try:

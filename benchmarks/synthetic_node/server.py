@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import threading
+import time
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -109,9 +111,10 @@ class Writer:
 class SyntheticNode:
     """The answers of a beacon node and of its execution node."""
 
-    def __init__(self, folder: Path) -> None:
-        """Read a folder that `Writer` has filled."""
-        self.folder = folder
+    def __init__(self, folder: Path, seconds: float = 0) -> None:
+        """Read a folder that `Writer` has filled; a state takes *seconds*, one at a time."""
+        self.folder, self.seconds = folder, seconds
+        self._lock = threading.Lock()
         facts = json.loads((folder / "chain.json").read_text())
         self.head, self.finalized = facts["head"], facts["finalized"]
         self.head_slot, self.count = facts["head_slot"], facts["validators"]
@@ -218,6 +221,8 @@ class SyntheticNode:
         path = self.folder / "states" / state
         if not path.exists():
             return None
+        with self._lock:
+            time.sleep(self.seconds)
         parts = json.loads(path.read_text())
         return bytes(encode_state({name: self._read_part(part) for name, part in parts.items()}))
 
@@ -317,15 +322,15 @@ def make_chain(folder: Path, validators: int, epochs: int) -> None:
     SyntheticChain(validators, epochs, Writer(folder)).grow()
 
 
-def start(folder: Path) -> Server:
+def start(folder: Path, seconds: float = 0) -> Server:
     """Return a server of the chain of *folder*, on a free port; `serve_forever` runs it."""
-    handler = type("ChainHandler", (Handler,), {"node": SyntheticNode(folder)})
+    handler = type("ChainHandler", (Handler,), {"node": SyntheticNode(folder, seconds)})
     return Server(("127.0.0.1", 0), handler)
 
 
-def serve(folder: Path) -> None:
+def serve(folder: Path, seconds: float) -> None:
     """Serve the chain of *folder* until the process ends; print the port first."""
-    server = start(folder)
+    server = start(folder, seconds)
     print(server.server_address[1], flush=True)
     server.serve_forever()
 
@@ -334,4 +339,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "make":
         make_chain(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
     else:
-        serve(Path(sys.argv[2]))
+        serve(Path(sys.argv[2]), float(sys.argv[3]))
