@@ -88,7 +88,8 @@ ERRORS = [
     ("eth1deposit/0x12", "invalid eth1 tx hash provided"),
     ("eth1deposit/" + "zz" * 32, "invalid eth1 tx hash provided"),
     *((f"sync_committee/{period}", "invalid epoch parameter") for period in ("finalized", "-1")),
-    *((f"sync_committee/{period}", "invalid request") for period in ("99999", LONG)),
+    *((f"sync_committee/{period}", "this period has no sync committee")
+      for period in ("99999", LONG)),
     ("graffitiwall?startx=10&endx=9", "invalid area provided by the coordinates"),
     ("graffitiwall?slot=x", "invalid slot provided"),
     ("graffitiwall?startSlot=x", "invalid startSlot provided"),

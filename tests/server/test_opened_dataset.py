@@ -315,3 +315,10 @@ def test_a_load_reads_only_the_files_of_its_epochs(tmp_path):
         found = bf.load_balance_history([0, 2], since=50, until=99)
 
     assert 100 == found.height
+
+
+def test_a_period_without_a_committee_is_missing(opened):
+    """One unknown period does not lose the committees of the others."""
+    with pytest.warns(bf.MissingRows, match="period 50"):
+        rows = bf.load_sync_committees([0, 50], explorer=opened)
+    assert {0} == set(rows["period"])

@@ -34,6 +34,7 @@ SYNC_COMMITTEES = Endpoint(
     ),
     finality=Finality.WHEN_PUBLISHED,
     is_contiguous=True,
+    absent="this period has no sync committee",
     shape=Shape.OBJECT,
 )
 
