@@ -86,6 +86,14 @@ def test_decoded_responses_are_released_before_their_rows_are_used(monkeypatch, 
     assert 9 == len(sent)
 
 
+def test_rows_that_wait_for_no_others_are_not_narrowed(monkeypatch, chain):
+    """A dataset returns all rows at once."""
+    monkeypatch.setattr(pipeline, "LARGE_PIECE", 1)
+    monkeypatch.setattr(pipeline, "narrow_integers", None)
+    with bf.open(chain) as opened:
+        assert 20 == bf.load_income_history([1, 2], since=300, until=309, explorer=opened).height
+
+
 def test_integers_are_as_narrow_as_their_values():
     """F7: rows that wait for the others take a fraction of their memory, and no value changes."""
     values = {"small": [-128, None], "large": [2**63 - 1, -(2**63)], "share": [0.1, 1e300]}

@@ -275,13 +275,13 @@ class MemoryRows:
         return {**self.values, **arguments}
 
     def put(self, fetched: FetchedRows) -> None:
-        """Add fetched rows."""
-        rows = drop_unrequested(self._endpoint, fetched.calls, fetched.rows)
-        table = self._endpoint.table
-        # Frames with inferred columns may differ in type, which must stay an error.
-        if rows.height >= LARGE_PIECE and not (table.keeps_every_field or table.is_ranking):
-            self._wide_schema, rows = rows.schema, narrow_integers(rows)
-        self._frames.append(rows)
+        """Add fetched rows; those that wait for others take less memory in narrow integers."""
+        if self._frames:
+            rows, table = self._frames[-1], self._endpoint.table
+            # Frames with inferred columns may differ in type, which must stay an error.
+            if rows.height >= LARGE_PIECE and not (table.keeps_every_field or table.is_ranking):
+                self._wide_schema, self._frames[-1] = rows.schema, narrow_integers(rows)
+        self._frames.append(drop_unrequested(self._endpoint, fetched.calls, fetched.rows))
 
     def keys(self) -> pl.DataFrame:
         """Return the keys of all rows so far."""
