@@ -35,8 +35,8 @@ def one_file_per_load(monkeypatch):
 
 @pytest.fixture
 def store(tmp_path):
-    """A store with a limit of 150 kB, which is about seven entries."""
-    return LocalStore(tmp_path / "store", url="http://x", chain=MAINNET, limit=150_000)
+    """A store with a limit of 150 kB, which is about seven entries; its path is no pattern."""
+    return LocalStore(tmp_path / "store [1]", url="http://x", chain=MAINNET, limit=150_000)
 
 
 def make_entry(validator):

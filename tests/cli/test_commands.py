@@ -67,7 +67,9 @@ def test_demo_writes_pictures_and_an_exact_table(run, chain, small_sample, tmp_p
     wall = paint_pixel_by_pixel(chain.scan("graffiti_wall").collect())
     rows, columns = (np.flatnonzero(wall[..., 3].any(axis=axis)) for axis in (1, 0))
     wall = wall[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
-    picture = np.asarray(Image.open(out / "wall.png").convert("RGBA"))
+    image = Image.open(out / "wall.png")
+    assert "yes" == image.info["Simulated"]
+    picture = np.asarray(image.convert("RGBA"))
     scale = picture.shape[0] // wall.shape[0]
     assert np.array_equal(wall.repeat(scale, axis=0).repeat(scale, axis=1), picture)
     for name in ("income.png", "yield_index.png", "sync_participation.png"):

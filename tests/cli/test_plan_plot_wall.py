@@ -15,8 +15,9 @@ from PIL import Image, ImageSequence
 
 import beaconframes as bf
 from beaconframes import plot as charts
-from beaconframes.cli import commands, loader_options
+from beaconframes.cli import chart_input, commands, loader_options
 from beaconframes.cli import plot as plots
+from beaconframes.v1.sync_committees import SyncCommittees
 
 
 @pytest.fixture
@@ -236,6 +237,16 @@ def test_future_duties_are_not_drawn(run, source, tmp_path, chain):
     assert drawn[0].read_bytes() == drawn[1].read_bytes()
     assert 2 * 3 == json.loads(chosen.stdout)["rows"]
     assert "up to the epoch before" in " ".join(run("plot", "attestations", "-h").stdout.split())
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "jsonl"])
+def test_the_name_of_a_file_is_no_pattern(tmp_path, ending):
+    """A bracket in it is itself; most readers of polars take it for a pattern."""
+    rows = pl.DataFrame([[1], [0], [5], [256], [511]], schema=SyncCommittees.schema())
+    file = tmp_path / f"rows [1].{ending}"
+    bf.export(rows, file)
+    for name in ("sync_committees", None):
+        assert rows.equals(chart_input.read_file(file, name))
 
 
 def test_a_file_excludes_options_of_the_load(run, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 
 import polars as pl
@@ -11,7 +12,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes.active_periods import NOT_IN_DATASET, NOT_RETURNED
 from beaconframes.answers import answer as answers
-from beaconframes.dataset import Grid, ledger
+from beaconframes.dataset import Dataset, Grid, ledger
 from beaconframes.errors import DatasetError, UsageError
 
 from ..support import small_dataset as small
@@ -322,3 +323,14 @@ def test_a_period_without_a_committee_is_missing(opened):
     with pytest.warns(bf.MissingRows, match="period 50"):
         rows = bf.load_sync_committees([0, 50], explorer=opened)
     assert {0} == set(rows["period"])
+
+
+def test_a_folder_with_a_bracket_is_opened(chain, tmp_path):
+    """The path is no pattern; most readers of polars take it for one."""
+    folder = tmp_path / "my [staking] data"
+    shutil.copytree(chain.path, folder)
+    with bf.open(folder) as opened:
+        rows = bf.load_income_history([1, 2], since=300, until=309, explorer=opened)
+    assert 20 == rows.height
+    bf.export(rows, folder / "export")
+    assert 20 == Dataset.open(folder / "export").scan("income_history").collect().height

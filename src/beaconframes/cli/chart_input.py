@@ -158,17 +158,20 @@ def read_file(file: Path, name: str | None) -> pl.DataFrame:
             rows = pl.read_parquet(file, hive_partitioning=False, glob=False)
             rows.attrs = {"simulated": states_simulation(file)}  # type: ignore[attr-defined]
         elif form.name == "arrow":
-            rows = pl.read_ipc(file)
+            rows = pl.scan_ipc(file, glob=False).collect()
         elif name is None:
             is_csv = form.name == "csv"
             rows = (
                 pl.read_csv(file, try_parse_dates=True, glob=False)
                 if is_csv
-                else pl.read_ndjson(file)
+                else pl.read_ndjson(file.read_bytes())
             )
         else:
             schema = schema_of(name)
-            if form.name == "jsonl" and (first := pl.read_ndjson(file, n_rows=1)).height:
+            if (
+                form.name == "jsonl"
+                and (first := pl.read_ndjson(file.read_bytes(), n_rows=1)).height
+            ):
                 # With a schema, this reader fills missing columns with null.
                 first.select(schema.names())
             rows = form.read(file, schema, CellOptions())

@@ -148,7 +148,7 @@ class MaintainedTables(CoveredTables):
                 if segments.find_damage(oldest, self.path, thorough=True):
                     remove_damaged(writer, oldest.table, grid)
                 else:
-                    rows = pl.read_parquet(self.path / oldest.path)
+                    rows = pl.read_parquet(self.path / oldest.path, glob=False)
                     remove_units(writer, oldest.table, grid, coverage.find_covered(rows, grid))
 
     def mend(self) -> list[Damage]:

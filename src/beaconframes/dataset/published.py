@@ -189,7 +189,8 @@ def find_column_difference(manifest: dict[str, Any], segment: Segment, folder: P
     columns = manifest["tables"][segment.table]["columns"]
     expected = {column["name"]: column["type"] for column in columns}
     try:
-        schema = pl.read_parquet_schema(folder / segment.path)
+        # `read_parquet_schema` takes a path with a bracket for a pattern.
+        schema = pl.scan_parquet(folder / segment.path, glob=False).collect_schema()
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         return f"cannot be read: {visible(str(error).splitlines()[0], 100)}"
     actual = {name: type_name(dtype) for name, dtype in schema.items()}

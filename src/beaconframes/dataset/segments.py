@@ -306,7 +306,8 @@ def read_schema(folder: Path, segments: Iterable[Segment]) -> pl.Schema | None:
     """Return the schema of the first readable one of *segments*, None if there is none."""
     for segment in segments:
         try:
-            return pl.Schema(pl.read_parquet_schema(folder / segment.path))
+            # `read_parquet_schema` takes a path with a bracket for a pattern.
+            return pl.scan_parquet(folder / segment.path, glob=False).collect_schema()
         except (OSError, pl.exceptions.PolarsError):
             # Its damage is reported when its rows are read.
             continue

@@ -46,4 +46,4 @@ class ArrowWriter:
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
     """Return the rows of a file that `ArrowWriter` wrote."""
-    return convert_columns(pl.read_ipc(path), schema, pl.Expr.cast)
+    return convert_columns(pl.scan_ipc(path, glob=False).collect(), schema, pl.Expr.cast)

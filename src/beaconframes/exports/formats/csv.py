@@ -45,7 +45,7 @@ class CsvWriter:
 
 def read(path: Path, schema: pl.Schema, options: CellOptions) -> pl.DataFrame:
     """Return the rows of a file that `CsvWriter` wrote."""
-    text = pl.read_csv(path, infer_schema=False)
+    text = pl.read_csv(path, infer_schema=False, glob=False)
     # Polars does not unescape doubled quotes in column names.
     headers = (name.replace('"', '""') for name in escape_names(schema, options))
     names = dict(zip(headers, schema, strict=True))

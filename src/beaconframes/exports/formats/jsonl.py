@@ -41,4 +41,5 @@ def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
     if path.stat().st_size == 0:
         return pl.DataFrame(schema=schema)
     types = {name: json_type(dtype) for name, dtype in schema.items()}
-    return convert_columns(pl.read_ndjson(path, schema=types), schema, from_json)
+    with path.open("rb") as file:  # this reader takes a path with a bracket for a pattern
+        return convert_columns(pl.read_ndjson(file, schema=types), schema, from_json)
