@@ -12,8 +12,8 @@ from ..support.drawn_charts import tick_labels
 
 
 def test_the_leaderboard_is_ranked():
-    """The highest is at the top, with a bar as long as its income."""
-    ax = plot.leaderboard(leaderboard(5, 9, 7), span="7d", unit="gwei", top=2)
+    """The highest is at the top, of equal ones the lower index; a bar is as long as the income."""
+    ax = plot.leaderboard(leaderboard(5, 9, 7, 7), span="7d", unit="gwei", top=2)
 
     assert [90.0, 70.0] == [bar.get_width() for bar in ax.patches]
     assert ["501", "502"] == tick_labels(ax.yaxis)
