@@ -10,7 +10,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.calendar import MAINNET
 from beaconframes.client import Explorer
-from beaconframes.errors import MissingRows, NotServed, UsageError
+from beaconframes.errors import BadRequest, MissingRows, NotServed, UsageError
 from beaconframes.reports.input_frames import Inputs
 from beaconframes.reports.inputs import Input, find_range, load_inputs
 from beaconframes.reports.page import describe_left_out, render_page
@@ -112,14 +112,23 @@ def test_a_pending_validator_has_a_report(made, no_charts):
     assert "consensus layer only" not in page
 
 
-def test_a_refused_request_has_a_reason_in_words(client):
-    """A service answers status 400 for a committee that is not selected: the reason says that."""
-    inputs = Inputs(client, [], None, FIRST, LAST, "epochs")
-    for name, refused in (("next_committees", "not selected yet"), ("committees", "")):
-        assert inputs.load(name, load_sync_committees, [10**6], refused=refused) is None
+def refuse(*_, **__):
+    raise BadRequest("the service refused the request with status 400")
 
-    assert "not selected yet" == inputs.items["next_committees"].reason
-    assert "status 400" in inputs.items["committees"].reason
+
+@pytest.mark.parametrize("load", [load_sync_committees, refuse])
+def test_a_refused_request_has_a_reason_in_words(client, load):
+    """A committee that is not selected is missing, or an error; the reason says what it means."""
+    inputs = Inputs(client, [], None, FIRST, LAST, "epochs")
+    assert inputs.load("next", load, [10**6], refused="not selected yet") is None
+    rows = inputs.load("committees", load, [10**6])
+
+    refused, other = inputs.items["next"], inputs.items["committees"]
+    assert ("not selected yet", "absent", None) == (refused.reason, refused.cause, refused.missing)
+    if load is refuse:
+        assert (None, True) == (rows, "status 400" in other.reason)
+    else:
+        assert (0, [10**6], "") == (rows.height, other.missing["period"].to_list(), other.reason)
 
 
 @pytest.mark.more

@@ -181,7 +181,8 @@ class Inputs:
     ) -> pl.DataFrame | None:
         """Load a frame with *load*; keep missing rows and the reason of a failure.
 
-        *refused* is the reason if the service answers that such a request is not valid.
+        *refused* is the reason if the service answers that such a request is not valid, or that it
+        has no such rows.
         """
         item = self.items.setdefault(name, Input(name, _get_name(load)))
         rows = self._request(item, load, *arguments, refused=refused, **options)
@@ -210,7 +211,9 @@ class Inputs:
             rows = load(*arguments, explorer=self.explorer, strict=True, frame="polars", **options)
         except MissingRows as error:
             rows = error.rows
-            if error.missing is not None:
+            if refused and not rows.height:
+                rows, item.reason, item.cause, item.error = None, refused, "absent", error
+            elif error.missing is not None:
                 known = [] if item.missing is None else [item.missing]
                 item.missing = pl.concat([*known, error.missing], how="diagonal_relaxed")
         except UnreconciledRows as error:
