@@ -40,8 +40,8 @@ BAD_REQUEST = "Bad request. Please check your input and try again."
 NOT_FOUND = "The requested resource was not found."
 """The error messages of V2, which states few reasons."""
 
-EXACTLY_ONE = {"yield_index": "invalid day parameter"}
-"""Lists of V1 with exactly one record, and the error if there is none."""
+EXACTLY_ONE = {"yield_index", "sync_committees"}
+"""Endpoints of V1 with exactly one record; the public service has an empty list instead of none."""
 
 ROOT_LENGTH = 64
 """Digits of a block root."""
@@ -259,7 +259,7 @@ def refuse_empty(
         return None
     if is_object(endpoint):
         return RequestRefused(endpoint.absent or "invalid request")
-    return RequestRefused(EXACTLY_ONE[endpoint.name]) if endpoint.name in EXACTLY_ONE else None
+    return RequestRefused(endpoint.absent) if endpoint.name in EXACTLY_ONE else None
 
 
 def describe_refusal(endpoint: Endpoint, refusal: RequestRefused) -> tuple[int, str]:
