@@ -354,9 +354,7 @@ def compare(bodies: list[bytes]) -> dict[str, Callable[[], Any]]:
 def print_line(name: str, cost: dict[str, float]) -> None:
     """Print one line of the table: times, and each as a multiple of ours."""
     mine = cost["ours"]
-    others = (
-        f"{cost[n] * 1e3:>9.1f} ms{cost[n] / mine:>6.2f}" for n in ("pandas", "polars", "parse")
-    )
+    others = (f"{cost[n] * 1e3:>9.1f} ms{cost[n] / mine:>6.2f}" for n in OTHERS)
     print(f"{name:<24}{mine * 1e3:>8.1f} ms{''.join(others)}")
 
 

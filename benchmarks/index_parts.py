@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from importing import measure_children
 from report_index import HERE, SERVER, serve
 from sizes import choose
 
@@ -77,12 +77,6 @@ def check_equal(whole: Dataset, merged: Dataset) -> int:
     return rows
 
 
-def read_cpu() -> float:
-    """Return the CPU seconds of all processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def main() -> None:
     """Make a chain, index it in both ways in alternation, and print the ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -105,12 +99,12 @@ def main() -> None:
             for number in range(ROUNDS):
                 folder = home / str(number)
                 folder.mkdir()
-                wall, used = time.perf_counter(), read_cpu()
+                wall, used = time.perf_counter(), measure_children()
                 whole = index_whole(first, folder / "whole", last)
-                one, one_cpu = time.perf_counter() - wall, read_cpu() - used
-                wall, used = time.perf_counter(), read_cpu()
+                one, one_cpu = time.perf_counter() - wall, measure_children() - used
+                wall, used = time.perf_counter(), measure_children()
                 merged = index_parts([first, second], folder, last)
-                parts, parts_cpu = time.perf_counter() - wall, read_cpu() - used
+                parts, parts_cpu = time.perf_counter() - wall, measure_children() - used
                 print(
                     f"one process, one node: {one:.1f} s, CPU {one_cpu:.1f} s; "
                     f"{PARTS} processes, two nodes: {parts:.1f} s, CPU {parts_cpu:.1f} s; "
