@@ -8,6 +8,7 @@ import threading
 import time
 import urllib.request
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import polars as pl
@@ -22,6 +23,7 @@ from beaconframes.answers.v2 import ROWS, apy_roi, performance, rewards
 from beaconframes.answers.view import SCANNED_TABLES
 from beaconframes.server import Server
 from beaconframes.server.service import Service
+from beaconframes.server.stoppable_server import THREADS
 
 ENDPOINTS = {endpoint.name: endpoint for endpoint in v2.ENDPOINTS}
 PAGED_BY_EPOCH = ("rewards", "performance", "balances")
@@ -241,6 +243,28 @@ def test_joined_requests_read_their_epochs_only(chain, reads, name):
 
     assert slots == rows["slot"].unique().sort().to_list()
     assert 0 < sum(reads["income_history"]) <= 2 * 1_010
+
+
+def test_few_requests_are_answered_at_a_time(chain, monkeypatch):
+    """Twenty requests at once do not need twenty times the memory of one."""
+    running, counts = set(), []
+    answer = Service.answer
+
+    def count(service, endpoint, fields, tier):
+        running.add(threading.get_ident())
+        counts.append(len(running))
+        time.sleep(0.02)
+        try:
+            return answer(service, endpoint, fields, tier)
+        finally:
+            running.discard(threading.get_ident())
+
+    monkeypatch.setattr(Service, "answer", count)
+    with Server(chain) as server, ThreadPoolExecutor(20) as clients:
+        urls = [f"{server.url}/api/v1/epoch/{epoch}" for epoch in range(100, 120)]
+        answers = [*clients.map(lambda url: urllib.request.urlopen(url).status, urls)]
+    assert [200] * 20 == answers
+    assert 2 <= max(counts) <= THREADS
 
 
 def test_closing_waits_for_no_tick(chain):

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import uvicorn
+from anyio.to_thread import current_default_thread_limiter
 
 if TYPE_CHECKING:
     import socket
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 TICK_SECONDS = 1.0
 TICKS_OF_A_DATE = 10
 """uvicorn updates the date in its answers once in so many of its ticks."""
+THREADS = 4
+"""Threads that answer requests. More of them answer nothing sooner, and each needs memory."""
 
 
 class StoppableServer(uvicorn.Server):
@@ -24,6 +27,7 @@ class StoppableServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and remember the event loop that `stop` wakes."""
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        current_default_thread_limiter().total_tokens = THREADS
         await super().startup(sockets=sockets)
 
     def stop(self) -> None:
