@@ -113,6 +113,7 @@ def test_different_rows_of_an_overlap_are_an_error(tmp_path, change):
         ({"validators": "all"}, "different validators"),
         ({"service": "another"}, "different service"),
         ({"first_unsettled_epoch": 11}, "change, since epoch 11. Index it again with until=10, "),
+        ({"first_unsettled_epoch": 0}, "since epoch 0. Index it again once they are final"),
     ],
 )
 def test_other_chains_are_refused(tmp_path, meta, words):

@@ -49,9 +49,10 @@ def merge_meta(metas: Mapping[Path, Mapping[str, Any]]) -> dict[str, Any]:
                 hint="Merge datasets of one chain, of one source, and of the same validators",
             )
         if (first_unsettled := meta.get(FIRST_UNSETTLED)) is not None:
+            until = f"with until={first_unsettled - 1}, or " if first_unsettled else ""
             raise DatasetError(
                 f"{folder} has rows that may still change, since epoch {first_unsettled:,}",
-                hint=f"Index it again with until={first_unsettled - 1}, or once they are final",
+                hint=f"Index it again {until}once they are final",
             )
     latest = max(metas.values(), key=lambda meta: int(meta.get("latest_epoch") or 0))
     remarks: dict[str, list[Any]] = {}

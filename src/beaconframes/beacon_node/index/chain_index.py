@@ -9,8 +9,8 @@ import polars as pl
 from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_epochs, find_tasks, find_units
 from beaconframes.beacon_node.index.derived_tables import write_derived_tables
 from beaconframes.beacon_node.index.epoch_builder import OPTIMISTIC
-from beaconframes.beacon_node.index.epoch_writer import FIRST_UNSETTLED, compact_rest, write_epochs
-from beaconframes.beacon_node.index.verdicts import REMARKS, compute_coverage
+from beaconframes.beacon_node.index.epoch_writer import compact_rest, write_epochs
+from beaconframes.beacon_node.index.verdicts import compute_coverage
 from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.beacon_node.tables.state import (
     build_latest_state,
@@ -21,6 +21,7 @@ from beaconframes.consensus.spec import is_since
 from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT
 from beaconframes.dataset.maintenance import remove_rows
+from beaconframes.dataset.merging import FIRST_UNSETTLED, REMARKS
 from beaconframes.derive import ChainTables, Coverage
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.chain_metadata import describe_chain

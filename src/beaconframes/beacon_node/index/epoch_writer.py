@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_units
 from beaconframes.beacon_node.index.task_runner import run_tasks
-from beaconframes.beacon_node.index.verdicts import REMARKS
 from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
+from beaconframes.dataset.merging import FIRST_UNSETTLED, REMARKS
 from beaconframes.endpoint.intervals import merge_intervals
 
 if TYPE_CHECKING:
@@ -31,10 +31,6 @@ COMPACTED = tuple(
     if indexed.by_validator and indexed.unit == "epoch" and indexed.table.key()[0] != "epoch"
 )  # fmt: skip
 """The tables with rows of each validator in each epoch."""
-
-
-FIRST_UNSETTLED = "first_unsettled_epoch"
-"""The metadata with the first epoch whose rows may change; `remove_unsettled` removes them."""
 
 
 def write_epochs(

@@ -9,6 +9,7 @@ import polars as pl
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
 from beaconframes.beacon_node.index.epoch_builder import OPTIMISTIC
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
+from beaconframes.dataset.merging import REMARKS
 from beaconframes.endpoint.intervals import merge_intervals, numbers_of, subtract_intervals
 from beaconframes.errors import UnverifiedRows
 
@@ -30,10 +31,6 @@ COVERAGE = {
 
 
 EXPLAINED, UNEXPLAINED, UNVERIFIED = "explained", "unexplained", "unverified"
-
-
-REMARKS = "remarks"
-"""The metadata with the epochs of each remark, as intervals."""
 
 
 def build_optimistic_warning(epochs: Intervals) -> UnverifiedRows:
