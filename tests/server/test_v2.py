@@ -137,6 +137,36 @@ def test_a_range_ends_with_the_last_second_of_its_last_slot(running):
     } == found
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "slots"),
+    [
+        (0, 0, [0]),
+        (0, 11, [0]),
+        (0, 12, [0, 1]),
+        (-11, 0, [0]),
+        (-12, 23, [-1, 0, 1]),
+        (1, 11, []),
+        (1, 12, [1]),
+    ],
+)
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_range_of_time_has_the_slots_that_start_in_it(running, start, end, slots, is_last):
+    """Seconds count from the start of a slot; after the last finalized slot there are no rows."""
+    service = running.service
+    last = service.head.finalized_epoch * 32 + 31
+    slot = last if is_last else last - 50
+    time = int(service.chain.time_of("slot", slot).timestamp())
+    blocks = service.views.dataset.scan("blocks").filter(pl.col("slot").is_between(slot - 1, last))
+    proposers = blocks.select("proposer_index").unique().collect().to_series().to_list()
+    body = {"chain": "mainnet", "validator": {"validator_identifiers": proposers}}
+    body["range"] = {"timestamp": {"start": time + start, "end": time + end}}
+
+    found = post(running, "/api/v2/ethereum/validators/proposal-slots", body).json()["data"]
+
+    expected = [slot + offset for offset in slots if slot + offset <= last]
+    assert expected == sorted(row["slot"] for row in found)
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 def test_every_other_method_is_not_allowed(server_with_keys, method):
     """The message names the method."""
