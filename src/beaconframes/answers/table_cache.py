@@ -58,14 +58,11 @@ MAX_LIST_ROWS = 20_000
 CHUNK_ROWS = 2_048
 """Consecutive rows of a large table that are read and cached together."""
 
-PIECE_ROWS = 256
-"""Consecutive rows of a chunk that are compressed together; they divide a chunk."""
+PIECE_ROWS = 64
+"""Rows of a chunk that are compressed together, and whose records are encoded together."""
 
-GROUP_ROWS = 64
-"""Rows whose records are encoded and cached together; they divide a piece."""
-
-MAX_GROUPS = 2
-"""Groups from which an answer is made; one of more groups encodes only its own rows."""
+MAX_PIECES = 2
+"""Pieces from whose records an answer is made; one of more pieces encodes only its own rows."""
 
 POSITION = "position in the table"
 """The column with the position of each row."""
@@ -222,29 +219,28 @@ class TableCache:
         self, endpoint: Endpoint, positions: NDArray[np.uint32], fields: Fields, view: View
     ) -> list[bytes]:
         """Return the JSON texts of the rows at these *positions* of the endpoint's table."""
-        places = [divmod(position, GROUP_ROWS) for position in positions.tolist()]
-        groups = {group for group, _ in places}
-        if endpoint.table.spec.list_columns or len(groups) > MAX_GROUPS:
+        places = [divmod(position, PIECE_ROWS) for position in positions.tolist()]
+        pieces = {piece for piece, _ in places}
+        if endpoint.table.spec.list_columns or len(pieces) > MAX_PIECES:
             rows = self._gather(endpoint.table.table_name, positions)
             return self._encode(endpoint, rows, fields, view)
-        records = {group: self._read_group(endpoint, group, fields, view) for group in groups}
-        return [records[group][place] for group, place in places]
+        records = {piece: self._encode_piece(endpoint, piece, fields, view) for piece in pieces}
+        return [records[piece][place] for piece, place in places]
 
-    def _read_group(
-        self, endpoint: Endpoint, group: int, fields: Fields, view: View
+    def _encode_piece(
+        self, endpoint: Endpoint, piece: int, fields: Fields, view: View
     ) -> list[bytes]:
-        """Return the JSON texts of a *group* of consecutive rows, and cache them.
+        """Return the JSON texts of a *piece*, and cache them.
 
         Encoding them takes hardly longer than one row, and clients request one unit after another.
         """
 
         def read() -> tuple[int, list[bytes]]:
-            piece, place = divmod(group * GROUP_ROWS, PIECE_ROWS)
-            rows = self._read_piece(endpoint.table.table_name, piece).slice(place, GROUP_ROWS)
+            rows = self._read_piece(endpoint.table.table_name, piece)
             records = self._encode(endpoint, rows, fields, view)
             return sum(map(sys.getsizeof, records)), records
 
-        name = (endpoint.table, frozenset(endpoint.omitted_fields(fields)), group)
+        name = (endpoint.table, frozenset(endpoint.omitted_fields(fields)), piece)
         records: list[bytes] = self.get_or_compute(name, read)
         return records
 
