@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes.errors import DatasetError, UsageError
@@ -75,6 +76,17 @@ def test_reader_returns_every_cell(tmp_path, form, raw):
     """
     path = exported(tmp_path / "my [staking] data", form, raw=raw)
     assert ROWS.equals(FORMATS[form].read(path, ROWS.schema, CellOptions(raw)))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_rows_that_arrive_in_parts_are_all_written(tmp_path, form):
+    """A file has the rows of every part, in their order, even if a part has none."""
+    path = tmp_path / f"rows{FORMATS[form].extensions[0]}"
+    writer = FORMATS[form].write(path, CellOptions())
+    for part in (ROWS[:1], ROWS[:0], ROWS[1:2], ROWS[2:]):
+        writer.add(part)
+    writer.close()
+    assert_frame_equal(ROWS, FORMATS[form].read(path, ROWS.schema, CellOptions()))
 
 
 @pytest.mark.parametrize("form", [name for name in FORMATS if name != "duckdb"])
