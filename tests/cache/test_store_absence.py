@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 import beaconframes as bf
 from beaconframes import errors, v1, v2
 from beaconframes.active_periods import FAR
-from beaconframes.cache import finality
+from beaconframes.cache import finality, validator_epochs
 from beaconframes.cache.local_store import LocalStore
 from beaconframes.cache.read_through import find_last_slot
 from beaconframes.calendar import MAINNET
@@ -221,6 +221,21 @@ def test_a_clock_that_was_set_back_confirms(tmp_path, monkeypatch):
         assert store.put("proposals", nothing, grid, {}, 9, empty={"1": ((3, 4),)})
 
     assert {"1": ((3, 4),)} == store.coverage("proposals", ["1"], ((0, 9),))
+
+
+def test_a_validator_is_unknown_up_to_its_last_confirmed_epoch(tmp_path, monkeypatch):
+    """A later load requests it again, because it may have been added since."""
+    store = LocalStore(tmp_path / "store", url="http://x", chain=MAINNET)
+    table, grid = validator_epochs.TABLE, validator_epochs.GRID
+    nothing = pl.DataFrame(schema=validator_epochs.SCHEMA)
+    for at in (1_000, 1_600):
+        monkeypatch.setattr(time, "time", lambda at=at: at)
+        assert store.put(table, nothing, grid, {}, 9, empty={"7": ((0, 5),)})
+    cache = validator_epochs.ValidatorEpochsCache(SimpleNamespace(local_store=store))
+
+    found = {until: cache.known([7, 8], until)["validator_index"].to_list() for until in range(8)}
+
+    assert {until: [7] if until <= 5 else [] for until in range(8)} == found
 
 
 def index_of(row):
