@@ -59,7 +59,7 @@ CHUNK_ROWS = 2_048
 """Consecutive rows of a large table that are read and cached together."""
 
 PIECE_ROWS = 64
-"""Rows of a chunk that are compressed together, and whose records are encoded together."""
+"""Consecutive rows that are compressed and encoded together; they divide a chunk."""
 
 MAX_PIECES = 2
 """Pieces from whose records an answer is made; one of more pieces encodes only its own rows."""
@@ -232,7 +232,7 @@ class TableCache:
     ) -> list[bytes]:
         """Return the JSON texts of a *piece*, and cache them.
 
-        Encoding them takes hardly longer than one row, and clients request one unit after another.
+        It takes hardly longer than the text of one row, and clients request one unit after another.
         """
 
         def read() -> tuple[int, list[bytes]]:
