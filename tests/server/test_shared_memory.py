@@ -17,6 +17,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import v1, v2
+from beaconframes.answers import selection
 from beaconframes.answers.memory_cache import MemoryCache
 from beaconframes.answers.selectors import select_answer
 from beaconframes.answers.v2 import ROWS, apy_roi, performance, rewards
@@ -327,3 +328,36 @@ def test_pages_of_a_list_select_it_once(chain, monkeypatch, is_short):
 
     assert {"asc": numbers[:100], "desc": numbers[:-101:-1]} == found
     assert [[], *[[len(numbers) if is_short else None] * 2] * 3] == lists
+
+
+def test_a_list_of_v2_is_selected_once_for_all_its_pages(chain, monkeypatch):
+    """One page is kept from its second request on: clients rarely send the same request again."""
+    selected = []
+
+    def select_rows(endpoint, *arguments):
+        selected.append(endpoint.name)
+        return selection.select_rows(endpoint, *arguments)
+
+    monkeypatch.setattr("beaconframes.server.v2.service.select_rows", select_rows)
+    service = Service(chain)
+
+    def count_rows(validators):
+        page = {"paging": {"next_cursor": ""}}
+        fields = {"validator": select(range(validators)), "epoch": 50}
+        while True:
+            page = request(service, "balances", **fields, cursor=page["paging"]["next_cursor"])
+            yield len(page["data"])
+            if not page["paging"]["next_cursor"]:
+                return
+
+    def find_kept():
+        entries = service.views.memory._entries.items()
+        return [rows.height for name, (_, rows) in entries if len(name) == 3]
+
+    assert [10] == list(count_rows(10))
+    assert [] == find_kept()
+    assert [10, 10, 5] == list(count_rows(25))
+    assert [25] == find_kept()
+    assert [10] * 2 == [*count_rows(10), *count_rows(10)]
+    assert [25, 10] == find_kept()
+    assert ["balances"] * 3 == selected

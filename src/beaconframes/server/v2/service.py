@@ -160,14 +160,18 @@ class ServiceV2:
     def select_rows(
         self, endpoint: Endpoint, fields: dict[str, Any], view: DatasetView
     ) -> pl.DataFrame:
-        """Return all rows that *fields* select, and cache them for the next pages."""
+        """Return all rows that *fields* select, and cache them for the next pages.
+
+        Those of one page are cached from their second request on.
+        """
         memory = self.views.memory
         name = view.head.slot, view.version, hash_request(endpoint.path, fields)
         if (cached := memory.find(name)) is not None:
             rows: pl.DataFrame = cached[1]
             return rows
         rows = select_rows(endpoint, [fields], view).collect()
-        memory.put(name, int(rows.estimated_size()), rows)
+        if rows.height > PAGE_SIZE or view.table_cache.was_requested(name):
+            memory.put(name, int(rows.estimated_size()), rows)
         return rows
 
 
