@@ -9,9 +9,11 @@ import time
 import urllib.request
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 
 import msgspec
 import polars as pl
+import polars.selectors as cs
 import pytest
 from polars.testing import assert_frame_equal
 
@@ -361,3 +363,32 @@ def test_a_list_of_v2_is_selected_once_for_all_its_pages(chain, monkeypatch):
     assert [10] * 2 == [*count_rows(10), *count_rows(10)]
     assert [25, 10] == find_kept()
     assert ["balances"] * 3 == selected
+
+
+def test_members_of_a_sync_committee_signed_nothing_in_an_epoch_without_a_block(chain):
+    """Without a block, a member has neither a reward nor a penalty."""
+    view = copy(Service(chain).views.current())
+    tables, epoch = view.table_cache, 40
+
+    def scan(name, schema=None):
+        rows = tables.scan(name, schema)
+        if name == "blocks":
+            return rows.filter(pl.col("epoch") != epoch)
+        if name == "income_history":
+            in_committee = cs.starts_with("sync_committee_")
+            return rows.with_columns(
+                pl.when(pl.col("epoch") != epoch).then(in_committee).otherwise(0)
+            )
+        return rows
+
+    view.scan = scan
+    seats = performance.derive_members(view).filter(period=epoch // 256).collect()
+    members = seats["validator_index"]
+    duties = performance.derive_duties(view).filter(pl.col("epoch") == epoch).collect()
+    duties = duties.select("validator_index", cs.starts_with("sync_committee_"))
+
+    of_members = duties.filter(pl.col("validator_index").is_in(members.implode())).drop(
+        "validator_index"
+    )
+    assert 0 < of_members.height < duties.height
+    assert [(32, 0, 0, 32)] == of_members.unique().rows()
