@@ -412,7 +412,7 @@ def test_the_streaming_engine_returns_the_same(case):
 ON_A_CLUSTER = ("income by week", "income by epoch", "attestation_rates", "sync_participation")
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_a_cluster_returns_the_same():
     """F12: the tasks of Dask also run in the processes of a cluster, to which they are sent."""
     distributed = pytest.importorskip("distributed")

@@ -68,7 +68,7 @@ def index_part(folder, part, last, fails):
 """
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_dask_workers_index_parts(electra_folder, tmp_path, monkeypatch):
     """Each worker writes its part; the part of a worker that ends is continued by another one.
 

@@ -390,6 +390,7 @@ def test_a_height_of_the_user_stays(open_figure):
     assert 333 == page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.height")
 
 
+@pytest.mark.long
 def test_the_legend_has_no_stripes(open_figure, explorer):
     """Z3: each swatch is plain, in the colour of its bars, though the first bars are hatched."""
     income = bf.load_income_history(range(5), since=0)

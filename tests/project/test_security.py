@@ -97,7 +97,7 @@ def test_patterns_find_code(text, kind):
     assert [kind] == [found for _, _, found, _ in find(UNSAFE | SECRETS, [("x", text)])]
 
 
-@pytest.mark.more
+@pytest.mark.long
 def test_two_builds_are_identical(tmp_path):
     """Q08: wheel and sdist of one state have the same bytes; the wheel has package and sample."""
     # Other tests may create and delete files in the checkout while it is built.
