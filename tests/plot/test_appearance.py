@@ -510,11 +510,11 @@ def test_other_objects_than_axes_are_refused(wrong):
 
 def test_a_dollar_is_no_formula():
     """In a title and in a caption: "$x_$" would be an invalid formula."""
-    ax = plot.income(income(), title="$x_$ (1 ETH = $2500)", caption="$y_$")
+    ax = plot.income(income(), title="$x_$, 1 ETH", caption="$y_$")
     ax.figure.canvas.draw()
 
     texts = [text for text in ax.figure.findobj(Text) if "$" in text.get_text()]
-    assert {"$x_$ (1 ETH = $2500)", "$y_$"} == {text.get_text() for text in texts}
+    assert {"$x_$, 1 ETH", "$y_$"} == {text.get_text() for text in texts}
 
 
 def test_a_title_is_a_text():

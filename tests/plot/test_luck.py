@@ -121,6 +121,7 @@ def test_groups_of_two_duties_are_ranked_together():
     chart = charts.luck(held, totals(range(100), 8), blocks, members, by="validator_index")
 
     assert "Validator, luckiest first" == chart.x.label
+    assert chart.note.endswith("; 1 to 6: proposals, 7 to 12: sync seats")
     points = [layer for layer in chart.layers if isinstance(layer, Points)]
     named = {int(x): text for layer in points for x, text in zip(layer.x, layer.texts, strict=True)}
     order = [int(named[rank].split()[1].rstrip(",")) for rank in range(1, 13)]
