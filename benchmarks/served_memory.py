@@ -1,7 +1,8 @@
 """Memory of ``beaconframes serve`` after random requests, each for other rows.
 
 ``python benchmarks/served_memory.py [seed]``. The server is a process of its own, which serves the
-sample with the default size of its cache.
+sample with the default size of its cache. Allocators return free pages after ten seconds, so memory
+is read at once and again after fifteen.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,9 +102,14 @@ def main() -> None:
                     load(chosen, last)
                 count = explorer.requests
             after, peak = (read_memory(server.pid, name) for name in ("VmRSS", "VmHWM"))
+            time.sleep(choose(15, 0))
+            later = read_memory(server.pid, "VmRSS")
         finally:
             server.terminate()
-    print(f"{start:.0f} MB; after {count:,} requests {after:.0f} MB, at most {peak:.0f} MB")
+    print(
+        f"{start:.0f} MB; after {count:,} requests {after:.0f} MB, at most {peak:.0f} MB, "
+        f"at rest {later:.0f} MB"
+    )
 
 
 if __name__ == "__main__":

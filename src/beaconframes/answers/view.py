@@ -32,7 +32,7 @@ SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", defau
 MAX_DERIVED_ROWS = 10_000_000
 """Rows of the tables from which others are derived as a whole."""
 
-PART_ROWS = 125_000
+PART_ROWS = 250_000
 """Rows of the tables from which a part of a table is derived at a time."""
 
 MAX_REPEATS = 4
