@@ -69,8 +69,8 @@ lab: setup ## open the first notebook in JupyterLab
 test: setup ## run the tests
 	POLARS_MAX_THREADS=1 $(PYTEST)
 
-# One case of each test, and one point of each crash, with a fixed seed. One command,
-# as to collect the tests takes time.
+# One case of each test, and one point of each crash, with a fixed seed. One command, as to collect
+# the tests takes time.
 test-more: setup ## run a notebook, the gallery, a browser, more seeds, engines and sizes, and test-crash
 	$(PYTEST) -m "more and not long or crash and long" --sample 1
 

@@ -3,7 +3,7 @@
 Regenerate them with
 ``pytest tests/plot/test_images.py --mpl-generate-path=tests/plot/baseline``, and look at each
 picture before you commit it. The lock file pins matplotlib, which brings its font renderer, so that
-pictures are equal on one kind of processor. The tolerance is for others.
+pictures are equal on one kind of processor. The tolerance is for other processors.
 """
 
 import polars as pl

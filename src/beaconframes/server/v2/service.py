@@ -162,7 +162,8 @@ class ServiceV2:
     ) -> pl.DataFrame:
         """Return all rows that *fields* select, and cache them for the next pages.
 
-        Those of one page are cached from their second request on.
+        Those of one page are cached from their second request on: few are requested again, and a
+        frame of a few rows takes several times the memory that it counts.
         """
         memory = self.views.memory
         name = view.head.slot, view.version, hash_request(endpoint.path, fields)
