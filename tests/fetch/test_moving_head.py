@@ -23,6 +23,7 @@ from beaconframes.fetch import head
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.server.service import Service
 from beaconframes.v1.epochs import EPOCHS
+from beaconframes.v1.income_history import INCOME_HISTORY
 
 from ..support.replicas import Replicas, connect_to
 
@@ -378,6 +379,22 @@ def test_a_public_chain_needs_no_head_for_epochs_before_yesterday(hours, is_requ
     served.check_not_future(EPOCHS.plan(values, chain_head))
 
     assert is_requested == bool(requested)
+
+
+def test_all_validators_of_a_range_are_requested_before_the_next_range():
+    """A server reads the rows of a range once; one request for the newest epochs comes first."""
+    now = datetime(2026, 10, 1, tzinfo=UTC)
+    last = MAINNET.at("epoch", now)
+    chain_head = ChainHead(MAINNET, lambda: Head(last, last, last * 32), lambda: now)
+    values = {"validators": range(250), "since": last - 299, "until": last}
+    planned = INCOME_HISTORY.plan(values, chain_head)
+
+    calls = ServedRange(INCOME_HISTORY, chain_head, values).sort(planned)
+
+    newest, *ranges = [call.fields["latest_epoch"] for call in calls]
+    assert str(last) == newest
+    assert [str(last - n) for n in (200, 200, 200, 100, 100, 100, 0, 0)] == ranges
+    assert sorted(call.request.path for call in planned) == sorted(c.request.path for c in calls)
 
 
 def test_gaps_without_epochs_are_not_clipped():

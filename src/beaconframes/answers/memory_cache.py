@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-CACHE_BYTES = 128 * 2**20
+CACHE_BYTES = 64_000_000
 """Default size of all cached rows, indices and records."""
 
 

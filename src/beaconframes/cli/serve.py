@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import click
 
 from beaconframes.answers.dataset_source import open_dataset
+from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.cli.connection_options import open_stored_sample
 from beaconframes.cli.from_signature import AsJson, Kind, command
 from beaconframes.cli.rendering import format_json
@@ -70,7 +71,7 @@ def serve(
     *,
     port: Annotated[int, click.IntRange(0, 65535)] = 8000,
     latency: Annotated[str | None, "TIME"] = None,
-    cache_bytes: Annotated[str, "--cache", "SIZE"] = "128MB",
+    cache_bytes: Annotated[str, "--cache", "SIZE"] = f"{CACHE_BYTES // 10**6}MB",
     access_log: bool = False,
     as_json: AsJson = False,
 ) -> None:

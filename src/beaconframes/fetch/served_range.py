@@ -85,19 +85,22 @@ class ServedRange:
         return not isinstance(until, int) or isinstance(until, bool) or until < 0
 
     def sort(self, calls: list[Call]) -> list[Call]:
-        """Return *calls* in the order to send; those that may be refused first.
+        """Return *calls* in the order to send: the oldest units first, all validators of a range.
 
-        A service that drops old units drops the oldest ones first. Otherwise the newest units may
-        be after the head: if they are refused, the other ones after it are not sent.
+        A server then reads each range once. A service that drops old units drops the oldest ones
+        first. Otherwise the newest units may be after the head, so one call for them is sent
+        first: if it is refused, the other ones after the head are not sent.
         """
         parameter = self.parameter
         if parameter is None or parameter.rows_column is None:
             return calls
         ends = [requested_units(self.endpoint, parameter, call) for call in calls]
-        if parameter.window_moves:
-            return [calls[n] for n in sorted(range(len(calls)), key=lambda n: ends[n].start)]
-        newest = max(range(len(calls)), key=lambda n: ends[n].stop)
-        return [calls[newest], *calls[:newest], *calls[newest + 1 :]]
+        order = sorted(range(len(calls)), key=lambda n: ends[n].start)
+        if not parameter.window_moves:
+            newest = max(order, key=lambda n: ends[n].stop)
+            order.remove(newest)
+            order.insert(0, newest)
+        return [calls[n] for n in order]
 
     def may_be_after_head(self, calls: list[Call]) -> bool:
         """Return whether *calls* request units by number that may be after the head.

@@ -117,7 +117,7 @@ class Server:
             How many times faster than the clock a live chain moves.
         cache_bytes
             The largest size of the rows in memory: a number of bytes, or a text such as
-            ``"128MB"``.
+            ``"64MB"``.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class Server:
         if (size := parse_size(cache_bytes)) is None:
             raise UsageError(
                 f"cache_bytes={cache_bytes!r} is not a size",
-                hint='Use a number of bytes above 0, or a text such as "128MB"',
+                hint='Use a number of bytes above 0, or a text such as "64MB"',
             )
         if not live and (start is not None or speed != 1.0):
             raise UsageError("start and speed need a live chain", hint="Add live=True (--live)")

@@ -203,7 +203,7 @@ def local(
     speed
         How many times faster than the clock a live chain moves: 100 is an epoch in 4 seconds.
     cache_bytes
-        The largest size of the rows in memory: a number of bytes, or a text such as ``"128MB"``.
+        The largest size of the rows in memory: a number of bytes, or a text such as ``"64MB"``.
     """
     if dataset is None:
         from beaconframes.simulator import open_sample
