@@ -24,8 +24,8 @@ from beaconframes.calendar import (
     MAINNET as MAINNET,
     HOODI as HOODI,
     Chain as Chain,
-    local_range as local_range,
 )
+from beaconframes.time_range import local_range as local_range
 
 # Requests, the store and missing rows.
 from beaconframes.client import (

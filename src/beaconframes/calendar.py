@@ -6,12 +6,9 @@ Every unit is an integer number of slots counted from genesis, so all arithmetic
 
 from __future__ import annotations
 
-import functools
 import operator
-import re
-from calendar import monthrange
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -19,44 +16,16 @@ from beaconframes.errors import ConfigError, UsageError
 from beaconframes.summary import render_html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from zoneinfo import ZoneInfo
+    from collections.abc import Sequence
 
-    import numpy as np
     import polars as pl
 
     Epoch = TypeVar("Epoch", int, pl.Expr)
 
 Unit: TypeAlias = Literal["slot", "epoch", "day", "week", "period"]
-if TYPE_CHECKING:
-    Moment: TypeAlias = int | str | date | datetime | timedelta | np.datetime64
-else:  # Loaders resolve their type hints without numpy, whose import takes time.
-    Moment = int | str | date | datetime | timedelta
 
-_MICROSECOND = timedelta(microseconds=1)
+MICROSECOND = timedelta(microseconds=1)
 _UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
-_INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9].*")
-_AGE = re.compile(r"([0-9]{1,9})([wdhm])")
-_AGE_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes"}
-
-
-def find_time_zone(tz: Any) -> ZoneInfo:
-    """Return the time zone of a name; raise UsageError if there is none."""
-    from zoneinfo import ZoneInfo
-
-    if isinstance(tz, tzinfo):
-        raise UsageError(
-            f"tz={tz!r} is an object, not the name of a time zone",
-            hint=f'Pass "{tz}"' if isinstance(tz, ZoneInfo) else 'Pass a name such as "UTC"',
-        )
-    try:
-        return ZoneInfo(tz)
-    except (ValueError, OSError, TypeError, KeyError):
-        raise UsageError(
-            f"tz={tz!r} is not a time zone", hint='Pass a name such as "UTC" or "Europe/Berlin"'
-        ) from None
 
 
 @dataclass(frozen=True)
@@ -80,10 +49,10 @@ class Chain:
         counts: dict[str, Any] = dict(vars(self))
         name, genesis = counts.pop("name"), counts.pop("genesis")
         if not isinstance(name, str) or not name.strip():
-            raise ConfigError(f"name of a chain is {_format_value(name)}; it must be a text")
+            raise ConfigError(f"name of a chain is {format_value(name)}; it must be a text")
         if not isinstance(genesis, datetime) or genesis.utcoffset() is None:
             raise ConfigError(
-                f"genesis of chain {name!r} is {_format_value(genesis)}, which has no time zone",
+                f"genesis of chain {name!r} is {format_value(genesis)}, which has no time zone",
                 hint="Use a datetime with a time zone, such as datetime(2026, 1, 1, tzinfo=UTC)",
             )
         # Arithmetic on a datetime of another zone would follow its daylight saving time.
@@ -92,7 +61,7 @@ class Chain:
             least = 0 if field == "first_sync_epoch" else 1
             if type(value) is not int or value < least:
                 raise ConfigError(
-                    f"{field} of chain {name!r} is {_format_value(value)}; "
+                    f"{field} of chain {name!r} is {format_value(value)}; "
                     f"it must be an int of {least} or more"
                 )
         if self.epochs_per_day < 1:
@@ -119,19 +88,19 @@ class Chain:
     def time_of(self, unit: Unit, number: int) -> datetime:
         """Return the start of a slot, epoch, day, week or sync period in UTC."""
         try:
-            return self.genesis + _check_number(unit, number) * _get_length(self, unit)
+            return self.genesis + _check_number(unit, number) * get_length(self, unit)
         except OverflowError:
-            raise UsageError(f"{unit} {_format_value(number)} starts after the year 9999") from None
+            raise UsageError(f"{unit} {format_value(number)} starts after the year 9999") from None
 
     def at(self, unit: Unit, moment: datetime) -> int:
         """Return the slot, epoch, day, week or sync period that contains *moment*.
 
         A datetime without a time zone is UTC.
         """
-        instant = _to_utc("moment", moment)
+        instant = to_utc("moment", moment)
         if instant < self.genesis:
-            raise _before_genesis(self, "moment", moment)
-        return (instant - self.genesis) // _get_length(self, unit)
+            raise before_genesis(self, "moment", moment)
+        return (instant - self.genesis) // get_length(self, unit)
 
     def time_expr(self, unit: Unit, numbers: pl.Expr) -> pl.Expr:
         """Return an expression for the start times of the units *numbers*.
@@ -140,8 +109,8 @@ class Chain:
         """
         import polars as pl
 
-        genesis = (self.genesis - _UNIX_EPOCH) // _MICROSECOND
-        length = _get_length(self, unit) // _MICROSECOND
+        genesis = (self.genesis - _UNIX_EPOCH) // MICROSECOND
+        length = get_length(self, unit) // MICROSECOND
         return (numbers.cast(pl.Int64) * length + genesis).cast(pl.Datetime("us", "UTC"))
 
     def _repr_html_(self) -> str:
@@ -183,7 +152,7 @@ def get_chain(chain: str | Chain) -> Chain:
     if str(chain).endswith(".toml"):
         return _read_chain(str(chain))
     raise ConfigError(
-        f"unknown chain {_format_value(chain)}",
+        f"unknown chain {format_value(chain)}",
         hint=f"Known chains: {', '.join(PUBLIC_CHAINS)}. For any other chain give a TOML file with "
         "its name, genesis, seconds_per_slot and slots_per_epoch, or in Python a Chain(...)",
     )
@@ -216,7 +185,7 @@ def find_chain(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> Chain:
     if known := find_known_chain(unit, starts):
         return known
     number, start = starts[0]
-    length = find_length(unit, starts) or _get_length(MAINNET, unit)
+    length = find_length(unit, starts) or get_length(MAINNET, unit)
     slot = length / _count_slots(MAINNET, unit)
     try:
         chain = Chain("unnamed", start - number * length, slot // timedelta(seconds=1))
@@ -248,12 +217,12 @@ def find_length(unit: Unit, starts: Sequence[tuple[int, datetime]]) -> timedelta
         length = (end - start) / (other - number)
         return length if length > timedelta() else None
     known = find_known_chain(unit, starts)
-    return None if known is None else _get_length(known, unit)
+    return None if known is None else get_length(known, unit)
 
 
 def _has_starts(chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]]) -> bool:
     """Return whether units of *chain* start at these times."""
-    length = _get_length(chain, unit)
+    length = get_length(chain, unit)
     try:
         return all(chain.genesis + number * length == start for number, start in starts)
     except OverflowError:
@@ -282,255 +251,33 @@ def _format_time(time: datetime) -> str:
     return f"{time:%Y-%m-%dT%H:%M:%SZ}"
 
 
-@dataclass(frozen=True)
-class Span:
-    """An inclusive range of slots, epochs, days, weeks or sync periods; never empty."""
-
-    first: int
-    last: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.first <= self.last:
-            raise UsageError(
-                f"the range {self.first} to {self.last} is not valid",
-                hint="Start at 0 or later, and end at the start or later",
-            )
-
-    def __len__(self) -> int:
-        return self.last - self.first + 1
-
-
-def resolve_span(
-    since: Moment | None,
-    until: Moment | None,
-    *,
-    unit: Unit,
-    chain: Chain,
-    latest: Callable[[], int],
-    now: Callable[[], datetime],
-    default_until: Callable[[], Moment] | None = None,
-) -> Span:
-    """Return the units that start between *since* and *until*, both inclusive.
-
-    An int is the number of a unit; a negative int counts back from the latest (-1 is the latest).
-    A datetime is an instant (UTC if it has no time zone), a date the whole UTC day, and
-    ``"2026-10"`` the whole month; ``np.datetime64`` is a month or a day in its units ``M`` and
-    ``D``, and an instant in a finer unit. ``"30d"``, ``"12h"``, ``"45m"``, ``"2w"`` and a timedelta
-    are an age before now. ``"latest"`` is the latest unit. None is the default; without a default,
-    *since* is 0 and *until* the latest.
-
-    *latest* and *now* are called at most once, and only if they are needed.
-    """
-    # Called once: if the head moved between two calls, since=-250 would not be 250 units.
-    latest, now = functools.cache(latest), functools.cache(now)
-    start: Moment = 0 if since is None else since
-    end: Moment = until if until is not None else default_until() if default_until else "latest"
-    first = resolve_bound("since", start, unit, chain, latest, now)
-    last = resolve_bound("until", end, unit, chain, latest, now)
-    if first > last:
-        raise _empty_range((since, first), (until, last), unit, now)
-    return Span(first, last)
-
-
-def _empty_range(
-    since: tuple[Moment | None, int],
-    until: tuple[Moment | None, int],
-    unit: Unit,
-    now: Callable[[], datetime],
-) -> UsageError:
-    """Return the error for a range that ends before it starts."""
-    (start, first), (end, last) = since, until
-    start_text = _describe_bound(start, unit, first)
-    end_text = _describe_bound(end, unit, last)
-    if end is None or _is_latest(end):
-        return UsageError(
-            f"since ({start_text}) is after the last available {unit}, {last}",
-            hint="Use an earlier since",
-        )
-    if (
-        is_time(start)
-        and is_time(end)
-        and instants("since", start, now)[0] <= instants("until", end, now)[1]
-    ):
-        return UsageError(
-            f"no {unit} starts between since ({_describe_bound(start)}) "
-            f"and until ({_describe_bound(end)})",
-            hint="Use a longer range",
-        )
-    return UsageError(
-        f"since ({start_text}) is after until ({end_text})",
-        hint="Swap them",
-    )
-
-
-def _is_latest(value: object) -> bool:
-    return isinstance(value, str) and value == "latest"
-
-
-def is_relative(value: object) -> bool:
-    """Return whether a bound depends on the head or the present: an age, or counted back."""
-    if isinstance(value, str):
-        return _is_latest(value) or value == "finalized" or bool(_AGE.fullmatch(value))
-    number = to_integer(value)
-    return value is None or isinstance(value, timedelta) or (number is not None and number < 0)
-
-
-def is_time(value: object) -> bool:
-    """Return whether a bound is a time, instead of a number, ``"latest"`` or None."""
-    return value is not None and to_integer(value) is None and not _is_latest(value)
-
-
-def _describe_bound(value: Any, unit: str | None = None, number: int = 0) -> str:
-    """Return a bound for a message: the argument, and the number of the unit that it means."""
-    shown = [] if unit and to_integer(value) == number else [_truncate(str(value))]
-    return ", ".join([*shown, *([f"{unit} {number}"] if unit else [])])
-
-
-def resolve_bound(
-    argument: Literal["since", "until"],
-    value: Any,
-    unit: Unit,
-    chain: Chain,
-    latest: Callable[[], int],
-    now: Callable[[], datetime],
-) -> int:
-    """Return the first unit of *since*, or the last of *until*."""
-    if (number := to_integer(value)) is not None:
-        if number < 0:
-            number += latest() + 1
-        if number < 0:
-            raise UsageError(
-                f"{argument}={_format_value(value)} is before the genesis of the chain "
-                f"{chain.name!r}",
-                hint=f"The latest {unit} is {latest()}, so {-latest() - 1} is {unit} 0",
-            )
-        chain.time_of(unit, number)
-        return number
-    if _is_latest(value):
-        return latest()
-    start, end = instants(argument, value, now, unit)
-    if end < chain.genesis:
-        raise _before_genesis(chain, argument, value)
-    if argument == "until":
-        return chain.at(unit, end)
-    # Rounded up: the unit that contains `start` started before it.
-    return max(0, -((chain.genesis - start) // _get_length(chain, unit)))
-
-
-def instants(
-    argument: str, value: Any, now: Callable[[], datetime], unit: Unit = "epoch"
-) -> tuple[datetime, datetime]:
-    """Return the first and the last instant of a text, date, datetime or timedelta."""
-    try:
-        # The text of a datetime64 is a month or a date in its units M and D, else an instant.
-        is_text = isinstance(value, str) or type(value).__name__ == "datetime64"
-        parsed = _parse_time(argument, str(value), unit) if is_text else value
-        if isinstance(parsed, timedelta) and parsed >= timedelta(0):
-            instant = _to_utc("now", now()) - parsed
-            return instant, instant
-        if isinstance(parsed, date) and not isinstance(parsed, datetime):
-            midnight = datetime.combine(parsed, time(), UTC)
-            is_month = is_text and _MONTH.fullmatch(str(value))
-            days = monthrange(parsed.year, parsed.month)[1] if is_month else 1
-            return midnight, midnight + (timedelta(days=days) - _MICROSECOND)
-        instant = _to_utc(argument, parsed, unit)
-    except OverflowError:
-        raise UsageError(
-            f"{argument}={_format_value(value)} is outside the years 1 to 9999"
-        ) from None
-    return instant, instant
-
-
-def local_range(since: Any = None, until: Any = None, *, tz: str) -> dict[str, Any]:
-    """Return the range of a loader in which dates and months are those of a time zone.
-
-    ::
-
-        year = bf.local_range("2025-01-01", "2025-12-31", tz="Europe/Berlin")
-        income = bf.load_income_history(3, **year)
-
-    Loaders themselves have days of UTC, so that the first and the last day of an analysis with
-    ``tz=`` would not be complete.
-
-    Parameters
-    ----------
-    since, until
-        As for loaders. Numbers, ages and instants are returned as they are.
-    tz
-        Name of the time zone, such as ``"Europe/Berlin"``.
-
-    Returns
-    -------
-    dict
-        ``since`` and ``until``, of those that are given. A date is the first or the last instant
-        of the day.
-    """
-    find_time_zone(tz)
-    bounds = {"since": since, "until": until}
-    return {
-        name: _find_local_bound(name, value, tz)
-        for name, value in bounds.items()
-        if value is not None
-    }
-
-
-def _find_local_bound(name: str, value: Any, tz: str) -> Any:
-    """Return the instant of a date or month of the time zone *tz*; other bounds unchanged."""
-    if tz == "UTC" or is_relative(value) or not is_time(value):
-        return value
-    start, end = instants(name, value, lambda: datetime.now(UTC))
-    if start == end:
-        return value
-    zone = find_time_zone(tz)
-    if name == "since":
-        return datetime.combine(start, time(), zone).astimezone(UTC)
-    # A day ends where the next one begins: clocks may change at midnight.
-    following = datetime.combine(end + _MICROSECOND, time(), zone)
-    return following.astimezone(UTC) - _MICROSECOND
-
-
-def _parse_time(argument: str, text: str, unit: Unit) -> date | datetime | timedelta:
-    """Parse an age, a date, the first day of a month, or an instant."""
-    if age := _AGE.fullmatch(text):
-        return timedelta(**{_AGE_UNITS[age[2]]: int(age[1])})
-    try:
-        if _DATE.fullmatch(text):
-            return date.fromisoformat(text)
-        if _MONTH.fullmatch(text):
-            return date.fromisoformat(f"{text}-01")
-        # The pattern comes first: fromisoformat also accepts 20261001 and 2026-W40.
-        if _INSTANT.fullmatch(text):
-            return datetime.fromisoformat(text)
-    except ValueError:
-        pass
-    raise _invalid_time(argument, text, unit)
-
-
-def _to_utc(argument: str, moment: Any, unit: Unit = "epoch") -> datetime:
+def to_utc(argument: str, moment: Any, unit: Unit = "epoch") -> datetime:
     """Return *moment* in UTC; a datetime without a time zone is in UTC already."""
     # pandas' NaT is an instance of datetime, and is not equal to itself.
     if not isinstance(moment, datetime) or moment != moment:  # noqa: PLR0124
-        raise _invalid_time(argument, moment, unit)
+        raise invalid_time(argument, moment, unit)
     try:
         return moment.astimezone(UTC) if moment.utcoffset() else moment.replace(tzinfo=UTC)
     except OverflowError:
         raise UsageError(
-            f"{argument}={_format_value(moment)} is outside the years 1 to 9999"
+            f"{argument}={format_value(moment)} is outside the years 1 to 9999"
         ) from None
 
 
-def _invalid_time(argument: str, value: object, unit: Unit) -> UsageError:
+def invalid_time(argument: str, value: object, unit: Unit) -> UsageError:
+    """Return the error for an argument that is no time."""
     article = "an" if unit == "epoch" else "a"
     return UsageError(
-        f"{argument}={_format_value(value)} is not a valid time",
+        f"{argument}={format_value(value)} is not a valid time",
         hint=f'Use {article} {unit} number, a date such as "2026-10-01", a month such as '
         '"2026-10", or an age such as "30d"',
     )
 
 
-def _before_genesis(chain: Chain, argument: str, value: object) -> UsageError:
+def before_genesis(chain: Chain, argument: str, value: object) -> UsageError:
+    """Return the error for a time before the genesis of *chain*."""
     return UsageError(
-        f"{argument}={_format_value(value)} is before the genesis of the chain {chain.name!r}, "
+        f"{argument}={format_value(value)} is before the genesis of the chain {chain.name!r}, "
         f"{chain.genesis:%Y-%m-%dT%H:%M:%SZ}",
         hint="Use a later time",
     )
@@ -547,12 +294,13 @@ def _count_slots(chain: Chain, unit: Unit) -> int:
         return 1
     if unit not in epochs:
         raise UsageError(
-            f"{_format_value(unit)} is not a unit", hint=f"Units: {', '.join(get_args(Unit))}"
+            f"{format_value(unit)} is not a unit", hint=f"Units: {', '.join(get_args(Unit))}"
         )
     return epochs[unit] * chain.slots_per_epoch
 
 
-def _get_length(chain: Chain, unit: Unit) -> timedelta:
+def get_length(chain: Chain, unit: Unit) -> timedelta:
+    """Return the duration of a unit."""
     return timedelta(seconds=chain.seconds_per_slot * _count_slots(chain, unit))
 
 
@@ -567,18 +315,19 @@ def to_integer(value: Any) -> int | None:
 def _check_number(unit: str, value: Any) -> int:
     number = to_integer(value)
     if number is None or number < 0:
-        raise UsageError(f"{unit} {_format_value(value)} is not an integer of 0 or more")
+        raise UsageError(f"{unit} {format_value(value)} is not an integer of 0 or more")
     return number
 
 
-def _format_value(value: object) -> str:
+def format_value(value: object) -> str:
     """Return the ``repr`` of *value*, cut to the length of a message."""
     try:
         text = repr(value)
     except ValueError:  # Python refuses to print an int of several thousand digits.
         return f"an {type(value).__name__} of thousands of digits"
-    return _truncate(text)
+    return truncate(text)
 
 
-def _truncate(text: str) -> str:
+def truncate(text: str) -> str:
+    """Return *text*, cut to the length of a message."""
     return text if len(text) <= 60 else f"{text[:57]}..."

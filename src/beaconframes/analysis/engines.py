@@ -14,7 +14,7 @@ import polars as pl
 from narwhals.exceptions import ComputeError, InvalidOperationError
 
 from beaconframes.analysis.aggregation import OVERFLOW, build_overflow_error, get_amount_type
-from beaconframes.calendar import MAINNET, check_starts, find_chain, find_time_zone, get_chain
+from beaconframes.calendar import MAINNET, check_starts, find_chain, get_chain
 from beaconframes.errors import UsageError
 from beaconframes.frames import (
     as_lazy,
@@ -25,6 +25,7 @@ from beaconframes.frames import (
     return_like,
     select_columns,
 )
+from beaconframes.time_range import find_time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

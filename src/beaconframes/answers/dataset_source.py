@@ -99,10 +99,7 @@ class DatasetSource(Source):
                     parts += narrow_call(endpoint, call, error, served)
             for call in (*answer.empty, *not_found):
                 endpoint.check_has_record(call)
-            rows = answer.rows
-            for parameter in endpoint.all_parameters:
-                if not rows.is_empty():
-                    rows = parameter.mark_open_rows(rows, chain_head)
+            rows = endpoint.mark_open_rows(answer.rows, chain_head)
             endpoint.table.check(rows, chain_head.chain)
             count_rows(rows.height)
             failed = {id(call) for call, _ in answer.refused} - {id(call) for call in not_found}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import polars as pl
 
-from beaconframes.calendar import instants
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, is_empty, select_columns
 from beaconframes.text import shorten
+from beaconframes.time_range import instants
 from beaconframes.units import to_eth
 
 if TYPE_CHECKING:

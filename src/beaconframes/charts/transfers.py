@@ -17,7 +17,7 @@ from beaconframes.frames import check_choice
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.calendar import Moment
+    from beaconframes.time_range import Moment
 
 Every = Literal["day", "week", "month"]
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from beaconframes.calendar import local_range
 from beaconframes.cli import analysis_results, chart_input, output
 from beaconframes.cli import connection_options as connection
 from beaconframes.cli.analyses import RANGE, Analysis, get_function, list_analyses
@@ -24,6 +23,7 @@ from beaconframes.cli.loader_options import loader_options
 from beaconframes.cli.loader_options import pop_arguments as pop_loader_arguments
 from beaconframes.cli.messages import print_message
 from beaconframes.errors import UsageError
+from beaconframes.time_range import local_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -26,7 +26,7 @@ from typing import (
 
 import click
 
-from beaconframes.calendar import Chain, Moment
+from beaconframes.calendar import Chain
 from beaconframes.cli.argument_texts import (
     FILE_OPTIONS,
     parse_id,
@@ -39,6 +39,7 @@ from beaconframes.cli.argument_texts import (
 )
 from beaconframes.cli.common_options import FILE, JSON_HELP, OVERWRITE_HELP
 from beaconframes.cli.docstrings import describe, describe_arguments
+from beaconframes.time_range import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.index.indexing import IndexProgress
     from beaconframes.beacon_node.index.report import IndexReport
-    from beaconframes.calendar import Moment
+    from beaconframes.time_range import Moment
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
 WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop immediately"

@@ -20,7 +20,7 @@ from typing import (
 
 import polars as pl
 
-from beaconframes.calendar import Moment, to_integer
+from beaconframes.calendar import to_integer
 from beaconframes.client.connection import get_explorer
 from beaconframes.client.explorer import Explorer
 from beaconframes.endpoint import Endpoint, Envelope
@@ -28,6 +28,7 @@ from beaconframes.endpoint.parameter import Role
 from beaconframes.endpoint.validator_sets import ValidatorSet
 from beaconframes.errors import UsageWarning, find_caller_level
 from beaconframes.misspelled_names import wrong_arguments
+from beaconframes.time_range import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

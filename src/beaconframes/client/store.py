@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.cache import pubkey_index
-from beaconframes.calendar import instants
 from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT, WHOLE_CHAIN, filter_covered
@@ -17,14 +16,15 @@ from beaconframes.endpoint.identifiers import is_pubkey
 from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
 from beaconframes.errors import ConfigError, DatasetError, UsageError
 from beaconframes.setting_rules import parse_size
+from beaconframes.time_range import instants
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
-    from beaconframes.calendar import Moment
     from beaconframes.client.explorer import Explorer
     from beaconframes.dataset import Damage
+    from beaconframes.time_range import Moment
 
 
 class Store:

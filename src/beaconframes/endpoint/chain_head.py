@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from beaconframes.calendar import PUBLIC_CHAINS, Chain, Span, Unit, is_time, resolve_span
+from beaconframes.calendar import PUBLIC_CHAINS, Chain, Unit
 from beaconframes.errors import UsageError
+from beaconframes.time_range import Span, is_time, resolve_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from beaconframes.calendar import Moment
+    from beaconframes.time_range import Moment
 
 
 EPOCHS_TO_FINALITY = 3

@@ -244,6 +244,13 @@ class Endpoint:
             absent=self.absent,
         )
 
+    def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
+        """Return fetched *rows*, with marks on those whose outcome the chain head leaves open."""
+        for parameter in self.all_parameters:
+            if parameter.has_open_rows and not rows.is_empty():
+                rows = parameter.mark_open_rows(rows, chain_head)
+        return rows
+
     def check_rows(
         self,
         fetched: Sequence[tuple[Call, Page]],

@@ -104,6 +104,8 @@ class Parameter(ABC):
     unfiltered: ClassVar[Any] = None
     has_finish: ClassVar[bool] = False
     """Whether `finish` changes rows."""
+    has_open_rows: ClassVar[bool] = False
+    """Whether `mark_open_rows` changes rows."""
     resolves_pubkeys: ClassVar[bool] = False
     """Whether a subject by public key may be requested by its index instead."""
     may_shift: ClassVar[bool] = False

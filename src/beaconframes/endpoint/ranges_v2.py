@@ -9,7 +9,6 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from beaconframes.calendar import instants, resolve_span
 from beaconframes.endpoint.parameter import (
     NATURAL,
     Batch,
@@ -23,6 +22,7 @@ from beaconframes.endpoint.parameter import (
 )
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
+from beaconframes.time_range import instants, resolve_span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.cache.pubkey_index import resolve_pubkeys
-from beaconframes.calendar import is_relative
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
 from beaconframes.endpoint.intervals import clip_intervals, intervals_of
 from beaconframes.exports.journal import IncompatibleExport
@@ -21,6 +20,7 @@ from beaconframes.exports.loader_calls import join_items
 from beaconframes.exports.partitions import VALIDATORS_PER_PARTITION
 from beaconframes.exports.result import NOT_FINAL
 from beaconframes.load_context import LOAD
+from beaconframes.time_range import is_relative
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -324,9 +324,7 @@ def decode_pages(
         error.message = session.redact(error.message)
         error.args = (error.message,)
         raise
-    for parameter in endpoint.all_parameters:
-        if not rows.is_empty():
-            rows = parameter.mark_open_rows(rows, chain_head)
+    rows = endpoint.mark_open_rows(rows, chain_head)
     count_rows(rows.height)
     # The pages of a call share its batches.
     calls = {id(call.batches): call for call, _ in pages}

@@ -7,12 +7,13 @@ from narwhals.stable.v2.typing import IntoFrame
 from plotly.graph_objects import Figure
 
 from beaconframes.analysis.sync_committees import Step
-from beaconframes.calendar import Chain, Moment
+from beaconframes.calendar import Chain
 from beaconframes.charts.income import Every
 from beaconframes.charts.series import Unit
 from beaconframes.interactive.alt_text import alt_text as alt_text
 from beaconframes.interactive.style import style as style
 from beaconframes.interactive.wall import wall as wall
+from beaconframes.time_range import Moment
 
 __all__: list[str]  # noqa: PYI035
 

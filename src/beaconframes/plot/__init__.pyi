@@ -7,12 +7,13 @@ from matplotlib.axes import Axes
 from narwhals.stable.v2.typing import IntoFrame
 
 from beaconframes.analysis.sync_committees import Step
-from beaconframes.calendar import Chain, Moment
+from beaconframes.calendar import Chain
 from beaconframes.charts.income import Every
 from beaconframes.charts.series import Unit
 from beaconframes.plot.alt_text import alt_text as alt_text
 from beaconframes.plot.style import style as style
 from beaconframes.plot.wall import wall as wall
+from beaconframes.time_range import Moment
 
 __all__: list[str]  # noqa: PYI035
 

@@ -11,7 +11,6 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.calendar import find_time_zone
 from beaconframes.endpoint.identifiers import list_validators
 from beaconframes.errors import DatasetError, UsageError, UsageWarning, find_caller_level
 from beaconframes.exports.atomic_files import translate_errors
@@ -20,6 +19,7 @@ from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.inputs import find_range
 from beaconframes.reports.page import render_index
 from beaconframes.reports.report import HEAD, report, write_text
+from beaconframes.time_range import find_time_zone
 
 if TYPE_CHECKING:
     import os

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 import polars as pl
 
 from beaconframes import v1, v2
-from beaconframes.calendar import local_range
 from beaconframes.client.plan import PlanningEnded, PlanningExplorer, format_requests
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import UsageError
@@ -24,15 +23,16 @@ from beaconframes.reports.detail import (
     is_local,
 )
 from beaconframes.reports.input_frames import EPOCHS_PER_LOAD, Detail, Input, Inputs
+from beaconframes.time_range import local_range
 from beaconframes.v1.attestations import SERVED_EPOCHS
 from beaconframes.v1.proposals import PROPOSALS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
     from beaconframes.endpoint import ChainHead
+    from beaconframes.time_range import Moment
 
 _DEFAULT_RANGE = timedelta(days=30)
 _MOST_VOTES = 5_000_000

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.calendar import find_time_zone
 from beaconframes.csv_rows import LINE, check_rows, read_csv_rows
 from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
+from beaconframes.time_range import find_time_zone
 
 if TYPE_CHECKING:
-    from beaconframes.calendar import Moment
+    from beaconframes.time_range import Moment
 
 _FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%+")
 _PRICE = pl.Decimal(38, 8)

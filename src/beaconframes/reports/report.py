@@ -36,9 +36,9 @@ from beaconframes.reports.verdict import list_verdict
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from beaconframes.calendar import Moment
     from beaconframes.client import Explorer
     from beaconframes.reports.input_frames import Inputs
+    from beaconframes.time_range import Moment
 
 
 HEAD = 4096

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beaconframes.calendar import MAINNET, get_chain, instants
+from beaconframes.calendar import MAINNET, get_chain
 from beaconframes.dataset import Dataset
 from beaconframes.derive.attestation_efficiency import RATED_EPOCHS
 from beaconframes.errors import DatasetError, UsageError
@@ -28,6 +28,7 @@ from beaconframes.simulator.graffiti import GraffitiWriter
 from beaconframes.simulator.history_writer import HistoryWriter
 from beaconframes.simulator.preset import choose_preset, create_chain
 from beaconframes.simulator.registry import create_registry
+from beaconframes.time_range import instants
 
 if TYPE_CHECKING:
     import os
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.calendar import Chain, Moment
+    from beaconframes.calendar import Chain
     from beaconframes.dataset import Writer
     from beaconframes.simulator.epoch import Epoch
+    from beaconframes.time_range import Moment
 
 
 def simulate(

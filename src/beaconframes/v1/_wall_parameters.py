@@ -24,9 +24,10 @@ from beaconframes.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from beaconframes.calendar import Moment, Unit
+    from beaconframes.calendar import Unit
     from beaconframes.endpoint import ChainHead, JsonSchema
     from beaconframes.schema import Column
+    from beaconframes.time_range import Moment
 
 
 @dataclass(frozen=True)

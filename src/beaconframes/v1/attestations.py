@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import polars as pl
 
 from beaconframes.active_periods import Lifetime
-from beaconframes.calendar import Moment, Span
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import (
     NATURAL,
@@ -34,6 +33,7 @@ from beaconframes.schema import (
     SlotInEpoch,
     Table,
 )
+from beaconframes.time_range import Moment, Span
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,6 +125,7 @@ class RecentEpochs(ColumnParameter):
     args = ("since", "until")
     fields: ClassVar = ("startEpoch", "endEpoch")
     window_moves = True
+    has_open_rows = True
 
     @property
     def window(self) -> int | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from beaconframes.active_periods import Lifetime
-from beaconframes.calendar import Moment
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import UNRESOLVED, Endpoint, EpochWindow, Finality, Identifiers
 from beaconframes.schema import WEEK_OF_EPOCH, Count, Epoch, EpochTime, Gwei, Table
+from beaconframes.time_range import Moment
 
 
 class BalanceHistory(Table):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from beaconframes.calendar import Moment
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, ExpectedRows, Finality, UnitPerRequest
+from beaconframes.time_range import Moment
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:

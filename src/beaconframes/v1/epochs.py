@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from beaconframes.calendar import Moment
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Shape, UnitPerRequest
 from beaconframes.schema import Count, Epoch, EpochTime, Flag, Fraction, Gwei, Table
+from beaconframes.time_range import Moment
 
 
 class Epochs(Table):

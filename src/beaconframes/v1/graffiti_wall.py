@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from beaconframes.calendar import Moment
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import Batch, Endpoint, Finality
 from beaconframes.schema import Count, Slot, SlotTime, Table, Text
+from beaconframes.time_range import Moment
 from beaconframes.v1._wall_parameters import Region, SlotWindow, Switch
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from beaconframes.calendar import Moment
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
+from beaconframes.time_range import Moment
 from beaconframes.v1._blocks import Blocks
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.cache.read_through import open_rows
-from beaconframes.calendar import instants, resolve_span
 from beaconframes.client import Explorer, Subjects
 from beaconframes.client.connection import get_explorer
 from beaconframes.endpoint.chain_head import EPOCHS_TO_FINALITY
@@ -25,6 +24,7 @@ from beaconframes.errors import (
     ServiceError,
     UsageError,
 )
+from beaconframes.time_range import instants, resolve_span
 from beaconframes.v1.attestations import ATTESTATIONS, SERVED_EPOCHS
 
 if TYPE_CHECKING:

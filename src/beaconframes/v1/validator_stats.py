@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from beaconframes.active_periods import Lifetime
-from beaconframes.calendar import Moment
 from beaconframes.client import Explorer, Frame, Subjects, load
 from beaconframes.endpoint import (
     Batch,
@@ -20,6 +19,7 @@ from beaconframes.endpoint import (
 )
 from beaconframes.endpoint.identifiers import parse_number
 from beaconframes.schema import Count, Day, DayTime, Gwei, Table
+from beaconframes.time_range import Moment
 from beaconframes.v1._validator_lookup import find_indices
 
 if TYPE_CHECKING:

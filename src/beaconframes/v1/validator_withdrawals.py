@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from beaconframes.calendar import Moment
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Endpoint, Finality, Identifiers, LastEpochs
 from beaconframes.endpoint.parameter import permit_any_text
 from beaconframes.schema import Count, Epoch, Gwei, Hex, Slot, SlotInEpoch, SlotTime, Table
+from beaconframes.time_range import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from beaconframes.calendar import Moment
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import Endpoint, Finality, UnitPerRequest
 from beaconframes.schema import Day, DayTime, Fraction, Table, Wei
+from beaconframes.time_range import Moment
 
 
 class YieldIndex(Table):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from beaconframes.calendar import Moment
 from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
@@ -14,6 +13,7 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Slot, Table
+from beaconframes.time_range import Moment
 
 
 class DepositSlots(Table):

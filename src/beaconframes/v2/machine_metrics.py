@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from beaconframes.calendar import Moment
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import Cursor, Endpoint, Envelope, MachineSelector, Shape, TimestampRange
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Flag, Number, Slot, Table, Text, UnixTime
+from beaconframes.time_range import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from beaconframes.calendar import Moment
 from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
@@ -14,6 +13,7 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Count, Hex, Slot, SlotTime, Table, Text
+from beaconframes.time_range import Moment
 from beaconframes.v2._columns import FINALITY
 
 

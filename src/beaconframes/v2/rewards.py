@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from beaconframes.active_periods import Lifetime
-from beaconframes.calendar import Moment
 from beaconframes.client import SubjectsOrSet, Values, loader
 from beaconframes.endpoint import (
     ChainName,
@@ -15,6 +14,7 @@ from beaconframes.endpoint import (
     ValidatorSelector,
 )
 from beaconframes.schema import Count, Epoch, EpochTime, Hex, SamePubkey
+from beaconframes.time_range import Moment
 from beaconframes.v2._columns import NO_VALIDATORS
 from beaconframes.v2._reward_columns import RewardColumns
 

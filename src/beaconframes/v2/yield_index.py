@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import polars as pl
 
-from beaconframes.calendar import Moment
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import ChainName, Cursor, Endpoint, Envelope, Finality
 from beaconframes.schema import Day, DayTime, Fraction, Json, Table, Text, Wei
 from beaconframes.schema.decode_checked import parse_records
 from beaconframes.schema.invariants import Invariant, Rule
+from beaconframes.time_range import Moment
 from beaconframes.v2._columns import split_fields
 from beaconframes.v2._day_range import DayRange
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.node import Node
 from beaconframes.beacon_node.tables import DEPOSITS, INDEXED_TABLES, LARGE_TABLES, REWARD_TABLES
-from beaconframes.calendar import is_relative, resolve_span
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
+from beaconframes.time_range import is_relative, resolve_span
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from contextlib import ExitStack
 
-    from beaconframes.calendar import Moment
+    from beaconframes.time_range import Moment
 
 log = logging.getLogger("beaconframes.index")
 

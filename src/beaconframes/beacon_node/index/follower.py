@@ -19,8 +19,8 @@ from beaconframes.beacon_node.index.arguments import (
 from beaconframes.beacon_node.index.head_events import HeadEvents
 from beaconframes.beacon_node.index.indexing import Indexer
 from beaconframes.beacon_node.index.verdicts import COVERAGE
-from beaconframes.calendar import resolve_bound
 from beaconframes.errors import BadRequest, IntegrityError, NotFound, ResponseError, ServiceError
+from beaconframes.time_range import resolve_bound
 
 if TYPE_CHECKING:
     import os
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.index.indexing import IndexProgress
     from beaconframes.beacon_node.index.task_runner import Executor
     from beaconframes.beacon_node.node import Node
-    from beaconframes.calendar import Chain, Moment
+    from beaconframes.calendar import Chain
+    from beaconframes.time_range import Moment
 
 log = logging.getLogger("beaconframes.index")
 

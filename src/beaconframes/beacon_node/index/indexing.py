@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
     from beaconframes.beacon_node.index.task_runner import Executor
     from beaconframes.beacon_node.node import Node
-    from beaconframes.calendar import Chain, Moment
+    from beaconframes.calendar import Chain
     from beaconframes.consensus.state import BeaconState
+    from beaconframes.time_range import Moment
 
 log = logging.getLogger("beaconframes.index")
 
