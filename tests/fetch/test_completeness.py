@@ -16,6 +16,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
+from beaconframes.active_periods import NOT_CHECKED
 from beaconframes.endpoint import Head
 from beaconframes.fetch import head, source
 from beaconframes.fetch.completeness import IMPOSSIBLE, find_intervals_without_rows
@@ -327,6 +328,11 @@ def test_rows_that_never_existed_cost_one_more_request(upstream, load, requests)
     assert requests == len(server.seen)
 
 
+def count_resolved(server):
+    """Return the number of requests for the indices of public keys."""
+    return [seen.target for seen in server.seen].count("/api/v1/validator")
+
+
 def list_lookups(server):
     """Return the requests for the activity epochs of validators."""
     return [
@@ -495,6 +501,26 @@ def test_max_requests_may_leave_no_request_for_the_check(upstream, chain):
         )  # fmt: skip
 
     assert [] == list_lookups(server)
+
+
+@pytest.mark.parametrize("load", [bf.load_income_history, bf.v2.load_rewards])
+def test_max_requests_may_leave_no_request_for_a_public_key(upstream, load):
+    """The request for the index of a key without rows counts, too; without it, the reason says so.
+
+    In V1 the gap is the number of such keys, because its rows have no key.
+    """
+    unknown = "0x" + "ab" * 48
+
+    with damaging(upstream, "") as (server, explorer):
+        call = {"since": FINAL, "until": FINAL, "explorer": explorer}
+        with pytest.warns(bf.MissingRows, match="max_requests left no request to check"):
+            load([101, unknown], **call, max_requests=1)
+        assert [NOT_CHECKED] == bf.missing()["reason"].to_list()
+        assert 0 == count_resolved(server)
+
+        with pytest.warns(bf.MissingRows, match=rf"1 unknown to the service \({unknown}\)"):
+            load([101, unknown], **call, max_requests=3)
+    assert 1 == count_resolved(server)
 
 
 def test_public_keys_without_rows_are_named(upstream, chain):

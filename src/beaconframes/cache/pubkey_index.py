@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.fetch.source import Connection
+    from beaconframes.load_context import RequestLimit
 
 TABLE = "validator_keys"
 SCHEMA = pl.Schema({"pubkey": pl.String, "validator_index": pl.Int64, "once": pl.Int64})
@@ -51,9 +52,15 @@ class ValidatorKey(msgspec.Struct):
 
 
 def resolve_pubkeys(
-    connection: Connection, store: LocalStore | None, pubkeys: Sequence[str]
+    connection: Connection,
+    store: LocalStore | None,
+    pubkeys: Sequence[str],
+    limit: RequestLimit | None = None,
 ) -> dict[str, int]:
-    """Return the index of each public key that belongs to a validator; fetch unstored ones."""
+    """Return the index of each public key that belongs to a validator; fetch unstored ones.
+
+    The requests count towards the *limit* of the load, unless its estimate has them.
+    """
     indices = {} if store is None else stored_indices(store, pubkeys)
     unknown = [key for key in pubkeys if key not in indices]
     if connection.offline:
@@ -62,6 +69,8 @@ def resolve_pubkeys(
     if store is not None and unknown and finalized < 0:
         finalized = connection.chain_head.latest("epoch", finalized=True)
     for start in range(0, len(unknown), BATCH_LIMIT):
+        if limit is not None:
+            limit.count(f"POST {KEYS_PATH}")
         validators = fetch_keys(connection, unknown[start : start + BATCH_LIMIT])
         indices |= {
             validator.pubkey.lower(): validator.index

@@ -18,6 +18,7 @@ from beaconframes.errors import RequestLimitExceeded, ResponseError, ServiceErro
 from beaconframes.fetch.completeness import drop_unrequested
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import Connection
+from beaconframes.load_context import LOAD
 from beaconframes.schema import Count, Epoch, Flag, Table, Text
 
 if TYPE_CHECKING:
@@ -140,9 +141,18 @@ class ValidatorEpochsCache:
         return rows.filter(pl.col("status").is_not_null()), answered
 
     def resolve(self, pubkeys: Sequence[str]) -> dict[str, int] | None:
-        """Return the index of each public key that has one; None if the request failed."""
+        """Return the index of each public key that has one; None if the request failed.
+
+        Raises
+        ------
+        RequestLimitExceeded
+            The limit of the load leaves no request.
+        """
+        store, limit = self._explorer.local_store, LOAD.get().request_limit
         try:
-            return resolve_pubkeys(self._explorer, self._explorer.local_store, pubkeys)
+            return resolve_pubkeys(self._explorer, store, pubkeys, limit)
+        except RequestLimitExceeded:
+            raise
         except (UsageError, ServiceError, ResponseError):
             return None
 

@@ -57,7 +57,10 @@ class ValidatorSource(Protocol):
         """
 
     def resolve(self, pubkeys: Sequence[str]) -> dict[str, int] | None:
-        """Return the index of each public key that has one; None if the request failed."""
+        """Return the index of each public key that has one; None if the request failed.
+
+        Raise RequestLimitExceeded if the limit of the load leaves no request.
+        """
 
 
 class Gaps(NamedTuple):
@@ -105,7 +108,7 @@ class GapReasons:
         received = set(keys()[VALIDATOR].drop_nulls().unique())
         unknown_pubkeys, missing = self._resolve(missing, received)
         if VALIDATOR not in missing.columns:
-            return without_inactive(pl.concat([unknown_pubkeys, missing], how="diagonal"))
+            return without_inactive(missing)
         is_open = pl.col(VALIDATOR).is_not_null()
         if self._endpoint.lifetime is Lifetime.BALANCE:
             # Validators keep their balance rows after the exit, so a gap between two is an error.
@@ -137,7 +140,8 @@ class GapReasons:
         pubkeys = subjects.pubkeys | set(missing[PUBKEY].drop_nulls() if by_pubkey else ())
         indices = self._find_indices(pubkeys)
         if indices is None:
-            return missing.clear(), missing
+            reason = pl.col(REASON).replace(NOT_RETURNED, self._reason)
+            return missing.clear(), missing.with_columns(reason)
         if by_pubkey:
             missing = replace_pubkeys(missing, indices)
         if by_count:
@@ -159,10 +163,13 @@ class GapReasons:
         return build_gaps(pl.Series(PUBKEY, unknown, pl.String), UNKNOWN), missing
 
     def _find_indices(self, pubkeys: set[str]) -> dict[str, int] | None:
-        """Return the index of each of *pubkeys* that has one; None if the request failed."""
+        """Return the index of each of *pubkeys* that has one; None if they were not requested."""
         if self._indices is None:
             resolvable = sorted(pubkeys - self._unknown_pubkeys)
-            self._indices = self._validators.resolve(resolvable) if resolvable else {}
+            try:
+                self._indices = self._validators.resolve(resolvable) if resolvable else {}
+            except RequestLimitExceeded:
+                self._reason = NOT_CHECKED
         return self._indices
 
     def _split(self, gaps: pl.DataFrame, unit: Any, received: set[int]) -> Gaps:
