@@ -68,6 +68,25 @@ def test_the_state_of_the_last_block_stands_for_that_of_a_skipped_slot(monkeypat
     assert expected.block_roots.tolist() == found.block_roots.tolist()
 
 
+@pytest.mark.parametrize(
+    ("slots", "expected"), [([], [SKIPPED]), ([32, SKIPPED], [SKIPPED]), ([32, 35], [SKIPPED, 35])]
+)
+def test_a_refused_state_is_requested_once_more_for_an_earlier_block(monkeypatch, slots, expected):
+    """A state that no earlier block of its epoch can replace is an error of the node."""
+    api = BeaconApi(NodeSession("http://node.test", transport=BeaconNodeStub("capella").transport))
+    reader = ChainReader(api, api.chain_spec, head_slot=100, has_states=True)
+    monkeypatch.setattr(reader, "block_messages", lambda epoch: dict.fromkeys(slots, b""))
+    requested = []
+
+    def refuse(slot):
+        requested.append(slot)
+        raise NotFound("no state")
+
+    with pytest.raises(NotFound, match="no state"):
+        reader.request_state(SKIPPED, refuse)
+    assert expected == requested
+
+
 def test_a_closed_reader_sends_no_request(monkeypatch):
     """Close ends hanging requests and waits for their threads; one that starts later fails.
 

@@ -86,6 +86,7 @@ def test_stored_epochs_are_not_requested_again(folder, node, monkeypatch):
     report = json.loads(result.stdout)
     assert (0, [[0, 2]]) == (result.exit_code, report["epochs"])
     assert (3, 0, 0) == tuple(report[name] for name in ("explained", "unexplained", "unverified"))
+    assert set(Dataset.open(folder).tables()) == set(report["tables"])
     log = node.log[before:]
     assert (1, len(log)) == (report["added_epochs"], report["requests"])
     states = [line for line in log if "/debug/beacon/states/" in line]

@@ -126,9 +126,12 @@ def test_store_verify_and_mend(run, income):
     found = run("store", "verify", *income)
     report = json.loads(run("store", "verify", *income, "--json").stdout)
     repaired = run("store", "mend", *income)
+    again = run("store", "mend", *income)
 
     assert [0, 9, 0] == [sound.exit_code, found.exit_code, repaired.exit_code]
     assert file.name in found.stdout
+    assert repaired.stdout.startswith("balance_history: ")
+    assert "no file is damaged\n" == again.stdout
     assert (False, "balance_history") == (report["sound"], report["damaged"][0]["table"])
     assert {"sound": True, "damaged": []} == json.loads(
         run("store", "verify", *income, "--json").stdout
@@ -275,10 +278,13 @@ def test_export_to_a_folder(run, chain, tmp_path):
     ]  # fmt: skip
 
     result = run(*options)
+    unchanged = run(*options)
     again = json.loads(run(*options, "--json").stdout)
 
+    count = len([*out.rglob("*.parquet")])
     assert 0 == result.exit_code
-    assert f"{out}: 300 rows, " in result.stdout
+    for printed, new in ((result, count), (unchanged, 0)):
+        assert f"{out}: 300 rows, {count} files ({new} new), " in printed.stdout
     assert (True, 300, 0) == (again["complete"], again["rows"], again["added"])
     package = json.loads((out / "datapackage.json").read_text())
     assert "Ada" in json.dumps(package)
