@@ -1,6 +1,7 @@
 """A folder of reports: whole periods, one file each, resumable; and the notebook of a report."""
 
 import ast
+import dataclasses
 import json
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -16,6 +17,7 @@ from beaconframes.endpoint import ChainHead, Head
 from beaconframes.errors import UsageError
 from beaconframes.reports.archive import find_final_range, list_periods, save_reports
 from beaconframes.reports.formats import show_eth, show_eth_wei
+from beaconframes.reports.notebook import build_notebook
 from beaconframes.reports.report import Report
 from beaconframes.reports.tables import select_problems
 
@@ -182,6 +184,18 @@ def test_the_notebook_has_a_section_for_each_part(made, tmp_path):
     first, last = made.inputs.get("attestations")["epoch"].min(), made.inputs.last
     assert first < last
     assert f"bf.load_attestations(validators, since={first}, until={last})" in code
+
+
+@pytest.mark.parametrize("indices", [[4], [2, 3], [5, 6, 7, 8], [1, 2, 4]])
+def test_the_notebook_has_the_validators_of_the_report(made, indices):
+    """Consecutive ones are a range."""
+    inputs = dataclasses.replace(made.inputs, indices=indices)
+    document = json.loads(build_notebook(inputs, made.report.frames))
+
+    cells = ("".join(cell["source"]) for cell in document["cells"])
+    (written,) = re.findall("^validators = (.*)$", "\n".join(cells), re.MULTILINE)
+    assert indices == list(eval(written))
+    assert written.startswith("range") == (indices == [5, 6, 7, 8])
 
 
 @pytest.mark.more

@@ -20,6 +20,7 @@ from beaconframes.errors import (
     TableNotInDataset,
     UsageError,
 )
+from beaconframes.reports.completeness import find_mark
 from beaconframes.reports.input_frames import Input, Inputs
 from beaconframes.reports.inputs import load_inputs
 from beaconframes.reports.parts import build_frames
@@ -353,3 +354,23 @@ def test_a_report_of_a_service_that_fails_is_right_or_marked(chain, no_charts, o
     found = {str(each): find_faults_of(chain, whole, span, **each) for each in tried}
 
     assert {} == {name: silent for name, silent in found.items() if silent}
+
+
+@pytest.mark.parametrize(
+    ("defects", "expected"),
+    [
+        ({}, (None, [])),
+        ({"income": "gaps"}, ("incomplete", ["income"])),
+        ({"income": "failed"}, ("unknown", ["income"])),
+        ({"income": "absent"}, ("unknown", ["income"])),
+        ({"blocks": "gaps"}, ("incomplete", ["blocks"])),
+        ({"blocks": "absent"}, (None, [])),
+        ({"income": "gaps", "blocks": "failed"}, ("incomplete", ["income", "blocks"])),
+        ({"income": "failed", "blocks": "gaps"}, ("unknown", ["income", "blocks"])),
+    ],
+)
+def test_a_number_with_gaps_is_incomplete_and_without_its_input_unknown(defects, expected):
+    """What a source never has marks no number that is correct without it."""
+    inputs = SimpleNamespace(find_defect=lambda name: defects.get(name, ""))
+    needs = {"income": "unknown", "blocks": "incomplete"}
+    assert expected == find_mark(inputs, needs)
