@@ -200,6 +200,13 @@ def test_sync_committee_rewards_of_slots_equal_the_income_of_their_epoch(explore
     assert (duties["total_wei"] == duties["reward_wei"] - duties["penalty_wei"]).all()
 
 
+def test_the_header_of_genesis_has_the_first_validator_as_proposer(explorer, chain):
+    """Its fields are zero in the consensus specification."""
+    key = chain.scan("validators").filter(validator_index=0).collect()["pubkey"].item()
+    found = bf.v2.load_slot(0)
+    assert [(0, key)] == found.select("proposer_index", "proposer_pubkey").rows()
+
+
 def test_sync_committee_duties_are_of_finalized_slots(explorer):
     """The latest slot has no rows."""
     assert 0 == bf.v2.load_slot_sync_committee_duties("latest", 1).height
