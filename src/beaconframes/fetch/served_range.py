@@ -95,12 +95,9 @@ class ServedRange:
         if parameter is None or parameter.rows_column is None:
             return calls
         ends = [requested_units(self.endpoint, parameter, call) for call in calls]
-        order = sorted(range(len(calls)), key=lambda n: ends[n].start)
-        if not parameter.window_moves:
-            newest = max(order, key=lambda n: ends[n].stop)
-            order.remove(newest)
-            order.insert(0, newest)
-        return [calls[n] for n in order]
+        numbers = range(len(calls))
+        newest = None if parameter.window_moves else max(numbers, key=lambda n: ends[n].stop)
+        return [calls[n] for n in sorted(numbers, key=lambda n: (n != newest, ends[n].start))]
 
     def may_be_after_head(self, calls: list[Call]) -> bool:
         """Return whether *calls* request units by number that may be after the head.
