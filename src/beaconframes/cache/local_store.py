@@ -163,10 +163,10 @@ class LocalStore(StoreFolder):
         Nothing can be added to a table without a readable segment, so it is repaired.
         """
         known = self._try(Dataset.stored_schema, table)
-        segments = self._try(Dataset.segments, table)
-        if known is None and segments:
-            self.mend()
-        if known is not None and known != schema:
+        if known is None:
+            if self._try(Dataset.segments, table):
+                self.mend()
+        elif known != schema:
             log.warning("table %s was stored with other columns; it is fetched again", table)
             self._try(Dataset.prune, table)
 
