@@ -119,6 +119,22 @@ def test_parts_by_hand(source):
     assert (1, 0, False) == (row["days"], row["days_estimated"], row["consensus_only"])
 
 
+def test_a_missed_proposal_has_no_fees_to_compare():
+    """Its fees are in its cost: below the average, they would count twice. A later one is open."""
+    more = [
+        PROPOSALS.with_columns(slot=pl.lit(slot, pl.Int64), status=pl.lit(status))
+        for slot, status in [(FIRST * 32 + 8, "missed"), (FIRST * 32 + 9, "scheduled")]
+    ]
+
+    (row,) = compare(BY_EPOCH).rows(named=True)
+    (missed,) = compare(BY_EPOCH, proposals=pl.concat([PROPOSALS, *more])).rows(named=True)
+
+    assert in_wei(1_000 - 2) == pytest.approx(missed["execution_wei"], abs=5)
+    drawn = missed["proposal_luck_wei"] - row["proposal_luck_wei"]
+    assert in_wei(FULL * 4096 + 2) == pytest.approx(drawn, abs=5)
+    assert missed["difference_wei"] == sum(missed[part] for part in PARTS)
+
+
 @pytest.mark.parametrize("other", [DAY - 1, DAY + 1])
 def test_a_day_without_an_index_counts_as_the_nearest(other):
     """The nearest day is before or after it; the row states how many days are estimated."""

@@ -152,7 +152,7 @@ def compare_with_average(
     else:
         raise UsageError("income and stats are missing", hint="Pass income and balances, or stats.")
     days = own.days.join(_count_proposals(proposals, clock), on="day", how="left")
-    days = _add_index(days.with_columns(pl.col("drawn").fill_null(0)), index)
+    days = _add_index(days.with_columns(pl.col("drawn", "proposed").fill_null(0)), index)
     totals = problem_totals(costs, by=()).row(0, named=True)
     rows = _compare(days.rows(named=True), own.full_votes, totals, clock)
     schema: dict[str, Any] = dict.fromkeys([*_TOTALS, *PARTS, "builder_payments_wei"], _WEI)
@@ -258,11 +258,17 @@ def _sum_if_known(amounts: pl.Expr) -> pl.Expr:
 
 
 def _count_proposals(proposals: IntoFrame, clock: Chain) -> pl.DataFrame:
-    """Return the number of proposals by day: being selected is luck, also where one is missed."""
+    """Return the number of proposals by day, and of those with a block in the chain.
+
+    Being selected is luck, also where a proposal is missed.
+    """
     lazy = drop_missing(select_columns(proposals, _BLOCK, loader="load_proposals"), _BLOCK)
     rows = select_one_per_slot(collect(lazy))
-    drawn = pl.len().cast(pl.Int64)
-    return rows.group_by(day=pl.col("epoch") // clock.epochs_per_day).agg(drawn=drawn)
+    ended = rows.filter(pl.col("status") != "scheduled")
+    return ended.group_by(day=pl.col("epoch") // clock.epochs_per_day).agg(
+        drawn=pl.len().cast(pl.Int64),
+        proposed=(pl.col("status") == "proposed").sum().cast(pl.Int64),
+    )
 
 
 def _add_index(days: pl.DataFrame, index: IntoFrame) -> pl.DataFrame:
@@ -345,6 +351,7 @@ def _compare_day(day: dict[str, Any], clock: Chain, *, has_fees: bool) -> dict[s
         "seats": day["sync"] or 0,
         "drawn": day["drawn"] * mean_block,
         "fee_luck": day["drawn"] * mean_fees - average(fees),
-        "execution": own_fees - day["drawn"] * mean_fees,
+        # The fees of a missed proposal are in its cost.
+        "execution": own_fees - day["proposed"] * mean_fees,
         "builders": day["received"] - own_fees if has_fees else 0,
     }
