@@ -10,10 +10,14 @@ from beaconframes.analysis.engines import check_distinct
 from beaconframes.errors import UsageError
 from beaconframes.pandas_frames import to_pandas
 
+from .test_attestations import ROWS as DUTIES
 from .test_daily_income import stats
 from .test_income import history
 from .test_ledger import paid
 from .test_problems import stakes
+from .test_proposals import BLOCKS as OWN
+from .test_proposals import COMMITTEES
+from .test_reconciliation import balances
 
 REWARD = {"attestation_head_reward_gwei": 5}
 EARLY = history(*((v, e, REWARD) for v in (7, 11) for e in range(10)))
@@ -69,9 +73,38 @@ def test_a_validator_may_be_in_several_groups():
         analysis.income(twice, every="all", by="label")
 
 
+DATED = LATE.select("validator_index", "epoch", "time", balance_gwei=5, effective_balance_gwei=5)
+HELD = balances((7, 0, 5), (7, 1, 5))
+EPOCHS = pl.DataFrame({"epoch": [0, 1], "eligible_ether_gwei": [10**12, 10**12]})
+SEEN = pl.DataFrame(
+    {"validator_index": [7], "activation_epoch": [0], "exit_epoch": [None]},
+    schema_overrides={"exit_epoch": pl.Int64},
+)
+COUNTED = stats((1, {"missed_attestations": 3, "missed_sync": 1, "participated_sync": 9}))
+
+
+def twice(frame):
+    return pl.concat([frame, frame])
+
+
 @pytest.mark.parametrize(
     "use",
     {
+        "rates of votes": lambda: analysis.attestation_rates(twice(LATE)),
+        "lost votes, income": lambda: analysis.attestation_losses(twice(LATE), stakes(LATE)),
+        "lost votes, balances": lambda: analysis.attestation_losses(LATE, twice(stakes(LATE))),
+        "sync income": lambda: analysis.sync_income(twice(LATE)),
+        "effectiveness": lambda: analysis.attestation_effectiveness(twice(DUTIES)),
+        "faults": lambda: analysis.attestation_faults(twice(DUTIES)),
+        "luck, balances": lambda: analysis.proposal_luck(OWN, twice(stakes(LATE)), EPOCHS),
+        "luck, epochs": lambda: analysis.proposal_luck(OWN, stakes(LATE), twice(EPOCHS)),
+        "luck of seats": lambda: analysis.sync_luck(COMMITTEES, twice(stakes(LATE)), EPOCHS),
+        "daily balances": lambda: analysis.daily_balances(twice(DATED)),
+        "changes, balances": lambda: analysis.reconcile(twice(HELD), LATE),
+        "changes, income": lambda: analysis.reconcile(HELD, twice(LATE)),
+        "daily losses": lambda: analysis.daily_losses(twice(COUNTED)),
+        "daily votes": lambda: analysis.daily_votes(twice(COUNTED), SEEN),
+        "daily sync": lambda: analysis.daily_sync(twice(COUNTED)),
         "apr, income": lambda: analysis.apr(pl.concat([EARLY, LATE]), stakes(LATE)),
         "apr, balances": lambda: analysis.apr(LATE, pl.concat([stakes(LATE), stakes(LATE)])),
         "ledger": lambda: analysis.ledger(LATE, pl.concat([PAID, PAID])),

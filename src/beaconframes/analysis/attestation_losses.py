@@ -11,6 +11,7 @@ from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
     Calendar,
     add_date,
+    check_distinct,
     collect_sums,
     list_columns,
     open_frame,
@@ -80,6 +81,7 @@ def attestation_rates(
     """
     check_choice("every", every, get_args(Every))
     groups = list_columns(by)
+    check_distinct(income, _KEYS, groups, loader="load_income_history")
     columns = [*_KEYS, "time", *_VOTES]
     rows = drop_missing(
         open_frame(income, [*columns, *groups], loader="load_income_history"), columns
@@ -123,6 +125,8 @@ def attestation_losses(
         ``validator_index``, ``epoch``, ``time``, ``fault``, ``lost_gwei``. Sorted by validator and
         epoch. This computes eagerly.
     """
+    check_distinct(income, _KEYS, loader="load_income_history")
+    check_distinct(balances, _KEYS, loader="load_balance_history")
     columns = [*_KEYS, "time", *_VOTES]
     source = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)
     stakes = [*_KEYS, _BALANCE]

@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes.analysis.aggregation import aggregate
 from beaconframes.analysis.engines import (
+    check_distinct,
     find_range,
     list_columns,
     move_to_engine,
@@ -116,6 +117,8 @@ def attestation_faults(
 
 def _select_settled_duties(attestations: IntoFrame, columns: list[str], until: int | None) -> Lazy:
     """Return the duties that can no longer be included."""
+    groups = [name for name in columns if name not in _DUTY_COLUMNS]
+    check_distinct(attestations, _DUTY_COLUMNS[:2], groups, loader="load_attestations")
     needed = ["epoch", "attester_slot", "status"]
     rows = drop_missing(open_frame(attestations, columns, loader="load_attestations"), needed)
     last = find_range(rows, "epoch")[1] - 2 if until is None else until

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.analysis.engines import add_date, open_frame, return_table
+from beaconframes.analysis.engines import add_date, check_distinct, open_frame, return_table
 from beaconframes.frames import collect, drop_missing
 from beaconframes.progress import show_elapsed
 
@@ -36,6 +36,7 @@ def daily_balances(balances: IntoFrameT, *, tz: str = "UTC") -> IntoFrameT:
         ``balance_p90_gwei`` are quantiles over validators: balances that occur, never a mean of
         two. Sorted. This computes eagerly.
     """
+    check_distinct(balances, _COLUMNS[:2], loader="load_balance_history")
     source = open_frame(balances, _COLUMNS, loader="load_balance_history")
     dated = add_date(drop_missing(source, _COLUMNS), "day", tz)
     rows = collect(dated).with_columns(pl.col("date").cast(pl.Date))

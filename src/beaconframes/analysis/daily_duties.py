@@ -12,7 +12,13 @@ from beaconframes.analysis.daily_rewards import (
     add_vote_rates,
     average_network,
 )
-from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
+from beaconframes.analysis.engines import (
+    check_distinct,
+    list_columns,
+    open_frame,
+    resolve_chain,
+    return_table,
+)
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns
 from beaconframes.progress import show_elapsed
 
@@ -59,6 +65,7 @@ def daily_losses(
         ``sync_lost_gwei``; null where a count is unknown or there is nothing to compare. Days on
         which nothing was missed have no row. Sorted. This computes eagerly.
     """
+    check_distinct(stats, _KEYS, loader="load_validator_stats")
     counts = ["missed_attestations", "missed_sync"]
     source = open_frame(stats, COLUMNS, loader="load_validator_stats")
     clock = resolve_chain(chain, (stats, "day"), (index, "day"))
@@ -108,6 +115,7 @@ def daily_votes(
     """
     check_choice("every", every, get_args(Every))
     groups = list_columns(by)
+    check_distinct(stats, _KEYS, groups, loader="load_validator_stats")
     columns = [*_KEYS, "time", "missed_attestations", *groups]
     source = open_frame(stats, columns, loader="load_validator_stats")
     length = resolve_chain(chain, (stats, "day")).epochs_per_day
@@ -151,6 +159,7 @@ def daily_sync(stats: IntoFrameT, *, by: str | Sequence[str] = "validator_index"
         without a duty have no row. Sorted. This computes eagerly.
     """
     groups = list_columns(by)
+    check_distinct(stats, _KEYS, groups, loader="load_validator_stats")
     names = {"signed": "participated_sync", "missed": "missed_sync"}
     columns = ["validator_index", *groups, *names.values()]
     source = open_frame(stats, columns, loader="load_validator_stats")

@@ -10,6 +10,7 @@ import polars as pl
 from beaconframes.analysis.aggregation import aggregate, get_amount_type
 from beaconframes.analysis.binomial import compute_interval, compute_p_value, compute_range
 from beaconframes.analysis.engines import (
+    check_distinct,
     collect_sums,
     find_range,
     list_columns,
@@ -212,6 +213,8 @@ def _open_shares(
         open_frame_like(epochs, total_columns, loader="load_epochs", like=balance_rows),
         total_columns,
     )
+    check_distinct(balances, _KEYS, groups, loader="load_balance_history")
+    check_distinct(epochs, ["epoch"], loader="load_epochs")
     rows = balance_rows.join(totals, on="epoch", how="inner")
     if validators is not None:
         active_periods = open_frame_like(

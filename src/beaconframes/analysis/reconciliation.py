@@ -18,6 +18,7 @@ from beaconframes.analysis.balance_changes import (
     split_by_validator,
 )
 from beaconframes.analysis.engines import (
+    check_distinct,
     collect_sums,
     find_range,
     open_frame,
@@ -154,6 +155,8 @@ def reconcile(
             f"attestations_settle={attestations_settle!r} is not a number of epochs",
             hint="Leave it out: the offset that explains most rows is found.",
         )
+    check_distinct(balances, _KEYS, loader="load_balance_history")
+    check_distinct(income, _KEYS, loader="load_income_history")
     columns = [*_KEYS, "balance_gwei"]
     balance_rows = drop_missing(
         open_frame(balances, columns, loader="load_balance_history"), columns

@@ -8,6 +8,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.engines import (
+    check_distinct,
     collect_sums,
     open_frame,
     resolve_chain,
@@ -54,6 +55,7 @@ def sync_income(
         ``lost_gwei``: the rewards not earned, plus the penalties. Sorted. This computes eagerly.
     """
     check_choice("every", every, get_args(Every))
+    check_distinct(income, ["validator_index", "epoch"], loader="load_income_history")
     columns = ["validator_index", "epoch", "time", _REWARD, _PENALTY]
     source = drop_missing(open_frame(income, columns, loader="load_income_history"), columns)
     length = resolve_chain(chain, (income, "epoch")).epochs_per_sync_period
