@@ -402,6 +402,10 @@ def test_what_is_coming_up():
     ] == rows.select("kind", "validator_index", "slot", "first_epoch", "last_epoch").rows()
     assert MAINNET.time_of("epoch", 1024) == rows["until"][3]
     assert "exit" in analysis.upcoming_duties(table, epoch=599)["kind"].to_list()
+    # An end is inclusive: a committee is in session until its last epoch.
+    last, after = (analysis.upcoming_duties(table, seats, epoch=n)["kind"] for n in (767, 768))
+    assert "in sync committee" == last[0]
+    assert 1 == after.to_list().count("in sync committee")
 
 
 def test_what_is_coming_up_is_counted_by_kind_and_day():

@@ -16,6 +16,7 @@ from beaconframes.reports.inputs import Input, find_range, load_inputs
 from beaconframes.reports.page import describe_left_out, render_page
 from beaconframes.reports.parts import answer, build_frames, trust
 from beaconframes.reports.parts.over_time import build_income
+from beaconframes.reports.parts.upcoming import build_upcoming
 from beaconframes.reports.report import Report, report
 from beaconframes.v1 import load_sync_committees
 
@@ -70,6 +71,13 @@ def test_a_missing_input_leaves_out_its_part(made, no_charts, name):
         assert "late votes and sync duties are unknown" in page
     if name == "all":
         assert {"income", "rates", "balances", "proposals", "reconciliation"} <= set(left_out)
+
+
+def test_the_future_begins_at_the_head(made):
+    """A report of the past loads the present committee, which has begun."""
+    found = build_upcoming(dataclasses.replace(made.inputs, last=200), {})["upcoming"]
+
+    assert {"in sync committee"} == set(found.filter(pl.col("first_epoch") == 256)["kind"])
 
 
 def test_blocks_that_are_not_those_of_the_income_are_left_out(made, no_charts):
@@ -542,6 +550,7 @@ def test_unknown_execution_income_of_days_that_are_not_counted_is_not_zero():
         ({"validators": [99_999]}, "the validators cannot be loaded"),
         ({"groups": {"A": [1], "B": [1, 2]}}, "validator 1 is in several groups"),
         ({"groups": {"A": "one"}}, "group 'A' is 'one'"),
+        ({"groups": {"A": [1.5, 2]}}, r"group 'A' is \[1.5, 2\]"),
         ({"groups": 7}, "groups is int"),
         ({"validators": [1], "detail": "slots"}, "detail='slots' is not valid"),
     ],

@@ -158,7 +158,7 @@ def _list_seats(committees: IntoFrame, table: pl.DataFrame, now: int) -> pl.Data
     selected = select_columns(committees, _SEATS, loader="load_sync_committees")
     seats = collect(drop_missing(selected, _SEATS)).unique(maintain_order=True)
     has_begun = pl.col("start_epoch") <= now
-    own = seats.join(table, on=_VALIDATOR, how="semi").filter(pl.col("end_epoch") > now)
+    own = seats.join(table, on=_VALIDATOR, how="semi").filter(pl.col("end_epoch") >= now)
     return own.select(
         _VALIDATOR,
         kind=pl.when(has_begun)

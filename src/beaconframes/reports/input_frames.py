@@ -79,6 +79,8 @@ class Inputs:
     price: str = "price"
     made_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     items: dict[str, Input] = field(default_factory=dict)
+    head: int | None = None
+    """The latest epoch when the future was loaded, which may be long after the last one."""
     requested: int | None = None
     """The first requested epoch, if the source has nothing of the first ones."""
     is_range_given: bool = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
@@ -222,12 +223,11 @@ def _find_indices(labels: pl.DataFrame | None, table: pl.DataFrame | None) -> pl
 
 def _list_members(name: object, members: Any) -> Sequence[int]:
     items = [members] if isinstance(members, int) else members
-    try:
-        return [int(item) for item in items]
-    except (TypeError, ValueError):
-        raise UsageError(
-            f"group {name!r} is {members!r}", hint="Pass the indices of its validators."
-        ) from None
+    with suppress(TypeError, ValueError):
+        indices = [int(item) for item in items]
+        if indices == [float(item) for item in items]:
+            return indices
+    raise UsageError(f"group {name!r} is {members!r}", hint="Pass the indices of its validators.")
 
 
 def _load_epochs(inputs: Inputs) -> None:
@@ -390,6 +390,7 @@ def _is_too_large(inputs: Inputs, days: float) -> bool:
 
 def _load_future(inputs: Inputs) -> None:
     """Load what is known of the future: committees, duties, queues."""
+    inputs.head = inputs.explorer.chain_head.latest("epoch")
     period = inputs.explorer.chain_head.latest("period")
     inputs.load("committees", v1.load_sync_committees, [period])
     reason = "the source does not have the next sync committee"

@@ -21,7 +21,7 @@ def build_upcoming(inputs: Inputs, frames: Frames) -> Frames:
         validators,
         inputs.list_committees(),
         inputs.get("duties"),
-        epoch=inputs.last,
+        epoch=inputs.head,
         chain=inputs.chain,
     )
     queue = inputs.get("queue")
