@@ -73,6 +73,63 @@ def test_chance_is_not_read_as_difference():
     assert table.filter("differs")["group"].to_list().count(2) == 1
 
 
+def test_rare_losses_are_not_read_as_difference():
+    """Many small groups have none of the few large losses; intervals of means exclude 0 for them.
+
+    Of 100 divisions of equal validators, at most 5 % may have a difference, and chance allows more.
+    """
+    draw = np.random.default_rng(3)
+    found = 0
+    for _ in range(100):
+        lost = draw.poisson(0.3, 100) * 12_000 + (draw.random(100) < 0.03) * 10_000_000
+        rows = pl.DataFrame({"group": ["few"] * 5 + ["many"] * 95, "lost": lost})
+        found += analysis.compare_groups(rows, by="group", values="lost")["differs"].any()
+    assert found <= 10
+
+
+@pytest.mark.parametrize(
+    ("few", "many", "expected"),
+    [
+        ([9.0] * 3, [0.0, 1.0] * 8, True),
+        # A division of 8 validators into two halves has 70 ways; of 4, only 6.
+        ([9.0] * 4, [0.0, 1.0] * 2, True),
+        ([9.0] * 2, [0.0] * 2, None),
+        ([9.0, None], [0.0] * 30, None),
+        # One of twenty ways, which chance has as often as the level allows.
+        ([9.0, 9.0], [9.0] * 3 + [0.0] * 5, False),
+    ],
+)
+def test_few_validators_differ_if_few_divisions_do(few, many, expected):
+    """The verdict counts divisions; groups with too few of them have none."""
+    rows = pl.DataFrame({"group": ["a"] * len(few) + ["b"] * len(many), "value": few + many})
+
+    table = analysis.compare_groups(rows, by="group", values="value")
+
+    assert [expected, expected] == table["differs"].to_list()
+
+
+def test_each_measure_is_one_more_comparison():
+    """With ten measures, the interval of each is that of a ten times smaller chance."""
+    columns = {f"v{n}": [1.0, 2.0, 4.0, 7.0, 3.0, 1.0] for n in range(10)}
+    rows = pl.DataFrame({"group": ["a"] * 3 + ["b"] * 3, **columns})
+
+    ten = analysis.compare_groups(rows, by="group", values=list(columns))
+    one = analysis.compare_groups(rows, by="group", values="v0", level=0.995)
+
+    ends = ["difference_low", "difference_high"]
+    assert one[ends].rows() == ten.filter(measure="v0")[ends].rows()
+
+
+def test_wrong_arguments_are_explained():
+    rows = pl.DataFrame({"group": ["a", "b"], "value": [1, 2], "k": [9, 9], "n": [3, 3]})
+    with pytest.raises(UsageError, match=r"k is not a part of n.*\(part, whole\)"):
+        analysis.compare_groups(rows, by="group", shares={"share": ("k", "n")})
+    with pytest.raises(UsageError, match="by='value' is a column of the result"):
+        analysis.compare_groups(rows, by="value", values="k")
+    with pytest.raises(UsageError, match="level='a' is not between 0 and 1"):
+        analysis.compare_groups(rows, by="group", values="k", level="a")
+
+
 def test_one_validator_has_no_interval():
     """Without a second validator, the variation is unknown; nothing is compared with nothing."""
     rows = pl.DataFrame({"group": ["a", "b", "b"], "value": [1.0, 2.0, 4.0]})

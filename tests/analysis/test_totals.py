@@ -1,5 +1,6 @@
 """Totals of days, validators and problems: small frames, added up by hand."""
 
+import inspect
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -478,3 +479,33 @@ def test_the_earliest_activation_is_that_of_a_recorded_chain():
         row |= dict.fromkeys(["activation_epoch", "exit_epoch", "withdrawable_epoch"])
         found = analysis.upcoming_duties(pl.DataFrame([row]), epoch=int(eligible))
         assert int(activated) == found["first_epoch"].item()
+
+
+@pytest.mark.parametrize(
+    ("sums", "name"),
+    [
+        (analysis.apr, "whole_days"),
+        (analysis.attestation_rates, "votes"),
+        (analysis.attestation_effectiveness, "late"),
+        (analysis.proposal_luck, "slots"),
+        (analysis.sync_luck, "seats"),
+        (analysis.performance, "validators"),
+        (analysis.problem_totals, "validators"),
+        (analysis.ledger_totals, "validators"),
+        (analysis.relay_payments, "blocks"),
+        (analysis.daily_rates, "validator_days"),
+        (analysis.daily_votes, "votes"),
+        (analysis.daily_sync, "signed"),
+    ],
+)
+def test_a_group_cannot_be_named_like_a_sum(sums, name):
+    """A group column with the name of a column of the result is refused, before rows are read."""
+    needed = [
+        parameter
+        for parameter in inspect.signature(sums).parameters.values()
+        if parameter.default is parameter.empty
+    ]
+    frames = [pl.DataFrame({name: [1]})] * len(needed)
+
+    with pytest.raises(UsageError, match=f"by='{name}' is a column of the result itself"):
+        sums(*frames, by=name)

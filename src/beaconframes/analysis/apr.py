@@ -22,7 +22,6 @@ from beaconframes.analysis.execution_income import (
     open_income,
 )
 from beaconframes.analysis.income_columns import AMOUNTS, IS_COMPLETE, mark_parts, sum_gwei
-from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, drop_missing, map_rows
 from beaconframes.progress import show_elapsed
 
@@ -109,12 +108,7 @@ def apr(
         for Dask.
     """
     check_choice("every", every, get_args(Every))
-    groups = list_columns(by)
-    if taken := {"day", *AMOUNTS} & set(groups):
-        raise UsageError(
-            f"by={min(taken)!r} is a column of the result itself",
-            hint="Rename that column of the frame first.",
-        )
+    groups = list_columns(by, {"day", "whole_days", "validator_epochs", *AMOUNTS})
     columns = list(dict.fromkeys([*_KEYS, *groups]))
     income_rows = open_income(income, [*columns, "time", *AMOUNTS], blocks, groups)
     balance_rows = open_frame_like(

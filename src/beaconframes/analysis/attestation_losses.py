@@ -80,7 +80,7 @@ def attestation_rates(
         except for Dask.
     """
     check_choice("every", every, get_args(Every))
-    groups = list_columns(by)
+    groups = list_columns(by, [*_COUNTS, "included_rate", "effectiveness"])
     check_distinct(income, _KEYS, groups, loader="load_income_history")
     columns = [*_KEYS, "time", *_VOTES]
     rows = drop_missing(

@@ -68,7 +68,7 @@ def attestation_effectiveness(
         distance from the first slot that had a block instead; for slots missing in *blocks* it
         counts the distance from the next slot. Sorted, except for Dask.
     """
-    groups = list_columns(by)
+    groups = list_columns(by, [*_COUNTS, "mean_distance", "effectiveness"])
     rows = _select_settled_duties(attestations, [*_DUTY_COLUMNS, *groups], until)
     names = ["inverse"]
     if blocks is not None:

@@ -114,7 +114,7 @@ def daily_votes(
         eagerly.
     """
     check_choice("every", every, get_args(Every))
-    groups = list_columns(by)
+    groups = list_columns(by, {"date", "votes", "missed", "included_rate"})
     check_distinct(stats, _KEYS, groups, loader="load_validator_stats")
     columns = [*_KEYS, "time", "missed_attestations", *groups]
     source = open_frame(stats, columns, loader="load_validator_stats")
@@ -158,7 +158,7 @@ def daily_sync(stats: IntoFrameT, *, by: str | Sequence[str] = "validator_index"
         The columns of *by*, ``signed`` and ``missed`` slots, and ``signed_rate``. Validators
         without a duty have no row. Sorted. This computes eagerly.
     """
-    groups = list_columns(by)
+    groups = list_columns(by, {"signed", "missed", "signed_rate"})
     check_distinct(stats, _KEYS, groups, loader="load_validator_stats")
     names = {"signed": "participated_sync", "missed": "missed_sync"}
     columns = ["validator_index", *groups, *names.values()]

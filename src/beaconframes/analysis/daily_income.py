@@ -162,7 +162,7 @@ def daily_rates(
         Rates are null if execution income is unknown. Sorted. This computes eagerly.
     """
     check_choice("every", every, get_args(Every))
-    groups = list_columns(by)
+    groups = list_columns(by, {"validator_days", *_AMOUNTS, *_RATES})
     columns = ["day", *groups, "effective_balance_gwei", *_AMOUNTS]
     source = open_frame(daily, columns, loader="daily_income")
     rows = _sum_days(collect(source), groups)

@@ -112,7 +112,7 @@ def daily_luck(
     The same kind of frame as *stats*
         The columns of `proposal_luck`. This computes eagerly.
     """
-    groups = list_columns(by)
+    groups = list_columns(by, {"epoch", "active_epochs", "effective_balance_gwei"})
     columns = list(dict.fromkeys(["validator_index", "day", _STAKE, *groups]))
     source = open_frame(stats, columns, loader="load_validator_stats")
     clock = resolve_chain(chain, (stats, "day"), (index, "day"), (proposals, "slot"))

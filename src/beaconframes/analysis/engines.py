@@ -28,7 +28,7 @@ from beaconframes.frames import (
 from beaconframes.time_range import find_time_zone
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
     from numpy.typing import NDArray
@@ -266,9 +266,24 @@ def find_range(lazy: Lazy, name: str) -> tuple[int, int]:
     return table["first"][0], table["last"][0]
 
 
-def list_columns(by: str | Sequence[str]) -> list[str]:
-    """Return the group columns as a list."""
-    return [by] if isinstance(by, str) else list(by)
+def check_level(level: Any) -> None:
+    """Raise a `UsageError` for a confidence level that is not between 0 and 1."""
+    if not isinstance(level, int | float) or not 0 < level < 1:
+        raise UsageError(f"level={level!r} is not between 0 and 1", hint="Try level=0.95.")
+
+
+def list_columns(by: str | Sequence[str], taken: Collection[str] = ()) -> list[str]:
+    """Return the group columns as a list.
+
+    Raise a `UsageError` for one of *taken*, the columns that the result has itself.
+    """
+    groups = [by] if isinstance(by, str) else list(by)
+    if twice := set(taken) & set(groups):
+        raise UsageError(
+            f"by={min(twice)!r} is a column of the result itself",
+            hint="Rename that column of the frame first.",
+        )
+    return groups
 
 
 def sort_rows(rows: Lazy, keys: Sequence[str]) -> Lazy:

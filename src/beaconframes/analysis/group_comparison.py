@@ -6,9 +6,10 @@ import math
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
-from beaconframes.analysis.engines import list_columns, open_frame, return_table
+from beaconframes.analysis.engines import check_level, list_columns, open_frame, return_table
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect
 from beaconframes.progress import show_elapsed
@@ -33,6 +34,8 @@ _SCHEMA: dict[str, Any] = {
 _LOADER = "analysis.performance"
 _MANY_DEGREES = 5_000
 """Degrees of freedom above which the expansion around the normal distribution is as exact."""
+_MIN_DRAWS, _BATCH = 2_000, 100
+"""Random divisions of the validators, and how many of them are in memory at once."""
 
 
 @show_elapsed
@@ -68,12 +71,14 @@ def compare_groups(
         The column of *by*, ``measure``, number of ``validators`` with a value, the ``value`` of the
         group from ``low`` to ``high``, that of all ``others``, and the ``difference`` from
         ``difference_low`` to ``difference_high``. These intervals are wider than *level*, because
-        there are several groups (Bonferroni). ``differs`` is whether the difference is more than
-        chance: its interval does not contain 0. Intervals are null for a single validator. Sorted
-        by measure and group. This computes eagerly.
+        there are several groups and measures (Bonferroni). ``differs`` is whether the difference is
+        more than chance: its interval does not contain 0, and for *values*, a random division of
+        the validators rarely has a difference this large (permutation test). It is null where there
+        are too few validators to tell. Intervals are null for a single validator. Sorted by measure
+        and group. This computes eagerly.
     """
-    if not 0 < level < 1:
-        raise UsageError(f"level={level!r} is not between 0 and 1", hint="Try level=0.95.")
+    check_level(level)
+    list_columns(by, _SCHEMA)
     names, pairs = list_columns(values), dict(shares or {})
     columns = [by, *names, *(name for pair in pairs.values() for name in pair)]
     if not names and not pairs:
@@ -82,7 +87,8 @@ def compare_groups(
     rows = collect(source).drop_nulls(by)
     groups = rows[by].unique().sort().to_list()
     # Each group is compared with the others: the chance of any false difference stays 1 - level.
-    strict = 1 - (1 - level) / max(1, len(groups) if len(groups) > 2 else 1)
+    comparisons = (len(groups) if len(groups) > 2 else 1) * (len(names) + len(pairs))
+    strict = 1 - (1 - level) / comparisons
     found: list[tuple[object, ...]] = []
     for group in groups:
         own, others = rows.filter(pl.col(by) == group), rows.filter(pl.col(by) != group)
@@ -107,13 +113,46 @@ def _compare_means(
         if count > 1 and rest[0] > 1:
             margin = _compute_welch_margin(mine, rest, strict)
             first, last = difference - margin, difference + margin
-            differs = first > 0 or last < 0
+            is_rare = _is_rare(own, others, 1 - strict)
+            differs = None if is_rare is None else is_rare and (first > 0 or last < 0)
     return count, mean, low, high, rest[1], difference, first, last, differs
+
+
+def _is_rare(own: pl.Series, others: pl.Series, chance: float) -> bool | None:
+    """Return whether fewer than *chance* of random divisions have means this far apart.
+
+    Unlike an interval, this holds for few validators, and for losses that are rare and large.
+    None if there are too few divisions to tell.
+    """
+    parts = [known.to_numpy() for known in (_select_known(own), _select_known(others))]
+    few = min(map(len, parts))
+    values = np.concatenate(sorted(parts, key=len))
+    if chance * math.comb(len(values), few) < 1:
+        return None
+    values -= values.mean()
+    # The means of both parts follow from the sum of one.
+    least = abs(values[:few].sum()) * (1 - 1e-9)
+    draws = max(_MIN_DRAWS, math.ceil(2 / chance))
+    generator, found = np.random.default_rng(0), 0
+    for _ in range(0, draws, _BATCH):
+        if few * 10 < len(values):
+            # With repetitions, which is much faster and makes means a little farther apart.
+            chosen = generator.choice(values, (_BATCH, few))
+        else:
+            chosen = generator.permuted(np.tile(values, (_BATCH, 1)), axis=1)[:, :few]
+        found += int((abs(chosen.sum(axis=1)) >= least).sum())
+        if found >= chance * draws:
+            return False
+    return True
+
+
+def _select_known(values: pl.Series) -> pl.Series:
+    return values.cast(pl.Float64).drop_nulls().drop_nans()
 
 
 def _summarize(values: pl.Series) -> tuple[int, float | None, float]:
     """Return number, mean and variance of the known values."""
-    known = values.cast(pl.Float64).drop_nulls().drop_nans()
+    known = _select_known(values)
     mean: Any = known.mean()
     variance: Any = known.var()
     return known.len(), mean, 0.0 if variance is None else variance
@@ -137,6 +176,10 @@ def _compare_shares(
     hits, events = pair
     own_hits, own_events = int(own[hits].sum()), int(own[events].sum())
     other_hits, other_events = int(others[hits].sum()), int(others[events].sum())
+    if not (0 <= own_hits <= own_events and 0 <= other_hits <= other_events):
+        raise UsageError(
+            f"{hits} is not a part of {events}", hint="Shares are named by (part, whole)."
+        )
     count = own.filter(pl.col(events) > 0).height
     if own_events == 0:
         return count, *([None] * 8)

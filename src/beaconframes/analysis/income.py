@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 Every = Literal["epoch", "day", "week", "month", "year", "all"]
 Day = Literal["utc", "beacon"]
 
-_KEYS = {"date", "day", "week", "epoch"}
 _COLUMNS = ["epoch", "time", "proposals_missed", *AMOUNTS]
+RESULT = {"date", "day", "week", "validator_epochs", *_COLUMNS, *PARTS, BASIS}
+"""Columns of the result that a group column cannot be named like."""
 _NEXT = {"day": "1d", "week": "1w", "month": "1mo", "year": "1y"}
 
 
@@ -120,8 +121,7 @@ def income(
     """
     check_choice("every", every, get_args(Every))
     check_choice("day", day, get_args(Day))
-    groups = list_columns(by)
-    check_groups(groups)
+    groups = list_columns(by, RESULT)
     lazy = open_income(frame, [*_COLUMNS, *groups], blocks, groups)
     # Only beacon days depend on the chain.
     clock = resolve_chain(chain, (frame if day == "beacon" else None, "epoch"))
@@ -156,15 +156,6 @@ def income(
     complete = _find_complete(table, every, tz, clock if day == "beacon" else None, starts)
     table.insert_column(place + 1, pl.Series("complete", complete, pl.Boolean))
     return return_table(table, lazy, frame)
-
-
-def check_groups(groups: list[str]) -> None:
-    """Raise a `UsageError` for a group column that the sums of income have themselves."""
-    if taken := {*_KEYS, *_COLUMNS, *PARTS, BASIS} & set(groups):
-        raise UsageError(
-            f"by={min(taken)!r} is a column of the result itself",
-            hint="Rename that column of the frame first.",
-        )
 
 
 def _add_unit(rows: Lazy, every: Every, tz: str, day: Day, chain: Chain) -> Lazy:

@@ -46,7 +46,7 @@ def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> In
         the sums of the values, null if no day has a price, and ``days_without_price``. Sorted. This
         computes eagerly.
     """
-    groups = list_columns(by)
+    groups = list_columns(by, {"validators", "days_without_price"})
     source, amounts, values = _open(ledger, ["validator_index", *groups])
     totals = [_sum_known(name) for name in amounts if name != _BALANCE]
     has_basis = BASIS in list_column_names(ledger) and BASIS not in groups

@@ -11,6 +11,7 @@ from beaconframes.analysis.aggregation import aggregate, get_amount_type
 from beaconframes.analysis.binomial import compute_interval, compute_p_value, compute_range
 from beaconframes.analysis.engines import (
     check_distinct,
+    check_level,
     collect_sums,
     find_range,
     list_columns,
@@ -21,7 +22,6 @@ from beaconframes.analysis.engines import (
     return_table,
 )
 from beaconframes.analysis.sync_committees import SEAT_COLUMNS, select_one_per_slot
-from beaconframes.errors import UsageError
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
 from beaconframes.progress import show_elapsed
 
@@ -95,8 +95,8 @@ def proposal_luck(
         error of the expected number is larger than chance. ``days_to_next`` is the mean time to the
         next proposal at the balances of the last epoch. Null where no proposal is expected.
     """
-    _check_level(level)
-    groups = list_columns(by)
+    check_level(level)
+    groups = list_columns(by, ["slots", "expected", "drawn", *_OUTCOMES, *_CHANCE, "days_to_next"])
     rows, source = _open_shares(balances, epochs, validators, groups)
     clock = resolve_chain(chain, (balances, "epoch"), (epochs, "epoch"))
     rows = rows.join(move_to_engine(_count_proposals(proposals), rows), on=_KEYS, how="left")
@@ -161,8 +161,8 @@ def sync_luck(
         small chains of large validators, probabilities are too large. Null where no seat is
         expected.
     """
-    _check_level(level)
-    groups = list_columns(by)
+    check_level(level)
+    groups = list_columns(by, ["periods", "seats", "expected", "drawn", *_CHANCE])
     columns = list(SEAT_COLUMNS[:4])
     held = collect(
         drop_missing(select_columns(committees, columns, loader="load_sync_committees"), columns)
@@ -194,11 +194,6 @@ def sync_luck(
         *(*groups, "periods", "seats", "expected", "drawn", *_CHANCE)
     )
     return return_table(table, source, balances)
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise UsageError(f"level={level!r} is not between 0 and 1", hint="Try level=0.95.")
 
 
 def _open_shares(

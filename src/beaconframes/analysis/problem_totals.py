@@ -40,7 +40,7 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
         never has one. By validator, rows about several validators are left out. This computes
         eagerly.
     """
-    groups = list_columns(by)
+    groups = list_columns(by, {"problems", "validators", "lost_gwei", "cost_unknown"})
     source = open_frame(problems, list(dict.fromkeys([*_COLUMNS, *groups])), loader="problems")
     rows = collect(source)
     if "validator_index" in groups:

@@ -95,7 +95,7 @@ def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoF
         ``relay_payments_wei``, null if a payment is unknown. Blocks of a node are among them if
         their builder paid the proposer: it does not know the relay. Sorted. This computes eagerly.
     """
-    groups = list_columns(by)
+    groups = list_columns(by, {"blocks", "relay_blocks", "relay_payments_wei"})
     columns = [*groups, "producer_reward_wei", "relay_tag"]
     has_payments = _PAYMENT in list_column_names(blocks)
     columns += [_PAYMENT] * has_payments

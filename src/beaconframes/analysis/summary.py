@@ -34,7 +34,7 @@ from beaconframes.analysis.engines import (
     return_table,
 )
 from beaconframes.analysis.execution_income import build_basis, open_income
-from beaconframes.analysis.income import check_groups
+from beaconframes.analysis.income import RESULT
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.income_columns import AMOUNTS
 from beaconframes.analysis.luck import proposal_luck
@@ -183,7 +183,7 @@ def _open_frames(
     """Return the frames with the columns that a summary by *groups* needs."""
     if not groups:
         raise UsageError("by is empty", hint='Use by="validator_index" or a label.')
-    check_groups(groups)
+    list_columns(groups, {*RESULT, "validators"})
     needed = [*_ACTIVE_PERIOD, *(name for name in groups if name != _ADDRESS)]
     if _ADDRESS in groups:
         needed.append("withdrawal_credentials")

@@ -44,11 +44,12 @@ def query_comparison(source: Source) -> pl.DataFrame | None:
             el=pl.col("el").sum(),
         )
     )
-    drawn = source.blocks.group_by(day=pl.col("epoch") // source.day).len()
-    counts = dict(drawn.iter_rows())
+    by_day = source.blocks.group_by(day=pl.col("epoch") // source.day)
+    counts = dict(by_day.len().iter_rows())
+    in_chain = dict(by_day.agg((pl.col("status") == "proposed").sum()).iter_rows())
     slots = source.day * source.slots
     sums = dict.fromkeys(
-        ("average", "rewards", "votes", "block", "sync", "fees", "made", "tips"), 0
+        ("average", "rewards", "votes", "block", "sync", "fees", "made", "tips", "mean"), 0
     )
     estimated = 0
     for row in days.iter_rows(named=True):
@@ -69,6 +70,8 @@ def query_comparison(source: Source) -> pl.DataFrame | None:
             sums[name] += amount * row["stake"] * 10**9 // whole
         sums["made"] += counts.get(row["day"], 0) * (rewards * 8 // 64 // slots)
         sums["tips"] += counts.get(row["day"], 0) * (fees // slots)
+        # What missed proposals would have received is in their cost.
+        sums["mean"] += in_chain.get(row["day"], 0) * (fees // slots)
     costs = query_problems(source).filter(~pl.col("kind").is_in(ADVICE))
     lost = costs.filter(pl.col("kind").is_in(VOTES))["cost_gwei"]
     full = (days["votes"].sum() + lost.sum()) * 10**9
@@ -90,7 +93,7 @@ def query_comparison(source: Source) -> pl.DataFrame | None:
         "average_missed_wei": scaled["rewards"] - sums["rewards"],
         "proposal_luck_wei": scaled["made"] - scaled["block"] + sums["tips"] - sums["fees"],
         "sync_luck_wei": days["sync"].sum() * 10**9 - scaled["sync"],
-        "execution_wei": days["fees"].sum() - sums["tips"],
+        "execution_wei": days["fees"].sum() - sums["mean"],
     }
     difference = earned - sums["average"]
     amounts = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from statistics import NormalDist
 
@@ -35,8 +36,27 @@ def compare_means(own: list[float], others: list[float], strict: float) -> tuple
                 parts = (variance / n) ** 2 / (n - 1) + (other_variance / m) ** 2 / (m - 1)
                 margin = compute_t_quantile((1 + strict) / 2, error**2 / parts) * math.sqrt(error)
             first, last = difference - margin, difference + margin
-            differs = not first <= 0 <= last
+            differs = is_rare(own, others, 1 - strict)
+            differs = differs and not first <= 0 <= last
     return n, mean, low, high, rest, difference, first, last, differs
+
+
+def is_rare(own: list[float], others: list[float], chance: float) -> bool | None:
+    """Return whether few divisions have means this far apart: all of them, or 20,000 by chance."""
+    values, n = np.array([*own, *others]), len(own)
+    ways = math.comb(len(values), n)
+    if ways < 1 / chance:
+        return None
+    draw = np.random.default_rng(7)
+    divisions = (
+        itertools.combinations(values, n)
+        if ways < 20_000
+        else (draw.permutation(values)[:n] for _ in range(20_000))
+    )
+    sums = np.array([math.fsum(part) for part in divisions])
+    expected = n * values.mean()
+    far = abs(sums - expected) >= abs(math.fsum(own) - expected) * (1 - 1e-9)
+    return bool(far.mean() < chance)
 
 
 def compute_wilson(k: int, n: int, level: float) -> tuple[float, float]:

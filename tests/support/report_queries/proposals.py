@@ -169,7 +169,7 @@ def query_upcoming(source: Source) -> pl.DataFrame:
         ("exit_epoch", "exit"),
         ("withdrawable_epoch", "full withdrawal"),
     ):
-        found = source.validators.filter(pl.col(column) > source.last)
+        found = source.validators.filter(pl.col(column) > source.latest)
         for index, epoch in found.select("validator_index", column).iter_rows():
             rows.append(
                 (kind, index, source.time(epoch), source.time(epoch + 1), None, epoch, epoch)
@@ -181,7 +181,7 @@ def query_upcoming(source: Source) -> pl.DataFrame:
         "validator_index", "activation_eligibility_epoch"
     ).iter_rows():
         # Final at the end of the next epoch; then active after one epoch and MAX_SEED_LOOKAHEAD.
-        epoch = max(eligible + 1, source.last) + 1 + 4
+        epoch = max(eligible + 1, source.latest) + 1 + 4
         times = source.time(epoch), source.time(epoch + 1)
         rows.append(("earliest activation", index, *times, None, epoch, epoch))
     head = source.scan("latest_state").select("current_slot").collect().item()

@@ -74,9 +74,11 @@ def query_groups(source: Source) -> pl.DataFrame | None:
         return None
     table = query_validators(source)
     names = sorted(source.groups)
-    strict = 1 - (1 - LEVEL) / (len(names) if len(names) > 2 else 1)
+    measures = ("apr_on_effective", "effectiveness", "sync_rate", "votes_missed", "lost_gwei")
+    comparisons = (len(names) if len(names) > 2 else 1) * (len(measures) + 1)
+    strict = 1 - (1 - LEVEL) / comparisons
     found = []
-    for measure in ("apr_on_effective", "effectiveness", "sync_rate", "votes_missed", "lost_gwei"):
+    for measure in measures:
         for name in names:
             own, others = (
                 table.filter(part)[measure].drop_nulls().to_list()
@@ -105,12 +107,12 @@ def query_group_verdict(source: Source) -> pl.DataFrame | None:
     for name, members in sorted(source.groups.items()):
         own = query_validators(source).filter(pl.col("validator_index").is_in(members))
         lost = own["lost_gwei"].drop_nulls().to_list()
-        signs = {
-            row["difference"] > 0
-            for row in measures.filter(pl.col("group") == name).to_dicts()
-            if row["measure"] in ("votes_missed", "lost_gwei") and row["differs"]
-        }
+        judged = measures.filter(
+            pl.col("group") == name, pl.col("measure").is_in(["votes_missed", "lost_gwei"])
+        )
+        signs = set(judged.filter("differs")["difference"] > 0)
         verdict = "worse" if True in signs else "better" if signs else "like the others"
+        verdict = verdict if judged["differs"].count() else None
         rows.append(
             {
                 "group": name,
