@@ -228,6 +228,19 @@ def test_rows_for_rotki():
         analysis.tax_rows(BOOK, "excel")
 
 
+def test_a_day_of_one_unknown_income_is_left_out_of_tax_files():
+    """The sum of the others would be a part of the day, as if it were all of it."""
+    unknown = pl.when(pl.col("date") != date(2026, 4, 5)).then("net_income_wei")
+    book = pl.concat([BOOK, BOOK.with_columns(net_income_wei=unknown)])
+
+    rows = analysis.tax_rows(book, "rotki")
+
+    assert analysis.tax_rows(BOOK, "rotki").height - 1 == rows.height
+    assert ("Loss", "0.000000000000000010") == rows.row(0)[::3][:2]
+    with pytest.raises(UsageError, match="tz='Nowhere/X' is not a time zone"):
+        analysis.tax_rows(BOOK, "rotki", tz="Nowhere/X")
+
+
 def test_values_that_do_not_fit_are_an_error():
     """A value of more than 128 bits is never a wrong number."""
     prices = priced((datetime(2020, 12, 2, 22, 59, tzinfo=UTC), 1e15))

@@ -5,6 +5,7 @@ import pytest
 
 from beaconframes import analysis
 from beaconframes.calendar import MAINNET
+from beaconframes.errors import UsageError
 
 from .test_attestation_losses import HEAD, NO_SOURCE, NO_TARGET, SOURCE, TARGET
 from .test_attestations import chain_of, duties
@@ -249,6 +250,8 @@ def test_missed_proposals_have_the_cost_of_other_blocks():
 
     rows = analysis.problems(validators({}, {}), income, stakes(income), proposals=proposals)
 
+    with pytest.raises(UsageError, match="no column time"):
+        analysis.problems(validators({}, {}), proposals=proposals.drop("time"))
     assert [
         ("missed proposal", 0, 8000, True, "slot == 3203", "slots"),
         ("orphaned proposal", 0, 8000, None, "slot == 3239", "slots"),

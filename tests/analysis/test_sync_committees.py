@@ -95,6 +95,15 @@ def test_blocks_belong_to_the_committee_of_their_period():
     assert [(5, 3, 3), (6, 3, 0)] == rows.select("validator_index", "duties", "signed").rows()
 
 
+def test_a_slot_counts_once_for_its_members():
+    """Loads that overlap have a block twice, and a slot may have an orphaned block, too."""
+    frame = blocks(block(0, [0]), block(1, [], status="orphaned"), block(1, [1]), block(0, [0]))
+
+    rows = analysis.sync_members(frame, committee(0, {0: 5, 1: 6}))
+
+    assert [(5, 2, 1), (6, 2, 1)] == rows.select("validator_index", "duties", "signed").rows()
+
+
 def test_members_without_blocks_have_no_rows():
     """A committee without a proposed block has no rates, but the columns are there."""
     rows = analysis.sync_members(blocks(block(0, status="missed")), committee(0, {0: 5}))
@@ -188,5 +197,8 @@ def test_invalid_bits_are_explained():
         analysis.sync_members(
             blocks(block(0, [0])).with_columns(sync_aggregate_bits=pl.lit("0xzz")), members
         )
+    below = members.with_columns(pl.col("seat") - 101)
+    with pytest.raises(UsageError, match="seat -101 of period 0 is outside of the 32 bits"):
+        analysis.sync_members(blocks(block(0, [0], seats=32)), below)
     with pytest.raises(UsageError, match="seat 100 of period 0 is outside of the 32 bits"):
         analysis.sync_members(blocks(block(0, [0], seats=32)), members)

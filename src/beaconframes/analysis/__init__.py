@@ -26,8 +26,8 @@ from beaconframes.analysis.proposal_costs import missed_proposals
 from beaconframes.analysis.proposals import proposal_outcomes, relay_payments
 from beaconframes.analysis.reconciliation import reconcile, reconciliation_totals
 from beaconframes.analysis.summary import performance
-from beaconframes.analysis.sync_committees import sync_members, sync_participation
-from beaconframes.analysis.sync_duties import sync_against_committee, sync_duties
+from beaconframes.analysis.sync_committees import sync_participation
+from beaconframes.analysis.sync_duties import sync_against_committee, sync_duties, sync_members
 from beaconframes.analysis.sync_income import sync_income
 from beaconframes.analysis.upcoming_duties import upcoming_duties, upcoming_totals
 from beaconframes.analysis.validator_yield import own_yield

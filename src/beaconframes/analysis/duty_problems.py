@@ -9,10 +9,11 @@ import polars as pl
 from beaconframes.analysis.attestation_losses import attestation_rates
 from beaconframes.analysis.daily_duties import daily_losses, daily_sync
 from beaconframes.analysis.daily_rewards import NETWORK_MEAN
+from beaconframes.analysis.engines import open_frame
 from beaconframes.analysis.proposal_costs import missed_proposals
 from beaconframes.analysis.sync_income import sync_income
 from beaconframes.analysis.vote_causes import describe_causes
-from beaconframes.frames import to_polars
+from beaconframes.frames import collect, to_polars
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -27,7 +28,7 @@ _ENOUGH = 20
 """Number of validators whose median shows what is usual."""
 _USUALLY_SIGNED = 0.98
 """The share of duties in sync committees that is usual to sign, if no frame shows it."""
-_GWEI_PER_WEI = 10**9
+_WEI_PER_GWEI = 10**9
 _BEST = "best reward of the epoch"
 _AS_PENALTY = "penalty, and a reward of the same amount"
 
@@ -144,7 +145,8 @@ def _is_avoidable(signed_rate: pl.Expr, least: pl.Expr) -> pl.Expr:
 def _divide(frame: IntoFrame, part: str, whole: str) -> float | None:
     """Return the ratio of two counts of a frame of one row; None if it is unknown."""
     ratio = pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
-    ratios = to_polars(frame).select(ratio).to_series()
+    rows = collect(open_frame(frame, [part, whole], loader="v2.load_network_performance"))
+    ratios = rows.select(ratio).to_series()
     return None if ratios.is_empty() else ratios[0]
 
 
@@ -217,15 +219,14 @@ def find_missed_proposals(
 ) -> pl.DataFrame:
     """Return missed and orphaned proposals with their estimated cost. One row per slot."""
     columns = ["slot", "epoch", "time", "status", "proposer_index"]
-    rows = (
-        to_polars(proposals).select(columns).filter(pl.col("status").is_in(["missed", "orphaned"]))
-    )
+    rows = collect(open_frame(proposals, columns, loader="load_proposals"))
+    rows = rows.filter(pl.col("status").is_in(["missed", "orphaned"]))
     cost, basis = pl.lit(None, pl.Int64), pl.lit(None, pl.String)
     if rows.height and any(frame is not None for frame in (income, stats, index)):
         options: dict[str, Any] = {"blocks": blocks, "stats": stats, "index": index}
         costs = to_polars(missed_proposals(proposals, income, chain=clock, **options))
         rows = rows.select("slot").unique().join(costs, on="slot")
-        execution = pl.col("cost_execution_wei").cast(pl.Int128) // _GWEI_PER_WEI
+        execution = pl.col("cost_execution_wei").cast(pl.Int128) // _WEI_PER_GWEI
         cost = pl.col("cost_consensus_gwei") + execution.fill_null(0).cast(pl.Int64)
         basis = pl.when(cost.is_not_null()).then(pl.col("cost_basis"))
     return rows.select(

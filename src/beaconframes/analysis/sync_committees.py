@@ -68,41 +68,6 @@ def sync_participation(
     return return_table(per_epoch.sort("epoch"), source, blocks)
 
 
-@show_elapsed
-def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
-    """Count the signatures of each member of sync committees. One row per validator, best first.
-
-    ``duties`` is the number of proposed blocks times the seats that the validator held then (a
-    validator can hold several seats), ``signed`` the number of bits that are set, ``rate`` the
-    share. Blocks of periods that are missing in *committees* are left out, and so are members
-    without a duty. This computes eagerly.
-    """
-    columns = ["slot", "epoch", "status", "sync_aggregate_bits"]
-    source = open_frame(blocks, columns, loader=_BLOCKS)
-    rows = collect(drop_missing(source, columns))
-    members = [
-        seats.select(
-            "validator_index",
-            "seat",
-            duties=pl.lit(len(bits), pl.Int64),
-            signed=pl.Series(bits.sum(axis=0), dtype=pl.Int64),
-        )
-        for _, seats, bits in split_by_period(rows, committees)
-    ]
-    empty = pl.DataFrame(
-        schema={"validator_index": pl.Int64, "seat": pl.Int64}
-        | {"duties": pl.Int64, "signed": pl.Int64}
-    )
-    ranked = (
-        pl.concat([empty, *members])
-        .group_by("validator_index")
-        .agg(seats=pl.len().cast(pl.Int64), duties=pl.sum("duties"), signed=pl.sum("signed"))
-        .with_columns(rate=pl.col("signed") / pl.col("duties"))
-        .sort("rate", "validator_index", descending=[True, False])
-    )
-    return return_table(ranked, source, blocks)
-
-
 def decode_bits(texts: Sequence[str], slots: Sequence[int]) -> NDArray[np.uint8]:
     """Decode the hex texts of sync aggregates into zeros and ones, one row per text.
 
@@ -155,9 +120,10 @@ def split_by_period(
             continue
         bits = decode_bits(blocks["sync_aggregate_bits"].to_list(), blocks["slot"].to_list())
         positions = period_seats["seat"].to_numpy()
-        if positions.min() < 0 or positions.max() >= bits.shape[1]:
+        wrong = positions[(positions < 0) | (positions >= bits.shape[1])]
+        if wrong.size:
             raise UsageError(
-                f"seat {positions.max()} of period {period_seats['period'][0]} is outside of the "
+                f"seat {wrong[0]} of period {period_seats['period'][0]} is outside of the "
                 f"{bits.shape[1]} bits of its blocks",
                 hint="Pass blocks and committees of the same chain.",
             )

@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.sync_committees import SEAT_COLUMNS, select_one_per_slot, split_by_period
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing, select_columns
+from beaconframes.frames import collect, drop_missing, select_columns, to_polars
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-_BLOCK = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
+_SIGNED = ["slot", "epoch", "status", "sync_aggregate_bits"]
+_BLOCK = [*_SIGNED, "time"]
 
 
 @show_elapsed
@@ -89,8 +90,8 @@ def sync_against_committee(
     The arguments are those of `sync_duties`; *committees* should have all seats of the committee.
     Sorted by period and validator. This computes eagerly.
     """
-    source = open_frame(blocks, _BLOCK, loader="load_epoch_slots")
-    rows = select_one_per_slot(collect(drop_missing(source, ["slot", "epoch", "time", "status"])))
+    source = open_frame(blocks, _SIGNED, loader="load_epoch_slots")
+    rows = select_one_per_slot(collect(drop_missing(source, ["slot", "epoch", "status"])))
     seats = _select_seats(committees, None)
     is_missing = pl.col("status").is_in(["missed", "orphaned"])
     parts = []
@@ -122,6 +123,23 @@ def sync_against_committee(
     if validators is not None:
         result = result.filter(pl.col("validator_index").is_in(_list_indices(validators)))
     return return_table(result.sort("period", "validator_index"), source, blocks)
+
+
+@show_elapsed
+def sync_members(blocks: IntoFrameT, committees: IntoFrame) -> IntoFrameT:
+    """Count the signatures of each member of sync committees. One row per validator, best first.
+
+    ``duties`` is the number of proposed blocks times the seats that the validator held then (a
+    validator can hold several seats), ``signed`` the number of bits that are set, ``rate`` the
+    share. Blocks of periods that are missing in *committees* are left out, and so are members
+    without a duty. This computes eagerly.
+    """
+    counts = ["seats", "duties", "signed"]
+    members = to_polars(sync_against_committee(blocks, committees))
+    sums = members.group_by("validator_index").agg(pl.sum(*counts))
+    rates = sums.with_columns(rate=pl.col("signed") / pl.col("duties"))
+    ranked = rates.sort("rate", "validator_index", descending=[True, False])
+    return return_table(ranked, open_frame(blocks, _SIGNED, loader="load_epoch_slots"), blocks)
 
 
 def _select_seats(committees: IntoFrame, validators: Iterable[int] | None) -> pl.DataFrame:

@@ -17,6 +17,7 @@ from beaconframes.frames import (
     select_columns,
 )
 from beaconframes.progress import show_elapsed
+from beaconframes.time_range import find_time_zone
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -120,23 +121,26 @@ def tax_rows(
     -------
     The same kind of frame
         The columns are the header of the file; amounts are ETH with all digits. Days without income
-        or with unknown income are left out. This computes eagerly.
+        are left out, and days on which that of a validator is unknown. This computes eagerly.
     """
     check_choice("tool", tool, get_args(TaxTool))
+    find_time_zone(tz)
     has_values = price is not None and tool == "koinly"
     columns = ["date", "net_income_wei"]
     needed = [*columns, "income_value", price] if price is not None and has_values else columns
     source = open_frame(ledger, needed, loader="analysis.ledger")
-    rows = collect(drop_missing(source, columns))
+    rows = collect(drop_missing(source, ["date"]))
     value = (
         pl.col("income_value").cast(PRICE).sum()
         if has_values
         else pl.lit(None, PRICE).alias("income_value")
     )
     is_unknown = pl.col("income_value").is_null().any() if has_values else pl.lit(value=False)
+    income = pl.col("net_income_wei").cast(_WHOLE).cast(pl.Int128)
+    income = pl.when(~income.is_null().any()).then(income.sum())
     days = (
         rows.group_by("date")
-        .agg(pl.col("net_income_wei").cast(_WHOLE).cast(pl.Int128).sum(), value, unknown=is_unknown)
+        .agg(income.alias("net_income_wei"), value, unknown=is_unknown)
         .filter(pl.col("net_income_wei") != 0)
         .sort("date")
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import polars as pl
 
-from beaconframes import colours
+from beaconframes import analysis, colours
 from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import heatmap, series
 from beaconframes.charts.model import Axis, Chart, Heatmap, Points, ReferenceLine
@@ -45,7 +45,7 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
     *kwargs* go to the ``Axes.plot`` of the members, or to ``Axes.imshow``.
     """
     check_choice("show", show, get_args(Show))
-    rows = to_polars(sync.sync_members(blocks, committees))
+    rows = to_polars(analysis.sync_members(blocks, committees))
     if rows.is_empty():
         reason = series.explain_empty(blocks, "no proposed block of these committees")
         reason = series.explain_empty(committees, reason)

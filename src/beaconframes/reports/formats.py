@@ -65,7 +65,7 @@ def show_eth_signed(gwei: Any) -> str:
 
 def show_percent(share: Any) -> str:
     """Return a share in percent."""
-    return "unknown" if share is None else f"{100 * share:,.2f} %".replace("-", "\u2212")
+    return "unknown" if share is None else f"{100 * share:z,.2f} %".replace("-", "\u2212")
 
 
 def show_decimal(value: Any, places: int = 1) -> str:
@@ -83,7 +83,7 @@ def show_value(amount: Any) -> str:
     if amount is None:
         return "unknown"
     rounded = amount.quantize(Decimal("0.01"), ROUND_HALF_UP)
-    return f"{rounded:,.2f}".replace("-", "\u2212")
+    return f"{rounded:z,.2f}".replace("-", "\u2212")
 
 
 def show_points(share: Any) -> str:
