@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import polars as pl
 import pytest
 
@@ -62,6 +64,43 @@ def test_performance_is_that_of_the_requested_validators(node):
     )
     assert (totals["performance_total_gwei"] > 0).all()
     assert loaded["rank_7d"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        bf.load_income_history,
+        bf.load_balance_history,
+        bf.load_attestations,
+        bf.v2.load_rewards,
+        bf.v2.load_performance,
+    ],
+)
+def test_public_keys_load_the_rows_of_their_validators(load):
+    """The node has not said yet which validators they are, alone or beside an index."""
+    with pytest.MonkeyPatch.context() as patch, BeaconNodeStub("electra", head=71) as stub:
+        patch.setattr(BeaconApi, "request_has_validator", lambda self, index: index <= 30_000)
+        keys = [
+            row["validator"]["pubkey"]
+            for row in json.loads(stub.recording.validators(stub.head))["data"]
+        ]
+        with bf.node(stub.url, store=False):
+            by_index = load([1, 2, 3], since=2, until=3)
+        call = {"since": 2, "until": 3, "explorer": bf.node(stub.url, store=False)}
+        with call["explorer"]:
+            planned = bf.plan(load, [1, keys[2], keys[3]], **call)
+            assert by_index.equals(load([1, keys[2], keys[3]], **call))
+            again = bf.plan(load, [1, keys[2], keys[3]], **call)
+    assert 0 == again.requests < planned.requests
+
+
+def test_a_stored_chain_may_grow(tmp_path, monkeypatch):
+    """Its index of all validators stays, and another one has those of loads."""
+    with BeaconNodeStub("electra", head=71) as stub:
+        for limit in (73, 30_000):
+            monkeypatch.setattr(BeaconApi, "request_has_validator", lambda _, n, m=limit: n <= m)
+            with bf.node(stub.url, store=tmp_path):
+                assert 1 == bf.load_balance_history([1], since=2, until=2).height
 
 
 @pytest.mark.parametrize("name", NEED_ALL)

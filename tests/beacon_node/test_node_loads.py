@@ -25,6 +25,7 @@ from beaconframes.errors import (
     NotServed,
     RequestTimeout,
     SchemaError,
+    TableNotInDataset,
     UnreconciledRows,
     UsageError,
 )
@@ -300,6 +301,28 @@ def test_a_closed_node_loads_nothing(stub):
     node.close()
     with pytest.raises(UsageError, match=rf"{stub.url} is closed.* bf\.node"):
         bf.load_validators([1], explorer=node)
+
+
+def test_the_coverage_of_a_closed_node(stub):
+    """Its index may be deleted; the disk is not the reason."""
+    node = bf.node(stub.url, store=False)
+    node.close()
+    with pytest.raises(UsageError, match=rf"{stub.url} is closed.* bf\.node"):
+        node.coverage()
+
+
+def test_the_first_days_of_a_chain(stub):
+    """Daily statistics begin with the day of genesis, -1, which has no epochs."""
+    with bf.node(stub.url, store=False), pytest.raises(TableNotInDataset, match="no whole day"):
+        bf.load_validator_stats([1])
+
+
+def test_epochs_that_the_chain_does_not_have(stub):
+    """The first load of a node, of a table beside which blocks are read."""
+    with bf.node(stub.url, store=False):
+        for load in (bf.load_validator_withdrawals, bf.load_proposals, bf.load_income_history):
+            with pytest.raises(UsageError, match=r"epoch 10000[01] is in the future"):
+                load([1], since=10**5, until=10**5 + 1)
 
 
 @pytest.mark.more

@@ -113,7 +113,7 @@ class Node(Explorer):
         has_all = not connection.api.request_has_validator(SMALL_REGISTRY)
         self._is_stored = store is not False
         chain_index = ChainIndex.open(
-            self._find_folder(store),
+            self._find_folder(store, has_all=has_all),
             connection.spec,
             source=connection.url,
             validators=None if has_all else (),
@@ -124,7 +124,7 @@ class Node(Explorer):
         self.index.refresh()
         return chain_index
 
-    def _find_folder(self, store: Path | bool | None) -> Path:
+    def _find_folder(self, store: Path | bool | None, *, has_all: bool) -> Path:
         """Return the folder of the index: in the store, or a temporary one."""
         if store is False:
             self._temporary = tempfile.TemporaryDirectory(prefix="beaconframes-node-")
@@ -132,6 +132,8 @@ class Node(Explorer):
         root = store if isinstance(store, Path) else None
         # With an execution node, the income of the same epochs has other values: the fees.
         suffix = "" if self.connection.execution is None else "#execution"
+        # A chain may grow until its index has chosen validators only.
+        suffix += "#all" if has_all else ""
         return store_folder(root, self.connection.url + suffix, self.connection.chain)
 
     def __reduce__(self) -> NoReturn:
@@ -173,6 +175,7 @@ class Node(Explorer):
         The columns are those of `index`, and ``status`` is ``explained``, ``unexplained`` or
         ``unverified``. A load of rows of an unexplained epoch warns with `UnreconciledRows`.
         """
+        self._require_open()
         return self.index.chain_index.coverage()
 
     @property
@@ -198,17 +201,20 @@ class Node(Explorer):
 
     def _load(self, endpoint: Endpoint, values: Mapping[str, Any], *, is_lazy: bool) -> LoadResult:
         """Load the rows; gaps that the node cannot fill state the reason."""
-        if self.is_closed:
-            raise UsageError(
-                f"the connection to {self.connection.url} is closed",
-                hint="Call bf.node again, and load before it is closed",
-            )
+        self._require_open()
         result = super()._load(endpoint, values, is_lazy=is_lazy)
         if REASON in result.gaps.missing.columns:
             reason = self.index.explain_gap(endpoint) or "not available from the node"
             named = pl.col(REASON).replace(NOT_IN_DATASET, reason)
             result.gaps = result.gaps._replace(missing=result.gaps.missing.with_columns(named))
         return result
+
+    def _require_open(self) -> None:
+        if self.is_closed:
+            raise UsageError(
+                f"the connection to {self.connection.url} is closed",
+                hint="Call bf.node again, and load before it is closed",
+            )
 
     def close(self) -> None:
         """Close all connections; loaders use the previous explorer again."""

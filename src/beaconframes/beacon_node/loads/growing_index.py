@@ -58,7 +58,7 @@ class GrowingIndex:
         """The views of the index, once it is open."""
         self._status: ChainStatus | None = None
         self._read_at = 0.0
-        self.validators = pl.DataFrame()
+        self.validators = read_validators([])
         self._lock = threading.RLock()
         self._load_count = 0
         """The loads that read rows now."""
@@ -82,10 +82,10 @@ class GrowingIndex:
                 status = self.node.read_status()
                 self._read_at = time.monotonic()
                 if self._status is None or status != self._status:
-                    self._status = status
                     self.chain_index.remove_unsettled()
                     self.chain_index.verify_optimistic(self.node.api)
                     self._write_head(status, set())
+                    self._status = status
             return status
 
     @contextmanager
@@ -100,8 +100,8 @@ class GrowingIndex:
             with self._lock:
                 self._load_count -= 1
 
-    def prepare(self, endpoint: Endpoint, needs: Needs) -> None:
-        """Add what a load needs and the index does not have.
+    def prepare(self, endpoint: Endpoint, needs: Needs) -> Needs:
+        """Add what a load needs and the index does not have; return the needs by index.
 
         Raises
         ------
@@ -114,6 +114,7 @@ class GrowingIndex:
             status = self.refresh()
             self._check(endpoint, needs)
             self._add_validators(status, needs)
+            needs = self._resolve_pubkeys(needs)
             chosen = None if self.has_all_validators else needs.validators
             tasks = self.find_tasks(needs)
             if len(tasks) > MAX_EPOCHS:
@@ -137,12 +138,21 @@ class GrowingIndex:
                         self._write(status, removed, chosen)
             else:
                 is_changed |= self.chain_index.create_tables(
-                    needs.indexed, chosen=not self.has_all_validators
+                    self.find_starts(needs), chosen=not self.has_all_validators
                 )
             if needs.derived:
                 self.chain_index.derive(chosen)
             if is_changed | self._write_present(status, needs):
                 self._refresh_views()
+            return needs
+
+    def _resolve_pubkeys(self, needs: Needs) -> Needs:
+        """Return *needs* with the indices of its public keys, as far as they are known."""
+        if not needs.pubkeys:
+            return needs
+        is_named = pl.col("pubkey").is_in(sorted(needs.pubkeys))
+        named = self.validators.filter(is_named)["validator_index"]
+        return replace(needs, validators=frozenset({*(needs.validators or ()), *named}))
 
     def _write_present(self, status: ChainStatus, needs: Needs) -> bool:
         """Replace tables that describe the present, and add deposits; return whether needed."""
@@ -210,6 +220,12 @@ class GrowingIndex:
         except (NotServed, NotFound) as error:
             reason = f"{error.message}. {error.hint}"
             return RequestEstimate(0, byte_count=0, seconds=0.0, unavailable=(reason,))
+        unknown = sum(isinstance(one, str) for one in self._find_new(needs))
+        needs = self._resolve_pubkeys(needs)
+        if unknown:
+            # Nothing is stored of a validator whose index is not known yet.
+            indices = {*(needs.validators or ()), *range(-unknown, 0)}
+            needs = replace(needs, validators=frozenset(indices))
         tasks, unavailable = self.find_tasks(needs), []
         first, reason = find_gap(self.node, needs.indexed)
         old = [epoch for epoch in needs.epochs or range(first) if epoch < first]
@@ -271,7 +287,8 @@ class GrowingIndex:
             self.node.close()
             self._refresh_views()
             state = (
-                f"node {self.node.url}, epoch {tasks[stored].epoch}: {stored:,} of {len(tasks):,} "
+                f"node {self.node.url}, epoch {tasks[: stored + 1][-1].epoch}: {stored:,} of "
+                f"{len(tasks):,} "
                 "epochs of this load are stored"
             )
             if isinstance(error, KeyboardInterrupt):
@@ -314,9 +331,8 @@ class GrowingIndex:
         """Return the requested validators that the table of validators does not have."""
         if self.has_all_validators:
             return set()
-        known = set(self.validators["validator_index"]) if self.validators.height else set()
-        keys = set(self.validators["pubkey"]) if self.validators.height else set()
-        return {*(needs.validators or ()), *needs.pubkeys} - known - keys
+        known = {*self.validators["validator_index"], *self.validators["pubkey"]}
+        return {*(needs.validators or ()), *needs.pubkeys} - known
 
     def _write_head(self, status: ChainStatus, new: set[int | str]) -> None:
         """Write the head and the validators: all of them, or the known and the *new* ones."""
@@ -325,8 +341,7 @@ class GrowingIndex:
         slot = chain.last_slot_of(epoch)
         ids: list[int | str] | None = None
         if not self.has_all_validators:
-            known = self.validators["validator_index"].to_list() if self.validators.height else []
-            ids = [*known, *sorted(new, key=str)]
+            ids = [*self.validators["validator_index"], *sorted(new, key=str)]
         self.validators = read_validators(self.node.api.validators("head", ids))
         self.chain_index.update_head(
             head=Head(epoch, max(status.settled_epoch, 0), slot),

@@ -164,7 +164,8 @@ def find_epochs(endpoint: Endpoint, call: Call, view: View) -> Iterator[range]:
                 if (unit := find_unit(column)) is None:
                     continue
                 for first, last in intervals_of(numbers):
-                    start = chain.at("slot", chain.time_of(unit, first))
+                    # Day -1 has the deposits of genesis.
+                    start = chain.at("slot", chain.time_of(unit, max(first, 0)))
                     end = chain.at("slot", chain.time_of(unit, last + 1)) - 1
                     size = chain.slots_per_epoch
                     yield range(start // size, end // size + 1)

@@ -76,7 +76,7 @@ class NodeSource(DatasetSource):
         with self._index.holding_head():
             calls = plan_calls(endpoint, arguments, chain_head)
             needs = self._index.find_needs(endpoint, calls)
-            self._index.prepare(endpoint, needs)
+            needs = self._index.prepare(endpoint, needs)
             doubts = find_doubts(self._index, calls, needs)
             for part in super().fetch_rows(endpoint, arguments, chain_head, served):
                 yield part._replace(warnings=[*part.warnings, *doubts])
@@ -96,12 +96,7 @@ def find_unreconciled(index: GrowingIndex, needs: Needs) -> list[Warning]:
     """Return a warning if balances do not confirm income that a load needs; else nothing."""
     if not needs.tables & {*REWARD_TABLES}:
         return []
-    validators = needs.validators
-    if needs.pubkeys:
-        is_named = pl.col("pubkey").is_in(sorted(needs.pubkeys))
-        named = index.validators.filter(is_named)["validator_index"]
-        validators = frozenset({*(validators or ()), *named})
-    changes = find_unexplained(index.chain_index.dataset, needs.epochs, validators)
+    changes = find_unexplained(index.chain_index.dataset, needs.epochs, needs.validators)
     if changes.is_empty():
         return []
     first = changes.row(0, named=True)
@@ -131,7 +126,7 @@ def find_unknown_proposers(
 ) -> list[Warning]:
     """Return a warning if missed proposals are missing from *calls* for validators."""
     is_of_proposer = any("proposer_index" in e.values for call in calls for e in call.expected)
-    is_of_validators = is_of_proposer or needs.validators is not None or needs.pubkeys
+    is_of_validators = is_of_proposer or needs.validators is not None
     if not is_of_validators or "blocks" not in index.find_starts(needs):
         return []
     is_unknown = (pl.col("status") == MISSED) & pl.col("proposer_index").is_null()
