@@ -15,6 +15,7 @@ from beaconframes.beacon_node.tables.blocks import build_execution_blocks
 from beaconframes.beacon_node.tables.readings import read_address_balances, read_gas_fees
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import (
+    BeaconframesError,
     IntegrityError,
     NotFound,
     RateLimited,
@@ -350,6 +351,31 @@ def test_gas_fees_are_base_fee_plus_median_priority_fee():
     assert int("0x6b0283a2", 16) == row["time"].timestamp()
 
 
+def test_fees_without_a_percentile_are_invalid():
+    history = {"baseFeePerGas": ["0x5"], "gasUsedRatio": [0.5], "reward": [["0x1", "0x2"]]}
+    node = make_node(
+        eth_feeHistory=history,
+        eth_getBlockByNumber=lambda *_: change(block("0x2", True), transactions=[]),
+    )
+    with pytest.raises(ResponseError, match="a block without its percentile 60"):
+        read_gas_fees(node.api(), MAINNET)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"id": [0], "result": "0x1"}, "not that of a JSON-RPC call"),
+        ({"id": 0, "error": {"code": [3], "message": "odd"}}, "reported: odd"),
+    ],
+)
+def test_unusual_members_of_an_answer_are_no_failure_of_ours(answer, message):
+    """An id or a code that is a list has no meaning."""
+    node = make_node()
+    node.handle_request = lambda request: reply(200, answer)
+    with pytest.raises(BeaconframesError, match=message):
+        node.api().version()
+
+
 def test_address_balances_are_exact_wei():
     """Ether in exact wei, one row per address; tokens are unknown."""
     balances = {"0x" + "11" * 20: "0x1", PAID.lower(): hex(10**27 + 1)}
@@ -363,4 +389,7 @@ def test_address_balances_are_exact_wei():
     assert pl.Decimal(28, 0) == frame.schema["balance_wei"]
     node = make_node(eth_getBalance=hex(2**200))
     with pytest.raises(ResponseError, match=r"0xcdcd.* has \d+ wei, more than"):
+        read_address_balances(node.api(), [PAID], MAINNET)
+    node = make_node(eth_getBalance=lambda *_: None)
+    with pytest.raises(ResponseError, match=r"states no balance of 0xcdcd"):
         read_address_balances(node.api(), [PAID], MAINNET)

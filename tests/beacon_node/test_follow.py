@@ -28,6 +28,7 @@ from beaconframes.errors import (
     NotFound,
     NotServed,
     ResponseError,
+    ServerError,
     Unauthorized,
 )
 
@@ -351,6 +352,61 @@ def test_a_later_call_requests_possible_orphans_again(stub, tmp_path):
     assert {"0xa": 9} == {root: block.slot for root, block in events.blocks.items()}
     later.note_possible_orphans({})
     assert {} == index.possible_orphans
+
+
+class OneFailure(FakeApi):
+    """An API that fails to answer the first request of a block."""
+
+    def block(self, root):
+        found = super().block(root)
+        if len(self.requested) == 1:
+            raise ServerError("overloaded")
+        return found
+
+
+@pytest.mark.parametrize("start", ["stored", "reorganization"])
+def test_an_orphan_is_requested_again_after_an_error(stub, start):
+    """The node has the block only for a short time, so the next event is the next attempt."""
+    api = BeaconApi(NodeSession("http://node", transport=stub.transport))
+    events = HeadEvents(OneFailure(api, [], {"0xa": block_at(stub, 9)}), on_finalized=lambda: None)
+    if start == "stored":
+        events.request({"0xa": 9})
+        assert not events.blocks
+    else:
+        events.handle(Event("block", {"slot": "9", "block": "0xa"}))
+        events.handle(Event("chain_reorg", {"old_head_block": "0xa", "depth": "1"}))
+    events.handle(Event("block", {"slot": "10", "block": "0xb"}))
+
+    assert {"0xa": 9} == {root: block.slot for root, block in events.blocks.items()}
+    events.request({"0xd": 11})
+    events.wanted["0xc"] = 3
+    events.forget(10)
+    assert ({}, {}) == (events.blocks, events.wanted)
+
+
+def test_a_stopped_call_notes_the_orphans_of_epochs_that_it_left_out(stub, monkeypatch):
+    """It ends after the epoch in progress; the next call needs the blocks of the others."""
+    monkeypatch.setattr(FakeIndexer, "writes", [])
+    monkeypatch.setattr(FakeIndexer, "possible_orphans", {})
+    connection = NodeConnection("http://node")
+    connection.api = BeaconApi(NodeSession("http://node", transport=stub.transport))
+    connection.read_status = lambda: ChainStatus(71, 7)
+    stop = threading.Event()
+
+    class Stopped(FakeIndexer):
+        def write(self, *arguments, **options):
+            super().write(*arguments, **options)
+            stop.set()
+
+    one = follower.Follower(
+        connection, lambda _: Stopped(), since=0, executor=None, on_epoch=None, stop=stop
+    )
+    one._events.blocks["0xa"] = SimpleNamespace(slot=9)
+    one._events.wanted["0xb"] = 10
+    one.add_epochs()
+    one._note_orphans()
+
+    assert {"0xa": 9, "0xb": 10} == FakeIndexer.possible_orphans
 
 
 def test_polls_follow_the_first_block_of_an_epoch():

@@ -452,6 +452,15 @@ def test_a_block_that_the_node_has_altered_is_an_error(tmp_path, recording, faul
         index(stub.url, tmp_path / "index", since=3, until=4, tables=tables)
 
 
+@pytest.mark.parametrize("name", ["deposits", "yield_index"])
+def test_tables_that_need_an_execution_node_are_refused_by_name(tmp_path, name):
+    with (
+        BeaconNodeStub("capella") as stub,
+        pytest.raises(UsageError, match=rf"cannot answer {name}: .*execution"),
+    ):
+        index(stub.url, tmp_path / "index", since=3, until=4, tables=["blocks", name])
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("fault", [NullFields, pytest.param(UpperCase, marks=pytest.mark.more)])
 @pytest.mark.parametrize(

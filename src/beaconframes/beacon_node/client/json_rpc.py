@@ -52,13 +52,13 @@ def parse_results(
             return _build_rpc_error(answers["error"], names, redact, is_batch=True)
         answers = [answers]
     found = (
-        {one.get("id"): one for one in answers if isinstance(one, dict)}
+        {str(one.get("id")): one for one in answers if isinstance(one, dict)}
         if isinstance(answers, list)
         else {}
     )
     results = []
     for number, (method, _) in enumerate(calls):
-        answer = found.get(number, found.get(None) if len(calls) == 1 else None)
+        answer = found.get(str(number), found.get("None") if len(calls) == 1 else None)
         if answer is None or not {"result", "error"} & answer.keys():
             return ProtocolError(
                 "the answer is not that of a JSON-RPC call", hint=EXECUTION_HINT, endpoint=names
@@ -79,9 +79,9 @@ def _build_rpc_error(
     members = failure if isinstance(failure, dict) else {"message": failure}
     code, text = members.get("code"), str(members.get("message"))
     kind: type[ServiceError] = ServerError
-    if is_batch or code in {-32600, -32003}:
+    if is_batch or code in (-32600, -32003):
         kind = BadRequest
-    elif code in {-32601, -32004} or NO_METHOD.search(text):
+    elif code in (-32601, -32004) or NO_METHOD.search(text):
         kind = NotServed
     elif code == PRUNED_HISTORY or PRUNED.search(text):
         kind = NotFound

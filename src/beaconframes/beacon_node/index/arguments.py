@@ -182,9 +182,11 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
                 f"{shorten(name)} is not a table of an index",
                 hint=f"Tables: {', '.join(sorted({*INDEXED_TABLES, *derived, *DEPOSITS}))}",
             )
-        if name in INDEXED_TABLES and not connection.can_index(name):
+        ability = connection.find_ability(name)
+        has_rows = ability.oldest_epoch is not None
+        if not (connection.can_index(name) if name in INDEXED_TABLES else has_rows):
             raise UsageError(
-                f"this node cannot answer {name}: {connection.find_ability(name).reason}",
+                f"this node cannot answer {name}: {ability.reason}",
                 hint="Leave the table out",
             )
     return tuple(name for name in INDEXED_TABLES if name in tables or name in REWARD_TABLES)

@@ -200,8 +200,9 @@ class ChainIndex:
             header = api.header(slot)
             if header is not None and header["root"] == root and api.optimistic_slot is None:
                 with self.dataset.writing() as writer:
-                    remarks = dict(writer.meta[REMARKS])
-                    del remarks[OPTIMISTIC]
+                    remarks = dict(writer.meta.get(REMARKS, {}))
+                    # Another process may have removed it.
+                    remarks.pop(OPTIMISTIC, None)
                     writer.set_meta({REMARKS: remarks})
 
     @property

@@ -78,7 +78,7 @@ def write_deposits(
         else {f"0x{key.tobytes().hex()}" for key in state.pending_deposits["pubkey"]},
     )
     rows = build_deposits(deposits, chain, validity)
-    number = deposits[-1].number + 1 if deposits else count
+    number = deposits[-1].number + 1 if deposits else count or 0
     with dataset.writing() as writer:
         writer.add(Deposits.table_name, rows)
         writer.set_meta({LAST_BLOCK: last, DEPOSIT_COUNT: number})

@@ -191,6 +191,9 @@ class Follower:
         indexer.write(
             status, epochs, executor=self._executor, on_epoch=self._on_epoch, stop=self._stop
         )
+        if self._stop.is_set():
+            # Some of the epochs may be left out; a later call needs their orphaned blocks.
+            return
         # The state after the last final epoch may belong to a fork that the chain leaves.
         indexer.reader.forget_from(status.finalized_epoch)
         self._next_epoch = epochs.stop
@@ -230,6 +233,7 @@ class Follower:
         """Note blocks that may be orphaned, for a later call: the stream has each of them once."""
         if self._indexer is not None:
             slots = {root: block.slot for root, block in list(self._events.blocks.items())}
+            slots |= self._events.wanted
             self._indexer.chain_index.note_possible_orphans(slots)
 
     def wait(self, *, is_added: bool) -> None:

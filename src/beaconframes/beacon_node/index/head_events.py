@@ -41,7 +41,7 @@ class HeadEvents:
         """The slot of each recent block, by root."""
         self._heads: set[str] = set()
         """Recent blocks that were the head."""
-        self._wanted: dict[str, int] = {}
+        self.wanted: dict[str, int] = {}
         """Blocks to request: they seem to be orphaned."""
         self.blocks: dict[str, SlotBlock] = {}
         """Blocks that seem to be orphaned, by root."""
@@ -67,6 +67,9 @@ class HeadEvents:
         for root, block in list(self.blocks.items()):
             if block.slot < slot:
                 del self.blocks[root]
+        for root, earlier in list(self.wanted.items()):
+            if earlier < slot:
+                self.wanted.pop(root, None)
 
     def _run(self) -> None:
         delay = 1.0
@@ -99,7 +102,7 @@ class HeadEvents:
             self._note_head(str(data["block"]), int(data["slot"]))
         elif event.topic == "chain_reorg":
             self._note_reorganization(data)
-        for root, slot in list(self._wanted.items()):
+        for root, slot in list(self.wanted.items()):
             self._request(root, slot)
 
     def _note_head(self, root: str, slot: int) -> None:
@@ -108,12 +111,12 @@ class HeadEvents:
         # A block that was not the head until the next one came is probably not canonical.
         for other, earlier in self._slots.items():
             if earlier < slot and other not in self._heads and other not in self.blocks:
-                self._wanted[other] = earlier
+                self.wanted[other] = earlier
         limit = 4 * self._api.chain_spec.slots_per_epoch
         for other in [other for other, earlier in self._slots.items() if earlier < slot - limit]:
             del self._slots[other]
             self._heads.discard(other)
-            self._wanted.pop(other, None)
+            self.wanted.pop(other, None)
 
     def _note_reorganization(self, data: dict[str, Any]) -> None:
         """Request the blocks of the old head that the new head does not have."""
@@ -129,13 +132,15 @@ class HeadEvents:
         try:
             data = self._api.block(root)
             if data is None:
-                self._wanted.pop(root, None)
+                self.wanted.pop(root, None)
                 return None
             number = int(data["message"]["slot"]) if slot is None else slot
             block = read_orphan(self._api.chain_spec, root, data, slot=number)
         except BeaconframesError as error:
             log.info("block %s: %s", root, error)
+            if slot is not None:
+                self.wanted[root] = slot
             return None
-        self._wanted.pop(root, None)
+        self.wanted.pop(root, None)
         self.blocks[root] = block
         return block

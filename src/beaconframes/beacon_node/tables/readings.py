@@ -46,7 +46,10 @@ def read_gas_fees(api: ExecutionApi, chain: Chain) -> pl.DataFrame:
     paid = [[to_int(fee) for fee in fees] for ratio, fees in rewards if ratio > 0]
     columns: dict[str, list[int]] = {"time": [to_int(block.timestamp) * 1000]}
     for name, percentile in FEE_PERCENTILES.items():
-        fees = [row[percentiles.index(percentile)] for row in paid]
+        place = percentiles.index(percentile)
+        if any(len(row) <= place for row in paid):
+            raise ResponseError(f"eth_feeHistory has a block without its percentile {percentile}")
+        fees = [row[place] for row in paid]
         columns[name] = [next_base_fee + (median_low(fees) if fees else 0)]
     return build_frame(GasFees, columns, chain)
 
@@ -60,8 +63,10 @@ def read_address_balances(
     """
     names = list(dict.fromkeys(address.lower() for address in addresses))
     calls = [("eth_getBalance", [name, "latest"]) for name in names]
-    amounts = [to_int(answer or "") for answer in api.read_each(calls, Quantity)]
+    amounts = [answer and to_int(answer) for answer in api.read_each(calls, Quantity)]
     for name, amount in zip(names, amounts, strict=True):
+        if amount is None:
+            raise ResponseError(f"the execution node states no balance of {name}")
         if amount > LARGEST_WEI:
             raise ResponseError(
                 f"{name} has {amount} wei, more than a column of wei can hold",
