@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, ledger
 
 from ..support.store_loads import CALLS, connect, load_counted
 
@@ -137,17 +137,17 @@ def test_a_store_that_is_deleted_while_in_use_is_created_again(server, store):
 def test_a_store_that_another_process_creates_meanwhile_is_used(server, store, monkeypatch):
     """A store that another process creates between two checks is used."""
     created, first = [], connect(server, store)
-    real = type(store).exists
+    real = ledger.exists
 
-    def exists_then_create(path, **more):
-        there = real(path, **more)
+    def exists_then_create(path):
+        there = real(path)
         if sys._getframe(1).f_code.co_name == "_create" and not created:
             created.append(path)
             with connect(server, store) as other:
                 bf.load_balance_history(1, since=0, until=9, explorer=other)
         return there
 
-    monkeypatch.setattr(type(store), "exists", exists_then_create)
+    monkeypatch.setattr(ledger, "exists", exists_then_create)
     with first:
         bf.load_balance_history(2, since=0, until=9, explorer=first)
 

@@ -556,3 +556,41 @@ def test_killed_at_any_moment(dataset, kills, sample):
         if finished and seed < kills - 1:
             dataset.prune("t")
             finished = 0
+
+
+def test_validators_are_not_pruned_from_a_table_of_the_whole_chain(tmp_path):
+    """Its rows and its coverage stay; without one of them, the other would be wrong."""
+    dataset = Dataset.create(tmp_path / "d", meta={})
+    blocks = pl.DataFrame({"epoch": [0, 1]})
+    with dataset.writing() as writer:
+        writer.add_covered("blocks", blocks, Grid(None, "epoch", ("epoch",)), {"": ((0, 1),)})
+
+    for subjects in (["5"], []):
+        dataset.prune("blocks", subjects)
+
+    assert ({"": ((0, 1),)}, 2) == (
+        dataset.coverage("blocks"),
+        dataset.scan("blocks").collect().height,
+    )
+
+
+def test_a_reader_without_write_access_sees_the_last_commits(tmp_path, monkeypatch):
+    """A process that was killed after a commit leaves it in the write-ahead log."""
+    script = f"""
+import os
+import polars as pl
+from beaconframes.dataset import Dataset, ledger
+dataset = Dataset.create({str(tmp_path / "d")!r}, meta={{}})
+reading = ledger.read_transaction(dataset.path)
+reading.__enter__().execute("SELECT * FROM meta")
+for number in range(2):
+    with dataset.writing() as writer:
+        writer.add("t", pl.DataFrame({{"n": [number]}}))
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert (tmp_path / "d" / "ledger.sqlite-wal").stat().st_size
+    can_access = os.access
+    monkeypatch.setattr(os, "access", lambda p, mode: mode != os.W_OK and can_access(p, mode))
+
+    assert [0, 1] == Dataset.open(tmp_path / "d").scan("t").collect()["n"].to_list()

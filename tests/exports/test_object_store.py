@@ -61,6 +61,16 @@ def test_objects_equal_the_files(tmp_path, store, cache):
     assert [] == [path for path in cache.rglob("*") if path.is_file()]
 
 
+def test_a_deleted_history_is_not_needed(store):
+    """The same export again adds no entry, so there is no history to upload; a new one has it."""
+    bf.export(rows(10), store)
+    obstore.delete(store, "history.jsonl")
+
+    assert 0 == bf.export(rows(10), store).added
+    bf.export(rows(12), store)
+    assert 1 == len(bytes(obstore.get(store, "history.jsonl").bytes()).splitlines())
+
+
 def test_remote_dataset_is_extended(store):
     """Published objects stay; new objects are added."""
     bf.export(rows(10), store)

@@ -42,7 +42,7 @@ def store_folder(root: Path | None, url: str, chain: Chain) -> Path:
 
     A *root* that is a dataset is returned as it is.
     """
-    if root is not None and (root / ledger.NAME).exists():
+    if root is not None and ledger.exists(root):
         return root
     folder = platformdirs.user_data_path("beaconframes") / "store" if root is None else root
     address = urlsplit(url)
@@ -83,7 +83,7 @@ class StoreFolder:
     def dataset(self) -> Dataset | None:
         """Return the dataset, if it exists."""
         with self._lock:
-            if not (self.path / ledger.NAME).exists():
+            if not ledger.exists(self.path):
                 # The folder may have been deleted since it was opened.
                 self._dataset = None
             elif self._dataset is None:
@@ -129,7 +129,7 @@ class StoreFolder:
                 return
             # Files before the ledger: another process may rename a complete folder in between.
             has_files = self.has_files()
-            if not (self.path / ledger.NAME).exists():
+            if not ledger.exists(self.path):
                 if has_files:
                     # The segments are useless without their ledger.
                     self._rename_unreadable(DatasetError(f"{self.path} has no ledger"))
@@ -141,14 +141,14 @@ class StoreFolder:
                 except (OSError, DatasetError) as error:
                     shutil.rmtree(draft, ignore_errors=True)
                     # Another process may have created it at the same time.
-                    if not (self.path / ledger.NAME).exists():
+                    if not ledger.exists(self.path):
                         self._warn(str(error), CHOOSE_FOLDER)
                         return
             self._open()
 
     def has_files(self) -> bool:
         """Return whether the folder exists and is not empty."""
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(OSError):
             return any(self.path.iterdir())
         return False
 

@@ -14,7 +14,13 @@ from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
 from beaconframes.endpoint.intervals import intervals_of
-from beaconframes.errors import RequestLimitExceeded, ResponseError, ServiceError, UsageError
+from beaconframes.errors import (
+    DatasetError,
+    RequestLimitExceeded,
+    ResponseError,
+    ServiceError,
+    UsageError,
+)
 from beaconframes.fetch.completeness import drop_unrequested
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import Connection
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.dataset import Covered
     from beaconframes.endpoint import ChainHead
+    from beaconframes.endpoint.intervals import Intervals
     from beaconframes.fetch.source import Source
 
 
@@ -105,12 +112,12 @@ class ValidatorEpochsCache:
         missing = set(indices) - set(rows["validator_index"])
         if store is not None and missing:
             subjects = [str(index) for index in missing]
-            stored = store.select(TABLE, subjects, intervals_of(range(until, FAR + 1)), SCHEMA)
+            stored = read_stored(store, missing, intervals_of(range(until, FAR + 1)))
             epochs = intervals_of(range(until + 1))
             covered = store.coverage(TABLE, subjects, epochs)
             # The rows of a known validator cover one epoch only.
             unknown = [int(subject) for subject, found in covered.items() if found == epochs]
-            rows = pl.concat([rows, stored.rows.collect(), unknown_rows(unknown)], how="diagonal")
+            rows = pl.concat([rows, stored, unknown_rows(unknown)], how="diagonal")
         return rows.unique("validator_index", keep="first")
 
     def load(
@@ -186,9 +193,8 @@ class ValidatorEpochsCache:
         store = self._explorer.local_store
         if has_known or store is None or not indices:
             return has_known
-        epochs = intervals_of(range(FAR + 1))
-        stored = store.select(TABLE, [str(index) for index in indices], epochs, SCHEMA)
-        return not stored.rows.filter(was_known).collect().is_empty()
+        stored = read_stored(store, indices, intervals_of(range(FAR + 1)))
+        return not stored.filter(was_known).is_empty()
 
     def _add(self, rows: pl.DataFrame, until: int) -> None:
         """Hold received *rows* in memory, and store what they state about final epochs."""
@@ -218,6 +224,15 @@ class ValidatorEpochsCache:
             known = final.filter(pl.col("status").is_not_null())
             store.put(TABLE, known, GRID, covered, finalized, empty=unknown)
             store.compact_small(TABLE)
+
+
+def read_stored(store: LocalStore, indices: Collection[int], epochs: Intervals) -> pl.DataFrame:
+    """Return the stored rows of validators in some *epochs*; none if they are damaged."""
+    try:
+        return store.select(TABLE, [str(index) for index in indices], epochs, SCHEMA).rows.collect()
+    except DatasetError:
+        # The store has removed the damaged rows, so they are requested again.
+        return SCHEMA.to_frame()
 
 
 def unknown_rows(indices: Collection[int]) -> pl.DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +14,13 @@ from beaconframes.cache import pubkey_index
 from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT, WHOLE_CHAIN, filter_covered
-from beaconframes.endpoint.identifiers import is_pubkey
+from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
 from beaconframes.errors import ConfigError, DatasetError, UsageError
 from beaconframes.setting_rules import parse_size
 from beaconframes.time_range import instants
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable
 
     from beaconframes.client.explorer import Explorer
@@ -40,13 +41,18 @@ class Store:
     @property
     def dataset(self) -> Dataset | None:
         """Return the dataset of the store; None if nothing was stored yet."""
-        return Dataset.open(self.path) if (self.path / ledger.NAME).exists() else None
+        return Dataset.open(self.path) if ledger.exists(self.path) else None
 
     @property
     def size(self) -> int:
         """Return the size on disk in bytes."""
-        files = self.path.rglob("*") if self.path.exists() else ()
-        return sum(file.stat().st_size for file in files if file.is_file())
+        size = 0
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                # Another process may remove a file, such as the write-ahead log.
+                with suppress(OSError):
+                    size += Path(folder, name).stat().st_size
+        return size
 
     def tables(self) -> pl.DataFrame:
         """Return the stored tables, one row per table.
@@ -71,10 +77,12 @@ class Store:
             rows.append((table, *cells, len(covered), grid.unit, *span))
         return pl.DataFrame(rows, schema=schema, orient="row").sort("table")
 
-    def coverage(self, table: str, subjects: Iterable[int | str] | None = None) -> pl.DataFrame:
+    def coverage(
+        self, table: str, subjects: int | str | Iterable[int | str] | None = None
+    ) -> pl.DataFrame:
         """Return the complete parts of *table*, one row per subject and interval of units."""
         dataset = self.dataset
-        names = None if subjects is None else [str(subject) for subject in subjects]
+        names = None if subjects is None else normalize_validators(subjects)
         covered = {} if dataset is None else dataset.coverage(table, names)
         intervals = [(subject, *ends) for subject, parts in covered.items() for ends in parts]
         schema = {"subject": pl.String, "first": pl.Int64, "last": pl.Int64}
@@ -116,14 +124,16 @@ class Store:
     def prune(
         self,
         table: str | None = None,
-        subjects: Iterable[int | str] | None = None,
+        subjects: int | str | Iterable[int | str] | None = None,
         *,
         first: int = 0,
         last: int = MAX_UNIT,
         older_than: Moment | None = None,
         to: int | str | None = None,
     ) -> None:
-        """Delete a table, or some of its *subjects* and units; without *table*, all tables.
+        """Delete a table, or some of its validators (*subjects*) and units.
+
+        Without *table*, this is for all tables, or for those with validators.
 
         ::
 
@@ -156,7 +166,7 @@ class Store:
             raise UsageError(f"first={first} is after last={last}", hint="Swap them")
         if dataset is None:
             return
-        texts = None if subjects is None else [str(subject) for subject in subjects]
+        texts = None if subjects is None else normalize_validators(subjects)
         if texts and table is not None:
             texts = resolve_subjects(dataset, table, texts)
         for name in [table] if table is not None else list(dataset.grids()):

@@ -110,11 +110,17 @@ class Dataset(MaintainedTables):
     def open(cls, path: str | os.PathLike[str]) -> Dataset:
         """Open an existing dataset or export; raise DatasetError for one that cannot be used."""
         folder = Path(path)
-        if (folder / published.NAME).is_file() and not (folder / ledger.NAME).exists():
-            export = PublishedDataset(folder)
-            export.segments()
-            return export
-        ledger.check_format(folder)
+        try:
+            if (folder / published.NAME).is_file() and not ledger.exists(folder):
+                export = PublishedDataset(folder)
+                export.segments()
+                return export
+            ledger.check_format(folder)
+        except PermissionError as error:
+            raise DatasetError(
+                f"{folder} cannot be read: {error.strerror}",
+                hint="Check its owner and permissions",
+            ) from error
         return cls(folder)
 
     @classmethod

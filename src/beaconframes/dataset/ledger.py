@@ -114,6 +114,11 @@ def create(folder: Path, meta: Mapping[str, Any]) -> None:
         draft.unlink(missing_ok=True)
 
 
+def exists(folder: Path) -> bool:
+    """Return whether *folder* has a ledger; False if it cannot be read."""
+    return os.path.isfile(folder / NAME)  # noqa: PTH113 - Path.is_file raises PermissionError
+
+
 def check_format(folder: Path) -> None:
     """Raise DatasetError unless the folder has a ledger that this version can read."""
     if not folder.is_dir():
@@ -189,8 +194,12 @@ def is_private(folder: Path) -> bool:
 @contextmanager
 def read_transaction(folder: Path) -> Iterator[Database]:
     """Open the ledger for reading; the block sees one consistent state."""
-    # A reader needs write access to the write-ahead log; a read-only folder has no log.
-    mode = "mode=rw" if os.access(folder, os.W_OK) else "immutable=1"
+    # A reader of a write-ahead log needs write access to the files beside it.
+    mode = "mode=rw"
+    if not os.access(folder, os.W_OK):
+        log = folder / f"{NAME}-wal"
+        # A process that was killed has left its last commits there.
+        mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
     with (
         _connect(folder, mode) as connection,
         connection.translate_errors(),

@@ -284,7 +284,12 @@ def remove_rows(
     first: int,
     last: int,
 ) -> None:
-    """Remove rows and coverage of *subjects* (None: of all) in the units *first* to *last*."""
+    """Remove rows and coverage of *subjects* (None: of all) in the units *first* to *last*.
+
+    A table of the whole chain has no rows of any subject.
+    """
+    if grid.subject is None and subjects is not None:
+        return
     listed = ledger.get_segments(writer.connection, table)
     if subjects is None and first <= 0 and last >= MAX_UNIT:
         retire_segments(writer.connection, listed)

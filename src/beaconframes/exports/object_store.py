@@ -147,7 +147,9 @@ def upload_dataset(
                 f"{remote.address}/{name} exists and is not a file of this export",
                 hint="Move it away, or export to another address",
             )
-    _upload_file(remote, folder / HISTORY, HISTORY)
+    # Without a change, there is no new entry, and no file if the remote one was deleted.
+    if (folder / HISTORY).exists():
+        _upload_file(remote, folder / HISTORY, HISTORY)
     data = (folder / published.NAME).read_bytes()
     # Without a version, the store cannot detect that the manifest has changed.
     mode: Any = (version or "overwrite") if old else "create"

@@ -139,15 +139,8 @@ class Paginator:
 
     def needs_probe(self, call: Call) -> bool:
         """Return whether *call* must be sent alone, to learn how many validators are allowed."""
-        return not self.identifier_limit.is_known and self.is_large(call)
-
-    def is_large(self, call: Call) -> bool:
-        """Return whether *call* has more validators than the smallest plan allows."""
-        try:
-            return len(self.endpoint.split(call, self.identifier_limit.smallest)) > 1
-        except UsageError:
-            # The set cannot be split; only the service can say whether it is too large.
-            return True
+        limit = self.identifier_limit
+        return not limit.is_known and has_more_than(self.endpoint, call, limit.smallest)
 
     def fetch_call(self, call: Call) -> Pages:
         """Return the pages of *call*, split into requests within the identifier limit."""
@@ -239,6 +232,15 @@ def build_cursor_error(call: Call, number: int, refusal: ServiceError) -> Pagina
         endpoint=call.request.endpoint,
         hint="Try again later: the service refuses its own cursor. Nothing was stored",
     )
+
+
+def has_more_than(endpoint: Endpoint, call: Call, at_most: int) -> bool:
+    """Return whether *call* has more than *at_most* validators."""
+    try:
+        return len(endpoint.split(call, at_most)) > 1
+    except UsageError:
+        # The set cannot be split; only the service can say whether it is too large.
+        return True
 
 
 def is_recomputed(first: ResponsePage, page: ResponsePage) -> bool:

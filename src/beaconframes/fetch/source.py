@@ -17,8 +17,8 @@ from beaconframes.endpoint.chain_metadata import (
     parse_head,
 )
 from beaconframes.endpoint.request import EMPTY_LIST
-from beaconframes.errors import NotServed, ResponseError, TableNotInDataset, UsageError
-from beaconframes.fetch.paginator import IdentifierLimit, Paginator
+from beaconframes.errors import NotServed, ResponseError, TableNotInDataset
+from beaconframes.fetch.paginator import IdentifierLimit, Paginator, has_more_than
 from beaconframes.fetch.response_warnings import ResponseWarnings
 from beaconframes.load_context import LOAD, RequestLimit
 from beaconframes.progress import count_rows
@@ -208,7 +208,7 @@ class ApiSource(Source):
         parts = [part for call in calls for part in endpoint.split(call, limit.current)]
         counts = [endpoint.count_pages(part) for part in parts]
         may_be_more = [] if all(is_certain for _, is_certain in counts) else [UNKNOWN_PAGES]
-        if not limit.is_known and any(_is_above(endpoint, p, limit.smallest) for p in parts):
+        if not limit.is_known and any(has_more_than(endpoint, p, limit.smallest) for p in parts):
             may_be_more.append(
                 "the maximum number of validators per request is unknown; "
                 f"{limit.current} are assumed"
@@ -293,14 +293,6 @@ def plan_calls(
     return [
         call for values in arguments for call in endpoint.plan(values, chain_head, public=public)
     ]
-
-
-def _is_above(endpoint: Endpoint, call: Call, at_most: int) -> bool:
-    """Return whether *call* has more than *at_most* validators, also if it cannot be divided."""
-    try:
-        return len(endpoint.split(call, at_most)) > 1
-    except UsageError:
-        return True
 
 
 def decode_pages(
