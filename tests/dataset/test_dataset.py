@@ -443,7 +443,7 @@ class TestDamage:
 
 
 def test_the_format_imports_no_other_package():
-    """Of this project, dataset imports errors, their texts, those of summaries, and SQLite."""
+    """Of this project, dataset imports errors, texts, intervals and SQLite."""
     code = (
         "import sys, beaconframes.dataset\n"
         "mine = {m for m in sys.modules if m.startswith('beaconframes.')}\n"
@@ -451,7 +451,7 @@ def test_the_format_imports_no_other_package():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    ground = ["column_errors", "errors", "sqlite_file", "summary", "text"]
+    ground = ["column_errors", "errors", "intervals", "sqlite_file", "summary", "text"]
     assert str([f"beaconframes.{name}" for name in ground]) == done.stdout.strip()
 
 

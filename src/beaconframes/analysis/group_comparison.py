@@ -74,7 +74,7 @@ def compare_groups(
         there are several groups and measures (Bonferroni). ``differs`` is whether the difference is
         more than chance: its interval does not contain 0, and for *values*, a random division of
         the validators rarely has a difference this large (permutation test). It is null where there
-        are too few validators to tell. Intervals are null for a single validator. Sorted by measure
+        are too few validators. Intervals are null for a single validator. Sorted by measure
         and group. This computes eagerly.
     """
     check_level(level)
@@ -122,7 +122,7 @@ def _is_rare(own: pl.Series, others: pl.Series, chance: float) -> bool | None:
     """Return whether fewer than *chance* of random divisions have means this far apart.
 
     Unlike an interval, this holds for few validators, and for losses that are rare and large.
-    None if there are too few divisions to tell.
+    None if there are too few divisions.
     """
     parts = [known.to_numpy() for known in (_select_known(own), _select_known(others))]
     few = min(map(len, parts))

@@ -11,7 +11,7 @@ from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.endpoint.identifiers import parse_number
-from beaconframes.endpoint.intervals import merge_intervals, subtract_intervals
+from beaconframes.intervals import merge_intervals, subtract_intervals
 from beaconframes.v1.graffiti_wall import GRAFFITI_WALL
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from beaconframes.answers.view import DatasetView
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint, Fields
-    from beaconframes.endpoint.intervals import Interval, Intervals
     from beaconframes.endpoint.uncovered import Uncovered
+    from beaconframes.intervals import Interval, Intervals
 
 
 def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> Uncovered:

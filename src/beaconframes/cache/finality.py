@@ -18,8 +18,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from beaconframes.endpoint import Envelope
-from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
 from beaconframes.errors import NotFound, NotServed
+from beaconframes.intervals import clip_intervals, merge_intervals, subtract_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection

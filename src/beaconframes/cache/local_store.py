@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Covered, Grid
-    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.intervals import Intervals
 
 log = logging.getLogger("beaconframes.store")
 

@@ -8,15 +8,15 @@ import polars as pl
 
 from beaconframes.active_periods import NOT_STORED, REASON
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
-from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.fetch.completeness import IMPOSSIBLE
+from beaconframes.intervals import clip_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from beaconframes.dataset import Grid
     from beaconframes.endpoint.cache_policy import CacheRange
-    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.intervals import Intervals
 
 
 def incomplete_subjects(requested: CacheRange, grid: Grid, rows: pl.LazyFrame) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ import polars as pl
 
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Request
-from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.errors import DatasetError, ProtocolError
+from beaconframes.intervals import intervals_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -27,12 +27,6 @@ from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import filter_covered, find_covered
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS, CachePolicy
-from beaconframes.endpoint.intervals import (
-    clip_intervals,
-    intervals_of,
-    merge_intervals,
-    subtract_intervals,
-)
 from beaconframes.fetch.completeness import (
     IMPOSSIBLE,
     NO_GAPS,
@@ -44,6 +38,12 @@ from beaconframes.fetch.completeness import (
 )
 from beaconframes.fetch.dataset_gaps import find_uncovered_units
 from beaconframes.fetch.pipeline import LoadResult, collect
+from beaconframes.intervals import (
+    clip_intervals,
+    intervals_of,
+    merge_intervals,
+    subtract_intervals,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Covered
     from beaconframes.endpoint import Call, ChainHead, Endpoint
     from beaconframes.endpoint.cache_policy import CacheRange
-    from beaconframes.endpoint.intervals import Interval, Intervals
     from beaconframes.fetch.gap_reasons import Gaps
     from beaconframes.fetch.source import Connection, FetchedRows
+    from beaconframes.intervals import Interval, Intervals
 
 
 @dataclass

@@ -13,7 +13,6 @@ from beaconframes.cache.finality import CONFIRMATION_SECONDS
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Endpoint, Identifiers, Post, Shape
-from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.errors import (
     DatasetError,
     RequestLimitExceeded,
@@ -24,6 +23,7 @@ from beaconframes.errors import (
 from beaconframes.fetch.completeness import drop_unrequested
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import Connection
+from beaconframes.intervals import intervals_of
 from beaconframes.load_context import LOAD
 from beaconframes.schema import Count, Epoch, Flag, Table, Text
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from beaconframes.cache.local_store import LocalStore
     from beaconframes.dataset import Covered
     from beaconframes.endpoint import ChainHead
-    from beaconframes.endpoint.intervals import Intervals
     from beaconframes.fetch.source import Source
+    from beaconframes.intervals import Intervals
 
 
 class ValidatorEpochs(Table):

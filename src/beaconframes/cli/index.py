@@ -21,8 +21,8 @@ from beaconframes.cli.messages import print_message, replace_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state
 from beaconframes.config import settings
-from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.errors import UsageError
+from beaconframes.intervals import intervals_of
 from beaconframes.text import visible
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from beaconframes.cache.read_through import open_rows
 from beaconframes.cache.validator_epochs import ExplorerWithStore
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.identifiers import LARGEST_INDEX
-from beaconframes.endpoint.intervals import count_numbers
 from beaconframes.errors import DatasetError, RequestLimitExceeded
 from beaconframes.fetch.completeness import Requirement
 from beaconframes.fetch.gap_reasons import VALIDATOR
 from beaconframes.fetch.head import HeadV2
 from beaconframes.fetch.served_range import ServedRange
 from beaconframes.fetch.source import plan_calls
+from beaconframes.intervals import count_numbers
 from beaconframes.load_context import LOAD
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from beaconframes.cache.read_through import ReadThrough
     from beaconframes.cache.validator_epochs import ValidatorEpochsCache
     from beaconframes.endpoint import Call, Endpoint
-    from beaconframes.endpoint.intervals import Intervals
     from beaconframes.fetch.source import Connection, RequestEstimate, Source
+    from beaconframes.intervals import Intervals
 
 
 class EstimatedExplorer(ExplorerWithStore, Protocol):

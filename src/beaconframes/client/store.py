@@ -15,8 +15,8 @@ from beaconframes.client.connection import get_explorer_without_key
 from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT, WHOLE_CHAIN, filter_covered
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
-from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
 from beaconframes.errors import ConfigError, DatasetError, UsageError
+from beaconframes.intervals import clip_intervals, merge_intervals, subtract_intervals
 from beaconframes.setting_rules import parse_size
 from beaconframes.time_range import instants
 

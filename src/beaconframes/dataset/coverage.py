@@ -18,16 +18,18 @@ import polars as pl
 
 from beaconframes.dataset import ledger
 from beaconframes.errors import DatasetError
+from beaconframes.intervals import intervals_of, subtract_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from beaconframes.dataset.ledger import Segment
+    from beaconframes.intervals import Intervals
     from beaconframes.sqlite_file import Database
 
-Covered: TypeAlias = "dict[str, tuple[tuple[int, int], ...]]"
-"""The covered intervals of each subject: first and last unit, sorted, with gaps between them."""
+Covered: TypeAlias = "dict[str, Intervals]"
+"""The covered intervals of each subject."""
 
 Schema: TypeAlias = "Mapping[str, pl.DataType | type[pl.DataType]]"
 
@@ -151,7 +153,7 @@ class CoveredTables(ABC):
         if all(segment.is_within(grid.unit, parts) for segment in chosen) and (
             grid.subject is None
             or subjects is None
-            or all(segment.is_within(grid.subject, find_intervals(numbers)) for segment in chosen)
+            or all(segment.is_within(grid.subject, intervals_of(numbers)) for segment in chosen)
         ):
             return Selection(rows, sum(segment.rows for segment in chosen), ordered)
         names = list(subjects) if subjects is not None else None
@@ -196,11 +198,8 @@ def has_all(connection: Database, table: str, complete: Covered) -> bool:
     """Return whether all units in *complete* are covered."""
     covered = read(connection, table, complete)
     for subject, parts in complete.items():
-        stored = covered.get(subject, ())
-        for first, last in parts:
-            # Stored intervals never touch each other.
-            if not any(low <= first and last <= high for low, high in stored):
-                return False
+        if subtract_intervals(parts, covered.get(subject, ())):
+            return False
     return True
 
 
@@ -367,15 +366,3 @@ def are_disjoint(ordered: Sequence[Segment], grid: Grid) -> bool:
         one is not None and following is not None and one[1] < following[0]  # type: ignore[operator]
         for one, following in pairwise(ranges)
     )
-
-
-def find_intervals(numbers: Collection[int]) -> list[tuple[int, int]]:
-    """Return *numbers* as intervals: pairs of the first and the last number."""
-    # The package endpoint has a similar function, but dataset must not import it.
-    found: list[tuple[int, int]] = []
-    for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return found

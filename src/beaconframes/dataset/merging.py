@@ -14,6 +14,7 @@ import polars as pl
 from beaconframes.dataset import coverage, ledger, segments
 from beaconframes.dataset.maintenance import scan_segments
 from beaconframes.errors import DatasetError
+from beaconframes.intervals import clip_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -109,12 +110,7 @@ def add_segment(
 def find_overlap(one: Covered, other: Covered) -> Covered:
     """Return the units that both have, by subject."""
     found = {
-        subject: tuple(
-            (max(a, first), min(b, last))
-            for a, b in one[subject]
-            for first, last in parts
-            if a <= last and first <= b
-        )
+        subject: tuple(part for ends in parts for part in clip_intervals(one[subject], *ends))
         for subject, parts in other.items()
         if subject in one
     }

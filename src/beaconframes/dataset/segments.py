@@ -335,17 +335,14 @@ def digest(path: Path) -> str:
 def _find_ranges(
     frame: pl.DataFrame, range_columns: Iterable[str]
 ) -> dict[str, tuple[int | str, int | str]]:
-    columns = [
-        name
-        for name in dict.fromkeys([*frame.columns[:_LEADING], *range_columns])
-        if frame.schema[name].is_integer() or frame.schema[name] == pl.String
-    ]
-    ranges = {name: (frame[name].min(), frame[name].max()) for name in columns}
-    return {
-        name: (low, high)
-        for name, (low, high) in ranges.items()
-        if isinstance(low, int | str) and isinstance(high, int | str)
-    }
+    ranges: dict[str, tuple[int | str, int | str]] = {}
+    for name in dict.fromkeys([*frame.columns[:_LEADING], *range_columns]):
+        if not (frame.schema[name].is_integer() or frame.schema[name] == pl.String):
+            continue
+        low, high = frame[name].min(), frame[name].max()
+        if isinstance(low, int | str) and isinstance(high, int | str):
+            ranges[name] = low, high
+    return ranges
 
 
 def _describe_difference(given: pl.Schema, expected: pl.Schema) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 
-from beaconframes.endpoint.intervals import Intervals, merge_intervals
+from beaconframes.intervals import Intervals, merge_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

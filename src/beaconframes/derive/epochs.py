@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from beaconframes.endpoint.intervals import clip_intervals, numbers_of
+from beaconframes.intervals import clip_intervals, numbers_of
 
 if TYPE_CHECKING:
     from beaconframes.derive.chain_tables import ChainTables

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.endpoint.declaration import Finality
-from beaconframes.endpoint.intervals import (
+from beaconframes.endpoint.parameter import Batch, ExpectedRows, Role
+from beaconframes.endpoint.request import Envelope
+from beaconframes.intervals import (
     Rectangle,
     count_numbers,
     cover_missing,
@@ -23,16 +25,14 @@ from beaconframes.endpoint.intervals import (
     merge_intervals,
     numbers_of,
 )
-from beaconframes.endpoint.parameter import Batch, ExpectedRows, Role
-from beaconframes.endpoint.request import Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from beaconframes.endpoint.chain_head import ChainHead
     from beaconframes.endpoint.declaration import Endpoint
-    from beaconframes.endpoint.intervals import Intervals
     from beaconframes.endpoint.parameter import Parameter
+    from beaconframes.intervals import Intervals
 
 CHAIN_SUBJECTS = ("",)
 """The only subject of rows that belong to the chain as a whole."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from beaconframes.endpoint.intervals import intervals_of, merge_intervals
+from beaconframes.intervals import intervals_of, merge_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from beaconframes.endpoint.intervals import Interval, Intervals
+    from beaconframes.intervals import Interval, Intervals
 
 DATASET_HEADER = "x-beaconframes-dataset"
 """The header of each response from a dataset that is not a simulation, but may be its export.

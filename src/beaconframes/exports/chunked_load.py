@@ -14,11 +14,11 @@ import polars as pl
 
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
-from beaconframes.endpoint.intervals import clip_intervals, intervals_of
 from beaconframes.exports.journal import IncompatibleExport
 from beaconframes.exports.loader_calls import join_items
 from beaconframes.exports.partitions import VALIDATORS_PER_PARTITION
 from beaconframes.exports.result import NOT_FINAL
+from beaconframes.intervals import clip_intervals, intervals_of
 from beaconframes.load_context import LOAD
 from beaconframes.time_range import is_relative
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from beaconframes.calendar import Chain
     from beaconframes.endpoint.cache_policy import CachePolicy, CacheRange
-    from beaconframes.endpoint.intervals import Intervals
     from beaconframes.exports.loader_calls import LoaderCall
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
+    from beaconframes.intervals import Intervals
 
 CHUNK_ROWS = 131_072
 CHUNK_UNITS = 1_000

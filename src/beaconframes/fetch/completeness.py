@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.endpoint import ExpectedRows, Finality, Role
-from beaconframes.endpoint.intervals import intervals_of, merge_intervals
 from beaconframes.errors import IntegrityError
+from beaconframes.intervals import intervals_of, merge_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Parameter
-    from beaconframes.endpoint.intervals import Interval
+    from beaconframes.intervals import Interval
 
 log = logging.getLogger("beaconframes.fetch")
 

@@ -8,22 +8,22 @@ import polars as pl
 
 from beaconframes.active_periods import FAR, NOT_IN_DATASET, REASON, UNKNOWN
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS, CachePolicy
-from beaconframes.endpoint.intervals import (
+from beaconframes.fetch.completeness import IMPOSSIBLE
+from beaconframes.intervals import (
     clip_intervals,
     intervals_of,
     merge_intervals,
     subtract_intervals,
 )
-from beaconframes.fetch.completeness import IMPOSSIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from beaconframes.endpoint import Call, Endpoint
-    from beaconframes.endpoint.intervals import Interval, Intervals
     from beaconframes.endpoint.uncovered import Uncovered
     from beaconframes.fetch.gap_reasons import Gaps
     from beaconframes.fetch.source import FetchedRows
+    from beaconframes.intervals import Interval, Intervals
 
 
 class DatasetGaps:

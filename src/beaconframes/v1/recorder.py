@@ -15,7 +15,6 @@ from beaconframes.cache.read_through import open_rows
 from beaconframes.client import Explorer, Subjects
 from beaconframes.client.connection import get_explorer
 from beaconframes.endpoint.chain_head import EPOCHS_TO_FINALITY
-from beaconframes.endpoint.intervals import subtract_intervals
 from beaconframes.errors import (
     ConfigError,
     DatasetError,
@@ -24,6 +23,7 @@ from beaconframes.errors import (
     ServiceError,
     UsageError,
 )
+from beaconframes.intervals import subtract_intervals
 from beaconframes.time_range import instants, resolve_span
 from beaconframes.v1.attestations import ATTESTATIONS, SERVED_EPOCHS
 

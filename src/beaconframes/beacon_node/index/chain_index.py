@@ -25,8 +25,8 @@ from beaconframes.dataset.merging import FIRST_UNSETTLED, REMARKS
 from beaconframes.derive import ChainTables, Coverage
 from beaconframes.endpoint import Head
 from beaconframes.endpoint.chain_metadata import describe_chain
-from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import DatasetError, UsageError
+from beaconframes.intervals import clip_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.index.epoch_builder import EpochBuilder
     from beaconframes.beacon_node.index.task_runner import Executor
     from beaconframes.consensus.spec import Spec
-    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.intervals import Intervals
 
 WHOLE_CHAIN_VALIDATORS = "all"
 GENESIS_ROOT = "genesis_validators_root"

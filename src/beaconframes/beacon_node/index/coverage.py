@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from beaconframes.beacon_node.tables import BLOCK_TABLES, INDEXED_TABLES, REWARD_TABLES
 from beaconframes.dataset.coverage import MAX_UNIT
-from beaconframes.endpoint.intervals import clip_intervals, intervals_of, subtract_intervals
+from beaconframes.intervals import clip_intervals, intervals_of, subtract_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
-    from beaconframes.endpoint.intervals import Interval, Intervals
+    from beaconframes.intervals import Interval, Intervals
 
 WHOLE_CHAIN = ""
 """The subject of rows of the whole chain."""

@@ -13,7 +13,7 @@ from beaconframes.beacon_node.index.coverage import find_epochs
 from beaconframes.beacon_node.tables import GROWING_TABLES, INDEXED_TABLES
 from beaconframes.derive import derive_tables, find_obstacles
 from beaconframes.derive.derivations import DERIVATIONS
-from beaconframes.endpoint.intervals import clip_intervals, merge_intervals, subtract_intervals
+from beaconframes.intervals import clip_intervals, merge_intervals, subtract_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
     from beaconframes.derive import ChainTables
-    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.intervals import Intervals
 
 SOURCES: Final = "derived_from"
 SUBJECTS: Final = "validators"

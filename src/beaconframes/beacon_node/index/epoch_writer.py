@@ -10,7 +10,7 @@ from beaconframes.beacon_node.index.task_runner import run_tasks
 from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.dataset.merging import FIRST_UNSETTLED, REMARKS
-from beaconframes.endpoint.intervals import merge_intervals
+from beaconframes.intervals import merge_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence

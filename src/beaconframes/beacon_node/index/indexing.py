@@ -28,8 +28,8 @@ from beaconframes.beacon_node.index.execution_tables import write_deposits
 from beaconframes.beacon_node.index.verdicts import build_optimistic_warning
 from beaconframes.beacon_node.tables.state import read_state_validators
 from beaconframes.endpoint import Head
-from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import BeaconframesError, find_caller_level
+from beaconframes.intervals import clip_intervals
 from beaconframes.progress import show_epochs
 
 if TYPE_CHECKING:

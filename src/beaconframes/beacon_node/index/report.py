@@ -13,13 +13,13 @@ from beaconframes.beacon_node.index.verdicts import UNEXPLAINED, compute_coverag
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.dataset import Dataset
 from beaconframes.endpoint.chain_metadata import ChainMetadata
-from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.errors import DatasetError
+from beaconframes.intervals import intervals_of
 
 if TYPE_CHECKING:
     import os
 
-    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.intervals import Intervals
 
 MAX_VALIDATORS = 5
 """Validators that are listed for an epoch."""

@@ -10,13 +10,13 @@ from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
 from beaconframes.beacon_node.index.epoch_builder import OPTIMISTIC
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.dataset.merging import REMARKS
-from beaconframes.endpoint.intervals import merge_intervals, numbers_of, subtract_intervals
 from beaconframes.errors import UnverifiedRows
+from beaconframes.intervals import merge_intervals, numbers_of, subtract_intervals
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
-    from beaconframes.endpoint.intervals import Intervals
+    from beaconframes.intervals import Intervals
 
 
 COVERAGE = {

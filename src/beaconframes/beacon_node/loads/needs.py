@@ -27,8 +27,8 @@ from beaconframes.derive.attestation_efficiency import find_rated_epochs
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.absent_table import TableAbsent
-from beaconframes.endpoint.intervals import intervals_of
 from beaconframes.errors import NotFound, NotServed
+from beaconframes.intervals import intervals_of
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 

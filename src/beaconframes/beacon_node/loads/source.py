@@ -15,10 +15,10 @@ from beaconframes.beacon_node.tables import REWARD_TABLES
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
 from beaconframes.cache.pubkey_index import KEYS_PATH
 from beaconframes.endpoint import Envelope
-from beaconframes.endpoint.intervals import clip_intervals
 from beaconframes.errors import MissingRows, NotServed, UnreconciledRows
 from beaconframes.fetch.head import encode_stated_head
 from beaconframes.fetch.source import plan_calls
+from beaconframes.intervals import clip_intervals
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

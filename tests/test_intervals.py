@@ -8,7 +8,7 @@ from itertools import combinations
 
 import pytest
 
-from beaconframes.endpoint.intervals import (
+from beaconframes.intervals import (
     Rectangle,
     clip_intervals,
     cover_missing,
@@ -16,7 +16,7 @@ from beaconframes.endpoint.intervals import (
     subtract_intervals,
 )
 
-from ..support.calls import count_calls
+from .support.calls import count_calls
 
 ALL = ((0, 199),)
 
