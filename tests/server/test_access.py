@@ -31,6 +31,13 @@ def service(chain):
         yield client
 
 
+def test_one_key_is_a_text(chain):
+    """It is not five keys of one letter."""
+    with Server(chain, keys="secret") as server, httpx.Client(base_url=server.url) as client:
+        answers = [send_v1(client, apikey=key).status_code for key in ("secret", "s", "e")]
+    assert [200, 401, 401] == answers
+
+
 def send_v1(client, **headers):
     """Return the answer of V1 to a request with these headers."""
     return client.get(STATE, headers=headers)

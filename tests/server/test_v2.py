@@ -20,6 +20,14 @@ PATH = "/api/v2/ethereum/slot/withdrawals"
 EXECUTION = "proposal_execution_layer_reward_wei"
 
 
+@pytest.mark.parametrize("form", ["epoch", "slot"])
+def test_a_range_in_the_far_future_is_refused(explorer, form):
+    """Its slots have no time."""
+    far = {"chain": "mainnet", "range": {form: {"start": 10**13, "end": 10**13}}}
+    answer = httpx.post(f"{explorer.url}/api/v2/ethereum/eth-store", json=far)
+    assert 400 == answer.status_code
+
+
 @pytest.fixture(scope="module")
 def server_with_keys(chain):
     """A local explorer with one key of each tier."""

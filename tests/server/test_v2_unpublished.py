@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.answers.v2.queues import derive_places
+from beaconframes.endpoint import Head
 from beaconframes.errors import NotServed
 
 SET = range(0, 1010, 50)
@@ -95,6 +99,39 @@ def test_committees_of_validators_and_members_of_committees_agree_with_seats(exp
     assert (0, 767) == periods.select("first_epoch", "last_epoch").row(0)
     with pytest.raises(NotServed):
         bf.v2.load_sync_committee_validators(3)
+
+
+def test_a_stated_activation_is_no_estimate(chain):
+    """The chain decides it some epochs ahead; before, the place in the queue is all that is known.
+
+    That of the eligible validator without an epoch follows from the balances before its own.
+    """
+    rows = [("pending", 5, 12, None), ("pending", 6, None, None), ("exiting", 1, 2, 14)]
+    validators = pl.DataFrame(
+        [(n, *row) for n, row in enumerate(rows)],
+        [
+            "validator_index",
+            "status",
+            "activation_eligibility_epoch",
+            "activation_epoch",
+            "exit_epoch",
+        ],
+        orient="row",
+    ).with_columns(slashed=False, effective_balance_gwei=32 * 10**9, withdrawable_epoch=None)
+    tables = {
+        "validators": validators,
+        "epochs": pl.DataFrame({"epoch": [9], "eligible_ether_gwei": [10**15]}),
+    }
+    view = SimpleNamespace(
+        scan=lambda name: tables[name].lazy(),
+        head=Head(10, 8, 330),
+        chain=bf.MAINNET,
+        is_simulated=True,
+    )
+
+    places = derive_places(view).collect()
+
+    assert {0: 12, 1: 16, 2: 14} == dict(places.select("validator_index", "epoch").iter_rows())
 
 
 def test_places_in_queues_add_up_to_the_queues(explorer):

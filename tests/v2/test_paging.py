@@ -6,6 +6,8 @@ import json
 import warnings
 from contextlib import contextmanager
 
+import numpy as np
+import polars as pl
 import pytest
 
 import beaconframes as bf
@@ -439,6 +441,13 @@ def test_the_end_of_an_endpoint_warns_once():
         (lambda: bf.v2.load_operators(search=" "), "search=' ' is not a name"),
         (lambda: bf.v2.load_owners(operator=-1), "operator -1 is not a whole number"),
         (lambda: bf.v2.load_sub_entities(["Fyrlykt", 5]), "entity=5 is not a name"),
+        (lambda: bf.v2.load_machine_metrics([["a"]]), r"machines=\['a'\] is not a name"),
+        (lambda: bf.v2.load_slot_withdrawals(5, type_filter=[["sweep"]]), r"=\['sweep'\] is not"),
+        (lambda: bf.v2.load_entities(np.array(["7d"])), r"window=array\(\['7d'\].* is not one of"),
+        (lambda: bf.v2.load_entities(sort_by=pl.Series(["net_share"])), "sort_by=.* is not one of"),
+        (lambda: bf.load_chart(np.array(["validators"])), "is not a chart of the service"),
+        (lambda: bf.v2.load_block(2**63), f"blocks {2**63} is too large"),
+        (lambda: bf.load_sync_committees(2**63), f"periods {2**63} is too large"),
         (lambda: bf.v2.load_proposal_slots(1, since=9, until=8), "is after until"),
         (
             lambda: bf.v2.load_machine_metrics(since="2026-10-06", until="2026-10-02"),

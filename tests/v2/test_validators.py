@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import httpx
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -27,6 +28,42 @@ def test_balances_equal_those_of_v1(explorer):
     final = second["epoch"] <= explorer.service.head.finalized_epoch
     assert 0 < final.sum() < len(final)
     assert final.to_list() == (second["finality"] == "finalized").to_list()
+
+
+def test_a_set_may_have_no_rows(explorer):
+    """Only the service knows its validators: all may be inactive, or there may be none."""
+    nobody = bf.v2.withdrawal("0x" + "ab" * 20)
+    for load in (bf.v2.load_rewards, bf.v2.load_performance, bf.v2.load_balances):
+        with pytest.warns(errors.MissingRows, match="epoch 460 to 462"):
+            assert 0 == load(nobody, since=460, until=462).height
+
+
+def test_a_set_begins_with_its_first_activation(chain, explorer):
+    """Its rows are those of the list of its validators."""
+    lives = chain.scan("validators").filter(pl.col("activation_epoch") > 9).collect()
+    one = lives.row(0, named=True)
+    first = one["activation_epoch"]
+    address = bf.v2.withdrawal("0x" + one["withdrawal_credentials"][-40:])
+    with pytest.warns(errors.MissingRows):
+        found = bf.v2.load_rewards(address, since=first - 3, until=first + 1)
+
+    listed = bf.v2.load_rewards([one["validator_index"]], since=first - 3, until=first + 1)
+    assert 2 == listed.height
+    assert_frame_equal(listed, found.filter(validator_index=one["validator_index"]))
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda text: bf.v2.load_sub_entities(text("Skerry Staking")),
+        lambda text: bf.v2.load_rewards(bf.v2.entity(text("Skerry Staking")), since=460, until=460),
+        lambda text: bf.v2.load_entities(text("7d"), sort_by=text("beaconscore")),
+        lambda text: bf.v2.load_slot_withdrawals(5000, type_filter=[text("full_exit_sweep")]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::beaconframes.errors.EndpointDeprecated")
+def test_texts_of_numpy_are_texts(load, explorer):
+    assert_frame_equal(load(str), load(np.str_))
 
 
 @pytest.fixture(scope="module")

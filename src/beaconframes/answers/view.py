@@ -221,7 +221,7 @@ class DatasetView:
         oldest = self.scan("income_history").select(pl.col("epoch").min()).collect().item()
         first = last if oldest is None else oldest
         # Whole days, counted back from the finalized epoch.
-        length = max(PART_ROWS * (last - first + 1) // count // size, 1) * size
+        length = max(PART_ROWS * (last - first + 1) // max(count, 1) // size, 1) * size
         shares = ceil(count * length / (last - first + 1) / PART_ROWS)
         in_part = [
             pl.col(days).is_between(end - length + 1, end)

@@ -23,6 +23,7 @@ _EMPTY_ITEM = re.compile(r"^\s*,|,\s*,")
 MAX_ITEMS = 10_000_000
 """Largest number of items in a text: a mistyped range must not fill the memory."""
 LARGEST_INDEX = 2**31 - 2
+LARGEST_NUMBER = 2**63 - 1
 """The service stores indices in 32 bits and silently drops larger ones."""
 
 LONGEST_NUMBER = 18
@@ -170,6 +171,14 @@ def is_float(value: object) -> bool:
     return type(value).__name__.startswith("float")
 
 
+def check_word(value: Any, words: Collection[str], argument: str, *, hint: str = "") -> str:
+    """Return *value*, one of *words*, or raise UsageError."""
+    if not isinstance(value, str) or value not in words:
+        known = ", ".join(map(repr, words))
+        raise UsageError(f"{argument}={shorten(value)} is not one of {known}", hint=hint)
+    return str(value)
+
+
 def check_natural(value: Any, argument: str) -> int:
     """Return *value* as a number from 0 up, from any integer type but bool, or raise UsageError."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool_", "bool"):
@@ -178,6 +187,8 @@ def check_natural(value: Any, argument: str) -> int:
         except TypeError:
             pass
         else:
+            if number > LARGEST_NUMBER:
+                raise UsageError(f"{argument} {shorten(value)} is too large")
             if number >= 0:
                 return number
     raise UsageError(f"{argument} {shorten(value)} is not a whole number from 0 up")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from beaconframes.endpoint.identifiers import iterate_items
+from beaconframes.endpoint.identifiers import check_word, iterate_items
 from beaconframes.endpoint.parameter import (
     Batch,
     ColumnParameter,
@@ -30,7 +30,6 @@ from beaconframes.endpoint.validator_sets import (
 )
 from beaconframes.endpoint.validator_sets import validators as build_identifier_set
 from beaconframes.errors import UsageError
-from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -160,12 +159,8 @@ class ValueFilter(NamedParameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the values, each once; no field for none."""
         words = values[self.arg]
-        chosen = [] if words is None else list(dict.fromkeys(iterate_items(words)))
-        for word in chosen:
-            if word not in self.words:
-                raise UsageError(
-                    f"{self.arg}={shorten(word)} is not one of {', '.join(map(repr, self.words))}"
-                )
+        items = [] if words is None else iterate_items(words)
+        chosen = list(dict.fromkeys(check_word(word, self.words, self.arg) for word in items))
         return [Batch({self.arg: chosen}) if chosen else Batch()]
 
     @property
@@ -193,11 +188,9 @@ class SortOrder(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return column and direction."""
-        for name in self.args:
-            if values[name] not in self.choices(name):
-                known = ", ".join(map(repr, self.choices(name)))
-                raise UsageError(f"{name}={shorten(values[name])} is not one of {known}")
-        return [Batch({name: values[name] for name in self.args})]
+        return [
+            Batch({name: check_word(values[name], self.choices(name), name) for name in self.args})
+        ]
 
     @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
@@ -272,8 +265,6 @@ class MachineSelector(Parameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the names, each once."""
         machines = values["machines"]
-        names = [] if machines is None else list(dict.fromkeys(iterate_items(machines)))
-        for name in names:
-            if not isinstance(name, str) or not name:
-                raise UsageError(f"machines={shorten(name)} is not the name of a machine")
+        items = [] if machines is None else iterate_items(machines)
+        names = list(dict.fromkeys(check_text(name, "machines") for name in items))
         return [Batch({"machines": names} if names else {})]

@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from beaconframes.endpoint.identifiers import check_word
 from beaconframes.endpoint.parameter import (
     NATURAL,
     Batch,
@@ -21,7 +22,6 @@ from beaconframes.endpoint.parameter import (
     describe_object,
 )
 from beaconframes.errors import UsageError
-from beaconframes.text import shorten
 from beaconframes.time_range import instants, resolve_span
 
 if TYPE_CHECKING:
@@ -82,12 +82,8 @@ class RollingWindow(Parameter):
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the one window."""
-        window = values["window"]
-        if window not in self.words:
-            raise UsageError(
-                f"window={shorten(window)} is not one of {', '.join(map(repr, self.words))}",
-                hint="Every window ends now. For another range, load single epochs",
-            )
+        hint = "Every window ends now. For another range, load single epochs"
+        window = check_word(values["window"], self.words, "window", hint=hint)
         return [Batch({"range": {"evaluation_window": window}})]
 
     @property

@@ -186,7 +186,8 @@ def operator(name: int | str) -> Entities:
 
 def check_id_or_path(value: int | str, argument: str) -> int | str:
     """Return the id or the path of an owner or operator, or raise UsageError."""
-    return check_natural(value, argument) if isinstance(value, int) else check_text(value, argument)
+    is_id = hasattr(value, "__index__")
+    return check_natural(value, argument) if is_id else check_text(value, argument)
 
 
 def normalize_hex(text: Any, patterns: tuple[re.Pattern[str], ...], expected: str) -> str:
@@ -200,7 +201,7 @@ def check_text(text: Any, argument: str) -> str:
     """Return *text*, or raise UsageError if it is blank or not a text."""
     if not isinstance(text, str) or not text.strip():
         raise UsageError(f"{argument}={shorten(text)} is not a name")
-    return text
+    return str(text)
 
 
 PARTY: JsonSchema = {

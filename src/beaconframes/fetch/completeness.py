@@ -110,8 +110,10 @@ def find_missing(
         chain_rows = rows.with_columns(pl.lit(0).alias(CHAIN_COLUMN))
         chain = pl.Series(CHAIN_COLUMN, [0], pl.Int32)
         missing = find_gaps(endpoint, chain_rows, chain, unit, min(numbers), max(numbers))
-        if endpoint.is_contiguous and endpoint.finality is Finality.AT_FINALITY:
-            # Every final epoch has rows, also at the ends of the interval.
+        is_of_chain = not endpoint.parameters_of(Role.SUBJECT)
+        if is_of_chain and endpoint.is_contiguous and endpoint.finality is Finality.AT_FINALITY:
+            # Every final epoch has rows, also at the ends of the interval. Only the service knows
+            # the validators of a set, such as an address: all of them may be inactive there.
             missing = missing.with_columns(pl.lit(value=True).alias(IMPOSSIBLE))
         gaps.append(missing.drop(CHAIN_COLUMN))
         if units.parts is not None:

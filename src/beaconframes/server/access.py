@@ -69,6 +69,7 @@ class Access:
         V2 of the public *wire* always needs a key, as does every request with *require_key*. V1 of
         the public wire answers a request without a valid key, within the limits of no key.
         """
+        keys = [keys] if isinstance(keys, str) else keys
         tiers = dict(keys) if isinstance(keys, Mapping) else dict.fromkeys(keys, "premium")
         for tier in tiers.values():
             if tier not in TIERS:

@@ -71,7 +71,7 @@ def load_chart(name: str, *, explorer: Explorer | None = None) -> Image:
     -----
     ``GET /api/v1/chart/{chart}``. Never final. A local explorer draws a few of the charts.
     """
-    if name not in CHARTS:
+    if str(name) not in CHARTS:
         near = get_close_matches(str(name), CHARTS, n=1)
         raise UsageError(
             f"{shorten(name)} is not a chart of the service",

@@ -214,6 +214,8 @@ def find_day_slots(parameter: DayRange, fields: Fields, view: View) -> tuple[int
     if not (is_natural(start) and is_natural(end) and start <= end):
         raise RequestRefused("range must be a window, or have a start and an end after it")
     size = view.chain.slots_per_epoch if form == "epoch" else 1
+    if end * size * view.chain.seconds_per_slot > LAST_SECOND:
+        raise RequestRefused("range ends in the far future")
     last = view.head.latest("slot", view.chain, finalized=True)
     return start * size, max(min((end + 1) * size - 1, last), start * size - 1)
 

@@ -86,13 +86,14 @@ def estimate_epoch(view: View, balance: pl.Expr) -> pl.Expr:
 def derive_places(view: View) -> pl.LazyFrame:
     """Return places in queues, one row per validator in a queue; the longest wait comes last.
 
-    The epoch of an exit is certain as soon as the validator is in the queue.
+    The epoch of an exit is certain as soon as the validator is in the queue, that of an activation
+    once the validator is eligible and that is final.
     """
     status = build_base_status()
     queue = status.replace_strict(QUEUES, default=None, return_dtype=pl.String)
     stake = pl.col("effective_balance_gwei")
     estimate = estimate_epoch(view, stake.cum_sum().over("queue"))
-    epoch = pl.coalesce("exit_epoch", estimate)
+    epoch = pl.coalesce("exit_epoch", "activation_epoch", estimate)
     return (
         view.scan("validators")
         .with_columns(queue=queue)

@@ -57,12 +57,17 @@ def derive_members(view: View) -> pl.LazyFrame:
     )
 
 
-def find_known_range(view: View, *_: int) -> tuple[int, int]:
-    """Return the first and the last slot of the periods whose committees are known."""
+def find_known_range(view: View, *requested: int) -> tuple[int, int]:
+    """Return the first and the last slot of the periods whose committees are known.
+
+    Without any committee, they are those *requested*.
+    """
     first, last = (
         view.scan("sync_committees")
         .select(pl.col("start_epoch").min(), pl.col("end_epoch").max())
         .collect()
         .row(0)
     )
+    if first is None:
+        return requested[0], requested[1]
     return view.chain.first_slot_of(first), view.chain.last_slot_of(last)
