@@ -64,22 +64,22 @@ def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> 
     schema = lazy.collect_schema()
     _check_dates(schema, loader)
     lazy = _convert_types(lazy, schema)
-    kind = schema.get("time")
-    if kind is None:
-        return lazy
     if lazy.implementation.is_duckdb() or lazy.implementation.is_spark_like():
         # These engines store instants without a zone; the connection chooses the zone for display.
-        if not isinstance(kind, nw.Datetime) or kind.time_zone is None:
+        kind = schema.get("time")
+        if kind is not None and not (isinstance(kind, nw.Datetime) and kind.time_zone):
             raise UsageError(
                 "the column time has no time zone",
                 hint="Convert it to UTC; in DuckDB: timezone('UTC', time) AS time.",
             )
         return lazy
-    if kind == nw.Datetime("us", "UTC"):
-        return lazy
     # pandas supports other zones, and times finer than a microsecond.
-    utc = nw.col("time").dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
-    return map_rows(lazy, lambda rows: rows.with_columns(utc))
+    others = [
+        nw.col(name).dt.convert_time_zone("UTC").cast(nw.Datetime("us", "UTC"))
+        for name, kind in schema.items()
+        if isinstance(kind, nw.Datetime) and kind != nw.Datetime("us", "UTC")
+    ]
+    return map_rows(lazy, lambda rows: rows.with_columns(*others)) if others else lazy
 
 
 def _convert_types(lazy: nw.LazyFrame[Any], schema: Mapping[str, Any]) -> nw.LazyFrame[Any]:
@@ -141,7 +141,7 @@ def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message: polars appends the query plan."""
-    return str(error).partition("\n")[0]
+    return str(error).strip().partition("\n")[0]
 
 
 def _is_readable(frame: nw.DataFrame[Any]) -> bool:

@@ -307,6 +307,7 @@ def test_missing_rows_are_exit_code_3(run):
     report = json.loads(result.stdout)
     assert (False, 1) == (report["complete"], report["rows"])
     assert [5000] == [missing["validator_index"] for missing in report["missing"]]
+    assert "--strict" in report["warnings"][0]
     assert "" == strict.stdout
 
 
@@ -465,6 +466,19 @@ def test_validators_from_a_file(run, tmp_path):
     assert [1, 2, 3, 4] == [row["validator_index"] for row in json.loads(result.stdout)["data"]]
     assert 2 == invalid.exit_code
     assert "line 2 of " in invalid.stderr
+
+
+def test_numbers_and_an_empty_text_are_no_files(run, tmp_path, monkeypatch):
+    """Whatever the working directory has: an empty variable of a shell is no folder of keys."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("100", "1-2", "keys.json"):
+        (tmp_path / name).write_text("[7]")
+
+    assert [100] == argument_texts.parse_list("--validators", ["100"], normalize_validator)
+    assert [1, 2] == argument_texts.parse_list("--validators", ["1-2"], normalize_validator)
+    result = run("load", "validators", "--validators", "")
+    assert (2, True) == (result.exit_code, "--validators" in result.stderr)
+    assert "empty" in result.stderr
 
 
 @pytest.mark.parametrize("option", ["VALIDATORS", "--validators"])

@@ -437,7 +437,7 @@ def test_export_follow_to_a_file(run, chain, tmp_path, monkeypatch):
 
     result = run(*words, "--out", out)
 
-    assert (130, 2) == (result.exit_code, result.stdout.count(f"{out}: 1 rows"))
+    assert (130, 2) == (result.exit_code, result.stdout.count(f"{out}: 1 row,"))
     assert 9 == run(*words, "--out", out).exit_code
 
 

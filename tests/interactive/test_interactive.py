@@ -113,6 +113,8 @@ def test_arguments_of_the_layout():
         interactive.income(rows, template="plotly_drak")
     with pytest.raises(UsageError, match=r"^plotly refuses bye: Invalid property.*$"):
         interactive.income(rows, bye=1)
+    with pytest.raises(UsageError, match=r"^plotly refuses width: Invalid value of type"):
+        interactive.income(rows, width="abc")
 
 
 def test_every_chart_exists_in_both_libraries():
@@ -597,7 +599,12 @@ def test_hover_texts_have_no_text_of_the_data():
     malicious = [
         interactive.proposals(proposals("proposed", bad)),
         interactive.attestations(
-            pl.concat([attestations(1), attestations(2).with_columns(status=pl.lit(bad))])
+            pl.concat(
+                [
+                    attestations(1),
+                    attestations(2, first=101).with_columns(status=pl.lit(bad)),
+                ]
+            )
         ),
         interactive.sync_participation(blocks("proposed", bad)),
         interactive.withdrawals(transfers(1).with_columns(address=pl.lit(bad))),

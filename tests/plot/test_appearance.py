@@ -1,6 +1,7 @@
 """What all charts share: caption, text alternative, themes, size, and room for the legend."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import combinations, pairwise
 
@@ -242,6 +243,17 @@ def test_alt_text_of_penalties_has_the_largest():
 
     assert "Attestation penalties: latest -0.045 ETH, lowest -0.047 ETH" in text
     assert "Finality delay penalties: latest 0 ETH, lowest -0.002 ETH" in text
+
+
+def test_alt_text_of_lines_has_the_range_of_all_validators():
+    """More than ten validators are one line, which has no latest value."""
+    frame = income(range(113, 123), range(12)).with_columns(
+        attestation_head_reward_gwei=pl.col("validator_index") * 1000 + 1000
+    )
+
+    text = plot.alt_text(plot.income(frame, by="validator", every="epoch"))
+
+    assert re.search(r"Each of 12 validators: 1000 gwei to 12,000 gwei; Median: latest", text), text
 
 
 def test_alt_text_of_a_timeline_has_no_indices():

@@ -339,6 +339,10 @@ def test_income_is_compared_with_the_yield_index(cumulative):
 
     expected = [0.0064, 0.0128 if cumulative else 0.0064]
     assert pytest.approx(expected) == list(line.y)
+    # Times of a CSV file have no zone: they are UTC.
+    read = days.with_columns(pl.col("time", "day_end").dt.replace_time_zone(None))
+    _, same = charts.income(frame, yield_index=read, cumulative=cumulative).layers
+    assert list(line.y) == list(same.y)
     assert pytest.approx([2 * y for y in expected]) == list(double.y)
     assert ("At the yield index, 32 ETH each", "At the yield index") == (line.name, double.name)
 

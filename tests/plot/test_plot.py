@@ -24,6 +24,7 @@ from beaconframes.pandas_frames import to_pandas
 from ..support.chart_frames import CHARTS as EVERY
 from ..support.chart_frames import (
     GENESIS,
+    attestations,
     balances,
     blocks,
     gas,
@@ -55,7 +56,48 @@ def test_unknown_arguments_have_a_remedy(chart, argument, remedy):
     assert [] == plt.get_fignums()
 
 
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"color": "nocolor"}, "matplotlib refuses color: .*must be a valid color"),
+        ({"linewidth": "a"}, "matplotlib refuses linewidth"),
+        ({"color": 5}, "matplotlib refuses color"),
+        ({"caption": 5}, "caption=5 is not a text"),
+    ],
+)
+def test_invalid_arguments_are_named(argument, message):
+    for chart, frame in ((plot.income, income(range(113, 120), [1])), (plot.wall, WALL_ROWS)):
+        if chart is plot.income or "caption" in argument:
+            with pytest.raises(UsageError, match=message):
+                chart(frame, **argument)
+    assert [] == plt.get_fignums()
+
+
+@pytest.mark.parametrize(
+    ("chart", "frame"),
+    [
+        (partial(plot.balances, by="total"), balances()),
+        (
+            plot.deposits,
+            transfers(1, 2).with_columns(
+                removed=pl.lit(value=False),
+                valid_signature=pl.lit(value=True),
+                tx_hash=pl.lit("0xaa"),
+                merkletree_index=pl.Series(["0x00", "0x01"]),
+            ),
+        ),
+        (partial(plot.proposals, show="counts"), proposals("proposed", "missed")),
+        (partial(plot.attestations, show="distance"), attestations(1)),
+    ],
+)
+def test_rows_that_occur_twice_are_refused(chart, frame):
+    """Loads that overlap would double sums and counts."""
+    with pytest.raises(UsageError, match="repeat each other"):
+        chart(pl.concat([frame, frame]))
+
+
 WALL = {"x": pl.Int64, "y": pl.Int64, "color": pl.String, "slot": pl.Int64}
+WALL_ROWS = pl.DataFrame(schema=WALL)
 CHARTS = {
     name: (partial(getattr(plot, chart), **options), frame, others)
     for name, (chart, frame, others, options) in EVERY.items()

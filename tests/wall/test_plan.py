@@ -119,6 +119,20 @@ def test_a_picture_of_16_bits_has_8(tmp_path):
     plan = wall.plan(WALL, tmp_path / "grey.png", at=(0, 9), order="rows")
 
     assert ["000000", "000000", "010101", "808080", "ffffff"] == plan["color"].to_list()
+    # Pillow opens some files of 16 bits with 32 bits.
+    wide = Image.fromarray(pixels.astype(np.int32))
+    assert plan.equals(wall.plan(WALL, wide, at=(0, 9), order="rows"))
+    dark = Image.fromarray(np.array([[7, 255]], np.int32))
+    assert ["070707", "ffffff"] == wall.plan(WALL, dark, order="rows")["color"].to_list()
+
+
+def test_a_corner_is_two_integers_of_any_type():
+    picture = Image.new("RGB", (2, 1), "red")
+    plan = wall.plan(WALL.head(0), picture, at=(np.int64(3), np.int32(4)), order="rows")
+    assert [(3, 4), (4, 4)] == plan.select("x", "y").rows()
+    for wrong in ((True, False), (1.5, 2), 3, (1,)):
+        with pytest.raises(UsageError, match="at="):
+            wall.plan(WALL.head(0), picture, at=wrong)
 
 
 def test_progress_by_hand():

@@ -54,7 +54,7 @@ def _describe_layers(chart: Chart) -> list[str]:
         return [", ".join(layer.name for layer in chart.layers if isinstance(layer, Points))]
     lines = [_describe_extremes(chart, *series[0])] if len(series) == 1 else []
     if 1 < len(series) <= _MOST:
-        lines = ["; ".join(_describe_last(chart, name, y) for name, _, y in series)]
+        lines = ["; ".join(_describe_last(chart, *one) for one in series)]
     elif len(series) > _MOST:
         joined = (np.concatenate([one[i] for one in series]) for i in (1, 2))
         lines = [_describe_extremes(chart, "", *joined)]
@@ -107,10 +107,17 @@ def _describe_extremes(chart: Chart, name: str, x: Positions, y: Floats) -> str:
     return ", ".join(parts)
 
 
-def _describe_last(chart: Chart, name: str, y: Floats) -> str:
-    """Describe the latest and the highest value; of penalties, the lowest one."""
-    latest = y[np.flatnonzero(np.isfinite(y))[-1]]
+def _describe_last(chart: Chart, name: str, x: Positions, y: Floats) -> str:
+    """Describe the latest and the highest value; of penalties, the lowest one.
+
+    A line that goes back is that of several validators, of which each has a latest value.
+    """
+    known = np.flatnonzero(np.isfinite(y))
+    latest = y[known[-1]]
     low, high, digits = np.nanmin(y), np.nanmax(y), _count_digits(y)
+    if (x[known][1:] < x[known][:-1]).any():
+        ends = (_format(chart, end, digits) for end in (low, high))
+        return f"{name}: {' to '.join(ends)}"
     extreme = f"lowest {_format(chart, low, digits)}"
     if high > 0 or low == 0:
         extreme = f"highest {_format(chart, high, digits)}"

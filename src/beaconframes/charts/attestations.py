@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
+from beaconframes.analysis.engines import check_distinct
 from beaconframes.charts import heatmap, series
 from beaconframes.charts.model import Axis, Bars, Chart, Heatmap
 from beaconframes.frames import check_choice
@@ -51,6 +52,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     rows = series.read_rows(
         frame, _COLUMNS, loader="load_attestations", also=["inclusion_slot"]
     ).filter(pl.col("status").is_in(["included", "missed", "pending"]))
+    check_distinct(frame, ["validator_index", "epoch"], loader="load_attestations")
     reason = series.explain_empty(frame, "no duty with an epoch, a time and a status")
     empty_note = f"No attestations to draw: {reason}" if rows.is_empty() else None
     single_note = "One attestation only" if rows.height == 1 else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import polars as pl
 
 from beaconframes import colours
+from beaconframes.analysis.engines import check_distinct
 from beaconframes.charts import series, validator_lines
 from beaconframes.charts.model import Axis, Chart, Line
 from beaconframes.charts.series import Unit
@@ -51,6 +52,7 @@ def balances(
     check_choice("by", by, get_args(By))
     check_choice("show", show, get_args(Show))
     rows = series.read_rows(frame, _COLUMNS, loader="load_balance_history")
+    check_distinct(frame, ["validator_index", "epoch"], loader="load_balance_history")
     unit = unit or _choose_unit(rows, by, show)
     x = Axis("Epoch (UTC)", "epoch", series.to_datetime64(rows["time"]))
     y = Axis(f"{_name_quantity(by, show)} ({series.UNIT_NAMES[unit]})", thousands=unit == "gwei")

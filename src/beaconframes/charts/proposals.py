@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
+from beaconframes.analysis.engines import check_distinct
 from beaconframes.charts import series
 from beaconframes.charts.model import Axis, Bars, Chart, Layer, Points
 from beaconframes.charts.series import Unit
@@ -61,6 +62,7 @@ def proposals(
     check_choice("show", show, get_args(Show))
     check_choice("unit", unit, get_args(Unit))
     rows = series.read_rows(frame, _COLUMNS, loader="load_proposals")
+    check_distinct(frame, ["slot", "proposer_index", "status"], loader="load_proposals")
     rows = rows.filter(pl.col("status").is_in(list(_STYLES))).sort("slot", "proposer_index")
     x = Axis("Slot (UTC)", "slot", series.to_datetime64(rows["time"]))
     single_note = "One proposal only" if rows.height == 1 else None

@@ -96,12 +96,13 @@ def check_count(name: str, value: object, most: int | None, hint: str) -> None:
         raise UsageError(f"{name}={value!r} is not a whole number in range", hint=hint)
 
 
-def check_title(title: object) -> None:
-    """Raise a `UsageError` unless *title* is a text or None."""
-    if not isinstance(title, str | None):
-        raise UsageError(
-            f"title={title!r} is not a text", hint='Pass a text, such as title="Income 2026".'
-        )
+def check_texts(**texts: object) -> None:
+    """Raise a `UsageError` unless the title and the caption of a chart are texts or None."""
+    for name, text in texts.items():
+        if not isinstance(text, str | None):
+            raise UsageError(
+                f"{name}={text!r} is not a text", hint=f'Pass a text, such as {name}="Income 2026".'
+            )
 
 
 def check_figsize(figsize: object) -> tuple[float, float]:

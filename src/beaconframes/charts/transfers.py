@@ -92,6 +92,7 @@ def deposits(
     """
     columns, also = ["time", "amount_gwei", "removed"], ["valid_signature"]
     rows = series.read_rows(frame, columns, loader="load_deposits", also=also)
+    check_distinct(frame, ["tx_hash", "merkletree_index"], loader="load_deposits")
     rows = rows.filter(~pl.col("removed"))
     reason = series.explain_empty(frame, "no deposit with a time and an amount")
     valid = pl.col("valid_signature")

@@ -21,6 +21,7 @@ FILE_OPTIONS = ("validators", "--validators")
 SETS = ("dashboard", "withdrawal", "deposit-address", "entity", "sub-entity", "owner", "operator")
 """Kinds of sets of validators, which loaders of V2 take."""
 _SHOWN = 60
+_VALIDATORS = re.compile(r"[0-9,.\s-]+|(0x)?[0-9a-fA-F]{96}")
 _FILE_NAME = re.compile(r"[/\\]|\.[A-Za-z]\w*$")
 """What only the name of a file has: a folder, or a suffix."""
 
@@ -64,7 +65,12 @@ def parse_list(
 
 
 def is_file(text: str) -> bool:
-    """Return whether a text is the name of a file or folder; a list may be too long for one."""
+    """Return whether a text is the name of a file or folder; a list may be too long for one.
+
+    Numbers, ranges and public keys are what they are, whatever files there are.
+    """
+    if not text.strip() or _VALIDATORS.fullmatch(text):
+        return False
     try:
         return Path(text).exists()
     except OSError:

@@ -157,12 +157,13 @@ def report_export(done: Export, *, as_json: bool) -> None:
         facts = {"tables": done.tables, "bytes": done.bytes, "added": done.added}
         facts |= {"unchanged": done.unchanged, "until": done.until, "unit": done.unit or None}
         facts |= {"gaps": done.gaps, "path": str(done.path)}
-        print_json({"complete": state.is_complete, "rows": done.rows, **facts})
+        # Of a round of --follow; the exit code is that of all rounds.
+        print_json({"complete": done.complete, "rows": done.rows, **facts})
         return
     end = f", up to {done.unit} {done.until:,}" if done.unit and done.until is not None else ""
     count = done.added + done.unchanged
     click.echo(
-        f"{click.format_filename(done.path)}: {done.rows:,} rows, "
+        f"{click.format_filename(done.path)}: {output.count_rows(done.rows)}, "
         f"{count:,} file{'' if count == 1 else 's'} ({done.added:,} new), {done.bytes:,} bytes{end}"
     )
     if not done.complete:

@@ -14,6 +14,7 @@ import click
 
 from beaconframes.cli.common_options import FILE, json_option, overwrite_option
 from beaconframes.cli.from_signature import Argument, AsJson, list_arguments, pop_arguments
+from beaconframes.cli.messages import replace_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state, flush_output
 from beaconframes.errors import DatasetError, UsageError
@@ -190,7 +191,7 @@ def completeness_facts(state: RunState) -> dict[str, Any]:
     rows = [row for frame in frames for row in frame.head(MAX_MISSING_IN_JSON).to_dicts()]
     return {
         "complete": state.is_complete,
-        "warnings": [str(warning) for warning in state.warnings],
+        "warnings": [replace_arguments(str(warning), state.options) for warning in state.warnings],
         "missing": rows[:MAX_MISSING_IN_JSON],
     }
 
@@ -203,8 +204,13 @@ def report_file(out: Path, facts: Mapping[str, Any], *, as_json: bool) -> None:
             {**completeness_facts(current_state()), **facts, "file": str(out), "bytes": size}
         )
     else:
-        rows = f"{facts['rows']:,} rows, " if "rows" in facts else ""
+        rows = f"{count_rows(facts['rows'])}, " if "rows" in facts else ""
         click.echo(f"{click.format_filename(out)}: {rows}{size:,} bytes")
+
+
+def count_rows(number: int) -> str:
+    """Return a number of rows as text."""
+    return f"{number:,} row{'' if number == 1 else 's'}"
 
 
 def write_file(rows: pl.DataFrame, out: Path, form: str | None, *, raw: bool) -> None:

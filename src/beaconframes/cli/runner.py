@@ -140,7 +140,7 @@ def print_warnings(state: RunState) -> Iterator[None]:
         # Several loads of one command may miss the same rows.
         if str(warning) not in map(str, state.warnings):
             print_warning(replace_arguments(str(warning), state.options))
-        state.warnings.append(warning)
+            state.warnings.append(warning)
 
     logger, handler = logging.getLogger("beaconframes"), MessageHandler(logging.WARNING)
     logger.addHandler(handler)

@@ -15,7 +15,7 @@ from beaconframes.charts.model import Bars, Heatmap, Points, ReferenceLine
 from beaconframes.charts.series import (
     MARGINS,
     check_figsize,
-    check_title,
+    check_texts,
     count_times,
     format_plainly,
 )
@@ -82,6 +82,7 @@ def build_figure(
     _add_strip(figure, chart)
     _add_reference_lines(figure, chart, theme)
     _add_notes(figure, chart, notes, theme)
+    check_texts(caption=caption)
     parts = list_caption_parts(chart) if caption is None else [caption]
     # The caption is below the middle of the plot, which long tick labels move to the right.
     longest = max(
@@ -101,11 +102,9 @@ def open_figure(kwargs: dict[str, Any]) -> tuple[Figure, Theme]:
     wanted = kwargs.pop("template", None)
     try:
         template = choose_template(wanted)
-    except ValueError as error:
-        # For an unknown name, plotly gives no reason.
-        reason = ": ".join(filter(None, (shorten(wanted), first_line(error))))
+    except ValueError:
         raise UsageError(
-            f"plotly refuses template={reason}",
+            f"plotly refuses template={shorten(wanted)}",
             hint='Pass the name of a template, such as template="plotly_dark".',
         ) from None
     return AccessibleFigure(layout={"template": template}), read_theme(template)
@@ -120,7 +119,7 @@ def add_texts(
     caption_width: int = _CAPTION_WIDTH,
 ) -> None:
     """Set title, size, caption and text alternative."""
-    check_title(title)
+    check_texts(title=title)
     width, height = check_figsize(figsize) if figsize is not None else (None, None)
     if width is not None and height is not None:
         figure.update_layout(width=PIXELS_PER_INCH * width, height=PIXELS_PER_INCH * height)

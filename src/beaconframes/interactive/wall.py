@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from beaconframes import colours
+from beaconframes.charts.series import check_texts
 from beaconframes.errors import UsageError
 from beaconframes.interactive.figure import add_texts, open_figure, update_layout
 from beaconframes.text import for_plotly
@@ -92,6 +93,7 @@ def wall(
             "yref": "paper",
         }
         figure.add_annotation(nothing, x=0.5, y=0.5)
+    check_texts(caption=caption)
     parts = list_caption_parts(frame, rows, corners)
     text = describe_wall(parts, show, title)
     if pixel_map is not None and not pixel_map.kinds:

@@ -18,11 +18,12 @@ from beaconframes.charts.caption import list_caption_parts
 from beaconframes.charts.series import (
     MARGINS,
     check_figsize,
-    check_title,
+    check_texts,
     count_times,
     format_plainly,
 )
-from beaconframes.errors import UsageError
+from beaconframes.errors import BeaconframesError, UsageError
+from beaconframes.frames import first_line
 from beaconframes.plot.alt_text import add_alt_text
 from beaconframes.plot.annotations import (
     add_caption,
@@ -110,6 +111,7 @@ def draw_chart(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw on *ax*, or on new Axes in our style; *kwargs* go to the layers that take them."""
+    check_texts(caption=caption)
     with open_axes(ax, kwargs, title, figsize, len(chart.y.tick_labels)) as axes:
         lower = _add_panel(axes, chart.panel_share, is_new=ax is None) if chart.panel else axes
         _draw_layers(axes, chart, chart.legend, kwargs)
@@ -193,7 +195,7 @@ def open_axes(
             f"ax= is a {type(ax).__name__}, not Axes",
             hint="Pass one of the Axes of plt.subplots(), such as axes[0].",
         )
-    check_title(title)
+    check_texts(title=title)
     if figsize is not None:
         figsize = check_figsize(figsize)
         if ax is not None:
@@ -201,21 +203,31 @@ def open_axes(
                 "figsize= is the size of a new figure, but ax= is part of another figure",
                 hint="Set the size of that one: plt.subplots(figsize=...).",
             )
+    with _name_refused(kwargs), _open_styled_axes(ax, figsize, rows) as axes:
+        if title is not None:
+            # A $ is an amount of money, not the start of a formula.
+            width = measure_room(axes)[0] - _Y_LABELS
+            axes.set_title(wrap_text(title, width, 12), parse_math=False)
+        yield axes
+
+
+@contextmanager
+def _name_refused(kwargs: dict[str, Any]) -> Iterator[None]:
+    """Raise a `UsageError` for arguments of the chart that matplotlib refuses."""
     try:
-        with _open_styled_axes(ax, figsize, rows) as axes:
-            if title is not None:
-                # A $ is an amount of money, not the start of a formula.
-                width = measure_room(axes)[0] - _Y_LABELS
-                axes.set_title(wrap_text(title, width, 12), parse_math=False)
-            yield axes
-    except AttributeError as error:
-        # matplotlib names an unknown argument in such an error.
-        if unknown := next((name for name in kwargs if f"'{name}'" in str(error)), None):
-            raise UsageError(
-                f"this chart has no argument {unknown}=, and matplotlib refuses it",
-                hint="The documentation of the chart has its arguments",
-            ) from None
+        yield
+    except BeaconframesError:
         raise
+    except (AttributeError, TypeError, ValueError) as error:
+        if not kwargs:
+            raise
+        # matplotlib names an unknown argument in such an error.
+        unknown = next((name for name in kwargs if f"'{name}'" in str(error)), None)
+        reason = f"this chart has no argument {unknown}=, and matplotlib refuses it"
+        if unknown is None or not isinstance(error, AttributeError):
+            reason = f"matplotlib refuses {', '.join(kwargs)}: {first_line(error).rstrip('.')}"
+        hint = "The documentation of the chart has its arguments"
+        raise UsageError(reason, hint=hint) from None
 
 
 @contextmanager

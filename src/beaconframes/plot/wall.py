@@ -9,6 +9,7 @@ from matplotlib.colors import ListedColormap, LogNorm, Normalize
 
 from beaconframes import colours
 from beaconframes.charts.model import Axis, Chart
+from beaconframes.charts.series import check_texts
 from beaconframes.plot import canvas
 from beaconframes.plot.alt_text import add_alt_text
 from beaconframes.plot.annotations import add_caption, add_legend, is_narrow
@@ -61,6 +62,7 @@ def wall(
 
     *kwargs* go to ``Axes.imshow``.
     """
+    check_texts(caption=caption)
     columns = () if show == "color" else ("time", "validator_index")
     rows, corners = read_region(frame, region, *columns)
     x0, y0, x1, y1 = corners

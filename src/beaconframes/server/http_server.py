@@ -132,7 +132,7 @@ class Server:
                 hint='Use a number of bytes above 0, or a text such as "64MB"',
             )
         if not live and (start is not None or speed != 1.0):
-            raise UsageError("start and speed need a live chain", hint="Add live=True (--live)")
+            raise UsageError("start and speed need a live chain", hint="Add live=True")
         clock = HeadClock(dataset, start=start, speed=speed) if live else None
         access = Access(
             keys, wire=wire, require_key=require_key, limits=resolve_limits(limits, rate, wire)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from PIL import Image
 
+from beaconframes.calendar import to_integer
 from beaconframes.errors import UsageError
 from beaconframes.wall.images import render
 from beaconframes.wall.pixel_writes import SIZE
@@ -90,17 +92,21 @@ def _reduce_image(image: Image.Image, width: int | None) -> tuple[Image.Image, t
             f"the picture has {size[0]} x {size[1]} pixels, the wall {SIZE} x {SIZE}",
             hint="Pass width= to make it smaller.",
         )
-    if image.mode.startswith("I;16"):  # Pillow would clip 16 bits to 8.
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode.startswith("I"):  # Pillow would clip 16 bits to 8.
+        values = np.asarray(image)
+        shift = 8 if image.mode != "I" or values.max(initial=0) > 255 else 0
+        image = Image.fromarray((values >> shift).clip(0, 255).astype(np.uint8))
     return image.convert("RGBA").resize(size, method), (x0, y0)
 
 
 def _check_corner(at: tuple[int, int], image: Image.Image) -> tuple[int, int]:
     """Raise if the image at this position would extend beyond the wall."""
-    match at:
-        case (int(x), int(y)):
-            if 0 <= x <= SIZE - image.width and 0 <= y <= SIZE - image.height:
-                return x, y
+    with suppress(TypeError, ValueError):
+        x, y = map(to_integer, at)
+        if x is None or y is None:
+            pass
+        elif 0 <= x <= SIZE - image.width and 0 <= y <= SIZE - image.height:
+            return x, y
     raise UsageError(
         f"at={at!r} does not fit a picture of {image.width} x {image.height} pixels",
         hint=f"Pass (x, y) of its upper left corner; all of it must lie within 0 to {SIZE - 1}.",
