@@ -149,6 +149,23 @@ def test_states_of_validators():
     ).rows()
 
 
+def test_a_slashing_outside_of_the_range_cost_nothing_in_it():
+    """Its penalties are in the income, or before the day on which the balance could be withdrawn.
+
+    Unknown costs would make the sum of all costs unknown, for ever.
+    """
+    table = validators({"slashed": True, "exit_epoch": 50, "withdrawable_epoch": 450})
+    none, days = history((0, 500, {})), stats((0, {"day": 2}))
+
+    (by_epoch,) = analysis.problems(table, none, stakes(none)).filter(kind="slashed")["cost_gwei"]
+    (after,) = analysis.problems(table, stats=days).filter(kind="slashed")["cost_gwei"]
+    (during,) = analysis.problems(table, stats=days.with_columns(day=1)).filter(kind="slashed")[
+        "cost_gwei"
+    ]
+
+    assert (0, 0, None) == (by_epoch, after, during)
+
+
 def test_consolidation_needs_one_address_and_256_active_epochs():
     """Issue 19, 2: validators of one withdrawal address, active long enough, that do not exit."""
     one, other = ("0x01" + "0" * 22 + digit * 40 for digit in "ab")

@@ -347,6 +347,22 @@ def test_income_is_compared_with_the_yield_index(cumulative):
     assert ("At the yield index, 32 ETH each", "At the yield index") == (line.name, double.name)
 
 
+def test_rows_without_an_amount_expect_nothing():
+    """They are not in the income, so the index counts them neither."""
+    frame = income(range(113, 113 + 225))
+    gap = (pl.col("validator_index") == 1) & (pl.col("epoch") < 200)
+    reward = pl.when(~gap).then("attestation_head_reward_gwei")
+    unknown = frame.with_columns(attestation_head_reward_gwei=reward)
+
+    lines = [
+        charts.income(rows, yield_index=index_days(range(3))).layers[1]
+        for rows in (unknown, frame.filter(~gap))
+    ]
+
+    assert list(lines[0].y) == list(lines[1].y)
+    assert lines[0].y[0] < 0.0064
+
+
 def test_the_yield_index_stops_where_it_has_no_day():
     """Days 0 to 2 end at noon of December 4; what follows is unknown, not zero."""
     frame = income(range(113, 113 + 4 * 225))

@@ -134,7 +134,8 @@ def test_losses_beside_those_of_average_validators(lost, missed, mark, word):
 )
 def test_validators_that_are_offline_now(online, offline, word):
     """Of a source that does not state who is online, it is unknown."""
-    statuses = ("active_online",) * online + ("active_offline",) * offline + ("exited",)
+    # A validator that exits, or is slashed, has duties until its exit.
+    statuses = ("active_online",) * online + ("exiting_offline",) * offline + ("exited",)
 
     card = read("online", make(statuses=statuses))
 

@@ -1,5 +1,7 @@
 """Luck in a report: proposals, and seats in sync committees."""
 
+import dataclasses
+
 import polars as pl
 import pytest
 
@@ -46,14 +48,16 @@ def test_luck_of_one_day_is_not_that_of_one_epoch(made):
     assert format_day(frames["income"]["date"][0]) == chart.note
 
 
-def tables(**rows):
+def tables(selected=2, **rows):
     """Return frames of luck, each row by drawn, expected and corrected p-value."""
-    columns = ["drawn", "expected", "p_corrected", "slots", "periods", "group"]
+    columns = ["drawn", "expected", "p_corrected", "slots", "periods", "selected", "group"]
+    numbers = dict.fromkeys(("slots", "periods", "selected"), pl.Int64)
     return {
         name: pl.DataFrame(
-            [(*row, *(43_200, 2, "bad pair")[: 6 - len(row)]) for row in found],
+            [(*row, 43_200, 2, selected, "bad pair") for row in found],
             dict(zip(columns, (pl.Int64, pl.Float64, pl.Float64), strict=False))
-            | {"slots": pl.Int64, "periods": pl.Int64, "group": pl.String},
+            | numbers
+            | {"group": pl.String},
             orient="row",
         )
         for name, found in rows.items()
@@ -80,6 +84,29 @@ def test_a_rare_number_is_stated_as_how_many_sets_have_it():
     ] == list_luck(tables(**rows))
     (first, _) = list_luck(tables(luck=[(200, 119.1, 0.9e-6)]))
     assert first.endswith("Fewer than 1 set of this size in 1,000,000 has so many.")
+
+
+def test_committees_that_are_not_loaded_are_counted():
+    """Each is a request: of a service, the present and the next one are loaded."""
+    (first, _) = list_luck(tables(selected=5, sync_luck=[(30, 20.04, 0.5)]))
+    expected = "in the latest 2 of 5 committees selected in this time. This is within chance."
+    assert first.endswith(expected)
+
+
+def test_all_committees_of_the_range_count_where_requests_are_free(made, chain):
+    """Of 468 epochs, the first committee is the second one, too; both begin with the chain."""
+    inputs = dataclasses.replace(made.inputs, first=0, last=467, items={})
+    assert [0, 1, 2] == inputs.list_selected_periods()
+    assert [2] == dataclasses.replace(inputs, first=1).list_selected_periods()
+    assert [0, 1] == dataclasses.replace(inputs, last=255).list_selected_periods()
+
+    with bf.open(chain.path):
+        report = bf.report(MINE, since=0, until=467, detail="epochs")
+
+    row = report.frames["sync_luck"].row(0, named=True)
+    held = chain.scan("sync_committees").filter(pl.col("period") <= 2).collect()
+    own = held.filter(pl.col("validator_index").is_in(MINE)).height
+    assert (3, 3, own) == (row["periods"], row["selected"], row["drawn"])
 
 
 def test_no_luck_of_nearly_all_validators():

@@ -153,7 +153,8 @@ def problems(
                 proposals, income, blocks=blocks, stats=stats, index=index, clock=clock
             )
         )
-    parts += find_states(table, income, epoch)
+    first = None if stats is None else _find_first_epoch(stats, clock)
+    parts += find_states(table, income, epoch, first)
     rows = pl.concat([_complete(part, clock) for part in parts])
     order = ["cost_gwei", "kind", "validator_index", "first_epoch"]
     rows = rows.sort(order, descending=[True, False, False, False], nulls_last=True)
@@ -189,6 +190,12 @@ def _complete(part: pl.DataFrame, clock: Chain) -> pl.DataFrame:
     return part.with_columns(missing).select(
         pl.col(name).cast(kind) for name, kind in SCHEMA.items()
     )
+
+
+def _find_first_epoch(stats: IntoFrame, clock: Chain) -> int | None:
+    days = collect(open_frame(stats, ["day"], loader="load_validator_stats"))["day"]
+    first: int | None = days.min()  # type: ignore[assignment]
+    return None if first is None else first * clock.epochs_per_day
 
 
 def _find_last_epoch(income: IntoFrame) -> int | None:

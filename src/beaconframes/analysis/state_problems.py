@@ -24,9 +24,12 @@ ADVICE = ["BLS credentials", "consolidation possible", "not compounding"]
 
 
 def find_states(
-    table: pl.DataFrame, income: IntoFrame | None, epoch: int | None
+    table: pl.DataFrame, income: IntoFrame | None, epoch: int | None, first: int | None = None
 ) -> list[pl.DataFrame]:
-    """Return slashings, pending exits, and credentials and balances that could be better."""
+    """Return slashings, pending exits, and credentials and balances that could be better.
+
+    A slashed validator that could withdraw before the *first* epoch has lost nothing since.
+    """
     credentials = pl.col("withdrawal_credentials")
     has_exited = pl.col("exit_epoch").is_not_null()
     if epoch is not None:
@@ -46,7 +49,14 @@ def find_states(
         slashed = slashed.drop("first_epoch", "table").join(
             _sum_slashing_penalties(income), on="validator_index", how="left"
         )
-        slashed = slashed.with_columns(table=pl.lit("income_history"))
+        slashed = slashed.with_columns(
+            pl.col("cost_gwei").fill_null(0), table=pl.lit("income_history")
+        )
+    elif first is not None:
+        has_ended = pl.col("withdrawable_epoch") <= first
+        cost = pl.when(has_ended).then(pl.lit(0, pl.Int64))
+        ended = table.select("validator_index", cost_gwei=cost)
+        slashed = slashed.join(ended, on="validator_index")
     exiting = table.filter(is_pending & ~pl.col("slashed")).select(
         "validator_index",
         kind=pl.lit("exiting"),

@@ -8,6 +8,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.analysis.engines import resolve_chain
+from beaconframes.analysis.income_columns import AMOUNTS
 from beaconframes.charts import series
 from beaconframes.charts.model import Line
 
@@ -35,9 +36,9 @@ def build_expected_income(
     Each row of *income* counts with the effective balance of its validators, by default 32 ETH. The
     line has a point for each row *drawn*, and stops where the index has no day.
     """
-    epochs = series.read_rows(
-        income, ["validator_index", "epoch", "time"], loader="load_income_history"
-    )
+    # Rows with a missing amount are not in the income either.
+    columns = ["validator_index", "epoch", "time", *AMOUNTS[:-1]]
+    epochs = series.read_rows(income, columns, loader="load_income_history")
     by_epoch = epochs.group_by("epoch").agg(pl.first("time"), count=pl.len()).sort("time")
     index_columns = ["time", "day_end", rate]
     days = series.read_rows(yield_index, index_columns, loader="load_yield_index").sort("time")

@@ -18,6 +18,7 @@ from beaconframes.reports.formats import (
     show_quantity,
     show_value,
 )
+from beaconframes.reports.parts.answer import OFFLINE, ONLINE
 from beaconframes.reports.verdict import describe_basis, describe_difference
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _compare_losses(values: Values) -> str:
 
 def _measure_losses(values: Values) -> float | None:
     lost, missed = values.get("lost_gwei"), values.get("average_missed_wei")
-    return None if lost is None or not missed else lost * 10**9 / float(missed)
+    return None if lost is None or not missed or missed < 0 else lost * 10**9 / float(missed)
 
 
 def _compare_states(values: Values) -> str:
@@ -188,7 +189,7 @@ def _read_values(frames: Frames) -> tuple[Values, dict[str, str]]:
         if (mark := read_marks(frames, "comparison").get(None)) is not None:
             found |= dict.fromkeys(row, mark)
     status = frames["validators"]["status"]
-    counts = [int((status == f"active_{state}").sum()) for state in ("online", "offline")]
+    counts = [int(status.str.ends_with(state).sum()) for state in (ONLINE, OFFLINE)]
     # Other sources state that a validator is active, not whether it is online.
     values |= dict(zip(("online", "offline"), counts if any(counts) else (None, None), strict=True))
     return values, found

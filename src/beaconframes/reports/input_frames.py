@@ -107,9 +107,15 @@ class Inputs:
         item = self.items.get(name)
         return None if item is None else item.rows
 
-    def list_committees(self) -> pl.DataFrame | None:
-        """Return the current and the next sync committee; None if neither is known."""
-        seats = [self.get(name) for name in ("committees", "next_committees")]
+    def list_selected_periods(self) -> list[int]:
+        """Return the sync periods whose committee was selected in the range, a period before."""
+        length = self.chain.epochs_per_sync_period
+        periods = range(self.last // length + 2)
+        return [n for n in periods if self.first <= max(n - 1, 0) * length <= self.last]
+
+    def list_committees(self, *earlier: str) -> pl.DataFrame | None:
+        """Return the current and the next sync committee, and *earlier* ones; None for none."""
+        seats = [self.get(name) for name in (*earlier, "committees", "next_committees")]
         known = [rows for rows in seats if rows is not None]
         return pl.concat(known) if known else None
 

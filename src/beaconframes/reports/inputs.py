@@ -395,6 +395,11 @@ def _load_future(inputs: Inputs) -> None:
     inputs.load("committees", v1.load_sync_committees, [period])
     reason = "the source does not have the next sync committee"
     inputs.load("next_committees", v1.load_sync_committees, [period + 1], refused=reason)
+    source = inputs.explorer.source
+    earlier = [each for each in inputs.list_selected_periods() if each < period]
+    # Each is a request, which a service may count.
+    if earlier and inputs.has_epochs and is_local(inputs.explorer) and not source.is_node:
+        inputs.load("selected_committees", v1.load_sync_committees, earlier)
     if len(inputs.indices) <= _LARGEST_SET:
         inputs.load("duties", v2.load_upcoming_duty_slots, inputs.indices)
     else:

@@ -48,7 +48,11 @@ def _describe_all(frames: Frames) -> Iterator[str]:
         if name == "luck":
             counted = f"in {show_count(row['slots'])} slots"
         else:
-            counted = f"in {show_quantity(row['periods'], 'committee')} selected in this time"
+            count, selected = row["periods"], row["selected"]
+            which = show_quantity(count, "committee")
+            if count < selected:
+                which = f"the latest {count} of {show_quantity(selected, 'committee')}"
+            counted = f"in {which} selected in this time"
         yield f"{_describe_numbers(name, row)}, {counted}.{_describe_rarity(row)}"
 
 

@@ -14,6 +14,7 @@ from beaconframes.reports.formats import (
     show_percent,
     show_quantity,
 )
+from beaconframes.reports.parts.answer import OFFLINE, ONLINE
 from beaconframes.reports.parts.groups import LOSSES
 
 if TYPE_CHECKING:
@@ -28,13 +29,12 @@ _PARTS = {
     "average_missed_wei": "average validators missed, too",
     "proposal_luck_wei": "luck of proposals",
     "sync_luck_wei": "luck of sync seats",
-    "execution_wei": "priority fees above the mean block",
+    "execution_wei": "priority fees beside the mean block",
     "unexplained_wei": "unexplained",
 }
 _MOST_NAMED = 5
 _SHOWN_TIMES = 2
 """A ratio below this is no multiple."""
-_OFFLINE = "active_offline"
 
 
 def list_verdict(frames: Frames) -> list[str]:
@@ -149,9 +149,9 @@ def _describe_states(frames: Frames) -> Iterator[str]:
     answer, rows = read_answer(frames), frames["validators"]
     who = show_quantity(answer["validators"], "validator")
     yield f"Active: {answer['active']:,} of {who}."
-    offline = rows.filter(pl.col("status") == _OFFLINE)
+    offline = rows.filter(pl.col("status").str.ends_with(OFFLINE))
     if offline.is_empty():
-        if rows["status"].is_in(["active_online"]).any():
+        if rows["status"].str.ends_with(ONLINE).any():
             yield "Act first: nothing, no validator is offline now."
         return
     if "lost_gwei" in offline.columns:

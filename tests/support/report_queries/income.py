@@ -132,7 +132,8 @@ def query_years(source: Source) -> pl.DataFrame | None:
 def query_balances(source: Source) -> pl.DataFrame:
     """Balances of the last epoch of each day."""
     rows = []
-    for (date,), day in source.balances.sort("date").group_by("date", maintain_order=True):
+    of_report = source.balances.filter(pl.col("epoch") <= source.last).sort("date")
+    for (date,), day in of_report.group_by("date", maintain_order=True):
         last = day.filter(pl.col("epoch") == day["epoch"].max())
         balances = sorted(last["balance_gwei"])
         quantiles = [balances[math.floor(q * (len(balances) - 1) / 10)] for q in (1, 5, 9)]

@@ -111,15 +111,17 @@ def _compute_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
 
 
 def _compute_sync_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
-    """Compare seats of this committee and the next one, which were drawn a period before."""
+    """Compare seats of committees with those expected when they were drawn, a period before."""
     if source.index is None:
         return None
     rows = _list_shares(source, keys)
     size, now = source.chain.sync_committee_size, source.latest // source.period
     found = []
+    drawn_in = {period: max(0, (period - 1) * source.period) for period in range(now + 2)}
+    ranged = {p for p, epoch in drawn_in.items() if source.first <= epoch <= source.last}
     for name, part in rows.group_by(keys or pl.lit(0)):
         expected, drawn, periods = 0.0, 0, 0
-        for period in (now, now + 1):
+        for period in sorted(ranged | {now, now + 1}):
             selected = part.filter(pl.col("epoch") == max(0, (period - 1) * source.period))
             own = selected["validator_index"].implode()
             seats = source.scan("sync_committees").filter(pl.col("period") == period).collect()
@@ -138,6 +140,7 @@ def _compute_sync_luck(source: Source, keys: list[str]) -> pl.DataFrame | None:
                     "drawn": drawn,
                     "luck": drawn / expected,
                     "p_value": _find_p_value(drawn, seats, expected),
+                    "selected": len(ranged),
                 }
             )
     if not found:

@@ -301,7 +301,7 @@ def _list_states(source: Source) -> list[dict]:
                     "first_epoch": paid["epoch"].min(),
                     "last_epoch": paid["epoch"].max(),
                     "count": paid.height if has else None,
-                    "cost_gwei": paid["slashing_penalty_gwei"].sum() if has else None,
+                    "cost_gwei": paid["slashing_penalty_gwei"].sum(),
                     "cost_basis": "penalty" if has else None,
                     "avoidable": True,
                     "table": "income_history",

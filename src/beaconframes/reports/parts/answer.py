@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     Frames = dict[str, pl.DataFrame]
 
+ONLINE, OFFLINE = "_online", "_offline"
+"""Ends of the statuses of active validators, also of those that exit or were slashed."""
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index", "index_apr", "difference_bp"]
 _RATES += ["cl_apr_on_effective"]
 

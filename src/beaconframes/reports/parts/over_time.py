@@ -153,6 +153,8 @@ def build_balances(inputs: Inputs, frames: Frames) -> Frames:
     """Return balances at the end of each day, with their spread."""
     if inputs.has_epochs:
         (balances,) = inputs.require("balances")
+        # Those after the last epoch are for the check of the balances alone.
+        balances = balances.filter(pl.col("epoch") <= inputs.last)
         return {"balances": analysis.daily_balances(balances, tz=inputs.tz)}
     (stats,) = inputs.require("stats")
     ends = stats.select(
@@ -238,18 +240,17 @@ def _compare_with_chance(
         if proposals is None or inputs.get("blocks") is None:
             return {}
         return {"luck": analysis.daily_luck(proposals, rows, index, **options)}
-    # The balances after the last epoch are for the check of the balances alone.
     rows = rows.filter(pl.col("epoch") <= inputs.last)
     totals = analysis.total_balances(index, chain=inputs.chain)
     found = {}
     if proposals is not None:
         found["luck"] = analysis.proposal_luck(proposals, rows, totals, **options)
-    committees = inputs.list_committees()
+    committees = inputs.list_committees("selected_committees")
     if committees is not None:
         # A committee counts if the epoch in which it was selected is in the range.
         seats = analysis.sync_luck(committees, rows, totals, **options)
         if seats.filter(pl.col("expected") > 0).height:
-            found["sync_luck"] = seats
+            found["sync_luck"] = seats.with_columns(selected=len(inputs.list_selected_periods()))
     return found
 
 
