@@ -218,6 +218,10 @@ class TestChains:
             ('name = "devnet"', "missing 1 required positional argument: 'genesis'"),
             ('name = "devnet"\nslots = 6', "unexpected keyword argument 'slots'. Its fields are: "),
             ('name = "devnet"\ngenesis = 2026-01-01T00:00:00', "has no time zone"),
+            (
+                'name = "devnet"\ngenesis = "2026-01-01T00:00:00Z"',
+                "which is not a datetime.*2026-01-01T00:00:00Z without quotes",
+            ),
         ],
     )
     def test_a_wrong_file_of_a_chain_names_what_is_wrong(self, tmp_path, text, message):
@@ -267,7 +271,7 @@ class TestChains:
         ("wrong", "message"),
         [
             ({"genesis": datetime(2026, 1, 1)}, "time zone"),  # noqa: DTZ001
-            ({"genesis": 1606824023}, "time zone"),
+            ({"genesis": 1606824023}, "is not a datetime"),
             ({"name": ""}, "name"),
             ({"name": None}, "name"),
             ({"seconds_per_slot": 0}, "seconds_per_slot"),

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from beaconframes import config
@@ -180,15 +181,31 @@ class TestValues:
             ("true", True),
             ("YES", True),
             (" yes ", True),
+            ("on", True),
+            ("off", False),
             ("0", False),
             ("False", False),
             ("no", False),
         ],
     )
-    def test_boolean_variables_have_three_spellings(self, monkeypatch, text, expected):
-        """1, true and yes are true; 0, false and no are false."""
+    def test_boolean_variables_have_four_spellings(self, monkeypatch, text, expected):
+        """1, true, yes and on are true; 0, false, no and off are false."""
         monkeypatch.setenv("BEACONFRAMES_OFFLINE", text)
         assert expected is current().offline
+
+    def test_settings_take_numbers_of_numpy_and_paths(self, tmp_path):
+        """As loaders do for every other number."""
+        given = current(
+            rate=np.float64(5),
+            timeout=np.int64(3),
+            max_requests=np.int64(7),
+            store_limit=np.int64(9),
+        )
+        assert (5.0, (3.0, None), 7, 9) == (
+            *(given.rate, given.timeout, given.max_requests, given.store_limit),
+        )
+        file = tmp_path / "devnet.toml"
+        assert str(file) == current(chain=file).chain
 
     @pytest.mark.parametrize(
         ("variable", "text"),
@@ -201,7 +218,7 @@ class TestValues:
             ("RATE", "10/s"),
             ("OFFLINE", "maybe"),
             ("STRICT", "2"),
-            ("PROGRESS", "on"),
+            ("PROGRESS", "ON!"),
             ("MAX_REQUESTS", "1.5"),
             ("FRAME", "duckdb"),
             ("URL", "ftp://explorer.example"),

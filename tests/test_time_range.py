@@ -418,6 +418,21 @@ class TestSpans:
             Span(*ends)
 
 
+def test_the_ends_of_the_calendar_are_refused():
+    for bounds, tz in (
+        ({"until": "9999-12-31"}, "America/New_York"),
+        ({"since": "0001-01-01"}, "Asia/Tokyo"),
+    ):
+        with pytest.raises(UsageError, match="is outside the years 1 to 9999"):
+            local_range(**bounds, tz=tz)
+
+
+def test_a_week_of_numpy_is_refused():
+    """Its text is its first day, so that the end of a range would be six days too early."""
+    with pytest.raises(UsageError, match=r"until=.*2026-10-01"):
+        span(0, np.datetime64("2026-10-07", "W"))
+
+
 @pytest.mark.parametrize(
     ("bound", "expected"),
     [

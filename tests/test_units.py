@@ -404,6 +404,15 @@ class TestPandas:
         pytest.param(pd.Series([ODD, None], dtype="Int64"), ODD, id="nullable"),
     )
 
+    def test_wide_integers_of_pandas_move_to_arrow(self):
+        """As objects, they are what pandas has for wei."""
+        frame = pd.DataFrame({"x_wei": pd.Series([2**70, None], dtype=object), "n": [1, 2]})
+        there = to_pandas(frame, dtype_backend="pyarrow")
+        assert (2**70, True) == (int(there["x_wei"][0]), pd.isna(there["x_wei"][1]))
+        for wrong in (pd.DataFrame([[1, 2]], columns=["a", "a"]), pd.DataFrame({"x": [1, "a"]})):
+            with pytest.raises(UsageError, match="the frame cannot be read"):
+                to_pandas(wrong, dtype_backend="pyarrow")
+
     @pytest.mark.parametrize(("values", "wei"), WAYS)
     def test_pandas_amounts_of_any_type_are_exact(self, values, wei):
         """Objects, Arrow decimals and integers with nulls all keep every digit."""

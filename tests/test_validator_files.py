@@ -7,6 +7,7 @@ import logging
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -82,6 +83,8 @@ def test_a_folder_of_a_client_has_its_keystores_below_it(tmp_path):
         ("validators.csv", "validator_index\n3\n0\n", [3, 0]),
         ("keys.csv", f'"pubkey"\n{FIRST[2:].upper()}\n', [FIRST]),
         ("bom.csv", "\ufeffIndex,label\r\n3,x\r\n", [3]),
+        ("bom.json", "\ufeff[3, 5]", [3, 5]),
+        ("blank.csv", "\nvalidator_index\n3\n", [3]),
         ("cluster-lock.json", CLUSTER, [FIRST, SECOND]),
     ],
 )
@@ -98,6 +101,8 @@ ROWS = [(3, "A", "A1"), (5, None, None), (FIRST, "B", "B1")]
 
 def test_groups_and_names_of_a_table(tmp_path):
     assert ROWS == rows(bf.validators(write(tmp_path / "table.csv", TABLE)))
+    # Excel for Macintosh ends lines so.
+    assert ROWS == rows(bf.validators(write(tmp_path / "old.csv", TABLE.replace("\n", "\r"))))
 
 
 def test_a_workbook(tmp_path):
@@ -148,6 +153,9 @@ def test_errors_name_the_file_and_the_line(tmp_path, name, content, error, messa
     path = tmp_path / name
     if content is not None:
         write(path, content)
+    for wrong in (None, [1, 2], 7):
+        with pytest.raises(UsageError, match=r"is not the name of a file. Loaders take indices"):
+            bf.validators(wrong)
 
     with pytest.raises(error) as caught:
         bf.validators(path)
@@ -197,6 +205,10 @@ def test_loaders_take_the_rows(running, chain):
         for frame in (given, given.lazy(), pd.DataFrame({"validator_index": [0, 1, 2]})):
             found = bf.load_validators(frame, explorer=source)
             assert [0, 1, 2] == found["validator_index"].to_list()
+        assert bf.load_produced_blocks(given, explorer=source).equals(
+            bf.load_produced_blocks([0, keys[1], 2], explorer=source)
+        )
+        assert 1 == bf.load_validators(np.array(2), explorer=source).height
         assert [1] == bf.v2.load_rewards(given[1:2], since=-3, until=-3, explorer=source)[
             "validator_index"
         ].to_list()

@@ -51,9 +51,11 @@ class Chain:
         if not isinstance(name, str) or not name.strip():
             raise ConfigError(f"name of a chain is {format_value(name)}; it must be a text")
         if not isinstance(genesis, datetime) or genesis.utcoffset() is None:
+            problem = "has no time zone" if isinstance(genesis, datetime) else "is not a datetime"
             raise ConfigError(
-                f"genesis of chain {name!r} is {format_value(genesis)}, which has no time zone",
-                hint="Use a datetime with a time zone, such as datetime(2026, 1, 1, tzinfo=UTC)",
+                f"genesis of chain {name!r} is {format_value(genesis)}, which {problem}",
+                hint="Use datetime(2026, 1, 1, tzinfo=UTC), or in a TOML file "
+                "2026-01-01T00:00:00Z without quotes",
             )
         # Arithmetic on a datetime of another zone would follow its daylight saving time.
         object.__setattr__(self, "genesis", genesis.astimezone(UTC))

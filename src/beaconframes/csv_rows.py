@@ -30,7 +30,7 @@ def read_csv_rows(path: Path, columns: Sequence[str], hint: str) -> pl.DataFrame
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
-            header = [name.strip() for name in next(reader, [])]
+            header = [name.strip() for name in next(filter(None, reader), [])]
             places = _find_columns(path, header, columns, hint)
             for row in filter(None, reader):
                 if len(row) != len(header):

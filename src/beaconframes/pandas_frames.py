@@ -51,7 +51,7 @@ def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
     if is_pandas(frame):
         if dtype_backend is None:
             return frame
-        converted = to_pandas(pl.from_pandas(frame), dtype_backend=dtype_backend)
+        converted = to_pandas(_read_pandas(frame), dtype_backend=dtype_backend)
         converted.attrs.update(frame.attrs)
         return converted.set_axis(frame.index, axis=0)
     if isinstance(frame, pl.Series):
@@ -73,6 +73,22 @@ def to_pandas(frame: Any, *, dtype_backend: DtypeBackend | None = None) -> Any:
     result = portable.to_arrow().to_pandas(types_mapper=map_type)
     result.attrs.update(attributes)
     return result
+
+
+def _read_pandas(frame: Any) -> pl.DataFrame:
+    """Convert a pandas frame to polars; its integers may exceed 64 bits."""
+    import polars as pl
+
+    try:
+        objects = frame.select_dtypes("object")
+        # Amounts in wei: Arrow has no integers of more than 64 bits.
+        whole = [name for name in objects if objects[name].dropna().map(type).eq(int).all()]
+        if whole:
+            frame = frame.assign(**{name: frame[name].map(Decimal, na_action="ignore") for name in whole})
+        table: pl.DataFrame = pl.from_pandas(frame)
+        return table
+    except (ValueError, OverflowError, TypeError) as error:
+        raise UsageError(f"the frame cannot be read: {error}") from error
 
 
 def _collect_frame(frame: Any) -> pl.DataFrame:

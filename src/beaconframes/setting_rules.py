@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from beaconframes.errors import ConfigError
 from beaconframes.secret import Secret
 
 _MOST_SECONDS = 1e9
-_YES_NO = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_YES_NO = dict.fromkeys(("1", "true", "yes", "on"), True)
+_YES_NO |= dict.fromkeys(("0", "false", "no", "off"), False)
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -33,7 +35,7 @@ def parse_size(value: Any) -> int | None:
         number, prefix, binary = match.groups()
         unit = (1024 if binary else 1000) ** " kmgt".index(prefix.lower() or " ")
         value = int(float(number) * unit)
-    return value if type(value) is int and value > 0 else None
+    return int(value) if _is_whole(value) and value > 0 else None
 
 
 def _require(value: Any, is_valid: object) -> Any:
@@ -45,7 +47,13 @@ def _require(value: Any, is_valid: object) -> Any:
 
 def _is_positive(value: Any) -> bool:
     """Return whether *value* is a number above 0, and not too large for a time."""
-    return type(value) in {int, float} and 0 < value < _MOST_SECONDS
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(0 < value < _MOST_SECONDS)
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether *value* is an integer, numpy's included."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def convert_url(value: Any, source: str) -> str:
@@ -63,6 +71,7 @@ def convert_key(value: Any, source: str) -> Secret:
 
 def convert_chain(value: Any, _source: str) -> Any:
     """Return the name of a chain, or a chain."""
+    value = os.fspath(value) if isinstance(value, os.PathLike) else value
     return _require(value, value if isinstance(value, str) else hasattr(value, "genesis"))
 
 
@@ -95,15 +104,16 @@ def convert_switch(value: Any, _source: str) -> bool:
 
 def convert_count(value: Any, _source: str) -> int:
     """Return a number, 0 or more."""
-    count: int = _require(value, type(value) is int and value >= 0)
-    return count
+    return int(_require(value, _is_whole(value) and value >= 0))
 
 
 def convert_timeout(value: Any, _source: str) -> tuple[float | None, float | None]:
     """Return the seconds of a request, and those of a whole call."""
-    pair: Any = (value, None) if type(value) in {int, float} else value
+    pair: Any = (value, None) if isinstance(value, Real) else value
     _require(value, isinstance(pair, tuple) and len(pair) == 2)
-    request, call = (_require(each, each is None or _is_positive(each)) for each in pair)
+    request, call = (
+        None if each is None else float(_require(each, _is_positive(each))) for each in pair
+    )
     return request, call
 
 

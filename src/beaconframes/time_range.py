@@ -199,7 +199,11 @@ def instants(
     """Return the first and the last instant of a text, date, datetime or timedelta."""
     try:
         # The text of a datetime64 is a month or a date in its units M and D, else an instant.
-        is_text = isinstance(value, str) or type(value).__name__ == "datetime64"
+        is_numpy = type(value).__name__ == "datetime64"
+        if is_numpy and value.dtype.str.endswith("[W]"):
+            # Its text is the first day of the week.
+            raise invalid_time(argument, value, unit)
+        is_text = isinstance(value, str) or is_numpy
         parsed = _parse_time(argument, str(value), unit) if is_text else value
         if isinstance(parsed, timedelta) and parsed >= timedelta(0):
             instant = to_utc("now", now()) - parsed
@@ -211,10 +215,12 @@ def instants(
             return midnight, midnight + (timedelta(days=days) - MICROSECOND)
         instant = to_utc(argument, parsed, unit)
     except OverflowError:
-        raise UsageError(
-            f"{argument}={format_value(value)} is outside the years 1 to 9999"
-        ) from None
+        raise _outside_of_years(argument, value) from None
     return instant, instant
+
+
+def _outside_of_years(argument: str, value: object) -> UsageError:
+    return UsageError(f"{argument}={format_value(value)} is outside the years 1 to 9999")
 
 
 def local_range(since: Any = None, until: Any = None, *, tz: str) -> dict[str, Any]:
@@ -258,11 +264,14 @@ def _find_local_bound(name: str, value: Any, tz: str) -> Any:
     if start == end:
         return value
     zone = find_time_zone(tz)
-    if name == "since":
-        return datetime.combine(start, time(), zone).astimezone(UTC)
-    # A day ends where the next one begins: clocks may change at midnight.
-    following = datetime.combine(end + MICROSECOND, time(), zone)
-    return following.astimezone(UTC) - MICROSECOND
+    try:
+        if name == "since":
+            return datetime.combine(start, time(), zone).astimezone(UTC)
+        # A day ends where the next one begins: clocks may change at midnight.
+        following = datetime.combine(end + MICROSECOND, time(), zone)
+        return following.astimezone(UTC) - MICROSECOND
+    except OverflowError:
+        raise _outside_of_years(name, value) from None
 
 
 def _parse_time(argument: str, text: str, unit: Unit) -> date | datetime | timedelta:

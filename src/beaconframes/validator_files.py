@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from beaconframes.endpoint.identifiers import (
 )
 from beaconframes.errors import DatasetError, UsageError, require_package
 from beaconframes.frames import first_line
+from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     import os
@@ -106,7 +108,14 @@ def validators(source: str | os.PathLike[str]) -> pl.DataFrame:
     UsageError
         A line is not a validator, or a validator is in several groups.
     """
-    return read_validators(Path(source))
+    try:
+        path = Path(source)
+    except TypeError:
+        raise UsageError(
+            f"{shorten(source)} is not the name of a file",
+            hint="Loaders take indices and public keys themselves, one or many.",
+        ) from None
+    return read_validators(path)
 
 
 def read_validators(path: Path, *, needs_group: bool = False) -> pl.DataFrame:
@@ -133,7 +142,8 @@ def _read_file(path: Path, *, needs_group: bool) -> pl.DataFrame:
         if found is None:
             raise UsageError(f"{path} has no validators", hint=_HINT)
         return found
-    header = start.partition(b"\n")[0].decode("utf-8", "replace").replace(";", ",").split(",")
+    titles = re.split(rb"[\r\n]", start, maxsplit=1)[0].decode("utf-8", "replace")
+    header = titles.replace(";", ",").split(",")
     columns = _find_titles(header)
     if needs_group:
         wanted = (KEY if KEY in columns else INDEX, GROUP)
@@ -156,7 +166,7 @@ def _read_json(path: Path) -> pl.DataFrame | None:
     An error never shows the content: a keystore has a secret.
     """
     try:
-        document = _decode(path.read_bytes())
+        document = _decode(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
     except msgspec.ValidationError:
         return None
     except msgspec.DecodeError as error:

@@ -549,6 +549,13 @@ def test_a_range_after_the_head_is_refused():
         plan("income_history", young, validators=1, since=10)
 
 
+@pytest.mark.parametrize("until", ["2026-11", "2026-11-01", datetime(2026, 11, 30, tzinfo=UTC)])
+def test_an_end_after_the_latest_leaves_the_default_length(until):
+    """The default start counts from the latest unit, not from a time that is still to come."""
+    for name in ("income_history", "balance_history"):
+        assert plan(name, validators=1) == plan(name, validators=1, until=until)
+
+
 def test_a_month_that_is_not_over_ends_with_the_latest():
     """until="2026-11" on November 1 loads up to the head, as until="2026-11-01" does."""
     month = plan("income_history", validators=1, since="2026-11", until="2026-11")

@@ -118,6 +118,17 @@ def test_addresses_and_validators_are_never_in_one_request(served, addresses, va
     assert len(set(requested)) == len({item for text in found for item in text.split(",")})
 
 
+def test_an_address_has_several_spellings(served):
+    """With and without 0x, in either case: once in the request."""
+    served.replies["*"] = ok([])
+    digits = ADDRESS.removeprefix("0x")
+
+    bf.load_produced_blocks([digits, f"0X{digits.upper()}", ADDRESS], explorer=served.explorer)
+
+    (target,) = served.arrived
+    assert f"/execution/0x{digits.lower()}/produced" in target
+
+
 def test_blocks_of_another_producer_are_an_error(served):
     """A block of another producer raises an error."""
     served.replies["*"] = ok([block(feeRecipient=OTHER)])

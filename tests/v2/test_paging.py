@@ -14,6 +14,7 @@ import beaconframes as bf
 from beaconframes import errors
 from beaconframes.endpoint import pagination as cursors
 from beaconframes.v2.performance_aggregate import PerformanceAggregate
+from beaconframes.v2.rewards_aggregate import RewardsAggregate
 from beaconframes.v2.validator_list import Validators
 
 from ..support.replay import replaying
@@ -357,6 +358,19 @@ def test_amounts_are_added_only_if_no_validator_counts_twice():
         bf.v2.load_rewards_aggregate([*range(100), KEY], explorer=explorer)
 
     assert [] == server.posted
+
+
+def test_an_amount_that_is_unknown_in_a_part_is_unknown():
+    """Rewards of the inclusion delay are null where there are none, which is not unknown."""
+    names = RewardsAggregate.schema()
+    part = dict.fromkeys(names) | {"window": "24h", "finality": "finalized"}
+    known = dict.fromkeys(["total_wei", "attestation_total_wei"], 100)
+    delay = "attestation_inclusion_delay_total_wei"
+    rows = [part | known | {delay: 7}, part | {"attestation_total_wei": 5}]
+
+    (row,) = RewardsAggregate.arrange(pl.DataFrame(rows, names)).rows(named=True)
+
+    assert (None, 105, 7) == (row["total_wei"], row["attestation_total_wei"], row[delay])
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -197,7 +197,9 @@ def loader(
                     raise
                 raise explained from None
             for name, value in values.items():
-                if isinstance(value, Sized) and len(value) == 0:
+                # An array of numpy without a dimension has no length.
+                is_list = isinstance(value, Sized) and getattr(value, "ndim", 1) != 0
+                if is_list and len(value) == 0:
                     _warn_if_empty(endpoint, name)
                 elif type(value) is int and value in POSSIBLE_YEARS:
                     _warn_if_year(endpoint, name, value, explorer)

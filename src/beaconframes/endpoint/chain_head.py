@@ -145,17 +145,17 @@ class ChainHead:
             latest=latest,
             now=self.read_present,
         )
+        first, last = span.first, span.last
+        if is_time(until) and self.may_be_unfinalized(unit, last):
+            last = min(last, latest())
         if since is None:
-            span = Span(max(span.last - length + 1, 0), span.last)
-        if is_time(until) and self.may_be_unfinalized(unit, span.last):
-            last = latest()
-            if span.first > last:
-                raise UsageError(
-                    f"since={since!r} is after the latest {unit}, {last}",
-                    hint="The chain has not reached that time yet. Give an earlier since",
-                )
-            span = Span(span.first, min(span.last, last))
-        return span
+            first = max(last - length + 1, 0)
+        if first > last:
+            raise UsageError(
+                f"since={since!r} is after the latest {unit}, {last}",
+                hint="The chain has not reached that time yet. Give an earlier since",
+            )
+        return Span(first, last)
 
     def may_be_unfinalized(self, unit: Unit, number: int) -> bool:
         """Return whether *number* may not be finalized yet, judged by the clock."""

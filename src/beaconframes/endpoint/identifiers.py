@@ -53,7 +53,7 @@ def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
     With the name of an *argument*, a text such as ``"1,2,5-9"`` is a list of items.
     """
     if type(subject).__name__ in ("DataFrame", "LazyFrame"):
-        if argument == "validators" and (validators := list_validators(subject)):
+        if argument in ("validators", "producers") and (validators := list_validators(subject)):
             yield from validators
             return
         raise UsageError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
@@ -49,7 +48,11 @@ class Producers(NamedParameter):
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of addresses, then batches of validators."""
         items = list(identifiers.iterate_items(values[self.arg], self.arg))
-        addresses = list(dict.fromkeys(item.lower() for item in items if is_address(item)))
+        addresses = list(
+            dict.fromkeys(
+                f"0x{item.lower().removeprefix('0x')}" for item in items if is_address(item)
+            )
+        )
         validators = identifiers.normalize_validators(
             [item for item in items if not is_address(item)]
         )
@@ -96,7 +99,7 @@ class Direction(Parameter):
 
 def is_address(item: Any) -> bool:
     """Return whether *item* is an address of the execution layer."""
-    return isinstance(item, str) and re.fullmatch(ADDRESS, item) is not None
+    return isinstance(item, str) and identifiers.ADDRESS_PATTERN.fullmatch(item) is not None
 
 
 PRODUCED_BLOCKS = Endpoint(

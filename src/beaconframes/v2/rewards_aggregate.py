@@ -27,13 +27,18 @@ class RewardsAggregate(WindowColumns, RewardColumns):
         if frame.height < 2:
             return frame
         amounts = cs.by_dtype(pl.Decimal(28, 0))
-        # An amount that is null in all parts is unknown, not zero.
-        sums = pl.when(amounts.count() > 0).then(amounts.sum())
+        # No part may have a reward of this kind; any other amount that is null is unknown.
+        optional = amounts & cs.starts_with("attestation_inclusion_delay_")
+        known = amounts - optional
+        sums = [
+            pl.when(known.null_count() == 0).then(known.sum()),
+            pl.when(optional.count() > 0).then(optional.sum()),
+        ]
         return frame.select(
             pl.col("window").first(),
             pl.col("first_epoch", "start_time").min(),
             pl.col("last_epoch", "end_time").max(),
-            sums.cast(pl.Decimal(28, 0)),
+            *(each.cast(pl.Decimal(28, 0)) for each in sums),
             pl.col("finality").first()
             if frame["finality"].n_unique() == 1
             else pl.lit("not_finalized").alias("finality"),
