@@ -466,6 +466,13 @@ def test_a_validator_with_an_invalid_field_is_an_error(place, value):
             api.validators(104, ids)
 
 
+def test_a_sync_committee_of_another_size_is_an_error():
+    route = "/eth/v1/beacon/states/{state_id}/sync_committees"
+    api, _ = connect(faults=[Planted(route, ("validators",), ["7"] * 31)])
+    with pytest.raises(SchemaError, match="has 31 validators, but SYNC_COMMITTEE_SIZE is 32"):
+        api.sync_committee(96, 12)
+
+
 @pytest.mark.parametrize("ids", [[0], None])
 def test_a_text_is_a_flag(ids):
     """The text "false" counted as slashed, as each text that is not empty."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.tables.epoch_data import EpochData
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
-
-    Ints: TypeAlias = NDArray[np.int64]
 
 
 class _PendingDeposit(Struct, gc=False):
@@ -155,38 +153,6 @@ def _read_deposits(pending: Any) -> pl.DataFrame:
     return pl.DataFrame({"pubkey": pl.Series(pubkeys, dtype=pl.String), "amount_gwei": amounts})
 
 
-def build_sync_committees(spec: Spec, members: dict[int, Ints]) -> pl.DataFrame:
-    """Return the seats of sync committees, one row per seat.
-
-    *members* has the validator of each seat, by period.
-
-    Raises
-    ------
-    ResponseError
-        A committee has another size than the chain.
-    """
-    length, size = spec.epochs_per_sync_committee_period, spec.sync_committee_size
-    for period, seats in members.items():
-        if len(seats) != size:
-            raise ResponseError(
-                f"the sync committee of period {period} has {len(seats)} seats instead of {size}"
-            )
-    periods = np.repeat(np.array(list(members), np.int64), size)
-    # The first committee began with the fork, which may be later than its period.
-    first = np.maximum(periods * length, spec.fork_epochs["altair"])
-    return build_frame(
-        SyncCommittees,
-        {
-            "period": periods,
-            "seat": np.tile(np.arange(size), len(members)),
-            "validator_index": np.concatenate([np.zeros(0, np.int64), *members.values()]),
-            "start_epoch": first,
-            "end_epoch": (periods + 1) * length - 1,
-        },
-        spec.chain,
-    )
-
-
 def build_latest_state(
     spec: Spec,
     *,
@@ -209,9 +175,23 @@ def build_latest_state(
 
 
 def build_members(data: EpochData) -> pl.DataFrame:
-    """Return the seats of the sync committee in an epoch."""
-    period = data.epoch // data.spec.epochs_per_sync_committee_period
-    return build_sync_committees(data.spec, {period: data.reader.sync_committee(data.epoch)})
+    """Return the seats of the sync committee in an epoch, one row per seat."""
+    spec, members = data.spec, data.reader.sync_committee(data.epoch)
+    length = spec.epochs_per_sync_committee_period
+    period = data.epoch // length
+    # The first committee began with the fork, which may be later than its period.
+    first = max(period * length, spec.fork_epochs["altair"])
+    return build_frame(
+        SyncCommittees,
+        {
+            "period": np.full(len(members), period),
+            "seat": np.arange(len(members)),
+            "validator_index": members,
+            "start_epoch": np.full(len(members), first),
+            "end_epoch": np.full(len(members), (period + 1) * length - 1),
+        },
+        spec.chain,
+    )
 
 
 TABLES: Final = (
