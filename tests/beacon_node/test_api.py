@@ -48,7 +48,8 @@ def test_node_and_chain():
     assert "Lodestar/v1.5.1/2115aa7" == api.version() == api.version()
     assert (8, 32) == (api.chain_spec.slots_per_epoch, api.chain_spec.sync_committee_size)
     assert 1795326844 == api.chain_spec.genesis_time
-    assert 3 == sum(stub.counts.values()) == sum(api.requests.values()) == api.request_count
+    assert 3 == sum(stub.counts.values()) == sum(api.session.requests.values())
+    assert 3 == api.request_count
     assert "479" == api.head()["header"]["message"]["slot"]
     assert "57" == api.finality("head")["finalized"]["epoch"]
     assert "Lodestar/v1.5.1" in repr(api)
@@ -483,11 +484,11 @@ def test_a_text_is_a_flag(ids):
 
 
 def test_pending_queues_exist_since_electra():
-    """The three queues exist since Electra; before, the client refuses."""
+    """The queues of deposits and of consolidations."""
     api, _ = connect("electra")
 
     assert 1 <= len(api.pending_deposits(16))
-    assert [] == api.pending_consolidations(16) == api.pending_partial_withdrawals(16)
+    assert [] == api.pending_consolidations(16)
 
 
 def test_node_that_starts_is_retried():
@@ -495,7 +496,7 @@ def test_node_that_starts_is_retried():
     api, _ = connect(faults=[Restarting(times=2)])
 
     assert api.version().startswith("Lodestar")
-    assert (3, 1) == (api.request_count, sum(api.requests.values()))
+    assert (3, 1) == (api.request_count, sum(api.session.requests.values()))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import os
 import pickle
 import traceback
 from base64 import b64encode
+from contextlib import closing
 
 import pytest
 
@@ -173,7 +174,7 @@ def test_no_part_of_an_explorer_with_a_password_is_shown(sign):
 
 def test_api_cannot_be_pickled():
     """Credentials do not leave the process; each worker gets the address."""
-    with BeaconApi(NodeSession(f"https://alice:{PASSWORD}@node.example")) as api:
+    with closing(BeaconApi(NodeSession(f"https://alice:{PASSWORD}@node.example"))) as api:
         with pytest.raises(UsageError, match="address of the node in each process"):
             pickle.dumps(api)
         assert "https://node.example" == api.url

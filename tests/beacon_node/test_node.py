@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from contextlib import closing
 
 import polars as pl
 import pytest
@@ -153,7 +154,7 @@ def test_fees_are_unknown_without_an_execution_node(chain):
 def test_tables_of_an_index_explain_its_balances(chain):
     """The call of docs/own-node.md: with the tables of an index, all changes are explained."""
     stub, folder, _ = chain
-    with BeaconApi(NodeSession(stub.url)) as api:
+    with closing(BeaconApi(NodeSession(stub.url))) as api:
         clock = api.chain_spec.chain
     index_of = bf.Dataset.open(folder)
     events = [index_of.scan("deposit_events"), index_of.scan("transfer_events")]

@@ -170,10 +170,6 @@ class BeaconApi(RewardsApi):
         """Return the pending deposits of a state, since Electra."""
         return self._get_pending("pending_deposits", state_id)
 
-    def pending_partial_withdrawals(self, state_id: int | str) -> list[dict[str, Any]]:
-        """Return the pending partial withdrawals of a state, since Electra."""
-        return self._get_pending("pending_partial_withdrawals", state_id)
-
     def pending_consolidations(self, state_id: int | str) -> list[dict[str, Any]]:
         """Return the pending consolidations of a state, since Electra."""
         return self._get_pending("pending_consolidations", state_id)

@@ -17,7 +17,7 @@ from beaconframes.errors import IntegrityError, SchemaError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import NoReturn, Self
+    from typing import NoReturn
 
     from beaconframes.beacon_node.client.session import NodeSession
     from beaconframes.http.response import ResponsePage
@@ -61,23 +61,10 @@ class CheckedRequests:
             hint="Create one from the address of the node in each process",
         )
 
-    def __enter__(self) -> Self:
-        """Return the API itself."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Close all connections."""
-        self.close()
-
     @property
     def url(self) -> str:
         """Return the address without credentials."""
         return self.session.url
-
-    @property
-    def requests(self) -> Counter[str]:
-        """Return the number of requests by route, retries not included."""
-        return self.session.requests
 
     @property
     def request_count(self) -> int:
