@@ -9,7 +9,6 @@ import polars as pl
 from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_epochs, find_tasks, find_units
 from beaconframes.beacon_node.index.derived_tables import write_derived_tables
 from beaconframes.beacon_node.index.epoch_builder import OPTIMISTIC
-from beaconframes.beacon_node.index.epoch_writer import compact_rest, write_epochs
 from beaconframes.beacon_node.index.verdicts import compute_coverage
 from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.beacon_node.tables.state import (
@@ -29,13 +28,11 @@ from beaconframes.errors import DatasetError, UsageError
 from beaconframes.intervals import clip_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping
     from pathlib import Path
 
     from beaconframes.beacon_node.client.api import BeaconApi
     from beaconframes.beacon_node.index.coverage import EpochTask
-    from beaconframes.beacon_node.index.epoch_builder import EpochBuilder
-    from beaconframes.beacon_node.index.task_runner import Executor
     from beaconframes.consensus.spec import Spec
     from beaconframes.intervals import Intervals
 
@@ -134,25 +131,6 @@ class ChainIndex:
         """
         chosen = self.validators if validators is None else validators
         return find_tasks(self.dataset, self.chain, tables, epochs, chosen, starts)
-
-    def write(
-        self,
-        builders: Sequence[EpochBuilder],
-        tasks: list[EpochTask],
-        executor: Executor | None = None,
-        *,
-        settled: int,
-    ) -> Generator[EpochTask]:
-        """Write the tables of each task in one commit, and yield it.
-
-        Rows after the *settled* epoch may change: `remove_unsettled` removes them.
-        """
-        return write_epochs(self.dataset, builders, tasks, executor, settled=settled)
-
-    def compact(self, epochs: range) -> None:
-        """Compact the days of *epochs* that are not complete yet."""
-        if epochs:
-            compact_rest(self.dataset, self.chain, epochs)
 
     def create_tables(self, names: Iterable[str], *, chosen: bool) -> bool:
         """Create tables that do not exist, without rows, and return whether any was created."""

@@ -44,7 +44,7 @@ def write_epochs(
     """Write the tables of each task in one commit, and yield the task after it.
 
     An interrupted run leaves whole epochs only; a later one continues after them. Rows after the
-    *settled* epoch are marked as unsettled.
+    *settled* epoch may change: they are marked, and `ChainIndex.remove_unsettled` removes them.
     """
     chain = builders[0].reader.spec.chain
     with closing(run_tasks(builders, tasks, executor)) as results:

@@ -24,6 +24,7 @@ from beaconframes.beacon_node.index.arguments import (
 )
 from beaconframes.beacon_node.index.chain_index import ChainIndex
 from beaconframes.beacon_node.index.epoch_builder import EpochBuilder, build_address
+from beaconframes.beacon_node.index.epoch_writer import compact_rest, write_epochs
 from beaconframes.beacon_node.index.execution_tables import write_deposits
 from beaconframes.beacon_node.index.verdicts import build_optimistic_warning
 from beaconframes.beacon_node.tables.state import read_state_validators
@@ -161,7 +162,7 @@ def index(
             Indexer(connection, status, Path(folder), chosen, tables, others=others)
         )
         indexer.write(status, epochs, executor=executor, on_epoch=on_epoch, stop=stop)
-        indexer.chain_index.compact(epochs)
+        compact_rest(indexer.chain_index.dataset, connection.chain, epochs)
         indexer.write_head()
         return indexer.chain_index.coverage()
 
@@ -245,8 +246,12 @@ class Indexer:
         every = [connection.find_starts(self.tables) for connection, _, _ in self.nodes]
         starts = {name: max(each[name] for each in every) for name in self.tables}
         tasks = self.chain_index.find_tasks(self.tables, epochs, starts=starts)
-        written = self.chain_index.write(
-            self._open_builders(), tasks, executor, settled=status.settled_epoch
+        written = write_epochs(
+            self.chain_index.dataset,
+            self._open_builders(),
+            tasks,
+            executor,
+            settled=status.settled_epoch,
         )
         try:
             with closing(written), show_epochs("index", len(tasks)) as count:

@@ -20,6 +20,7 @@ from beaconframes.beacon_node.client.validator_rows import read_validators
 from beaconframes.beacon_node.connection import REPLAY
 from beaconframes.beacon_node.index.coverage import EpochTask, add_companions
 from beaconframes.beacon_node.index.epoch_builder import EpochBuilder
+from beaconframes.beacon_node.index.epoch_writer import write_epochs
 from beaconframes.beacon_node.index.execution_tables import write_deposits, write_readings
 from beaconframes.beacon_node.loads.estimate import LoadEstimate
 from beaconframes.beacon_node.loads.needs import Refusals, find_gap, find_needs, find_tables
@@ -271,9 +272,8 @@ class GrowingIndex:
             amounts = None
             if any({*REWARD_TABLES} & {*task.tables} for task in tasks):
                 amounts = self.node.open_amounts(reader, validators)
-            written = self.chain_index.write(
-                [EpochBuilder(reader, amounts)], tasks, settled=status.settled_epoch
-            )
+            builders, dataset = [EpochBuilder(reader, amounts)], self.chain_index.dataset
+            written = write_epochs(dataset, builders, tasks, settled=status.settled_epoch)
             with closing(written):
                 try:
                     for _ in written:
