@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -102,16 +103,15 @@ TRANSFERS = ("switch_to_compounding", "pending_consolidation", "fork_upgrade")
 SWITCHES = ("switch_to_compounding",)
 
 
-def build_rows(
-    table: type[SlotIncome | EpochMoves],
-    data: EpochData,
-    rows: Sequence[SlotIncomeRow] | Sequence[Move],
-) -> pl.DataFrame:
-    """Return *rows* of amounts by kind, those of the chosen validators."""
+def build_rows(table: type[SlotIncome | EpochMoves], data: EpochData) -> pl.DataFrame:
+    """Return the amounts by kind of chosen validators, in blocks or at the end of the epoch."""
+    rows: Sequence[SlotIncomeRow] | Sequence[Move] = data.amounts.moves
+    unit = "epoch"
+    if table is SlotIncome:
+        rows, unit = data.amounts.slot_income, "slot"
     indices = np.array([row.validator_index for row in rows], np.int64)
     _, is_chosen = find_positions(data.amounts.validators, indices)
     chosen = [rows[place] for place in np.flatnonzero(is_chosen).tolist()]
-    unit = "slot" if table is SlotIncome else "epoch"
     columns: dict[str, Any] = {
         unit: np.array([row[0] for row in chosen], np.int64),
         "kind": pl.Series("kind", [row.kind for row in chosen], pl.String),
@@ -175,26 +175,11 @@ def build_unexplained(data: EpochData) -> pl.DataFrame:
     return build_frame(UnexplainedChanges, columns, data.spec.chain)
 
 
-def build_slot_income(data: EpochData) -> pl.DataFrame:
-    """Return the amounts inside blocks."""
-    return build_rows(SlotIncome, data, data.amounts.slot_income)
-
-
-def build_epoch_moves(data: EpochData) -> pl.DataFrame:
-    """Return the amounts at the end of the epoch."""
-    return build_rows(EpochMoves, data, data.amounts.moves)
-
-
-def build_transfers(data: EpochData) -> pl.DataFrame:
-    """Return the other moves of balances, signed."""
-    return build_events(TransferEvents, TRANSFERS, data)
-
-
 TABLES: Final = (
-    NodeTable(SlotIncome, "slot", INCOME, build_slot_income),
-    NodeTable(EpochMoves, "epoch", INCOME, build_epoch_moves),
+    NodeTable(SlotIncome, "slot", INCOME, partial(build_rows, SlotIncome)),
+    NodeTable(EpochMoves, "epoch", INCOME, partial(build_rows, EpochMoves)),
     NodeTable(DepositEvents, "slot", INCOME, build_deposits),
-    NodeTable(TransferEvents, "slot", INCOME, build_transfers),
+    NodeTable(TransferEvents, "slot", INCOME, partial(build_events, TransferEvents, TRANSFERS)),
     NodeTable(SwitchEvents, "slot", INCOME, build_switches),
     NodeTable(UnexplainedChanges, "epoch", INCOME, build_unexplained),
 )
