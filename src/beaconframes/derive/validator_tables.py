@@ -49,13 +49,11 @@ def find_statuses(
     activation: Ints,
     exit_epoch: Ints,
     attested: Ints | None = None,
-    newest_attested: int | None = None,
 ) -> list[str]:
     """Return the status of each validator: the first match, in the order of the service.
 
-    *attested* has the slot of each validator's last attestation, *newest_attested* that of all
-    validators, by default the largest of them. Without them it is unknown who is online, and
-    statuses are ``active`` instead of ``active_online``.
+    *attested* has the slot of each validator's last attestation. Without it, it is unknown who is
+    online, and statuses are ``active`` instead of ``active_online``.
     """
     has_exited = exit_epoch <= epoch
     conditions = [
@@ -69,8 +67,8 @@ def find_statuses(
     code = np.select(conditions, range(len(conditions)), default=len(conditions))
     if attested is None:
         return list(np.array([*_INACTIVE, *_ACTIVE])[code].tolist())
-    newest = attested.max(initial=0) if newest_attested is None else newest_attested
-    is_offline = (attested < newest - _ONLINE_SLOTS) & (code >= len(_INACTIVE))
+    oldest = attested.max(initial=0) - _ONLINE_SLOTS
+    is_offline = (attested < oldest) & (code >= len(_INACTIVE))
     phases = [f"{phase}_{word}" for word in ("online", "offline") for phase in _ACTIVE]
     code += len(_ACTIVE) * is_offline
     return list(np.array([*_INACTIVE, *phases])[code].tolist())

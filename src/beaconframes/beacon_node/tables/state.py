@@ -64,8 +64,6 @@ def build_validators(
     validators: pl.DataFrame,
     *,
     last_attestations: pl.DataFrame | None = None,
-    newest_attested_slot: int | None = None,
-    total_withdrawals: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Return the table of *validators* in *epoch*, one row per validator.
 
@@ -78,21 +76,12 @@ def build_validators(
     last_attestations
         Columns ``validator_index`` and ``last_attestation_slot``, null for validators without an
         attestation. Without this, statuses are ``active`` instead of ``active_online``.
-    newest_attested_slot
-        The newest attested slot of all validators, by default that of *last_attestations*.
-    total_withdrawals
-        Columns ``validator_index`` and ``total_withdrawals_gwei``, from genesis on. A validator
-        that is missing in the frame has no withdrawal.
     """
     frame = validators.sort("validator_index")
     attested = None
-    for added in (last_attestations, total_withdrawals):
-        if added is not None:
-            frame = frame.join(added, "validator_index", how="left", maintain_order="left")
     if last_attestations is not None:
+        frame = frame.join(last_attestations, "validator_index", how="left", maintain_order="left")
         attested = frame["last_attestation_slot"].fill_null(0).to_numpy()
-    if total_withdrawals is not None:
-        frame = frame.with_columns(pl.col("total_withdrawals_gwei").fill_null(0))
     statuses = find_statuses(
         epoch,
         slashed=frame["slashed"].to_numpy(),
@@ -100,7 +89,6 @@ def build_validators(
         activation=frame["activation_epoch"].to_numpy(),
         exit_epoch=frame["exit_epoch"].to_numpy(),
         attested=attested,
-        newest_attested=newest_attested_slot,
     )
     frame = frame.with_columns(
         pl.col(name).replace(FAR_FUTURE_EPOCH, None) for name in EPOCHS
