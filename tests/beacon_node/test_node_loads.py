@@ -411,11 +411,9 @@ def test_old_attestations_do_not_show_who_attests_now(stub):
     with bf.node(stub.url, store=False) as node:
         bf.load_attestations([1], since=3, until=3)
         node.index._write_head(node.index._status, set())
-        node.index._refresh_views()
         assert [("active", None)] == bf.load_validators([1]).select(columns).rows()
         last = bf.load_attestations([1], since=-2)["attester_slot"].max()
         node.index._write_head(node.index._status, set())
-        node.index._refresh_views()
         assert [("active_online", last)] == bf.load_validators([1]).select(columns).rows()
 
 

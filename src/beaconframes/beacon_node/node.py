@@ -11,7 +11,6 @@ import polars as pl
 
 from beaconframes.active_periods import NOT_IN_DATASET, REASON
 from beaconframes.answers.dataset_source import ADDRESS
-from beaconframes.answers.view import DatasetViews
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.index.chain_index import ChainIndex
 from beaconframes.beacon_node.index.verdicts import EXPLAINED, UNEXPLAINED, UNVERIFIED
@@ -78,8 +77,7 @@ class Node(Explorer):
         # The first requests have the same limits as the requests of a load.
         token = LOAD.set(replace(LOAD.get(), timeouts=timeouts))
         try:
-            chain_index = self._open_index(options.store)
-            self.index.views = DatasetViews(chain_index.dataset)
+            self._open_index(options.store)
             # These settings are for a remote service, not for a node.
             with settings_block(rate=None, offline=False):
                 super().__init__(
@@ -105,7 +103,7 @@ class Node(Explorer):
         self.source = NodeSource(self.index)
         self.rate_limiter = self.connection.api.session.rate_limiter
 
-    def _open_index(self, store: Path | bool | None) -> ChainIndex:
+    def _open_index(self, store: Path | bool | None) -> None:
         """Open the index of the chain, and write its head."""
         connection = self.connection
         # The probe runs now, so that plans send no request.
@@ -122,7 +120,6 @@ class Node(Explorer):
         )
         self.index = GrowingIndex(connection, chain_index, has_all_validators=has_all)
         self.index.refresh()
-        return chain_index
 
     def _find_folder(self, store: Path | bool | None, *, has_all: bool) -> Path:
         """Return the folder of the index: in the store, or a temporary one."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.answers.v2.duty_slots import UpcomingDuties
+from beaconframes.answers.view import DatasetViews
 from beaconframes.beacon_node.capabilities import INDEX_HINT
 from beaconframes.beacon_node.client.validator_rows import read_validators
 from beaconframes.beacon_node.connection import REPLAY
@@ -35,7 +36,6 @@ from beaconframes.v1.sync_committees import SyncCommittees
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from beaconframes.answers.view import DatasetViews
     from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
     from beaconframes.beacon_node.index.chain_index import ChainIndex
     from beaconframes.beacon_node.loads.needs import Needs
@@ -55,8 +55,7 @@ class GrowingIndex:
         """Extend *chain_index* from *node*: by chosen validators, or always by all of them."""
         self.node, self.chain_index = node, chain_index
         self.has_all_validators = has_all_validators
-        self.views: DatasetViews | None = None
-        """The views of the index, once it is open."""
+        self.views = DatasetViews(chain_index.dataset)
         self._status: ChainStatus | None = None
         self._read_at = 0.0
         self.validators = read_validators([])
@@ -144,7 +143,7 @@ class GrowingIndex:
             if needs.derived:
                 self.chain_index.derive(chosen)
             if is_changed | self._write_present(status, needs):
-                self._refresh_views()
+                self.views.refresh()
             return needs
 
     def _resolve_pubkeys(self, needs: Needs) -> Needs:
@@ -189,7 +188,6 @@ class GrowingIndex:
         NotFound
             A call selects what is after the head, or not final yet.
         """
-        assert self.views is not None
         try:
             return find_needs(endpoint, calls, self.views.current(), self.can_answer)
         except ObjectNotFound as missing:
@@ -285,7 +283,7 @@ class GrowingIndex:
                     raise
         except (BeaconframesError, KeyboardInterrupt) as error:
             self.node.close()
-            self._refresh_views()
+            self.views.refresh()
             state = (
                 f"node {self.node.url}, epoch {tasks[: stored + 1][-1].epoch}: {stored:,} of "
                 f"{len(tasks):,} "
@@ -299,14 +297,8 @@ class GrowingIndex:
         finally:
             reader.close()
 
-    def _refresh_views(self) -> None:
-        """Show the index as it is now."""
-        if self.views is not None:
-            self.views.refresh()
-
     def explain_gap(self, endpoint: Endpoint) -> str:
         """Return why the node cannot answer *endpoint* for old epochs; empty if it can."""
-        assert self.views is not None
         tables = find_tables(endpoint, self.views.current(), self.can_answer)
         return find_gap(self.node, tables)[1]
 
@@ -350,4 +342,4 @@ class GrowingIndex:
             validators=self.validators,
             pending_deposits=self.node.read_pending_deposits(status.head_slot),
         )
-        self._refresh_views()
+        self.views.refresh()

@@ -39,7 +39,6 @@ class NodeSource(DatasetSource):
 
     def __init__(self, index: GrowingIndex) -> None:
         """Answer from *index*, after it has what a load needs."""
-        assert index.views is not None
         super().__init__(index.views)
         self._index = index
 
