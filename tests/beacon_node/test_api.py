@@ -321,11 +321,10 @@ def test_block_rewards_add_up():
 def test_proposer_duties_of_another_epoch():
     """Duties must have exactly the slots of the epoch."""
     api, stub = connect()
-    duties = api.proposer_duties(12)
-    assert [str(slot) for slot in range(96, 104)] == [duty["slot"] for duty in duties]
+    assert [*range(96, 104)] == [*api.proposer_duties(12)]
 
     stub.recording = replace_answer(stub.recording, ("proposer_duties", 13), 12)
-    with pytest.raises(SchemaError, match=r"does not have the slots of epoch 13"):
+    with pytest.raises(SchemaError, match=r"each slot of epoch 13: \[96, 97"):
         api.proposer_duties(13)
 
 
@@ -405,6 +404,7 @@ def test_an_event_in_upper_case(monkeypatch):
 
 HEAD = "/eth/v1/beacon/headers/{block_id}"
 FINALITY = "/eth/v1/beacon/states/{state_id}/finality_checkpoints"
+PROPOSERS = "/eth/v1/validator/duties/proposer/{epoch}"
 VALIDATORS = "/eth/v1/beacon/states/{state_id}/validators"
 
 
@@ -465,6 +465,29 @@ def test_a_validator_with_an_invalid_field_is_an_error(place, value):
     for ids in ([0], None):
         with pytest.raises(SchemaError, match=r"the response of .* is invalid.*/validators[)]"):
             api.validators(104, ids)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([{"slot": "8", "validator_index": "x"}], "Expected `int`, got `str`.*validator_index"),
+        ([{"slot": "8", "validator_index": "-1"}], "Expected `int` >= 0.*validator_index"),
+        ([{"validator_index": "1"}], r"epoch 1: \[-1, 8, 9"),
+        (
+            [{"slot": str(n), "validator_index": str(n)} for n in (*range(8, 16), 8)]
+            + [{"slot": "8", "validator_index": "1"}],
+            r"each slot of epoch 1: \[8\]",
+        ),
+        ({}, "Expected `array`, got `object`"),
+        ([{"slot": str(slot), "validator_index": "1"} for slot in range(8)], r"\[0, 1, 2"),
+        ([{"slot": str(slot), "validator_index": "1"} for slot in range(9, 16)], r"\[8\]"),
+        ([{"slot": str(n), "validator_index": "1"} for n in (0, *range(8, 16))], r"\[0\]"),
+    ],
+)
+def test_proposer_duties_of_other_slots_are_an_error(data, message):
+    api, _ = connect("electra", faults=[Planted(PROPOSERS, (), data)])
+    with pytest.raises(SchemaError, match=f"{message}.*/validator/duties/proposer"):
+        api.proposer_duties(1)
 
 
 def test_a_sync_committee_of_another_size_is_an_error():

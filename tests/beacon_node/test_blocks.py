@@ -17,7 +17,6 @@ from beaconframes.beacon_node.chain.votes import read_votes
 from beaconframes.beacon_node.client.slot_blocks import (
     apply_state_roots,
     find_roots_to_check,
-    parse_proposers,
     read_orphan,
     read_slots,
 )
@@ -457,25 +456,6 @@ def test_numbers_that_validators_sign_may_exceed_64_bits():
     slots = read_slots(chain.spec, {98: block}, proposers=chain.proposers)
     frame = build_block_tables(chain.spec, slots)["attester_slashings"]
     assert frame["attestation2_source_epoch"].to_list() == [None]
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ([{"slot": "8", "validator_index": "x"}], "proposer duties of epoch 1"),
-        (
-            [{"slot": str(n), "validator_index": str(n)} for n in (*range(8, 16), 8)]
-            + [{"slot": "8", "validator_index": "1"}],
-            r"not those of its slots: slots \[8, 8, 8, 9",
-        ),
-        ({}, "proposer duties of epoch 1"),
-        ([{"slot": str(slot), "validator_index": "1"} for slot in range(8)], "epoch 1"),
-        ([{"slot": str(slot), "validator_index": "1"} for slot in range(9, 16)], "epoch 1"),
-    ],
-)
-def test_proposer_duties_of_other_slots_are_an_error(data, message):
-    with pytest.raises(ResponseError, match=message):
-        parse_proposers(load_blocks("electra").spec, 1, data)
 
 
 def test_every_table_is_served_and_loaded_without_a_change(tables):

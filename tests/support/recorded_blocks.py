@@ -7,7 +7,7 @@ import functools
 import json
 
 from beaconframes.beacon_node.chain.votes import read_votes
-from beaconframes.beacon_node.client.slot_blocks import parse_proposers, read_slots
+from beaconframes.beacon_node.client.slot_blocks import read_slots
 from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import Spec
 
@@ -39,11 +39,9 @@ class RecordedBlocks:
     def proposers(self):
         """The proposers of all slots, from the recorded duties."""
         return {
-            slot: index
+            int(duty["slot"]): int(duty["validator_index"])
             for epoch in self.epochs
-            for slot, index in parse_proposers(
-                self.spec, epoch, self.data("proposer_duties", epoch)
-            ).items()
+            for duty in self.data("proposer_duties", epoch)
         }
 
     @functools.cached_property

@@ -16,7 +16,6 @@ from beaconframes.beacon_node.client.slot_blocks import (
     SlotBlock,
     apply_state_roots,
     find_roots_to_check,
-    parse_proposers,
     read_slots,
 )
 from beaconframes.beacon_node.execution.payments import read_payments
@@ -317,9 +316,7 @@ class ChainReader(CachedNode):
             found = compute_proposers(self.spec, self.state(epoch), epoch)
             return dict(zip(self.slots_of(epoch), found.tolist(), strict=True))
 
-        def request() -> dict[int, int]:
-            return parse_proposers(self.spec, epoch, self.api.proposer_duties(epoch))
-
+        request = partial(self.api.proposer_duties, epoch)
         return self.cached("proposers", epoch, compute if self.has_state(epoch) else request)
 
     def missed_proposers(self, epoch: int) -> dict[int, int]:

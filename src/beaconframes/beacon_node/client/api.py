@@ -204,21 +204,24 @@ class BeaconApi(RewardsApi):
 
     # Duties and events.
 
-    def proposer_duties(self, epoch: int) -> list[dict[str, Any]]:
+    def proposer_duties(self, epoch: int) -> dict[int, int]:
         """Return the proposer of each slot of an epoch."""
         route = "/eth/v1/validator/duties/proposer/{epoch}"
         page = self._fetch(route, {"epoch": epoch}, timeouts=SLOW)
-        duties = self._decode(route, page.data, list[dict[str, Any]])
-        slots = {str(duty.get("slot")) for duty in duties}
+        duties = self._decode(route, page.data, list[ValidatorDuty])
+        proposers = {duty.slot: duty.validator_index for duty in duties}
         size = self.chain_spec.slots_per_epoch
-        expected = {str(slot) for slot in range(epoch * size, (epoch + 1) * size)}
-        # The genesis block has no proposer.
-        if slots | {"0"} != expected | {"0"}:
-            wrong = sorted(slots ^ expected, key=lambda text: (len(text), text))
+        expected = {*range(epoch * size, (epoch + 1) * size)}
+        wrong = {duty.slot for duty in duties if proposers[duty.slot] != duty.validator_index}
+        # Clients omit slot 0, which has no proposer.
+        wrong |= (proposers.keys() - expected) | (expected - proposers.keys() - {0})
+        if wrong:
             raise self._schema_error(
-                route, f"does not have the slots of epoch {epoch}: {shorten(wrong)}"
+                route,
+                f"does not have one proposer for each slot of epoch {epoch}: "
+                f"{shorten(sorted(wrong))}",
             )
-        return duties
+        return proposers
 
     def attester_duties(self, epoch: int, validators: Iterable[int]) -> list[ValidatorDuty]:
         """Return the slot that each of the validators attests in an epoch."""

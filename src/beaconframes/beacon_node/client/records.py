@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from beaconframes.beacon_node.client.signed_block import Checkpoint, Root, SignedHeader
+from beaconframes.beacon_node.client.signed_block import Checkpoint, Index, Root, SignedHeader
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,7 +99,7 @@ class CommitteeLabel(msgspec.Struct, gc=False):
 class ValidatorDuty(msgspec.Struct, gc=False):
     """A duty of a validator; that of a sync committee has no slot."""
 
-    validator_index: int
+    validator_index: Index
     slot: int = -1
 
 

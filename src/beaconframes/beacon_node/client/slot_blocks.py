@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from beaconframes.beacon_node.client.block_checks import build_error, check_validators, parse_block
-from beaconframes.beacon_node.client.signed_block import Index, SignedBlock
-from beaconframes.errors import ResponseError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from beaconframes.beacon_node.client.signed_block import Body, ExecutionPayload
+    from beaconframes.beacon_node.client.signed_block import Body, ExecutionPayload, SignedBlock
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
+    from beaconframes.errors import ResponseError
 
 PROPOSED: Final = "proposed"
 MISSED: Final = "missed"
@@ -33,31 +30,6 @@ class SlotBlock:
     proposer_index: int | None = None
     root: str | None = None
     block: SignedBlock | None = None
-
-
-class _Duty(msgspec.Struct, frozen=True):
-    slot: int
-    validator_index: Index
-
-
-def parse_proposers(spec: Spec, epoch: int, data: Any) -> dict[int, int]:
-    """Return the proposer of each slot from the JSON of ``/eth/v1/validator/duties/proposer``."""
-    try:
-        duties = msgspec.convert(data, list[_Duty], strict=False)
-    except msgspec.ValidationError as error:
-        raise ResponseError(f"the proposer duties of epoch {epoch} are invalid: {error}") from None
-    proposers = {duty.slot: duty.validator_index for duty in duties}
-    first = spec.first_slot_of(epoch)
-    slots = range(first, first + spec.slots_per_epoch)
-    # Clients omit slot 0, which has no proposer.
-    is_double = len(proposers) < len({(duty.slot, duty.validator_index) for duty in duties})
-    if is_double or set(slots) - proposers.keys() - {0} or proposers.keys() - set(slots):
-        raise ResponseError(
-            f"the proposer duties of epoch {epoch} are not those of its slots: "
-            f"slots {sorted(duty.slot for duty in duties)}",
-            hint="The node may have answered for another epoch",
-        )
-    return proposers
 
 
 def read_slots(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from beaconframes.answers.v2.duty_slots import UpcomingDuties
-from beaconframes.beacon_node.client.slot_blocks import parse_proposers
 from beaconframes.beacon_node.tables.declaration import LOAD, NOTHING, NodeTable
 
 if TYPE_CHECKING:
@@ -37,8 +36,7 @@ def read_upcoming_duties(
     members = set[int]()
     for epoch in epochs:
         slots = range(spec.first_slot_of(epoch), spec.first_slot_of(epoch + 1))
-        proposers = parse_proposers(spec, epoch, api.proposer_duties(epoch))
-        rows += [(index, slot, "proposal") for slot, index in proposers.items()]
+        rows += [(index, slot, "proposal") for slot, index in api.proposer_duties(epoch).items()]
         for duty in api.attester_duties(epoch, validators):
             rows.append((duty.validator_index, duty.slot, "attestation"))
         if epoch in committee_epochs:
