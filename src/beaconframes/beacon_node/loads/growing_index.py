@@ -113,7 +113,8 @@ class GrowingIndex:
         with self._lock:
             status = self.refresh()
             self._check(endpoint, needs)
-            self._add_validators(status, needs)
+            if new := self._find_new(needs):
+                self._write_head(status, new)
             needs = self._resolve_pubkeys(needs)
             chosen = None if self.has_all_validators else needs.validators
             tasks = self.find_tasks(needs)
@@ -160,17 +161,13 @@ class GrowingIndex:
         if readings:
             write_readings(self.chain_index, self.node, readings, needs.addresses)
         if upcoming:
-            self._write_upcoming(status, needs)
+            duties = read_upcoming_duties(
+                self.node.api, self.node.spec, status.head_slot, needs.validators or ()
+            )
+            self.chain_index.dataset.replace_tables({UpcomingDuties.table_name: duties})
         if deposits := needs.tables & DEPOSITS:
             write_deposits(self.chain_index, self.node)
         return bool(readings or upcoming or deposits)
-
-    def _write_upcoming(self, status: ChainStatus, needs: Needs) -> None:
-        """Replace the duties to come by those of the requested validators."""
-        duties = read_upcoming_duties(
-            self.node.api, self.node.spec, status.head_slot, needs.validators or ()
-        )
-        self.chain_index.dataset.replace_tables({UpcomingDuties.table_name: duties})
 
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
@@ -313,11 +310,6 @@ class GrowingIndex:
             size = self.node.chain.epochs_per_sync_period
             epochs += [e for e in sorted(needs.epochs) if e > last and e % size == 0]
         return epochs
-
-    def _add_validators(self, status: ChainStatus, needs: Needs) -> None:
-        """Add the requested validators to the table of validators."""
-        if new := self._find_new(needs):
-            self._write_head(status, new)
 
     def _find_new(self, needs: Needs) -> set[int | str]:
         """Return the requested validators that the table of validators does not have."""
