@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.amounts.chosen_validators import BlockMoves
     from beaconframes.beacon_node.chain.reader import ChainReader
-    from beaconframes.beacon_node.client.validator_rows import ValidatorRow
 
 
 class TransitionMoves:
@@ -108,11 +107,7 @@ class TransitionMoves:
         """
         if not pairs:
             return []
-        sources = ChosenValidators.from_rows(
-            self.reader.request_state(
-                slot, lambda slot: self.api.validators(slot, sorted({pair[0] for pair in pairs}))
-            )
-        )
+        sources = self._read_validators(slot, sorted({pair[0] for pair in pairs}))
         balances = dict(
             zip(sources.indices.tolist(), sources.registry.balances.tolist(), strict=True)
         )
@@ -170,13 +165,10 @@ class TransitionMoves:
             for index in after.indices[is_due].tolist()
         ]
 
-    def _read_registry(self, slot: int, ids: list[int]) -> Registry:
+    def _read_validators(self, slot: int, ids: list[int]) -> ChosenValidators:
         """Return the validators *ids* in the state of *slot*."""
-
-        def request(state_slot: int) -> list[ValidatorRow]:
-            return self.api.validators(state_slot, ids)
-
-        return ChosenValidators.from_rows(self.reader.request_state(slot, request)).registry
+        rows = self.reader.request_state(slot, lambda slot: self.api.validators(slot, ids))
+        return ChosenValidators.from_rows(rows)
 
     def _read_slashed_balance(self, epoch: int, registry: Registry) -> int | None:
         """Return the balance that was slashed in the time that counts at the end of *epoch*.
@@ -194,8 +186,9 @@ class TransitionMoves:
             if not 0 <= slashed_in <= epoch:
                 return None
             last = self.spec.first_slot_of(slashed_in + 1) - 1
-            before = self._read_registry(max(last - self.spec.slots_per_epoch, 0), ids)
-            after = self._read_registry(last, ids)
+            earlier = max(last - self.spec.slots_per_epoch, 0)
+            before = self._read_validators(earlier, ids).registry
+            after = self._read_validators(last, ids).registry
             if before.slashed.any() or not after.slashed.all():
                 return None
             total += int(after.effective_balances.sum())
