@@ -20,7 +20,7 @@ from beaconframes.beacon_node.client.slot_blocks import (
 )
 from beaconframes.beacon_node.execution.payments import read_payments
 from beaconframes.consensus.block_root import compute_block_root
-from beaconframes.consensus.shuffling import Committees, compute_committees, compute_proposers
+from beaconframes.consensus.shuffling import compute_committees, compute_proposers
 from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import (
     BadRequest,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.chain.votes import IncludedVote
     from beaconframes.beacon_node.client.api import BeaconApi
     from beaconframes.beacon_node.execution.payments import BlockPayment
+    from beaconframes.consensus.shuffling import Committees
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
@@ -295,19 +296,14 @@ class ChainReader(CachedNode):
 
     def committees(self, epoch: int) -> Committees:
         """Return the attestation committees of an epoch."""
-        if self.has_state(epoch):
-            return self.cached(
-                "committees",
-                epoch,
-                lambda: compute_committees(self.spec, self.state(epoch), epoch),
-            )
         first = self.slots_of(epoch)[0]
 
-        def request() -> Committees:
-            data = self.request_state(first, lambda slot: self.api.committees(slot, epoch))
-            return Committees.from_api(self.spec, epoch, data)
+        def read() -> Committees:
+            if self.has_state(epoch):
+                return compute_committees(self.spec, self.state(epoch), epoch)
+            return self.request_state(first, lambda slot: self.api.committees(slot, epoch))
 
-        return self.cached("committees", epoch, request)
+        return self.cached("committees", epoch, read)
 
     def proposers(self, epoch: int) -> dict[int, int]:
         """Return the proposer of each slot of an epoch."""

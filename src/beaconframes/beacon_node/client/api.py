@@ -19,6 +19,7 @@ from beaconframes.beacon_node.client.rewards import RewardsApi
 from beaconframes.beacon_node.client.session import SLOW, SSZ
 from beaconframes.beacon_node.client.signed_block import SignedBlock
 from beaconframes.beacon_node.client.validator_rows import ValidatorRow
+from beaconframes.consensus.shuffling import Committees
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.errors import BadRequest, IntegrityError, NotFound, NotServed
 from beaconframes.text import shorten
@@ -139,19 +140,15 @@ class BeaconApi(RewardsApi):
         """
         return bool(self.validators("head", [index]))
 
-    def committees(self, state_id: int | str, epoch: int) -> list[dict[str, Any]]:
-        """Return the attestation committees of an epoch, with the labels that the client gives."""
+    def committees(self, state_id: int | str, epoch: int) -> Committees:
+        """Return the attestation committees of an epoch."""
         route = "/eth/v1/beacon/states/{state_id}/committees"
         page = self._fetch(route, {"state_id": state_id}, query=[("epoch", epoch)], timeouts=SLOW)
         labels = self._decode(route, page.data, list[CommitteeLabel])
-        count, size = len(labels), self.chain_spec.slots_per_epoch
-        if count == 0 or count % size:
-            raise self._schema_error(
-                route, f"has {count} committees for the {size} slots of epoch {epoch}"
-            )
-        if any(label.slot // size != epoch for label in labels):
+        if any(self.chain_spec.epoch_of(label.slot) != epoch for label in labels):
             self.count_correction("committee-labels")
-        return self._decode(route, page.data, list[dict[str, Any]])
+        rows = self._decode(route, page.data, list[dict[str, Any]])
+        return Committees.from_api(self.chain_spec, epoch, rows)
 
     def sync_committee(self, state_id: int | str, epoch: int) -> NDArray[np.int64]:
         """Return the validator of each seat of the sync committee of an epoch."""
