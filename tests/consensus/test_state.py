@@ -43,8 +43,7 @@ def test_states_equal_the_validators_and_checkpoints_of_the_same_node(chain):
         if checkpoints := chain.data("finality", state.slot):
             counts["finality"] += 1
             for name, checkpoint in checkpoints.items():
-                found = getattr(state, name)
-                assert checkpoint == {"epoch": str(found.epoch), "root": f"0x{found.root.hex()}"}
+                assert checkpoint["epoch"] == str(getattr(state, f"{name}_epoch"))
     assert min(counts.values()) >= 50
 
 

@@ -45,14 +45,6 @@ def _empty(dtype: np.dtype[Any]) -> Structs:
     return np.empty(0, dtype)
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """The block *root* with which an epoch began."""
-
-    epoch: int
-    root: bytes
-
-
 @dataclass(frozen=True, eq=False)
 class BeaconState(Registry):
     """A beacon state. Arrays of the registry have one entry per validator."""
@@ -71,9 +63,9 @@ class BeaconState(Registry):
     """Shape (slots_per_historical_root, 32)."""
     justification_bits: tuple[bool, bool, bool, bool]
     """Whether the current epoch and each of the three before it are justified."""
-    previous_justified: Checkpoint
-    current_justified: Checkpoint
-    finalized: Checkpoint
+    previous_justified_epoch: int
+    current_justified_epoch: int
+    finalized_epoch: int
     current_sync_committee: Ints
     """Validator indices, one per seat."""
     next_sync_committee: Ints
@@ -102,21 +94,6 @@ class BeaconState(Registry):
 
     proposer_lookahead: Ints | None = None
     """The proposers of this epoch and the next; None before Fulu."""
-
-    @property
-    def previous_justified_epoch(self) -> int:
-        """Return the epoch of the previous justified checkpoint."""
-        return self.previous_justified.epoch
-
-    @property
-    def current_justified_epoch(self) -> int:
-        """Return the epoch of the current justified checkpoint."""
-        return self.current_justified.epoch
-
-    @property
-    def finalized_epoch(self) -> int:
-        """Return the epoch of the finalized checkpoint."""
-        return self.finalized.epoch
 
     def get_total_active_balance(self, spec: Spec) -> int:
         """Return the effective balance of all validators that are active in the state's epoch."""
@@ -166,9 +143,9 @@ def decode_state(ssz: bytes, spec: Spec) -> BeaconState:
         randao_mixes=fields.read_roots("randao_mixes"),
         block_roots=fields.read_roots("block_roots"),
         justification_bits=fields.read_justification_bits(),
-        previous_justified=_read_checkpoint(fields, "previous_justified_checkpoint"),
-        current_justified=_read_checkpoint(fields, "current_justified_checkpoint"),
-        finalized=_read_checkpoint(fields, "finalized_checkpoint"),
+        previous_justified_epoch=fields.read_checkpoint("previous_justified_checkpoint"),
+        current_justified_epoch=fields.read_checkpoint("current_justified_checkpoint"),
+        finalized_epoch=fields.read_checkpoint("finalized_checkpoint"),
         current_sync_committee=current,
         next_sync_committee=following,
         **_read_later_fields(fields, fork, len(validators)),
@@ -278,11 +255,6 @@ def _read_fork(ssz: bytes, spec: Spec) -> str:
             hint=f"Supported forks: {', '.join(FORKS[1:])}",
         )
     return forks[-1]
-
-
-def _read_checkpoint(fields: StateFields, name: str) -> Checkpoint:
-    epoch, root = fields.read_checkpoint(name)
-    return Checkpoint(epoch, root)
 
 
 def _read_sync_committees(fields: StateFields, validators: Structs, size: int) -> tuple[Ints, Ints]:

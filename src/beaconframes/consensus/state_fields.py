@@ -154,10 +154,9 @@ class StateFields:
             return FAR_FUTURE_EPOCH
         return _parse_integer(name, value)
 
-    def read_checkpoint(self, name: str) -> tuple[int, bytes]:
-        """Return the epoch and the root of a checkpoint."""
-        value = self._found[name]
-        return _parse_integer(name, value[:8]), bytes(value[8:])
+    def read_checkpoint(self, name: str) -> int:
+        """Return the epoch of a checkpoint; its root follows the epoch."""
+        return _parse_integer(name, self._found[name][:8])
 
     def read_structs(self, name: str, dtype: np.dtype[Any]) -> Any:
         """Return a list or vector of *dtype* as a view."""

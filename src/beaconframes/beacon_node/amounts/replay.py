@@ -16,7 +16,7 @@ from beaconframes.beacon_node.client.validator_rows import build_whole_registry
 from beaconframes.consensus.registry import Registry, extend_zeros
 from beaconframes.consensus.replay import Replay
 from beaconframes.consensus.spec import is_since
-from beaconframes.consensus.state import BeaconState, Checkpoint
+from beaconframes.consensus.state import BeaconState
 from beaconframes.errors import BadRequest, NotFound, NotServed, ServerError, ServiceError
 
 if TYPE_CHECKING:
@@ -105,12 +105,6 @@ class ReplayAmounts(StateAmounts):
             replayed.process_blocks(epoch, blocks, committees, registry)
             self._add_slashings(epoch, registry)
             justification = replayed.justification
-            checkpoints = (
-                justification.previous_justified_epoch,
-                justification.current_justified_epoch,
-                justification.finalized_epoch,
-            )
-            previous, current, finalized = (Checkpoint(number, b"") for number in checkpoints)
             count = len(registry.slashed)
             empty = np.zeros((0, 32), np.uint8)
             state = BeaconState(
@@ -125,9 +119,9 @@ class ReplayAmounts(StateAmounts):
                 randao_mixes=empty,
                 block_roots=empty,
                 justification_bits=justification.bits,
-                previous_justified=previous,
-                current_justified=current,
-                finalized=finalized,
+                previous_justified_epoch=justification.previous_justified_epoch,
+                current_justified_epoch=justification.current_justified_epoch,
+                finalized_epoch=justification.finalized_epoch,
                 current_sync_committee=sync_committee,
                 next_sync_committee=sync_committee[:0],
             )
