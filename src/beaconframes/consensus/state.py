@@ -15,7 +15,6 @@ import numpy as np
 from beaconframes.consensus.registry import Registry, compute_total_active_balance
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, FORKS, Spec, is_since
 from beaconframes.consensus.state_fields import (
-    ELECTRA_INTEGERS,
     ELECTRA_QUEUES,
     PENDING_CONSOLIDATION,
     PENDING_DEPOSIT,
@@ -70,19 +69,11 @@ class BeaconState(Registry):
     """Validator indices, one per seat."""
     next_sync_committee: Ints
 
-    next_withdrawal_index: int = 0
-    """0 before Capella."""
-    next_withdrawal_validator_index: int = 0
-
     eth1_deposit_index: int = 0
     """The number of deposits that blocks included themselves, before or beside requests."""
     deposit_requests_start_index: int = FAR_FUTURE_EPOCH
     """Before Electra, and until the first request: ``FAR_FUTURE_EPOCH``."""
     deposit_balance_to_consume: int = 0
-    exit_balance_to_consume: int = 0
-    earliest_exit_epoch: int = 0
-    consolidation_balance_to_consume: int = 0
-    earliest_consolidation_epoch: int = 0
     pending_deposits: Structs = field(default_factory=lambda: _empty(PENDING_DEPOSIT))
     """Fields pubkey, withdrawal_credentials, amount, signature, slot; empty before Electra."""
     pending_partial_withdrawals: Structs = field(
@@ -208,11 +199,8 @@ def _is_equal(column: NDArray[Any], known: NDArray[Any]) -> bool:
 def _read_later_fields(fields: StateFields, fork: str, validator_count: int) -> dict[str, Any]:
     """Return the fields that forks after Altair have added."""
     values: dict[str, Any] = {}
-    if is_since(fork, "capella"):
-        for name in ("next_withdrawal_index", "next_withdrawal_validator_index"):
-            values[name] = fields.read_integer(name)
     if is_since(fork, "electra"):
-        for name in ELECTRA_INTEGERS:
+        for name in ("deposit_requests_start_index", "deposit_balance_to_consume"):
             values[name] = fields.read_integer(name, may_be_unset=True)
         for name in ELECTRA_QUEUES:
             values[name] = fields.read_queue(name)
