@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from beaconframes.consensus.epoch_moves import compute_epoch_moves
+from beaconframes.consensus.epoch_moves import compute_transition
 
 from ..support.beacon_states import load_states
 from ..support.chain_income import load_income
@@ -87,7 +87,7 @@ def test_moves_of_known_validators_need_one_state_only():
     chain, income = load_states("electra"), load_income("electra")
     found, expected = Counter(), Counter()
     for epoch in chain.epochs:
-        found.update(compute_epoch_moves(chain.spec, chain.state(epoch)))
+        found.update(compute_transition(chain.spec, chain.state(epoch)).moves)
         expected.update(income.transitions[epoch].moves)
     assert found - expected == {(7, "pending_deposit", 71, 32 * 10**9): 1}
     assert not expected - found

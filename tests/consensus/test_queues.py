@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from beaconframes.consensus.attestation_rewards import AttestationRewards
-from beaconframes.consensus.epoch_moves import compute_epoch_moves, compute_transition
+from beaconframes.consensus.epoch_moves import compute_transition
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.consensus.state import PENDING_CONSOLIDATION, PENDING_DEPOSIT
 from beaconframes.errors import UsageError
@@ -50,7 +50,7 @@ def change(epoch=EPOCH, deposits=(), consolidations=(), **columns):
 
 def find_moves(state, later=None):
     """Return validator and amount of each move of a state."""
-    moves = compute_epoch_moves(load_states("electra").spec, state, later)
+    moves = compute_transition(load_states("electra").spec, state, later).moves
     return [(move.validator_index, move.amount_gwei) for move in moves]
 
 

@@ -84,19 +84,6 @@ class Transition:
     """Each pending deposit that reached a balance; the moves have their sums by validator."""
 
 
-def compute_epoch_moves(
-    spec: Spec,
-    state: BeaconState,
-    later_state: BeaconState | None = None,
-    rewards: AttestationRewards | None = None,
-) -> list[Move]:
-    """Return what the transition at the end of the state's epoch moves, by kind and validator.
-
-    The arguments are those of `compute_transition`.
-    """
-    return compute_transition(spec, state, later_state, rewards).moves
-
-
 def compute_transition(
     spec: Spec,
     state: BeaconState,
