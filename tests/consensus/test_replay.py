@@ -17,6 +17,12 @@ from ..support.beacon_states import load_states
 PARTS = ("source", "target", "head", "inactivity")
 
 
+def process_epoch(replay, chain, epoch, registry):
+    """Process the blocks of an epoch; return the rewards that its end pays."""
+    replay.process_blocks(epoch, chain.blocks(epoch), chain.committees(epoch), registry)
+    return replay.end_epoch()
+
+
 @pytest.mark.parametrize(
     ("name", "key", "count"),
     [
@@ -34,9 +40,7 @@ def test_replay_from_genesis_gives_the_rewards_of_the_specification(name, key, c
             registry = chain.state(epoch)
         else:
             registry = chain.registry(chain.spec.first_slot_of(epoch))
-        rewards = replay.process_epoch(
-            epoch, chain.blocks(epoch), chain.committees(epoch), registry
-        )
+        rewards = process_epoch(replay, chain, epoch, registry)
         expected = chain.expected[key].get(str(epoch - 1))
         assert (rewards is None) == (epoch == 0)
         if rewards and expected:
@@ -52,10 +56,10 @@ def test_epochs_of_a_replay_must_be_consecutive():
     chain = load_states("altair")
     replay = Replay(chain.spec)
     with pytest.raises(UsageError, match=r"from genesis cannot start with epoch 1.*one is 0"):
-        replay.process_epoch(1, chain.blocks(1), chain.committees(1), chain.registry(8))
-    replay.process_epoch(0, chain.blocks(0), chain.committees(0), chain.registry(0))
+        process_epoch(replay, chain, 1, chain.registry(8))
+    process_epoch(replay, chain, 0, chain.registry(0))
     with pytest.raises(UsageError, match=r"epoch 2 cannot be replayed after epoch 0.*one is 1"):
-        replay.process_epoch(2, chain.blocks(2), chain.committees(2), chain.registry(16))
+        process_epoch(replay, chain, 2, chain.registry(16))
 
 
 def test_no_gwei_of_a_chain_without_states_is_unexplained():
@@ -79,7 +83,7 @@ def test_no_gwei_of_a_chain_without_states_is_unexplained():
             total_active_balance=compute_total_active_balance(spec, after, epoch),
             blocks=blocks,
         )
-        rewards = replay.process_epoch(epoch, blocks, chain.committees(epoch), after)
+        rewards = process_epoch(replay, chain, epoch, after)
         for block in blocks:
             slot = int(block["slot"])
             rows += len(compute_slot_income(registry, block, replay.inclusion_rewards[slot]))

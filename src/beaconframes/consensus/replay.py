@@ -60,21 +60,6 @@ class Replay:
         """By slot of the last epoch: the proposer's reward for attestations, in gwei."""
         self._registry: Registry | None = None
 
-    def process_epoch(
-        self,
-        epoch: int,
-        blocks: Sequence[Message],
-        committees: Committees,
-        registry: Registry,
-    ) -> AttestationRewards | None:
-        """Process all blocks of an epoch; return the rewards that its end pays.
-
-        They are those for the duties of the epoch before; None for epoch 0. *registry* has the
-        validators at any slot of *epoch*, such as the first one.
-        """
-        self.process_blocks(epoch, blocks, committees, registry)
-        return self.end_epoch()
-
     def process_blocks(
         self,
         epoch: int,
@@ -82,9 +67,9 @@ class Replay:
         committees: Committees,
         registry: Registry,
     ) -> None:
-        """Process the blocks of an epoch, with the arguments of `process_epoch`.
+        """Process all blocks of an epoch; then call `end_epoch`.
 
-        Then call `end_epoch`.
+        *registry* has the validators at any slot of *epoch*, such as the first one.
         """
         if epoch != self.next_epoch:
             raise UsageError(
@@ -109,7 +94,10 @@ class Replay:
         self._registry = replace(registry, slashed=slashed, withdrawable_epochs=withdrawable)
 
     def end_epoch(self) -> AttestationRewards | None:
-        """Update justification and scores at the end of an epoch; return what it pays."""
+        """Update justification and scores at the end of an epoch; return what it pays.
+
+        The rewards are those for the duties of the epoch before; None for epoch 0.
+        """
         registry = self._registry
         if registry is None:
             raise UsageError("no epoch has been started", hint="Call process_blocks first")
