@@ -83,7 +83,7 @@ def test_the_minimal_preset_is_that_of_a_real_client(name):
     forks = {key: text for key, text in recording.spec.items() if "_FORK_" in key}
     preset = Spec.parse({"PRESET_BASE": "minimal", **forks}, recording.genesis)
     changed = {
-        "name", "seconds_per_slot", "shard_committee_period", "min_per_epoch_churn_limit",
+        "name", "seconds_per_slot", "min_per_epoch_churn_limit",
         "min_validator_withdrawability_delay", "min_per_epoch_churn_limit_electra",
         "max_per_epoch_activation_exit_churn_limit",
     }  # fmt: skip

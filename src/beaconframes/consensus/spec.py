@@ -39,11 +39,7 @@ _MINIMAL: Final = {
     "epochs_per_sync_committee_period": 8,
     "max_withdrawals_per_payload": 4,
     "max_validators_per_withdrawals_sweep": 16,
-    "max_pending_partials_per_withdrawals_sweep": 2,
-    "pending_partial_withdrawals_limit": 64,
-    "pending_consolidations_limit": 64,
     "seconds_per_slot": 6,
-    "shard_committee_period": 64,
     "min_per_epoch_churn_limit": 2,
     "max_per_epoch_activation_churn_limit": 4,
     "churn_limit_quotient": 32,
@@ -59,8 +55,6 @@ _MAY_BE_ZERO: Final = {
     "min_epochs_to_inactivity_penalty",
     "inactivity_score_recovery_rate",
     "min_validator_withdrawability_delay",
-    "shard_committee_period",
-    "min_deposit_amount",
     "ejection_balance",
 }
 
@@ -79,7 +73,6 @@ class Spec(RewardConstants):
     max_committees_per_slot: int = 64
     target_committee_size: int = 128
     shuffle_round_count: int = 90
-    min_deposit_amount: int = 10**9
     max_effective_balance: int = 32 * 10**9
     min_attestation_inclusion_delay: int = 1
     slots_per_epoch: int = 32
@@ -90,7 +83,6 @@ class Spec(RewardConstants):
     epochs_per_historical_vector: int = 65_536
     epochs_per_slashings_vector: int = 8192
     whistleblower_reward_quotient: int = 512
-    proposer_reward_quotient: int = 8
     inactivity_penalty_quotient_altair: int = 3 * 2**24
     min_slashing_penalty_quotient_altair: int = 64
     proportional_slashing_multiplier_altair: int = 2
@@ -109,13 +101,9 @@ class Spec(RewardConstants):
     max_deposit_requests_per_payload: int = 8192
     max_withdrawal_requests_per_payload: int = 16
     max_pending_deposits_per_epoch: int = 16
-    max_pending_partials_per_withdrawals_sweep: int = 8
-    pending_partial_withdrawals_limit: int = 2**27
-    pending_consolidations_limit: int = 2**18
 
     seconds_per_slot: int = 12
     min_validator_withdrawability_delay: int = 256
-    shard_committee_period: int = 256
     inactivity_score_bias: int = 4
     inactivity_score_recovery_rate: int = 16
     ejection_balance: int = 16 * 10**9
