@@ -52,15 +52,6 @@ def compute_base_reward_per_increment(constants: RewardConstants, total_active_b
     return increment * constants.base_reward_factor // math.isqrt(total_active_balance)
 
 
-def compute_flag_rewards(
-    weight: int, base: Ints, increments: Ints, timely: Bools, active_increments: int
-) -> Ints:
-    """Return the rewards of one participation flag, for the *timely* unslashed validators."""
-    participating = int(increments @ timely)
-    reward = compute_flag_reward(weight, base, participating, active_increments)
-    return np.where(timely, reward, 0)
-
-
 def compute_flag_reward(
     weight: int, base: Ints, participating: int, active_increments: int
 ) -> Ints:

@@ -77,17 +77,14 @@ def _process_participation_flags(
         timely = np.zeros(validator_count, np.bool_)
         timely[attestations.validators] = has_flag
         timely &= ~slashed
-        income[f"attestation_{flag}_reward_gwei"][:] = rewards.compute_flag_rewards(
-            weight, base, increments, timely, active_increments
+        reward = rewards.compute_flag_reward(
+            weight, base, int(increments[timely].sum()), active_increments
         )
+        income[f"attestation_{flag}_reward_gwei"][:] = np.where(timely, reward, 0)
         not_timely = np.zeros(validator_count, np.bool_)
         not_timely[attestations.validators] = ~has_flag
         income.missed[MISSED.index(f"attestation_{flag}_missed_gwei")] = np.where(
-            not_timely & ~slashed,
-            rewards.compute_flag_reward(
-                weight, base, int(increments[timely].sum()), active_increments
-            ),
-            0,
+            not_timely & ~slashed, reward, 0
         )
         if flag != "head":
             income[f"attestation_{flag}_penalty_gwei"][:] = rewards.compute_flag_penalties(
