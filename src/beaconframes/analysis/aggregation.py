@@ -49,6 +49,11 @@ def get_amount_type(name: str) -> Any:
     return nw.Decimal(28, 0) if name.endswith("_wei") else nw.Int64()
 
 
+def sum_known(amounts: pl.Expr) -> pl.Expr:
+    """Return the sum of *amounts* in polars; null if one of them is unknown."""
+    return pl.when(~amounts.is_null().any()).then(amounts.sum())
+
+
 def build_overflow_error() -> UsageError:
     """Return the error for sums that do not fit their type."""
     return UsageError(

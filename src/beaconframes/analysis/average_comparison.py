@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.aggregation import aggregate
+from beaconframes.analysis.aggregation import aggregate, sum_known
 from beaconframes.analysis.apr import STAKES
 from beaconframes.analysis.daily_income import daily_income
 from beaconframes.analysis.daily_rewards import (
@@ -183,8 +183,8 @@ def _sum_epochs(
         consensus=_to_wei(pl.col("consensus_income_gwei").sum()),
         sync=_to_wei(sync.sum()),
         rated=pl.lit(value=True),
-        fees=_sum_if_known(pl.col("fees")),
-        received=_sum_if_known(pl.col("execution_income_wei")),
+        fees=sum_known(pl.col("fees").cast(pl.Int128)),
+        received=sum_known(pl.col("execution_income_wei").cast(pl.Int128)),
     )
     return _Own(days, full)
 
@@ -225,7 +225,7 @@ def _sum_days(
         add_active_epochs(rates, validators, length)
         .group_by("day")
         .agg(
-            sync=_sum_if_known(_to_wei((seats * worth).round())),
+            sync=sum_known(_to_wei((seats * worth).round())),
             rated=pl.col("rate_basis").eq_missing(pl.lit(OWN_MEDIAN)).all(),
             full=_to_wei(full.sum().round()),
         )
@@ -237,8 +237,8 @@ def _sum_days(
         .agg(
             stake=(pl.col("effective_balance_gwei") * pl.col("active_epochs")).sum(),
             consensus=_to_wei(pl.col("consensus_income_gwei").sum()),
-            fees=_sum_if_known(pl.col("priority_fees_wei")),
-            received=_sum_if_known(pl.col("execution_income_wei")),
+            fees=sum_known(pl.col("priority_fees_wei").cast(pl.Int128)),
+            received=sum_known(pl.col("execution_income_wei").cast(pl.Int128)),
         )
         .join(duties.drop("full"), on="day", how="left")
         .with_columns(pl.col("rated").fill_null(value=False))
@@ -250,11 +250,6 @@ def _sum_days(
 
 def _to_wei(gwei: pl.Expr) -> pl.Expr:
     return gwei.cast(pl.Int128) * _WEI_PER_GWEI
-
-
-def _sum_if_known(amounts: pl.Expr) -> pl.Expr:
-    """Return the sum of amounts in wei; null if one of them is unknown."""
-    return pl.when(~amounts.is_null().any()).then(amounts.cast(pl.Int128).sum())
 
 
 def _count_proposals(proposals: IntoFrame, clock: Chain) -> pl.DataFrame:

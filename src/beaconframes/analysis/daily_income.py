@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import polars as pl
 
+from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.engines import (
     check_distinct,
     list_columns,
@@ -212,8 +213,8 @@ def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
         .agg(
             validator_days=pl.len().cast(pl.Int64),
             consensus_income_gwei=pl.sum("consensus_income_gwei"),
-            execution=_sum_if_known(execution),
-            fees=_sum_if_known(fees),
+            execution=sum_known(execution),
+            fees=sum_known(fees),
             stake=pl.sum("effective_balance_gwei").cast(pl.Int128),
         )
     )
@@ -223,19 +224,14 @@ def _sum_range(days: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     """Return the sums over all *days*, and over those that are compared with the index."""
     is_compared = pl.col("is_compared")
     sums = {
-        "execution": _sum_if_known(pl.col("execution")),
-        "fees": _sum_if_known(pl.col("fees")),
+        "execution": sum_known(pl.col("execution")),
+        "fees": sum_known(pl.col("fees")),
         "compared_consensus": pl.col("consensus_income_gwei").filter(is_compared).sum(),
-        "compared_fees": _sum_if_known(pl.col("fees").filter(is_compared)),
+        "compared_fees": sum_known(pl.col("fees").filter(is_compared)),
         "compared_stake": pl.col("stake").filter(is_compared).sum(),
     }
     totals = pl.sum("validator_days", "consensus_income_gwei", "stake", "index_reward")
     return days.group_by(groups).agg(totals, **sums) if groups else days.select(totals, **sums)
-
-
-def _sum_if_known(amounts: pl.Expr) -> pl.Expr:
-    """Return the sum of *amounts*; null if one of them is unknown."""
-    return pl.when(~amounts.is_null().any()).then(amounts.sum())
 
 
 def _to_gwei(name: str) -> pl.Expr:
@@ -276,7 +272,7 @@ def sum_blocks(blocks: IntoFrame, length: int) -> pl.DataFrame:
         validator_index=pl.col("proposer_index").cast(pl.Int64),
         day=(pl.col("epoch") // length).cast(pl.Int64),
     ).agg(
-        received=_sum_if_known(amount),
-        fees=_sum_if_known(fees),
+        received=sum_known(amount),
+        fees=sum_known(fees),
         has_block=pl.lit(value=True),
     )

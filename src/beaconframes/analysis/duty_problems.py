@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.attestation_losses import attestation_rates
 from beaconframes.analysis.daily_duties import daily_losses, daily_sync
 from beaconframes.analysis.daily_rewards import NETWORK_MEAN
@@ -164,7 +165,7 @@ def find_daily_losses(
     rate, unknown = pl.col("signed_rate"), pl.lit(None, pl.Float64)
     signed = pl.format("signed {} %, {}", (100 * rate).round(1), "detail")
     cost, is_missed = pl.col("sync_lost_gwei"), pl.col("missed_sync") > 0
-    costs = losses.filter(is_missed).group_by("validator_index").agg(cost_gwei=_sum_known(cost))
+    costs = losses.filter(is_missed).group_by("validator_index").agg(cost_gwei=sum_known(cost))
     basis = pl.when(pl.col("cost_gwei").is_not_null()).then(pl.lit(NETWORK_MEAN))
     sync = sync.join(costs, on="validator_index").with_columns(cost_basis=basis)
     sync = sync.join(rates, on="validator_index").with_columns(
@@ -178,14 +179,10 @@ def _sum_vote_costs(losses: pl.DataFrame) -> pl.DataFrame:
     days = losses.filter(pl.col("missed_attestations") > 0)
     basis = pl.col("attestation_cost_basis").unique().sort().str.join(", or ")
     sums = days.group_by("validator_index").agg(
-        cost_gwei=_sum_known(pl.col("attestation_lost_gwei")), cost_basis=basis
+        cost_gwei=sum_known(pl.col("attestation_lost_gwei")), cost_basis=basis
     )
     is_known = pl.col("cost_gwei").is_not_null()
     return sums.with_columns(cost_basis=pl.when(is_known).then("cost_basis"))
-
-
-def _sum_known(cost: pl.Expr) -> pl.Expr:
-    return pl.when(~cost.is_null().any()).then(cost.sum())
 
 
 def _sum_days(losses: pl.DataFrame, kind: str, count: str, clock: Chain) -> pl.DataFrame:

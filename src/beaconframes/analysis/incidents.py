@@ -135,8 +135,8 @@ def _add_up(rows: pl.DataFrame) -> pl.DataFrame:
         validators=index.drop_nulls().n_unique().cast(pl.Int64) + several.sum(),
         since=pl.min("since"),
         until=pl.max("until"),
-        cost_gwei=_sum_known(cost),
-        count=_sum_known(count),
+        cost_gwei=_sum_any_known(cost),
+        count=_sum_any_known(count),
         count_unit=pl.col("count_unit").drop_nulls().first(),
         group=pl.when(pl.col("group").n_unique() == 1).then(pl.col("group").first()),
         indices=index.drop_nulls().unique().sort(),
@@ -155,7 +155,7 @@ def _add_up(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _sum_known(amount: pl.Expr) -> pl.Expr:
+def _sum_any_known(amount: pl.Expr) -> pl.Expr:
     """Return the sum of the known amounts; null if there is none."""
     return pl.when(amount.is_not_null().any()).then(amount.sum())
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.engines import list_columns, open_frame, return_table
 from beaconframes.analysis.execution_income import BASIS
 from beaconframes.analysis.valuation import PRICE, VALUES
@@ -48,7 +49,7 @@ def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> In
     """
     groups = list_columns(by, {"validators", "days_without_price"})
     source, amounts, values = _open(ledger, ["validator_index", *groups])
-    totals = [_sum_known(name) for name in amounts if name != _BALANCE]
+    totals = [_sum_amount(name) for name in amounts if name != _BALANCE]
     has_basis = BASIS in list_column_names(ledger) and BASIS not in groups
     totals += [pl.col(BASIS).max()] if has_basis else []
     totals += [_sum_values(name) for name in values] + _count_days_without_price(values)
@@ -87,7 +88,7 @@ def yearly_totals(ledger: IntoFrameT, *, starts: str = "01-01") -> IntoFrameT:
     month_day = pl.col("date").dt.month().cast(pl.Int32) * 100 + pl.col("date").dt.day()
     has_begun = month_day >= month * 100 + day
     year = pl.col("date").dt.year() - (~has_begun).cast(pl.Int32)
-    sums = [_sum_known(n) if n.endswith("_wei") else pl.sum(n) for n in amounts]
+    sums = [_sum_amount(n) if n.endswith("_wei") else pl.sum(n) for n in amounts]
     sums += [pl.sum(name) for name in values] + _count_days_without_price(values)
     result = (
         rows.group_by(year.cast(pl.Int64).alias("year"))
@@ -117,10 +118,10 @@ def _collect(source: Lazy, values: list[str]) -> pl.DataFrame:
     return collect(source).cast({"date": pl.Date}).cast(dict.fromkeys(values, PRICE))
 
 
-def _sum_known(name: str) -> pl.Expr:
+def _sum_amount(name: str) -> pl.Expr:
     """Return a sum; null if an amount is unknown."""
-    total = pl.when(~pl.col(name).is_null().any()).then(pl.col(name).sum())
-    return (total.cast(_WEI) if name.endswith("_wei") else total).alias(name)
+    total = sum_known(pl.col(name))
+    return total.cast(_WEI) if name.endswith("_wei") else total
 
 
 def _sum_values(name: str) -> pl.Expr:

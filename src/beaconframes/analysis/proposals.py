@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.engines import list_columns, open_frame, return_table
 from beaconframes.analysis.proposal_costs import COSTS, missed_proposals
 from beaconframes.analysis.sync_committees import select_one_per_slot
@@ -104,8 +105,7 @@ def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoF
     if has_payments:
         is_paid = (pl.col(_PAYMENT) > 0) & (pl.col(_PAYMENT) == pl.col("producer_reward_wei"))
         is_relayed |= is_paid.fill_null(value=False)
-    paid = pl.col("producer_reward_wei").filter(is_relayed)
-    paid = pl.when(~paid.is_null().any()).then(paid.sum())
+    paid = sum_known(pl.col("producer_reward_wei").filter(is_relayed))
     totals = {
         "blocks": pl.len().cast(pl.Int64),
         "relay_blocks": is_relayed.sum().cast(pl.Int64),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.income import income as sum_income
 from beaconframes.frames import collect, drop_missing, select_columns, to_polars
@@ -61,7 +62,7 @@ def compute_own_rates(income: IntoFrame, balances: IntoFrame, days: IntoFrame) -
         .group_by("day", "validator_index")
         .agg(
             pl.sum("consensus_income_gwei"),
-            _sum_known("execution_income_wei"),
+            sum_known(pl.col("execution_income_wei")),
             pl.col("begin", "end", "length").first(),
             epochs=pl.len(),
         )
@@ -78,7 +79,7 @@ def compute_own_rates(income: IntoFrame, balances: IntoFrame, days: IntoFrame) -
         .group_by("day", time=pl.col("begin"))
         .agg(
             pl.len().cast(pl.Int64).alias("validators"),
-            *((365 * _sum_known(name) / pl.sum(_STAKE)).alias(name) for name in _RATES),
+            *((365 * sum_known(pl.col(name)) / pl.sum(_STAKE)).alias(name) for name in _RATES),
             *(_compute_error(name) for name in _RATES),
         )
         .sort("day")
@@ -88,16 +89,11 @@ def compute_own_rates(income: IntoFrame, balances: IntoFrame, days: IntoFrame) -
 def _compute_error(name: str) -> pl.Expr:
     """Return the standard error of a rate: of the mean of amounts, but for the stake of each."""
     amounts, stakes = pl.col(name), pl.col(_STAKE)
-    difference = amounts - stakes * (_sum_known(name) / stakes.sum())
+    difference = amounts - stakes * (sum_known(amounts) / stakes.sum())
     count = pl.len()
     variance = (difference**2).sum() * count / (count - 1)
     error = 365 * variance.sqrt() / stakes.sum()
     return pl.when((count > 1) & ~amounts.is_null().any()).then(error).alias(f"{name}_error")
-
-
-def _sum_known(name: str) -> pl.Expr:
-    """Return the sum of a column, null if one of its values is unknown."""
-    return pl.when(~pl.col(name).is_null().any()).then(pl.col(name).sum()).alias(name)
 
 
 def _add_day(rows: pl.DataFrame, day_bounds: pl.DataFrame) -> pl.DataFrame:

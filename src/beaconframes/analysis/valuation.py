@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import narwhals.stable.v2 as nw
 import polars as pl
 
+from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.engines import add_date, open_frame, return_table
 from beaconframes.errors import UsageError
 from beaconframes.frames import (
@@ -136,8 +137,7 @@ def tax_rows(
         else pl.lit(None, PRICE).alias("income_value")
     )
     is_unknown = pl.col("income_value").is_null().any() if has_values else pl.lit(value=False)
-    income = pl.col("net_income_wei").cast(_WHOLE).cast(pl.Int128)
-    income = pl.when(~income.is_null().any()).then(income.sum())
+    income = sum_known(pl.col("net_income_wei").cast(_WHOLE).cast(pl.Int128))
     days = (
         rows.group_by("date")
         .agg(income.alias("net_income_wei"), value, unknown=is_unknown)

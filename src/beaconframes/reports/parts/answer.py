@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes import analysis
+from beaconframes.analysis.aggregation import sum_known
 from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
@@ -104,11 +105,10 @@ def list_income(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
         names += ["withdrawals_gwei", "execution_income_basis"]
         found.append(analysis.ledger_totals(frames["days"], by=()).select(names))
     if "income_gaps" in frames:
-        received = pl.col("execution_income_wei")
         found.append(
             frames["income_gaps"].select(
                 left_out_days=pl.len().cast(pl.Int64),
-                left_out_execution_wei=pl.when(~received.is_null().any()).then(received.sum()),
+                left_out_execution_wei=sum_known(pl.col("execution_income_wei")),
             )
         )
     blocks = inputs.get("blocks")
