@@ -18,6 +18,7 @@ from beaconframes.analysis.engines import (
     open_frame,
     resolve_chain,
     return_table,
+    sum_by,
 )
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns
 from beaconframes.progress import show_elapsed
@@ -131,14 +132,12 @@ def daily_votes(
     rows = rows.with_columns(votes=pl.max_horizontal(votes, 0).cast(pl.Int64))
     counts = {"votes": pl.sum("votes"), "missed": pl.sum("missed_attestations")}
     if every == "day":
-        keys = list(dict.fromkeys([*groups, "day"]))
-        sums = rows.group_by(keys).agg(date=pl.col("time").first().dt.date(), **counts)
-    else:
-        keys = groups
-        sums = rows.group_by(keys).agg(**counts) if keys else rows.select(**counts)
+        groups = list(dict.fromkeys([*groups, "day"]))
+        counts = {"date": pl.col("time").first().dt.date(), **counts}
+    sums = sum_by(rows, groups, **counts)
     all_votes = pl.when(pl.col("votes") > 0).then("votes")
     result = sums.with_columns(included_rate=1 - pl.col("missed") / all_votes)
-    return return_table(result.sort(keys) if keys else result, source, stats)
+    return return_table(result, source, stats)
 
 
 @show_elapsed
@@ -163,8 +162,8 @@ def daily_sync(stats: IntoFrameT, *, by: str | Sequence[str] = "validator_index"
     names = {"signed": "participated_sync", "missed": "missed_sync"}
     columns = ["validator_index", *groups, *names.values()]
     source = open_frame(stats, columns, loader="load_validator_stats")
-    rows, sums = collect(source), {name: pl.sum(count) for name, count in names.items()}
-    table = rows.group_by(groups).agg(**sums) if groups else rows.select(**sums)
+    sums = {name: pl.sum(count) for name, count in names.items()}
+    table = sum_by(collect(source), groups, **sums)
     duties = pl.sum_horizontal(*names)
     result = table.filter(duties > 0).with_columns(signed_rate=pl.col("signed") / duties)
-    return return_table(result.sort(groups) if groups else result, source, stats)
+    return return_table(result, source, stats)

@@ -13,6 +13,7 @@ from beaconframes.analysis.engines import (
     open_frame,
     resolve_chain,
     return_table,
+    sum_by,
 )
 from beaconframes.analysis.execution_income import BASIS, RECEIVED, UNKNOWN
 from beaconframes.frames import check_choice, collect, drop_missing, select_columns
@@ -184,7 +185,7 @@ def daily_rates(
             compared_consensus="consensus_income_gwei",
             compared_fees="fees",
             compared_stake="stake",
-        )
+        ).sort(keys)
     income = pl.col("consensus_income_gwei") + _to_gwei("execution")
     compared = pl.col("compared_consensus") + _to_gwei("compared_fees")
     rows = rows.with_columns(
@@ -199,8 +200,7 @@ def daily_rates(
             index_apr=pl.col("index_reward") / _drop_zeros("compared_stake")
         ).with_columns(difference_bp=(pl.col("apr_as_index") - pl.col("index_apr")) * 1e4)
         columns += ["index_apr", "difference_bp"]
-    result = rows.select(columns)
-    return return_table(result.sort(keys) if keys else result, source, daily)
+    return return_table(rows.select(columns), source, daily)
 
 
 def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
@@ -231,7 +231,7 @@ def _sum_range(days: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
         "compared_stake": pl.col("stake").filter(is_compared).sum(),
     }
     totals = pl.sum("validator_days", "consensus_income_gwei", "stake", "index_reward")
-    return days.group_by(groups).agg(totals, **sums) if groups else days.select(totals, **sums)
+    return sum_by(days, groups, totals, **sums)
 
 
 def _to_gwei(name: str) -> pl.Expr:

@@ -286,6 +286,15 @@ def list_columns(by: str | Sequence[str], taken: Collection[str] = ()) -> list[s
     return groups
 
 
+def sum_by(
+    rows: pl.DataFrame, groups: Sequence[str], *sums: pl.Expr, **named_sums: pl.Expr
+) -> pl.DataFrame:
+    """Return sums by group, sorted; one row for no groups."""
+    if not groups:
+        return rows.select(*sums, **named_sums)
+    return rows.group_by(groups).agg(*sums, **named_sums).sort(groups)
+
+
 def sort_rows(rows: Lazy, keys: Sequence[str]) -> Lazy:
     """Sort by *keys*; Dask has no order, so its rows stay as they are."""
     return rows.sort(*keys) if keys and not rows.implementation.is_dask() else rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.analysis.aggregation import sum_known
-from beaconframes.analysis.engines import list_columns, open_frame, return_table
+from beaconframes.analysis.engines import list_columns, open_frame, return_table, sum_by
 from beaconframes.analysis.execution_income import BASIS
 from beaconframes.analysis.valuation import PRICE, VALUES
 from beaconframes.errors import UsageError
@@ -54,11 +54,7 @@ def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> In
     totals += [pl.col(BASIS).max()] if has_basis else []
     totals += [_sum_values(name) for name in values] + _count_days_without_price(values)
     count = pl.col("validator_index").n_unique().cast(pl.Int64).alias("validators")
-    rows = _collect(source, values)
-    if groups:
-        result = rows.group_by(groups).agg(count, *totals).sort(groups)
-    else:
-        result = rows.select(count, *totals)
+    result = sum_by(_collect(source, values), groups, count, *totals)
     return return_table(result.cast(dict.fromkeys(values, PRICE)), source, ledger)
 
 

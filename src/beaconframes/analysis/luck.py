@@ -20,6 +20,7 @@ from beaconframes.analysis.engines import (
     open_frame_like,
     resolve_chain,
     return_table,
+    sum_by,
 )
 from beaconframes.analysis.sync_committees import SEAT_COLUMNS, select_one_per_slot
 from beaconframes.frames import collect, drop_missing, map_rows, select_columns
@@ -188,8 +189,8 @@ def sync_luck(
     share = pl.col("effective_balance_gwei") / pl.col("eligible_ether_gwei")
     expected = pl.when(pl.col("eligible_ether_gwei") > 0).then(share * pl.col("seats")).otherwise(0)
     examined = shares.unique([*groups, "epoch"])
-    sums = _sum_by(shares.with_columns(expected=expected), groups, ["expected", "drawn"])
-    table = sums.hstack(_sum_by(examined, groups, ["periods", "seats"]).drop(groups))
+    sums = sum_by(shares.with_columns(expected=expected), groups, pl.sum("expected", "drawn"))
+    table = sums.hstack(sum_by(examined, groups, pl.sum("periods", "seats")).drop(groups))
     table = _add_luck(table, groups, "seats", level).select(
         *(*groups, "periods", "seats", "expected", "drawn", *_CHANCE)
     )
@@ -219,13 +220,6 @@ def _open_shares(
             rows.join(active_periods, on="validator_index", how="inner"), _select_active
         )
     return rows, balance_rows
-
-
-def _sum_by(rows: pl.DataFrame, groups: list[str], columns: list[str]) -> pl.DataFrame:
-    """Return the sums of *columns* by group, sorted; one row for no groups."""
-    if not groups:
-        return rows.select(pl.col(columns).sum())
-    return rows.group_by(groups).agg(pl.col(columns).sum()).sort(groups)
 
 
 def _count_proposals(proposals: IntoFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.analysis.engines import list_columns, open_frame, return_table
+from beaconframes.analysis.engines import list_columns, open_frame, return_table, sum_by
 from beaconframes.analysis.state_problems import ADVICE
 from beaconframes.frames import collect
 from beaconframes.progress import show_elapsed
@@ -65,11 +65,7 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
         **{n: pl.when(is_known).then(cost.filter(part).sum()) for n, part in parts.items()},
         "cost_unknown": (cost.is_null() & ~is_advice).sum().cast(pl.Int64),
     }
-    if groups:
-        order = ["lost_gwei", *groups]
-        descending = [True, *[False] * len(groups)]
-        result = rows.group_by(groups).agg(**totals)
-        result = result.sort(order, descending=descending, nulls_last=True)
-    else:
-        result = rows.select(**totals)
+    descending = [True, *[False] * len(groups)]
+    result = sum_by(rows, groups, **totals)
+    result = result.sort("lost_gwei", *groups, descending=descending, nulls_last=True)
     return return_table(result, source, problems)

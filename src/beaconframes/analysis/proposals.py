@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.analysis.aggregation import sum_known
-from beaconframes.analysis.engines import list_columns, open_frame, return_table
+from beaconframes.analysis.engines import list_columns, open_frame, return_table, sum_by
 from beaconframes.analysis.proposal_costs import COSTS, missed_proposals
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.frames import collect, drop_missing, list_column_names, to_polars
@@ -111,6 +111,4 @@ def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoF
         "relay_blocks": is_relayed.sum().cast(pl.Int64),
         "relay_payments_wei": paid.cast(_WEI),
     }
-    rows = collect(source)
-    result = rows.group_by(groups).agg(**totals).sort(groups) if groups else rows.select(**totals)
-    return return_table(result, source, blocks)
+    return return_table(sum_by(collect(source), groups, **totals), source, blocks)
