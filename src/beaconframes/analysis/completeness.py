@@ -16,7 +16,6 @@ from beaconframes.analysis.engines import (
     open_frame_like,
     return_lazy,
     sort_rows,
-    stack_tables,
 )
 from beaconframes.frames import drop_missing, list_column_names, map_rows
 from beaconframes.progress import show_elapsed
@@ -83,7 +82,7 @@ def completeness(
     requested = map_rows(active_periods, lambda part: _mark_epochs(part, epochs, lifetime))
     present = map_rows(rows, lambda part: _select_marks(part, nw.lit(0), nw.lit(1), nw.lit(0)))
     within = present.filter(nw.col("epoch").is_between(since, until))
-    marks = aggregate(stack_tables([requested, within]), _KEYS, _MARKS)
+    marks = aggregate(nw.concat([requested, within], how="vertical"), _KEYS, _MARKS)
     return return_lazy(
         sort_rows(map_rows(marks, lambda part: _add_state(part, finalized)), _KEYS), frame
     )

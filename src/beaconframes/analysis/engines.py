@@ -250,11 +250,6 @@ def return_table(table: pl.DataFrame, source: Lazy, like: IntoFrameT) -> IntoFra
     return return_like(table, like)
 
 
-def stack_tables(tables: Sequence[Lazy]) -> Lazy:
-    """Concatenate tables of the same columns."""
-    return nw.concat(tables, how="vertical")
-
-
 def find_range(lazy: Lazy, name: str) -> tuple[int, int]:
     """Return the smallest and the largest number of a column, eagerly; 0 and -1 for no rows."""
     grouped = lazy.select(name).with_columns(nw.lit(1).alias(_GROUP_OF_ALL)).group_by(_GROUP_OF_ALL)

@@ -16,7 +16,6 @@ from beaconframes.analysis.engines import (
     return_lazy,
     return_table,
     sort_rows,
-    stack_tables,
 )
 from beaconframes.analysis.execution_income import BASIS, FEES, build_basis, open_income
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
@@ -96,7 +95,8 @@ def ledger(
             {"amount_gwei": "withdrawals_gwei"}
         )
         tables.append(_select_sums(withdrawal_rows, ["withdrawals_gwei"]))
-    basis, sums = build_basis(blocks, FEES), aggregate(stack_tables(tables), _KEYS, _SUMS)
+    basis = build_basis(blocks, FEES)
+    sums = aggregate(nw.concat(tables, how="vertical"), _KEYS, _SUMS)
     result = map_rows(sums, lambda part: _add_totals(part, basis))
     if prices is None:
         if price != "price":

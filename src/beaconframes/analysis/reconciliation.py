@@ -25,7 +25,6 @@ from beaconframes.analysis.engines import (
     open_frame_like,
     resolve_chain,
     return_table,
-    stack_tables,
 )
 from beaconframes.analysis.events import get_names, has_processing_time, select_event_amounts
 from beaconframes.analysis.first_blocks import (
@@ -252,7 +251,7 @@ def _sum_by_epoch(
         max(until + 1, until - offset) for (_, until), offset in zip(bounds, offsets, strict=True)
     )
     within = [table.filter(nw.col("epoch").is_between(since, until)) for table in tables]
-    return collect_sums(aggregate(stack_tables(within), _KEYS, _SUMS)).sort(_KEYS)
+    return collect_sums(aggregate(nw.concat(within, how="vertical"), _KEYS, _SUMS)).sort(_KEYS)
 
 
 def _sum_parts(parts: Iterable[str]) -> nw.Expr:
