@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.engines import open_frame
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing
+from beaconframes.frames import collect, drop_missing, list_column_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,15 +24,9 @@ _KEYS = ["pubkey", "validator_index"]
 _WEI_PER_GWEI = 10**9
 
 
-def get_names(frame: IntoFrame) -> list[str]:
-    """Return the names of the columns of a frame of any kind."""
-    wrapped: Any = nw.from_native(cast("Any", frame))
-    return list(wrapped.collect_schema().names())
-
-
 def has_processing_time(deposits: IntoFrame) -> bool:
     """Return whether a frame has the slot or epoch in which its amounts moved balances."""
-    return not {"epoch", *_SLOTS}.isdisjoint(get_names(deposits))
+    return not {"epoch", *_SLOTS}.isdisjoint(nw.from_native(deposits).collect_schema())
 
 
 def select_event_amounts(
@@ -50,7 +44,7 @@ def select_event_amounts(
     (s - 1) // slots_per_epoch, because balances are read after the block of the first slot. An
     event with an epoch but no slot moved balances at the end of that epoch.
     """
-    names = get_names(frame)
+    names = list_column_names(frame)
     when = next((name for name in (*_SLOTS, "epoch") if name in names), "slot")
     rows = read_amounts(frame, [when], loader=loader, subject=subject, validators=validators)
     epoch = pl.col(when) if when == "epoch" else (pl.col(when) - 1) // chain.slots_per_epoch
@@ -70,7 +64,7 @@ def read_amounts(
     Events that a reorganization removed, rejected withdrawals, and those of the type system, which
     pay nothing, are left out.
     """
-    names = get_names(frame)
+    names = list_column_names(frame)
     amount = next((name for name in _AMOUNTS if name in names), "amount_gwei")
     by_pubkey = subject not in names and "pubkey" in names
     key = "pubkey" if by_pubkey else subject

@@ -14,8 +14,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.engines import open_frame
-from beaconframes.analysis.events import get_names, read_amounts
-from beaconframes.frames import collect, drop_missing
+from beaconframes.analysis.events import read_amounts
+from beaconframes.frames import collect, drop_missing, list_column_names
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -44,7 +44,7 @@ def read_first_slot_income(slot_income: IntoFrame, chain: Chain) -> FirstSlotInc
     A frame with a column ``kind`` is the table of an index, which also has deposits, withdrawals
     and switches to compounding credentials. These are not income.
     """
-    is_index = "kind" in get_names(slot_income)
+    is_index = "kind" in list_column_names(slot_income)
     if is_index:
         is_income = ~nw.col("kind").is_in(TRANSFERS)
         slot_income = nw.from_native(slot_income).filter(is_income).to_native()
@@ -63,7 +63,7 @@ def read_first_slot_income(slot_income: IntoFrame, chain: Chain) -> FirstSlotInc
 def count_own_blocks(blocks: IntoFrame, chain: Chain) -> pl.DataFrame:
     """Return how many blocks validators proposed, all and in the first slot, by epoch."""
     columns = ["proposer_index", "slot"]
-    status = [name for name in ("status",) if name in get_names(blocks)]
+    status = [name for name in ("status",) if name in list_column_names(blocks)]
     lazy = open_frame(blocks, [*columns, *status], loader="load_produced_blocks")
     rows = collect(drop_missing(lazy, columns))
     if status:

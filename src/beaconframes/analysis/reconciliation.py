@@ -26,7 +26,7 @@ from beaconframes.analysis.engines import (
     resolve_chain,
     return_table,
 )
-from beaconframes.analysis.events import get_names, has_processing_time, select_event_amounts
+from beaconframes.analysis.events import has_processing_time, select_event_amounts
 from beaconframes.analysis.first_blocks import (
     add_first_block_limits,
     count_own_blocks,
@@ -35,7 +35,7 @@ from beaconframes.analysis.first_blocks import (
 from beaconframes.analysis.income_columns import AMOUNTS, PENALTIES, REWARDS
 from beaconframes.analysis.unexplained_amounts import add_possible_causes
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing, map_rows
+from beaconframes.frames import collect, drop_missing, list_column_names, map_rows
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def _read_transfers(
 
 
 def _check_consolidations(consolidations: IntoFrame) -> None:
-    names = get_names(consolidations)
+    names = list_column_names(consolidations)
     required = {"source_index", "target_index", "amount_gwei"}
     if not required <= set(names) or not has_processing_time(consolidations):
         raise UsageError(
