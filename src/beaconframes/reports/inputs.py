@@ -29,7 +29,7 @@ from beaconframes.v1.attestations import SERVED_EPOCHS
 from beaconframes.v1.proposals import PROPOSALS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from beaconframes.client import Explorer
     from beaconframes.endpoint import ChainHead
@@ -340,14 +340,7 @@ def _load_network(inputs: Inputs) -> None:
         inputs.skip("network", v2.load_network_performance, reason)
     else:
         inputs.load("network", v2.load_network_performance, window)
-    if len(inputs.indices) <= _LARGEST_SET:
-        inputs.load("missed_rewards", v2.load_rewards_aggregate, inputs.indices, window)
-    else:
-        inputs.skip(
-            "missed_rewards",
-            v2.load_rewards_aggregate,
-            f"a set has up to {_LARGEST_SET} validators",
-        )
+    _load_set(inputs, "missed_rewards", v2.load_rewards_aggregate, window)
 
 
 def _load_index(inputs: Inputs, **days: Any) -> None:
@@ -400,9 +393,12 @@ def _load_future(inputs: Inputs) -> None:
     # Each is a request, which a service may count.
     if earlier and inputs.has_epochs and is_local(inputs.explorer) and not source.is_node:
         inputs.load("selected_committees", v1.load_sync_committees, earlier)
+    _load_set(inputs, "duties", v2.load_upcoming_duty_slots)
+
+
+def _load_set(inputs: Inputs, name: str, load: Callable[..., Any], *arguments: Any) -> None:
+    """Load a frame of V2 of all the validators, if a request takes as many."""
     if len(inputs.indices) <= _LARGEST_SET:
-        inputs.load("duties", v2.load_upcoming_duty_slots, inputs.indices)
+        inputs.load(name, load, inputs.indices, *arguments)
     else:
-        inputs.skip(
-            "duties", v2.load_upcoming_duty_slots, f"a set has up to {_LARGEST_SET} validators"
-        )
+        inputs.skip(name, load, f"a set has up to {_LARGEST_SET} validators")
