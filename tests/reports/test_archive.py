@@ -15,13 +15,29 @@ from beaconframes.calendar import MAINNET
 from beaconframes.client import Explorer, set_explorer
 from beaconframes.endpoint import ChainHead, Head
 from beaconframes.errors import UsageError
-from beaconframes.reports.archive import find_final_range, list_periods, save_reports
+from beaconframes.reports import archive
+from beaconframes.reports.archive import find_final_range, list_periods, save_every
 from beaconframes.reports.formats import show_eth, show_eth_wei
 from beaconframes.reports.notebook import build_notebook
 from beaconframes.reports.report import Report
 from beaconframes.reports.tables import select_problems
 
 FIRST = datetime(2026, 1, 30, 6, tzinfo=UTC)
+
+
+@pytest.fixture
+def save(monkeypatch):
+    """Save the report that *make* returns for each period of the first *days* of January 2026."""
+
+    def run(make, folder, every, days):
+        start = datetime(2026, 1, 1, tzinfo=UTC)
+        monkeypatch.setattr(archive, "report", lambda since, until, **_: make(since, until))
+        monkeypatch.setattr(
+            archive, "find_final_range", lambda *_: (start, start + timedelta(days=days))
+        )
+        return save_every(every, folder, {}, SimpleNamespace(chain=MAINNET), print)
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -82,10 +98,9 @@ def test_other_periods_are_an_error(every):
 
 
 @pytest.mark.more
-def test_an_interrupted_run_is_resumed(made, no_charts, tmp_path):
+def test_an_interrupted_run_is_resumed(made, no_charts, save, tmp_path):
     """Files that exist are not made again; an interrupted one leaves no file."""
-    days = [(date(2026, 1, day), date(2026, 1, day)) for day in (1, 2, 3)]
-    calls = []
+    folder, calls = tmp_path / "reports", []
 
     def make(first, last):
         calls.append(first.day)
@@ -94,18 +109,18 @@ def test_an_interrupted_run_is_resumed(made, no_charts, tmp_path):
         return made.report
 
     with pytest.raises(KeyboardInterrupt):
-        save_reports(make, tmp_path / "reports", days)
-    paths = save_reports(make, tmp_path / "reports", days)
+        save(make, folder, "1d", 3)
+    paths = save(make, folder, "1d", 3)
 
     assert [1, 2, 2, 3] == calls
     assert [f"report-2026-01-0{day}.html" for day in (1, 2, 3)] == [path.name for path in paths]
-    assert [tmp_path / "reports" / "index.html", *paths] == sorted((tmp_path / "reports").iterdir())
+    texts = [folder / "arguments.json", folder / "index.html"]
+    assert [*texts, *paths] == sorted(folder.iterdir())
 
 
 @pytest.mark.more
-def test_the_folder_has_a_page_that_links_the_reports(made, no_charts, tmp_path):
+def test_the_folder_has_a_page_that_links_the_reports(made, no_charts, save, tmp_path):
     """Newest first: period, income and what to look at; earlier reports of the folder as well."""
-    days = [(date(2026, 1, 5), date(2026, 1, 11)), (date(2026, 1, 12), date(2026, 1, 18))]
     frames = made.report.frames
     flawless = frames | {
         "problems": frames["problems"].clear(),
@@ -117,9 +132,9 @@ def test_the_folder_has_a_page_that_links_the_reports(made, no_charts, tmp_path)
     made_reports = iter([Report(flawless, {}), Report(incomplete, {})])
     (tmp_path / "report-2025-12-31.html").write_text("<title>of another version</title>")
 
-    save_reports(lambda *_: next(made_reports), tmp_path, days)
+    save(lambda *_: next(made_reports), tmp_path, "1w", 18)
     first = (tmp_path / "index.html").read_bytes()
-    save_reports(lambda *_: 1 / 0, tmp_path, days)
+    save(lambda *_: 1 / 0, tmp_path, "1w", 18)
 
     page = first.decode()
     assert first == (tmp_path / "index.html").read_bytes()
@@ -142,12 +157,12 @@ def test_the_folder_has_a_page_that_links_the_reports(made, no_charts, tmp_path)
     assert "://" not in page
 
 
-def test_another_index_page_is_not_replaced(tmp_path):
+def test_another_index_page_is_not_replaced(save, tmp_path):
     """The error comes before the first report, which takes its requests."""
     (tmp_path / "index.html").write_text("<title>My site</title>")
 
     with pytest.raises(UsageError, match=r"index\.html is not a list of reports"):
-        save_reports(lambda *_: 1 / 0, tmp_path, [(date(2026, 1, 1), date(2026, 1, 1))])
+        save(lambda *_: 1 / 0, tmp_path, "1d", 1)
 
     assert "<title>My site</title>" == (tmp_path / "index.html").read_text()
 

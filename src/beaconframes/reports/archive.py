@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from beaconframes.client import Explorer
-    from beaconframes.reports.report import Report
 
 PERIODS = ("1d", "1w", "1mo")
 """Periods of a report: longer ones would begin where the range begins, which moves."""
@@ -48,14 +47,16 @@ def save_every(
     folder: str | os.PathLike[str],
     arguments: Mapping[str, Any],
     explorer: Explorer,
-    on_file: Callable[[Path], Any] = lambda path: path,
+    on_file: Callable[[Path], Any],
 ) -> list[Path]:
     """Save a report of each whole period of a range that has none yet; return the paths of all.
 
-    *arguments* are those of `report`.
+    *arguments* are those of `report`. A file is complete once it has its name, so that an
+    interrupted run can be resumed. At the end, `INDEX` links all reports of the folder.
     """
     stated = describe_arguments(arguments) | {"the chain": explorer.chain.name}
-    check_folder(Path(folder), stated)
+    target = Path(folder)
+    check_folder(target, stated)
     tz = arguments.get("tz", "UTC")
     first, last = find_final_range(explorer, arguments.get("since"), arguments.get("until"), tz)
     periods = list_periods(every, first, last, tz)
@@ -66,10 +67,21 @@ def save_every(
         )
         warnings.warn(warning, stacklevel=find_caller_level())
 
-    def make(since: date, until: date) -> Report:
-        return report(**{**arguments, "since": since, "until": until}, explorer=explorer)
-
-    return save_reports(make, folder, periods, on_file, stated)
+    target.mkdir(parents=True, exist_ok=True)
+    if periods:
+        write_text(target / ARGUMENTS, json.dumps(stated, indent=1))
+    paths = []
+    for since, until in periods:
+        name = f"{since}" if since == until else f"{since}_{until}"
+        path = target / f"report-{name}.html"
+        if not path.exists():
+            whole = {**arguments, "since": since, "until": until}
+            report(**whole, explorer=explorer).save(path)
+            on_file(path)
+        paths.append(path)
+    if rows := _list_reports(target):
+        write_text(target / INDEX, render_index(rows))
+    return paths
 
 
 def describe_arguments(arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -130,36 +142,6 @@ def _find_next_month(day: date) -> date:
     return date(months // 12, months % 12 + 1, 1)
 
 
-def save_reports(
-    make: Callable[[date, date], Report],
-    folder: str | os.PathLike[str],
-    periods: list[tuple[date, date]],
-    on_file: Callable[[Path], Any] = lambda path: path,
-    arguments: Mapping[str, str] | None = None,
-) -> list[Path]:
-    """Save a report of each period that has no file yet; return the paths of all.
-
-    A file is complete once it has its name, so that an interrupted run can be resumed. At the end,
-    `INDEX` links all reports of the folder. *arguments* are those of `check_folder`.
-    """
-    target = Path(folder)
-    check_folder(target, arguments or {})
-    target.mkdir(parents=True, exist_ok=True)
-    if arguments and periods:
-        write_text(target / ARGUMENTS, json.dumps(arguments, indent=1))
-    paths = []
-    for first, last in periods:
-        name = f"{first}" if first == last else f"{first}_{last}"
-        path = target / f"report-{name}.html"
-        if not path.exists():
-            make(first, last).save(path)
-            on_file(path)
-        paths.append(path)
-    if rows := _list_reports(target):
-        write_text(target / INDEX, render_index(rows))
-    return paths
-
-
 def check_folder(folder: Path, arguments: Mapping[str, str]) -> None:
     """Raise a `UsageError` if a folder has another index, or reports with other arguments.
 
@@ -172,7 +154,7 @@ def check_folder(folder: Path, arguments: Mapping[str, str]) -> None:
             f"{index} is not a list of reports, and would be replaced",
             hint="Choose another folder, or rename the file",
         )
-    if not arguments or not file.exists():
+    if not file.exists():
         return
     try:
         known = dict(json.loads(file.read_text(encoding="utf-8")))
