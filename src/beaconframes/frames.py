@@ -243,6 +243,14 @@ def drop_missing(lazy: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFram
     return lazy
 
 
+def read_rows(
+    frame: IntoFrame, columns: Sequence[str], *, loader: str, required: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """Read *columns* into polars, without rows that miss one of *required*; default: of all."""
+    selected = select_columns(frame, columns, loader=loader)
+    return collect(drop_missing(selected, columns if required is None else required))
+
+
 def map_rows(
     lazy: nw.LazyFrame[Any], change: Callable[[nw.LazyFrame[Any]], nw.LazyFrame[Any]]
 ) -> nw.LazyFrame[Any]:

@@ -19,7 +19,7 @@ from beaconframes.analysis.engines import (
     sort_rows,
 )
 from beaconframes.analysis.sync_committees import select_one_per_slot
-from beaconframes.frames import collect, drop_missing, map_rows, select_columns
+from beaconframes.frames import drop_missing, map_rows, read_rows
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -193,12 +193,8 @@ def _classify_faults(rows: Lazy, slots_per_epoch: int, *, has_blocks: bool) -> L
 
 def _find_first_blocks(blocks: IntoFrame) -> pl.DataFrame:
     """Return, for each slot, the first block after it and the last slot of the known interval."""
-    columns = ["slot", "status"]
-    rows = select_one_per_slot(
-        collect(
-            drop_missing(select_columns(blocks, columns, loader="load_epoch_slots"), columns)
-        ).filter(pl.col("status") != "scheduled")
-    )
+    rows = read_rows(blocks, ["slot", "status"], loader="load_epoch_slots")
+    rows = select_one_per_slot(rows.filter(pl.col("status") != "scheduled"))
     interval = pl.col("slot") - pl.int_range(pl.len())  # equal for consecutive slots
     proposed = pl.when(pl.col("status") == "proposed").then(pl.col("slot"))
     return rows.select(

@@ -32,7 +32,7 @@ from beaconframes.analysis.income import income as sum_income
 from beaconframes.analysis.problem_totals import problem_totals
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing, map_rows, select_columns, to_polars
+from beaconframes.frames import collect, drop_missing, map_rows, read_rows, to_polars
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -257,8 +257,7 @@ def _count_proposals(proposals: IntoFrame, clock: Chain) -> pl.DataFrame:
 
     Being selected is luck, also where a proposal is missed.
     """
-    lazy = drop_missing(select_columns(proposals, _BLOCK, loader="load_proposals"), _BLOCK)
-    rows = select_one_per_slot(collect(lazy))
+    rows = select_one_per_slot(read_rows(proposals, _BLOCK, loader="load_proposals"))
     ended = rows.filter(pl.col("status") != "scheduled")
     return ended.group_by(day=pl.col("epoch") // clock.epochs_per_day).agg(
         drawn=pl.len().cast(pl.Int64),

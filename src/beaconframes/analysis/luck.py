@@ -23,7 +23,7 @@ from beaconframes.analysis.engines import (
     sum_by,
 )
 from beaconframes.analysis.sync_committees import SEAT_COLUMNS, select_one_per_slot
-from beaconframes.frames import collect, drop_missing, map_rows, select_columns
+from beaconframes.frames import drop_missing, map_rows, read_rows
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -165,9 +165,7 @@ def sync_luck(
     check_level(level)
     groups = list_columns(by, ["periods", "seats", "expected", "drawn", *_CHANCE])
     columns = list(SEAT_COLUMNS[:4])
-    held = collect(
-        drop_missing(select_columns(committees, columns, loader="load_sync_committees"), columns)
-    ).unique(["period", "seat"])
+    held = read_rows(committees, columns, loader="load_sync_committees").unique(["period", "seat"])
     rows, source = _open_shares(balances, epochs, validators, groups)
     clock = resolve_chain(chain, (balances, "epoch"), (epochs, "epoch"))
     # Simulated chains begin with a committee, mainnet got its first one later.
@@ -225,9 +223,9 @@ def _open_shares(
 def _count_proposals(proposals: IntoFrame) -> pl.DataFrame:
     """Count proposals by outcome. One row per validator and epoch."""
     columns = ["slot", "epoch", "status", "proposer_index"]
-    lazy = drop_missing(select_columns(proposals, columns, loader="load_proposals"), columns)
+    rows = read_rows(proposals, columns, loader="load_proposals")
     return (
-        select_one_per_slot(collect(lazy))
+        select_one_per_slot(rows)
         .group_by(validator_index="proposer_index", epoch="epoch")
         .agg(
             (pl.col("status") == outcome).sum().cast(pl.Int64).alias(outcome)

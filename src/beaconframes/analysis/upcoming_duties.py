@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.engines import add_date, open_frame, resolve_chain, return_table
-from beaconframes.frames import collect, drop_missing, list_column_names, select_columns
+from beaconframes.frames import collect, list_column_names, read_rows
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -155,8 +155,7 @@ def _list_earliest_activations(table: pl.DataFrame, now: int) -> pl.DataFrame:
 
 def _list_seats(committees: IntoFrame, table: pl.DataFrame, now: int) -> pl.DataFrame:
     """Return one row per member and period that has not ended, also for several seats."""
-    selected = select_columns(committees, _SEATS, loader="load_sync_committees")
-    seats = collect(drop_missing(selected, _SEATS)).unique(maintain_order=True)
+    seats = read_rows(committees, _SEATS, loader="load_sync_committees").unique(maintain_order=True)
     has_begun = pl.col("start_epoch") <= now
     own = seats.join(table, on=_VALIDATOR, how="semi").filter(pl.col("end_epoch") >= now)
     return own.select(
@@ -170,8 +169,8 @@ def _list_seats(committees: IntoFrame, table: pl.DataFrame, now: int) -> pl.Data
 
 
 def _list_proposals(duties: IntoFrame, table: pl.DataFrame, clock: Chain) -> pl.DataFrame:
-    selected = select_columns(duties, _DUTIES, loader="v2.load_upcoming_duty_slots")
-    rows = collect(drop_missing(selected, _DUTIES)).join(table, on=_VALIDATOR, how="semi")
+    rows = read_rows(duties, _DUTIES, loader="v2.load_upcoming_duty_slots")
+    rows = rows.join(table, on=_VALIDATOR, how="semi")
     slot = pl.col("slot").cast(pl.Int64)
     epoch = slot // clock.slots_per_epoch
     return rows.filter(pl.col("duty").str.contains("propos")).select(

@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.engines import open_frame, return_table
 from beaconframes.analysis.income import income as sum_income
-from beaconframes.frames import collect, drop_missing, select_columns, to_polars
+from beaconframes.frames import collect, drop_missing, read_rows, to_polars
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ def compute_own_rates(income: IntoFrame, balances: IntoFrame, days: IntoFrame) -
 
     The errors follow from the differences between validators; they are null for a single one.
     """
-    day_bounds = collect(
-        drop_missing(select_columns(days, _DAYS, loader="load_yield_index"), _DAYS)
-    ).sort("time")
+    day_bounds = read_rows(days, _DAYS, loader="load_yield_index").sort("time")
     by_epoch = to_polars(sum_income(income, every="epoch", by="validator_index"))
     stakes = collect(
         drop_missing(open_frame(balances, _BALANCES, loader="load_balance_history"), _BALANCES)

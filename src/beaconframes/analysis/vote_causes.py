@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.analysis.attestations import attestation_faults
-from beaconframes.frames import collect, drop_missing, select_columns, to_polars
+from beaconframes.frames import read_rows, to_polars
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -59,9 +59,7 @@ def add_causes(
 
 def _list_included(attestations: IntoFrame) -> pl.DataFrame:
     columns = [*_KEYS, "status"]
-    rows = collect(
-        drop_missing(select_columns(attestations, columns, loader="load_attestations"), columns)
-    )
+    rows = read_rows(attestations, columns, loader="load_attestations")
     return rows.select(*_KEYS, is_included=pl.col("status") == "included").unique(_KEYS)
 
 

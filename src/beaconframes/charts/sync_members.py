@@ -14,7 +14,7 @@ from beaconframes.analysis import sync_committees as sync
 from beaconframes.charts import heatmap, series
 from beaconframes.charts.model import Axis, Chart, Heatmap, Points, ReferenceLine
 from beaconframes.charts.sync_participation import build_missing_marks
-from beaconframes.frames import check_choice, collect, drop_missing, select_columns, to_polars
+from beaconframes.frames import check_choice, collect, read_rows, select_columns, to_polars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,9 +104,7 @@ def _build_matrix(
 ) -> Chart:
     """Build the heatmap of members and slots, the best member first."""
     columns = ["slot", "epoch", "time", "status", "sync_aggregate_bits"]
-    rows = collect(
-        drop_missing(select_columns(blocks, columns, loader="load_epoch_slots"), columns[:4])
-    )
+    rows = read_rows(blocks, columns, loader="load_epoch_slots", required=columns[:4])
     seats = collect(
         select_columns(committees, sync.SEAT_COLUMNS, loader="load_sync_committees")
     ).drop_nulls()
