@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from beaconframes.consensus.registry import compute_total_active_balance
 from beaconframes.consensus.rewards import (
     FLAG_WEIGHTS,
     TIMELY_HEAD,
@@ -27,6 +28,7 @@ from beaconframes.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from beaconframes.consensus.registry import Registry
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
 
@@ -61,20 +63,31 @@ class Justification:
     @classmethod
     def after(cls, spec: Spec, state: BeaconState) -> Justification:
         """Return the justification after the transition at the end of the state's epoch."""
-        current = spec.epoch_of(state.slot)
+        return cls.from_state(state).process_flags(
+            spec,
+            state,
+            spec.epoch_of(state.slot),
+            state.previous_participation,
+            state.current_participation,
+        )
+
+    def process_flags(
+        self, spec: Spec, registry: Registry, epoch: int, previous: Bytes, current: Bytes
+    ) -> Justification:
+        """Return the justification after the transition at the end of *epoch*.
+
+        *previous* and *current* are the participation flags for the epoch before, and for *epoch*.
+        """
         targets = [
             _sum_balances(
                 spec,
-                state,
-                state.is_active(epoch) & ~state.slashed & ((participation & TIMELY_TARGET) != 0),
+                registry,
+                registry.is_active(number) & ~registry.slashed & ((flags & TIMELY_TARGET) != 0),
             )
-            for epoch, participation in (
-                (current - 1, state.previous_participation),
-                (current, state.current_participation),
-            )
+            for number, flags in ((epoch - 1, previous), (epoch, current))
         ]
-        total = state.get_total_active_balance(spec)
-        return cls.from_state(state).process_epoch(current, total, *targets)
+        total = compute_total_active_balance(spec, registry, epoch)
+        return self.process_epoch(epoch, total, *targets)
 
     def process_epoch(
         self,
@@ -153,24 +166,32 @@ class AttestationRewards:
         spec: Spec,
         fork: str,
         epoch: int,
+        registry: Registry,
         *,
-        effective_balances: Ints,
-        is_eligible: Bools,
-        slashed: Bools,
         participation: Bytes,
         inactivity_scores: Ints,
-        total_active_balance: int,
         is_leak: bool,
-    ) -> AttestationRewards:
-        """Return the amounts for the duties of *epoch*, paid at the end of epoch + 1.
+    ) -> tuple[AttestationRewards, Ints]:
+        """Return the amounts for the duties of *epoch*, and the inactivity scores with them.
 
-        Everything is as it stands in that transition: effective balances, total active balance and
-        fork are those of epoch + 1, and the inactivity scores are already updated. *participation*
-        has the flags of unslashed validators that were active in *epoch*, and 0 for others.
+        They are paid at the end of epoch + 1, whose *fork* and *registry* these are.
+        *participation* has the flags for *epoch*; *inactivity_scores* are those before the
+        transition.
         """
+        was_active, slashed = registry.is_active(epoch), registry.slashed
+        is_eligible = was_active | (slashed & (epoch + 1 < registry.withdrawable_epochs))
+        participation = np.where(was_active & ~slashed, participation, 0)
+        scores = update_inactivity_scores(
+            spec,
+            inactivity_scores,
+            is_eligible,
+            (participation & TIMELY_TARGET) != 0,
+            is_leak=is_leak,
+        )
+        total_active_balance = compute_total_active_balance(spec, registry, epoch + 1)
         # Often less than half of the registry is eligible; the others have no amounts.
         chosen = np.flatnonzero(is_eligible)
-        effective, flags = effective_balances[chosen], participation[chosen]
+        effective, flags = registry.effective_balances[chosen], participation[chosen]
         increments = effective // spec.effective_balance_increment
         active_increments = total_active_balance // spec.effective_balance_increment
         base = increments * compute_base_reward_per_increment(spec, total_active_balance)
@@ -186,7 +207,7 @@ class AttestationRewards:
                 amount -= compute_flag_penalties(weight, base, ~timely)
         penalties = compute_inactivity_penalties(
             effective,
-            inactivity_scores[chosen],
+            scores[chosen],
             spec.inactivity_score_bias,
             spec.get_inactivity_penalty_quotient(fork),
         )
@@ -197,7 +218,7 @@ class AttestationRewards:
             full[chosen] = values
             return full
 
-        return cls(
+        rewards = cls(
             epoch,
             source=spread(amounts[TIMELY_SOURCE]),
             target=spread(amounts[TIMELY_TARGET]),
@@ -206,6 +227,7 @@ class AttestationRewards:
             late={name: late[flag] for name, flag in FLAGS.items()},
             is_leak=is_leak,
         )
+        return rewards, scores
 
     @classmethod
     def from_state(cls, spec: Spec, state: BeaconState) -> AttestationRewards:
@@ -221,26 +243,16 @@ class AttestationRewards:
                 hint="Use the state of the last slot of epoch 1 or later: "
                 "it has the rewards for the duties of the epoch before",
             )
-        duty = current - 1
-        was_active = state.is_active(duty)
-        is_eligible = was_active | (state.slashed & (duty + 1 < state.withdrawable_epochs))
-        participation = np.where(was_active & ~state.slashed, state.previous_participation, 0)
-        is_timely_target = (participation & TIMELY_TARGET) != 0
-        is_leak = Justification.after(spec, state).is_leak(spec, current)
-        return cls.compute(
+        rewards, _ = cls.compute(
             spec,
             state.fork,
-            duty,
-            effective_balances=state.effective_balances,
-            is_eligible=is_eligible,
-            slashed=state.slashed,
-            participation=participation,
-            inactivity_scores=update_inactivity_scores(
-                spec, state.inactivity_scores, is_eligible, is_timely_target, is_leak=is_leak
-            ),
-            total_active_balance=state.get_total_active_balance(spec),
-            is_leak=is_leak,
+            current - 1,
+            state,
+            participation=state.previous_participation,
+            inactivity_scores=state.inactivity_scores,
+            is_leak=Justification.after(spec, state).is_leak(spec, current),
         )
+        return rewards
 
 
 def update_inactivity_scores(
@@ -256,6 +268,6 @@ def update_inactivity_scores(
     return updated
 
 
-def _sum_balances(spec: Spec, state: BeaconState, chosen: Bools) -> int:
-    total = int(state.effective_balances @ chosen)
+def _sum_balances(spec: Spec, registry: Registry, chosen: Bools) -> int:
+    total = int(registry.effective_balances @ chosen)
     return max(total, spec.effective_balance_increment)

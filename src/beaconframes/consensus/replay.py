@@ -11,18 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from beaconframes.consensus.attestation_rewards import (
-    AttestationRewards,
-    Justification,
-    update_inactivity_scores,
-)
+from beaconframes.consensus.attestation_rewards import AttestationRewards, Justification
 from beaconframes.consensus.participation import BlockParticipation
 from beaconframes.consensus.registry import (
     compute_total_active_balance,
     extend_zeros,
     is_slashable,
 )
-from beaconframes.consensus.rewards import TIMELY_TARGET
 from beaconframes.consensus.slot_income import find_slashings
 from beaconframes.consensus.spec import is_since
 from beaconframes.errors import UsageError
@@ -102,38 +97,20 @@ class Replay:
         if registry is None:
             raise UsageError("no epoch has been started", hint="Call process_blocks first")
         self._registry = None
-        slashed, withdrawable_epochs = registry.slashed, registry.withdrawable_epochs
-        spec, epoch = self.spec, self.next_epoch
+        spec, epoch, flags = self.spec, self.next_epoch, self.participation
         self.next_epoch += 1
         if epoch == 0:
             return None
-        was_active = registry.is_active(epoch - 1) & ~slashed
-        is_active = registry.is_active(epoch) & ~slashed
-        previous = np.where(was_active, self.participation.previous, 0)
-        current = np.where(is_active, self.participation.current, 0)
-        total = compute_total_active_balance(spec, registry, epoch)
-        balances = registry.effective_balances
-        had_target, has_target = (previous & TIMELY_TARGET) != 0, (current & TIMELY_TARGET) != 0
-        self.justification = self.justification.process_epoch(
-            epoch,
-            total,
-            int(balances.sum(where=had_target)),
-            int(balances.sum(where=has_target)),
+        self.justification = self.justification.process_flags(
+            spec, registry, epoch, flags.previous, flags.current
         )
-        is_leak = self.justification.is_leak(spec, epoch)
-        is_eligible = registry.is_active(epoch - 1) | (slashed & (epoch < withdrawable_epochs))
-        self.inactivity_scores = update_inactivity_scores(
-            spec, self.inactivity_scores, is_eligible, had_target, is_leak=is_leak
-        )
-        return AttestationRewards.compute(
+        rewards, self.inactivity_scores = AttestationRewards.compute(
             spec,
             spec.fork_at(epoch),
             epoch - 1,
-            effective_balances=balances,
-            is_eligible=is_eligible,
-            slashed=slashed,
-            participation=previous,
+            registry,
+            participation=flags.previous,
             inactivity_scores=self.inactivity_scores,
-            total_active_balance=total,
-            is_leak=is_leak,
+            is_leak=self.justification.is_leak(spec, epoch),
         )
+        return rewards
