@@ -71,8 +71,8 @@ class Column:
 
     @property
     def wire_paths(self) -> tuple[str, ...]:
-        """Every wire path of the column, the specification's spelling first."""
-        if self.context:
+        """Every wire path, the specification's spelling first; none if only derived."""
+        if self.context or (self.derived and not self.wire):
             return ()
         if not self.wire:
             return (self.name,)

@@ -197,11 +197,6 @@ class DecimalPlaces(Count):
 
     derived = True
 
-    @property
-    def wire_paths(self) -> tuple[str, ...]:
-        """Return no paths: the wire has no field for it."""
-        return ()
-
     def count(self) -> pl.Expr:
         """Return the expression of the number of digits; null stays null."""
         parts = pl.col(self.of).str.split(".")
@@ -285,11 +280,6 @@ class Position(Count):
     """The position of an item in the list that its row comes from, counted from 0."""
 
     derived = True
-
-    @property
-    def wire_paths(self) -> tuple[str, ...]:
-        """Return no paths: the wire has no field for the position."""
-        return ()
 
 
 def parse_ether(text: Any) -> int:

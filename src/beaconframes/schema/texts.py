@@ -102,7 +102,7 @@ class RequestField(Text):
     @property
     def field(self) -> str:
         """Return the field of the request: ``wire``, or else the column's name."""
-        return super().wire_paths[0]
+        return str(self.wire or self.name)
 
     @property
     def wire_paths(self) -> tuple[str, ...]:

@@ -94,11 +94,6 @@ class TimeOf(Timestamp):
     offset: int = 0
     derived = True
 
-    @property
-    def wire_paths(self) -> tuple[str, ...]:
-        """Return the wire paths; none without ``wire``."""
-        return super().wire_paths if self.wire else ()
-
 
 @dataclass(eq=False)
 class EpochTime(TimeOf):

@@ -53,11 +53,6 @@ class Ordinal(Count):
 
     derived = True
 
-    @property
-    def wire_paths(self) -> tuple[str, ...]:
-        """Return no paths: the wire does not have this column."""
-        return ()
-
 
 class WindowColumns(Table):
     """The requested window, and the epochs that the service used."""
