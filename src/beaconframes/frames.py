@@ -359,3 +359,13 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         options = ", ".join(f'"{choice}"' for choice in choices)
         raise UsageError(f"{name}={value!r} is not valid", hint=f"Choose one of {options}.")
+
+
+def check_count(name: str, value: object, most: int | None = None, hint: str = "") -> None:
+    """Raise a `UsageError` unless *value* of the argument *name* is an integer from 1 to *most*."""
+    if type(value) is not int or value < 1 or (most is not None and value > most):
+        bounds = "from 1" if most is None else f"from 1 to {most}"
+        raise UsageError(
+            f"{name}={value!r} is not a whole number in range",
+            hint=hint or f"Pass a whole number {bounds}.",
+        )

@@ -12,7 +12,7 @@ from beaconframes import colours
 from beaconframes.analysis.engines import check_distinct
 from beaconframes.charts import heatmap, series
 from beaconframes.charts.model import Axis, Bars, Chart, Heatmap
-from beaconframes.frames import check_choice
+from beaconframes.frames import check_choice, check_count
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -43,12 +43,8 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
     *kwargs* go to ``Axes.imshow``, or to ``Axes.bar``.
     """
     check_choice("show", show, get_args(Show))
-    series.check_count(
-        "late",
-        late,
-        None,
-        "Pass the number of slots from which an attestation is late; 1 is the next slot.",
-    )
+    hint = "Pass the number of slots from which an attestation is late; 1 is the next slot."
+    check_count("late", late, hint=hint)
     rows = series.read_rows(
         frame, _COLUMNS, loader="load_attestations", also=["inclusion_slot"]
     ).filter(pl.col("status").is_in(["included", "missed", "pending"]))

@@ -11,6 +11,7 @@ from beaconframes.analysis.engines import resolve_chain
 from beaconframes.charts import series
 from beaconframes.charts.model import Axis, Chart, Points
 from beaconframes.errors import UsageError
+from beaconframes.frames import check_count
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -48,7 +49,7 @@ def duties(
 
     *kwargs* go to ``Axes.plot``.
     """
-    series.check_count("late", late, None, "Pass a number of slots; 1 is the next slot.")
+    check_count("late", late, hint="Pass a number of slots; 1 is the next slot.")
     rows = series.read_rows(frame, _COLUMNS, loader="load_attestations", also=["inclusion_slot"])
     rows = rows.filter(pl.col("status").is_in(list(_KINDS)))
     if rows.is_empty():

@@ -9,7 +9,7 @@ import numpy as np
 from beaconframes.charts import series
 from beaconframes.charts.model import Axis, Bars, Chart
 from beaconframes.charts.series import Unit
-from beaconframes.frames import check_choice
+from beaconframes.frames import check_choice, check_count
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
@@ -37,7 +37,7 @@ def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top:
     """
     check_choice("span", span, get_args(Span))
     check_choice("unit", unit, get_args(Unit))
-    series.check_count("top", top, _MAX_VALIDATORS, f"Pass a number from 1 to {_MAX_VALIDATORS}.")
+    check_count("top", top, _MAX_VALIDATORS)
     column = f"performance_{span}_gwei"
     columns = ["validator_index", column]
     rows = series.read_rows(frame, columns, loader="load_leaderboard").unique()

@@ -90,12 +90,6 @@ def explain_empty(frame: IntoFrame, what: str) -> str:
     return "no rows" if is_empty(frame) else what
 
 
-def check_count(name: str, value: object, most: int | None, hint: str) -> None:
-    """Raise unless *value* of the argument *name* is a whole number from 1 to *most*."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= (most or value):
-        raise UsageError(f"{name}={value!r} is not a whole number in range", hint=hint)
-
-
 def check_texts(**texts: object) -> None:
     """Raise a `UsageError` unless the title and the caption of a chart are texts or None."""
     for name, text in texts.items():

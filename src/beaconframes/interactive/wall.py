@@ -12,7 +12,7 @@ import polars as pl
 
 from beaconframes import colours
 from beaconframes.charts.series import check_texts
-from beaconframes.errors import UsageError
+from beaconframes.frames import check_count
 from beaconframes.interactive.figure import add_texts, open_figure, update_layout
 from beaconframes.text import for_plotly
 from beaconframes.wall.caption import describe_wall, list_caption_parts
@@ -69,11 +69,7 @@ def wall(
 
     *kwargs* go to ``Figure.update_layout``.
     """
-    if type(steps) is not int or not 1 <= steps <= _MOST:
-        raise UsageError(
-            f"steps={steps!r} is not a valid number of steps",
-            hint=f"Pass an integer from 1 to {_MOST}.",
-        )
+    check_count("steps", steps, _MOST)
     rows, corners = read_region(frame, region, "time", "validator_index")
     pixel_map = build_pixel_map(rows, show, corners, groups, names)
     figure, theme = open_figure(kwargs)

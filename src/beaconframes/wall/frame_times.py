@@ -11,6 +11,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from beaconframes.errors import UsageError
+from beaconframes.frames import check_count
 
 if TYPE_CHECKING:
     from beaconframes.wall.pixel_writes import PixelWrites
@@ -116,9 +117,9 @@ def _check_number(name: str, value: float, least: float, most: float) -> None:
 def _find_stops(writes: PixelWrites, frames: int, every: int | str | timedelta | None) -> list[int]:
     """Return for each frame how many of the writes it shows: *frames*, or one per *every*."""
     if every is None:
-        _check_count("frames", frames, most=_MOST)
+        check_count("frames", frames, _MOST)
     elif isinstance(every, int):
-        _check_count("every", every)
+        check_count("every", every)
     if not len(writes.slot):
         return [0]
     first, last = int(writes.slot[0]), int(writes.slot[-1])
@@ -149,13 +150,6 @@ def find_periods(writes: PixelWrites, every: str | timedelta) -> tuple[pl.Series
         ) from None
     stops = times.search_sorted(starts[1:], side="left").to_list()
     return starts, [*stops, len(times)]
-
-
-def _check_count(name: str, value: object, *, most: int | None = None) -> None:
-    """Raise unless a value is a count within its limits."""
-    if type(value) is not int or value < 1 or (most is not None and value > most):
-        bounds = f"from 1 to {most}" if most else "from 1"
-        raise UsageError(f"{name}={value!r} is out of range", hint=f"Pass an integer {bounds}.")
 
 
 def _check_frame_count(count: int, argument: str) -> None:

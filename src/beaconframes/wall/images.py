@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image, ImageColor
 
 from beaconframes.errors import UsageError
+from beaconframes.frames import check_count
 from beaconframes.wall.pixel_writes import check_region, find_region, read_writes
 
 if TYPE_CHECKING:
@@ -91,11 +92,7 @@ def choose_scale(width: int, height: int, scale: int | None) -> int:
     """Return the scale, by default one that fills a screen; raise if it is not valid."""
     if scale is None:
         return max(1, _SCREEN // max(width, height))
-    largest = int((_LARGEST / (width * height)) ** 0.5)
-    if type(scale) is not int or not 1 <= scale <= largest:
-        raise UsageError(
-            f"scale={scale!r} is not a valid scale", hint=f"Pass an integer from 1 to {largest}."
-        )
+    check_count("scale", scale, int((_LARGEST / (width * height)) ** 0.5))
     return scale
 
 

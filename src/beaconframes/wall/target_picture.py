@@ -13,6 +13,7 @@ from PIL import Image
 
 from beaconframes.calendar import to_integer
 from beaconframes.errors import UsageError
+from beaconframes.frames import check_count
 from beaconframes.wall.images import render
 from beaconframes.wall.pixel_writes import SIZE
 
@@ -81,10 +82,7 @@ def _reduce_image(image: Image.Image, width: int | None) -> tuple[Image.Image, t
                 x0, y0, size = left, top, original
     method = Image.Resampling.NEAREST
     if width is not None:
-        if type(width) is not int or not 1 <= width <= SIZE:
-            raise UsageError(
-                f"width={width!r} is not a valid width", hint=f"Pass an integer from 1 to {SIZE}."
-            )
+        check_count("width", width, SIZE)
         size = width, max(1, round(image.height * width / image.width))
         method = Image.Resampling.BOX
     if max(size) > SIZE:
