@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import GifImagePlugin, Image, PngImagePlugin
+from PIL import GifImagePlugin, PngImagePlugin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,9 +69,10 @@ def write_png(animation: Animation, path: Path) -> None:
         serial = 0
         for number, (change, delay) in enumerate(animation.pair_delays()):
             image = animation.build_image(change)
-            chunks = _split_chunks(image, None if number else description)
+            pnginfo = None if number else description
+            chunks = PngImagePlugin.getchunks(image, pnginfo=pnginfo)
             if number == 0:
-                for kind, content in chunks:
+                for kind, content, _ in chunks:
                     if kind not in {b"IDAT", b"IEND"}:
                         PngImagePlugin.putchunk(file, kind, content)
                 PngImagePlugin.putchunk(file, b"acTL", struct.pack(">II", len(animation.delays), 0))
@@ -81,25 +81,10 @@ def write_png(animation: Animation, path: Path) -> None:
             pause = min(delay // 10, 0xFFFF), 100
             control = struct.pack(">5I2H2B", serial, *image.size, *corner, *pause, dispose, blend)
             PngImagePlugin.putchunk(file, b"fcTL", control)
-            data = b"".join(content for kind, content in chunks if kind == b"IDAT")
+            data = b"".join(content for kind, content, _ in chunks if kind == b"IDAT")
             if number == 0:
                 PngImagePlugin.putchunk(file, b"IDAT", data)
             else:
                 PngImagePlugin.putchunk(file, b"fdAT", struct.pack(">I", serial + 1), data)
             serial += 1 + int(number > 0)
         PngImagePlugin.putchunk(file, b"IEND")
-
-
-def _split_chunks(
-    image: Image.Image, description: PngImagePlugin.PngInfo | None
-) -> list[tuple[bytes, bytes]]:
-    """Return the chunks of the PNG that Pillow makes of an image, by name."""
-    buffer = io.BytesIO()
-    image.save(buffer, format="PNG", pnginfo=description)
-    data, start = buffer.getvalue(), len(_SIGNATURE)
-    parts = []
-    while start < len(data):
-        (length,) = struct.unpack_from(">I", data, start)
-        parts.append((data[start + 4 : start + 8], data[start + 8 : start + 8 + length]))
-        start += length + 12
-    return parts
