@@ -115,19 +115,13 @@ def add_common_options(command: click.Command) -> click.Command:
 def _record_options(context: click.Context, _option: click.Parameter, _chosen: bool) -> None:
     """Record the options of the command, so that messages name them instead of arguments."""
     state = context.find_object(RunState)
-    if state is not None:
-        state.options |= options_by_argument(context.command)
-
-
-def options_by_argument(command: click.Command) -> dict[str, str]:
-    """Return the options of a command by the name of their argument in Python."""
-    options: dict[str, str] = {}
-    for parameter in command.params:
+    if state is None:
+        return
+    for parameter in context.command.params:
         if isinstance(parameter, click.Option) and parameter.name:
-            options[parameter.name] = parameter.opts[0]
-    if "key_file" in options:
-        options["api_key"] = options["key_file"]
-    return options
+            state.options[parameter.name] = parameter.opts[0]
+    if "key_file" in state.options:
+        state.options["api_key"] = state.options["key_file"]
 
 
 def set_color(context: click.Context, *, off: bool) -> None:
@@ -142,8 +136,3 @@ def typed_options() -> set[str]:
     context = click.get_current_context()
     line = click.core.ParameterSource.COMMANDLINE
     return {name for name in context.params if context.get_parameter_source(name) is line}
-
-
-def pop_options(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Remove the options *names* from *values*, and return them."""
-    return {name: values.pop(name) for name in names}

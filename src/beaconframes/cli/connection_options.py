@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.common_options import FILE, pop_options, typed_options
+from beaconframes.cli.common_options import FILE, typed_options
 from beaconframes.cli.from_signature import find_kind, resolve_types
 from beaconframes.cli.key_file import read_key
 from beaconframes.cli.messages import print_message, print_warning
@@ -145,7 +145,7 @@ def open_explorer(values: dict[str, Any], *, sends_requests: bool = True) -> Ite
     """
     from beaconframes.config import settings
 
-    chosen = pop_options(values, NAMES)
+    chosen = {name: values.pop(name) for name in NAMES}
     chosen["local"] = is_local(chosen)
     given = {}
     for name in SETTINGS.keys() & chosen.keys() - {*OF_EXPLORER, "node", "execution"}:
