@@ -252,24 +252,16 @@ def _open_styled_axes(
 
 def _set_tick_style(ax: Axes) -> None:
     """Set the style of ticks, which are created when first drawn, outside of our settings."""
-    now = mpl.rcParams
-    grid = {"grid_color": now["grid.color"], "grid_linewidth": now["grid.linewidth"]}
-    ax.tick_params(
-        axis="x",
-        color=now["xtick.color"],
-        labelcolor=now["xtick.labelcolor"],
-        labelsize=now["xtick.labelsize"],
-        length=now["xtick.major.size"],
-        **grid,
-    )
-    ax.tick_params(
-        axis="y",
-        color=now["ytick.color"],
-        labelcolor=now["ytick.labelcolor"],
-        labelsize=now["ytick.labelsize"],
-        length=now["ytick.major.size"],
-        **grid,
-    )
+    now: Any = mpl.rcParams
+    for side, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+        axis.set_tick_params(
+            color=now[f"{side}tick.color"],
+            labelcolor=now[f"{side}tick.labelcolor"],
+            labelsize=now[f"{side}tick.labelsize"],
+            length=now[f"{side}tick.major.size"],
+            grid_color=now["grid.color"],
+            grid_linewidth=now["grid.linewidth"],
+        )
 
 
 def _set_x_axis(ax: Axes, axis: Axis) -> None:
