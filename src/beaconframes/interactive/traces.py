@@ -78,9 +78,9 @@ def _choose_digits(axis: Axis) -> str:
     return ",.6~r" if "%" in axis.label else ",.12~r"
 
 
-def _describe_legend(layer: Line | Points | Bars | Area, chart: Chart) -> dict[str, Any]:
-    """Return the name and the position of the layer in the legend."""
-    name = layer.name or ""
+def _describe_legend(name: str | None, chart: Chart) -> dict[str, Any]:
+    """Return the name and the position of a layer in the legend."""
+    name = name or ""
     options: dict[str, Any] = {"name": name.replace("\n", " "), "showlegend": False}
     if name in chart.legend:
         options |= {"showlegend": True, "legendrank": 1000 + chart.legend.index(name)}
@@ -96,11 +96,19 @@ def _build_swatch(
     """
     from plotly import graph_objects as go
 
-    entry = _describe_legend(layer, chart)
+    entry = _describe_legend(layer.name, chart)
     if not entry["showlegend"]:
         return []
     mode = "lines+markers" if options else "markers"
     return [go.Scatter(x=[None], y=[None], mode=mode, marker=marker, **options, **entry)]
+
+
+def build_square(colour: str, **options: Any) -> Any:
+    """Build a square in the legend that the plot does not have."""
+    from plotly import graph_objects as go
+
+    marker = {"symbol": "square", "size": 10, "color": colour}
+    return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, **options)
 
 
 def _choose_scatter(count: int) -> Any:
@@ -122,7 +130,7 @@ def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str
     colour = theme.adapt(
         layer.colour or colours.CYCLE[_find_rank(layer, chart) % len(colours.CYCLE)]
     )
-    options: dict[str, Any] = _describe_legend(layer, chart) | {
+    options: dict[str, Any] = _describe_legend(layer.name, chart) | {
         "mode": "lines+markers" if layer.marked else "lines",
         "line": {
             "width": layer.width * PIXELS_PER_POINT,
@@ -168,7 +176,7 @@ def _build_points(layer: Points, chart: Chart, theme: Theme) -> Any:
         marker["symbol"] += "-open"
     if symbol.startswith(("line", "x-thin")):
         marker["line"] = {"width": 1.5, "color": theme.adapt(layer.colour)}
-    options = _describe_legend(layer, chart) | {"mode": "markers", "marker": marker}
+    options = _describe_legend(layer.name, chart) | {"mode": "markers", "marker": marker}
     if layer.strip:
         options |= {"yaxis": "y2", "hovertemplate": "%{x}<extra>%{fullData.name}</extra>"}
     elif chart.y.tick_labels:
@@ -203,7 +211,7 @@ def _build_bars(layer: Bars, chart: Chart, theme: Theme) -> list[Any]:
         stripes = {"shape": shapes, "fgcolor": theme.paper, "size": 6, "solidity": 0.25}
         # Without this, the stripes replace the bar.
         marker["pattern"] = stripes | {"fillmode": "overlay"}
-    options = _describe_legend(layer, chart) | {
+    options = _describe_legend(layer.name, chart) | {
         "marker": marker,
         "width": width,
         "base": layer.base,
@@ -250,7 +258,7 @@ def _build_area(layer: Area, chart: Chart, theme: Theme) -> tuple[list[Any], str
         line={"width": 0.5 if layer.stepped else 0, "color": theme.adapt(layer.colour)},
         hoveron="points",
         hovertemplate=_format_hover(chart, "customdata"),
-        **_describe_legend(layer, chart),
+        **_describe_legend(layer.name, chart),
     )
     return [trace], note if each > 1 else None
 
@@ -302,16 +310,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
         **options,
     )
     legend_entries = [
-        go.Scatter(
-            x=[None],
-            y=[None],
-            mode="markers",
-            marker={"symbol": "square", "size": 10, "color": colour},
-            name=name.replace("\n", " "),
-            legendgroup=name,
-            showlegend=True,
-            legendrank=1000 + chart.legend.index(name),
-        )
+        build_square(colour, **_describe_legend(name, chart))
         for name, colour in kinds
         if name in chart.legend
     ]

@@ -14,6 +14,7 @@ from beaconframes import colours
 from beaconframes.charts.series import check_texts
 from beaconframes.frames import check_count
 from beaconframes.interactive.figure import add_texts, open_figure, update_layout
+from beaconframes.interactive.traces import build_square
 from beaconframes.text import for_plotly
 from beaconframes.wall.caption import describe_wall, list_caption_parts
 from beaconframes.wall.images import (
@@ -208,16 +209,8 @@ def _build_slider(shown: list[pl.DataFrame]) -> Slider:
 
 def _build_swatches(pixel_map: PixelMap) -> list[Scatter]:
     """Build the entries of the legend, the largest holder first."""
-    from plotly import graph_objects as go
-
     return [
-        go.Scatter(
-            x=[None],
-            y=[None],
-            mode="markers",
-            marker={"symbol": "square", "size": 10, "color": colour},
-            name=f"{for_plotly(name)}: {pixels:,}",
-        )
+        build_square(colour, name=f"{for_plotly(name)}: {pixels:,}")
         for name, pixels, colour in pixel_map.kinds
     ]
 
