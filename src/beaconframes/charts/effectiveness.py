@@ -11,13 +11,13 @@ import polars as pl
 from beaconframes import colours
 from beaconframes.analysis.attestation_losses import attestation_rates
 from beaconframes.charts import series, validator_lines
-from beaconframes.charts.model import Area, Axis, Chart, Line
+from beaconframes.charts.model import Axis, Chart, Line
 from beaconframes.frames import check_choice, to_polars
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.charts.model import Floats, Positions
+    from beaconframes.charts.model import Area
 
 Every = Literal["day", "week", "month"]
 
@@ -83,13 +83,9 @@ def _build_network(rows: pl.DataFrame) -> tuple[Area, Line]:
         pl.quantile("y", share, "linear").alias(name) for name, share in shares.items()
     )
     spread = spread.sort("number")
-
-    def curve(name: str) -> tuple[Positions, Floats]:
-        return series.build_curve(spread["number"], spread["time"], series.to_floats(spread[name]))
-
-    (x, low), (_, middle), (_, high) = (curve(name) for name in shares)
-    count = rows["validator_index"].n_unique()
-    return (
-        Area(x, low, high, f"10 % to 90 % of {count:,} others", colours.GREY, opacity=0.25),
-        Line(x, middle, f"Median of {count:,} others", colours.SLATE, 1.4, dashed=True),
-    )
+    others = f"{rows['validator_index'].n_unique():,} others"
+    name = f"10 % to 90 % of {others}"
+    band = validator_lines.build_band(spread, "low", "high", name, 0.25, colours.GREY)
+    middle = series.to_floats(spread["middle"])
+    curve = series.build_curve(spread["number"], spread["time"], middle)
+    return band, Line(*curve, f"Median of {others}", colours.SLATE, 1.4, dashed=True)

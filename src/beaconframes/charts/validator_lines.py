@@ -88,7 +88,7 @@ def _build_bands(rows: pl.DataFrame, count: int, *, marked: bool) -> ValidatorLa
         .sort("number")
     )
     median = build_line(by_number, f"Median of {count:,} validators", colours.BLUE, marked=marked)
-    inner = _build_band(by_number, "low", "high", "10 % to 90 % of them", 0.35)
+    inner = build_band(by_number, "low", "high", "10 % to 90 % of them", 0.35)
     sides = {name: by_number[name].to_numpy() for name in ("lowest", "low", "high", "highest")}
     low, high = np.nanmin(sides["low"]), np.nanmax(sides["high"])
     lowest, highest = np.nanmin(sides["lowest"]), np.nanmax(sides["highest"])
@@ -99,7 +99,7 @@ def _build_bands(rows: pl.DataFrame, count: int, *, marked: bool) -> ValidatorLa
         room = _EDGE * (limits[1] - limits[0])
         ends = (limits[0] - room, limits[1] + room)
         return ValidatorLayers((inner, median, *outliers), legend, limits=ends)
-    outer = _build_band(by_number, "lowest", "highest", "Lowest to highest", 0.15)
+    outer = build_band(by_number, "lowest", "highest", "Lowest to highest", 0.15)
     return ValidatorLayers((outer, inner, median), _name_layers((median, inner, outer)))
 
 
@@ -124,11 +124,13 @@ def _build_outliers(rows: pl.DataFrame, limits: tuple[float, float]) -> Iterator
         )
 
 
-def _build_band(rows: pl.DataFrame, low: str, high: str, name: str, opacity: float) -> Area:
+def build_band(
+    rows: pl.DataFrame, low: str, high: str, name: str, opacity: float, colour: str = colours.BLUE
+) -> Area:
     """Build the area between two columns."""
     x, bottom = series.build_curve(rows["number"], rows["time"], series.to_floats(rows[low]))
     _, top = series.build_curve(rows["number"], rows["time"], series.to_floats(rows[high]))
-    return Area(x, bottom, top, name, colours.BLUE, opacity=opacity)
+    return Area(x, bottom, top, name, colour, opacity=opacity)
 
 
 def build_line(
