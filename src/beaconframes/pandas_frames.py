@@ -83,12 +83,11 @@ def _read_pandas(frame: Any) -> pl.DataFrame:
         objects = frame.select_dtypes("object")
         # Amounts in wei: Arrow has no integers of more than 64 bits.
         whole = [name for name in objects if objects[name].dropna().map(type).eq(int).all()]
-        if whole:
-            frame = frame.assign(**{name: frame[name].map(Decimal, na_action="ignore") for name in whole})
-        table: pl.DataFrame = pl.from_pandas(frame)
-        return table
+        exact = {name: frame[name].map(Decimal, na_action="ignore") for name in whole}
+        table: pl.DataFrame = pl.from_pandas(frame.assign(**exact) if exact else frame)
     except (ValueError, OverflowError, TypeError) as error:
         raise UsageError(f"the frame cannot be read: {error}") from error
+    return table
 
 
 def _collect_frame(frame: Any) -> pl.DataFrame:

@@ -6,6 +6,7 @@ import copy
 import functools
 import json
 
+import httpx
 import polars as pl
 import pytest
 
@@ -373,6 +374,14 @@ def test_unusual_members_of_an_answer_are_no_failure_of_ours(answer, message):
     node = make_node()
     node.handle_request = lambda request: reply(200, answer)
     with pytest.raises(BeaconframesError, match=message):
+        node.api().version()
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"id":0,"result":"\xff"}'])
+def test_bodies_that_no_parser_reads_are_errors_of_the_node(body):
+    node = make_node()
+    node.handle_request = lambda request: httpx.Response(200, content=body)
+    with pytest.raises(BeaconframesError, match="not JSON"):
         node.api().version()
 
 

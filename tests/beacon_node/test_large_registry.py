@@ -41,6 +41,12 @@ def node(open_node):
     return open_node
 
 
+def read_keys(stub):
+    """Return the public keys of all validators, in the order of their indices."""
+    rows = json.loads(stub.recording.validators(stub.head))["data"]
+    return [row["validator"]["pubkey"] for row in rows]
+
+
 def sum_income(validators):
     """Return rewards less penalties since epoch 0, by validator."""
     income = bf.load_income_history(validators, since=0, until=-1)
@@ -80,10 +86,7 @@ def test_public_keys_load_the_rows_of_their_validators(load):
     """The node has not said yet which validators they are, alone or beside an index."""
     with pytest.MonkeyPatch.context() as patch, BeaconNodeStub("electra", head=71) as stub:
         patch.setattr(BeaconApi, "request_has_validator", lambda self, index: index <= 30_000)
-        keys = [
-            row["validator"]["pubkey"]
-            for row in json.loads(stub.recording.validators(stub.head))["data"]
-        ]
+        keys = read_keys(stub)
         with bf.node(stub.url, store=False):
             by_index = load([1, 2, 3], since=2, until=3)
         call = {"since": 2, "until": 3, "explorer": bf.node(stub.url, store=False)}
@@ -92,6 +95,49 @@ def test_public_keys_load_the_rows_of_their_validators(load):
             assert by_index.equals(load([1, keys[2], keys[3]], **call))
             again = bf.plan(load, [1, keys[2], keys[3]], **call)
     assert 0 == again.requests < planned.requests
+
+
+SETS = [
+    bf.v2.load_rewards_aggregate,
+    bf.v2.load_performance_aggregate,
+    bf.v2.load_apy_roi,
+    bf.v2.load_sync_committee_periods,
+    bf.v2.load_upcoming_duty_slots,
+    bf.v2.load_balances,
+]
+
+
+@pytest.mark.parametrize("load", SETS)
+def test_sets_of_public_keys_are_those_of_their_validators(load, monkeypatch):
+    """A key that is left out would make a sum too small, without a warning."""
+    with BeaconNodeStub("capella", head=95) as stub:
+        monkeypatch.setattr(BeaconApi, "request_has_validator", lambda self, index: True)
+        keys = read_keys(stub)
+        found = []
+        for members in ([1, 2, 3], [1, keys[2], 3], keys[1:4]):
+            with bf.node(stub.url, store=False):
+                found.append(load(members))
+    assert found[0].height
+    assert found[0].equals(found[1])
+    assert found[0].equals(found[2])
+
+
+def test_connections_share_an_index(tmp_path, monkeypatch):
+    """Each has asked for other validators; none removes those of the other."""
+    with BeaconNodeStub("capella", head=95) as stub:
+        monkeypatch.setattr(BeaconApi, "request_has_validator", lambda self, index: True)
+        keys, span = read_keys(stub), {"since": 5, "until": 6}
+        with bf.node(stub.url, store=False):
+            expected = bf.v2.load_rewards_aggregate([1, 2])
+        first, second = bf.node(stub.url, store=tmp_path), bf.node(stub.url, store=tmp_path)
+        with first, second:
+            bf.load_income_history(keys[1:3], explorer=first, **span)
+            bf.load_income_history([7], explorer=second, **span)
+            assert 2 == bf.load_income_history(keys[1:2], explorer=first, **span).height
+            assert expected.equals(bf.v2.load_rewards_aggregate(keys[1:3], explorer=first))
+            assert [1, 7] == bf.load_validators([1, 7], explorer=second)[
+                "validator_index"
+            ].to_list()
 
 
 def test_a_stored_chain_may_grow(tmp_path, monkeypatch):

@@ -41,6 +41,41 @@ NODES = {
     "Lodestar 1.5.1": LODESTAR,
 }
 
+
+class OneInvalid(Fault):
+    """The first answer of a route for a state has a record without its first field."""
+
+    def __init__(self, route, state):
+        self.route, self.state, self.is_sent = route, state, False
+
+    def change(self, node, request, answer):
+        is_chosen = request.route.endswith(self.route) and request.args["state_id"] == self.state
+        if not is_chosen or self.is_sent:
+            return answer
+        self.is_sent = True
+        first, *others = answer.data
+        return answer.with_data([dict([*first.items()][1:]), *others])
+
+
+@pytest.mark.parametrize(
+    ("fault", "load", "column"),
+    [
+        (("/committees", "71"), lambda: bf.load_slots(range(66, 70)), "votes"),
+        (("/validators", "7"), lambda: bf.load_performance([1, 2]), "performance_total_gwei"),
+    ],
+)
+def test_one_invalid_answer_of_the_probe_hides_nothing(fault, load, column):
+    """The node would lack a route for the whole connection, and columns were null."""
+    invalid = OneInvalid(*fault)
+    with (
+        BeaconNodeStub("capella", head=95, faults=["debug-forbidden", invalid]) as stub,
+        bf.node(stub.url, store=False),
+    ):
+        found = load()
+    assert invalid.is_sent
+    assert 0 == found[column].null_count() < found.height
+
+
 FINAL = {"slot_attestation_duties": ([75],)}
 """The income of epoch 9 is the last final one."""
 

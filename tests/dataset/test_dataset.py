@@ -509,3 +509,36 @@ def test_only_sqlite_opens_its_files(chain, tmp_path):
     assert "" == done.stderr
     assert (tmp_path / "state" / "rate_limits.sqlite").exists()
     assert list(tmp_path.glob("store/*/ledger.sqlite"))
+
+
+def test_a_killed_creation_leaves_the_folder_usable(tmp_path):
+    """Its draft is no file of a user."""
+    folder = tmp_path / "data"
+    killed = f"""
+import os, signal
+from beaconframes.dataset import Dataset, ledger
+ledger.set_meta = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+Dataset.create({str(folder)!r}, meta={{}})
+"""
+    assert subprocess.run([sys.executable, "-c", killed], check=False).returncode < 0
+    assert any(folder.iterdir())
+
+    Dataset.create(folder, meta=META).write("income", [rows(0, 3)])
+
+    assert rows(0, 3).equals(Dataset.open(folder).scan("income").collect())
+
+
+def test_of_two_creations_at_once_one_succeeds(tmp_path, monkeypatch):
+    """The other one must not replace the ledger, which may have rows already."""
+    set_meta = ledger.set_meta
+
+    def interrupt(connection, facts):
+        monkeypatch.setattr(ledger, "set_meta", set_meta)
+        Dataset.create(tmp_path / "data", meta=META).write("income", [rows(0, 3)])
+        set_meta(connection, facts)
+
+    monkeypatch.setattr(ledger, "set_meta", interrupt)
+    with pytest.raises(DatasetError, match="is already a dataset"):
+        Dataset.create(tmp_path / "data", meta=META)
+
+    assert rows(0, 3).equals(Dataset.open(tmp_path / "data").scan("income").collect())

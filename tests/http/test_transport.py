@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import gzip
+import io
 import os
 import shutil
 import ssl
@@ -26,6 +27,7 @@ from beaconframes.errors import (
     ProtocolError,
     UsageError,
 )
+from beaconframes.http import transport
 from beaconframes.http.rate_limiter import RateLimiter
 from beaconframes.http.response import ResponsePage
 from beaconframes.http.session import Session
@@ -398,6 +400,26 @@ class Chunks(httpx.SyncByteStream):
     def __iter__(self):
         for start in range(0, len(self.body), 1_000):
             yield self.body[start : start + 1_000]
+
+
+def test_a_false_length_takes_no_memory(monkeypatch):
+    """A connection that ends early may have stated a gigabyte; the next attempt, too."""
+    sizes = []
+
+    class Buffer(io.BytesIO):
+        def truncate(self, size=None):
+            sizes.append(len(self.getbuffer()))
+            return super().truncate(size)
+
+    monkeypatch.setattr(transport.io, "BytesIO", Buffer)
+    headers = {"content-length": "999999999"}
+    given = httpx.MockTransport(
+        lambda request: httpx.Response(200, headers=headers, stream=Chunks(b"[]"))
+    )
+    session = Session("http://127.0.0.1:1", parse=lambda *_: ResponsePage(b"[]"), transport=given)
+    session.fetch(Request("GET", "/"))
+
+    assert [2] == [size for size in sizes if size]
 
 
 @pytest.mark.parametrize("first_bytes", [None, 2_500])

@@ -360,6 +360,20 @@ def test_amounts_are_added_only_if_no_validator_counts_twice():
     assert [] == server.posted
 
 
+@pytest.mark.parametrize("start", [10_000_000_000_000, 2**64 - 1])
+def test_an_invalid_range_of_an_answer_is_named(start):
+    """Milliseconds instead of seconds, for example: the path is that of the envelope."""
+    total = whole(RewardsAggregate, {"finality": "finalized"})
+    span = {"epoch": {"start": 1, "end": 2}, "timestamp": {"start": start, "end": start}}
+    body = json.dumps({"data": total, "range": span}).encode()
+
+    with (
+        serving((200, {}, body)) as (_, explorer),
+        pytest.raises(errors.SchemaError, match=r"range\.timestamp\.start"),
+    ):
+        bf.v2.load_rewards_aggregate([1, 2], explorer=explorer)
+
+
 def test_an_amount_that_is_unknown_in_a_part_is_unknown():
     """Rewards of the inclusion delay are null where there are none, which is not unknown."""
     names = RewardsAggregate.schema()

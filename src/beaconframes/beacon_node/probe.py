@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.beacon_node.capabilities import Capabilities
@@ -15,6 +16,7 @@ from beaconframes.errors import (
     NotServed,
     RateLimited,
     RequestTimeout,
+    ResponseError,
     ServerError,
     Unauthorized,
 )
@@ -148,6 +150,10 @@ class _Probe:
 
         def check(epoch: int) -> str:
             try:
+                # One damaged answer would hide what the node has.
+                with suppress(ResponseError):
+                    request(epoch)
+                    return ""
                 request(epoch)
             except (ConnectionFailed, RateLimited):
                 raise

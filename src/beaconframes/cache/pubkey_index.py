@@ -10,6 +10,7 @@ import polars as pl
 from beaconframes.dataset import Grid
 from beaconframes.endpoint import UNRESOLVED, Request
 from beaconframes.errors import DatasetError, ProtocolError
+from beaconframes.http.status_errors import NOT_JSON
 from beaconframes.intervals import intervals_of
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def fetch_keys(connection: Connection, pubkeys: Sequence[str]) -> list[Validator
     data = connection.fetch(request)
     try:
         validators = msgspec.json.decode(data, type=ValidatorKey | list[ValidatorKey], strict=False)
-    except msgspec.MsgspecError as error:
+    except NOT_JSON as error:
         raise ProtocolError(
             f"the response is not a list of validators ({error})", endpoint=request.endpoint
         ) from None

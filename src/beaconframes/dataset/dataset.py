@@ -92,13 +92,15 @@ class Dataset(MaintainedTables):
             if private:
                 folder.chmod(ledger.PRIVATE_FOLDER)
             if (folder / ledger.NAME).exists():
-                raise DatasetError(f"{folder} is already a dataset", hint="Choose another folder")
-            if any(folder.iterdir()):
+                raise FileExistsError
+            # A process that was killed leaves a draft.
+            if any(not ledger.is_draft(path) for path in folder.iterdir()):
                 raise DatasetError(f"{folder} is not empty", hint="Choose another folder")
             ledger.create(folder, meta)
             segments.sync(folder)
         except FileExistsError as error:
-            raise DatasetError(f"{folder} is a file", hint="Choose another folder") from error
+            reason = "already a dataset" if folder.is_dir() else "a file"
+            raise DatasetError(f"{folder} is {reason}", hint="Choose another folder") from error
         except OSError as error:
             raise DatasetError(
                 f"cannot create a dataset in {folder}: {error.strerror or error}",

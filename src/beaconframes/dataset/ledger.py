@@ -94,7 +94,7 @@ class Segment:
 
 
 def create(folder: Path, meta: Mapping[str, Any]) -> None:
-    """Create the ledger of an empty dataset, atomically."""
+    """Create the ledger of an empty dataset, atomically; FileExistsError if it exists."""
     draft = folder / f".ledger-{secrets.token_hex(8)}.tmp"
     try:
         with Database(draft, name=f"the ledger of {folder}") as connection:
@@ -109,9 +109,20 @@ def create(folder: Path, meta: Mapping[str, Any]) -> None:
                 connection.execute(f"PRAGMA user_version = {FORMAT}")
         if is_private(folder):
             draft.chmod(PRIVATE_FILE)
-        draft.replace(folder / NAME)
+        try:
+            # Of two processes that create it, one does.
+            os.link(draft, folder / NAME)
+        except FileExistsError:
+            raise
+        except OSError:  # The file system has no links.
+            draft.replace(folder / NAME)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def is_draft(path: Path) -> bool:
+    """Return whether a file belongs to a ledger that is being created."""
+    return path.name.startswith(".ledger-")
 
 
 def exists(folder: Path) -> bool:

@@ -78,12 +78,25 @@ class MaintainedTables(CoveredTables):
                     compact_segments(writer, name, grid, first, last)
 
     def replace_tables(
-        self, tables: Mapping[str, pl.DataFrame], facts: Mapping[str, Any] | None = None
+        self,
+        tables: Mapping[str, pl.DataFrame],
+        facts: Mapping[str, Any] | None = None,
+        *,
+        keep: Mapping[str, str] | None = None,
     ) -> None:
-        """Replace all rows of some *tables*, and entries of ``meta``, in one commit."""
+        """Replace all rows of some *tables*, and entries of ``meta``, in one commit.
+
+        Of a table in *keep*, rows with other values of a column stay.
+        """
         with self.writing() as writer:
-            for name, rows in tables.items():
-                retire_segments(writer.connection, ledger.get_segments(writer.connection, name))
+            for name, new in tables.items():
+                listed = ledger.get_segments(writer.connection, name)
+                rows, key = new, (keep or {}).get(name)
+                if key is not None and listed:
+                    old = scan_segments(self.path, listed)
+                    others = old.join(new.lazy(), on=key, how="anti").collect()
+                    rows = pl.concat([new, others]).sort(key)
+                retire_segments(writer.connection, listed)
                 writer.drop_table(name)
                 writer.add(name, rows)
             writer.set_meta(facts or {})

@@ -20,6 +20,7 @@ from beaconframes.errors import (
     ResponseError,
     TableNotInDataset,
 )
+from beaconframes.http.status_errors import NOT_JSON
 from beaconframes.load_context import LOAD
 
 if TYPE_CHECKING:
@@ -305,7 +306,7 @@ def parse_slot(data: bytes) -> int:
     """Return the number of the slot in *data*."""
     try:
         return parse_one(data, SlotNumber).slot
-    except msgspec.MsgspecError as error:
+    except NOT_JSON as error:
         raise ProtocolError(
             f"the slot cannot be read ({error})", endpoint="POST /api/v2/ethereum/slot"
         ) from None
@@ -315,7 +316,7 @@ def parse_latest_state(data: bytes) -> LatestState:
     """Return the latest state in *data*."""
     try:
         state = parse_one(data, LatestState)
-    except msgspec.MsgspecError as error:
+    except NOT_JSON as error:
         raise ProtocolError(
             f"the latest state cannot be read ({error})", endpoint=LATEST_STATE.endpoint
         ) from None

@@ -44,6 +44,8 @@ POLL_INTERVAL = 0.1
 """Seconds: how often a waiting call checks its deadline and whether it was stopped."""
 MAX_CONNECTIONS = 8
 MAX_ABANDONED_WAIT = 2.0
+FIRST_BYTES = 2**20
+"""Bytes of a page after which its stated length is believed, and its memory allocated."""
 """Seconds: how long a request waits for abandoned ones to end, to open no further connection."""
 SecondsLeft = Callable[[], float]
 """Returns the seconds until the deadline of a call; raises AttemptFailed when the call is over."""
@@ -274,7 +276,8 @@ class _Exchange(threading.Thread):
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
             self._open.discard(self)
             pending: Future[Any] = self.page if self.head.done() else self.head
-            pending.set_exception(error)
+            # The frames of a traceback would keep the memory of the body.
+            pending.set_exception(error.with_traceback(None))
         else:
             self.page.set_result(page)
 
@@ -310,12 +313,15 @@ class _Exchange(threading.Thread):
         # Unlike a join of all chunks, this needs the memory of the body only once.
         buffer, size = io.BytesIO(), 0
         stated = response.headers.get("content-length", "")
-        if len(stated) < 10 and stated.isdecimal() and 0 < int(stated) <= self._max_body:
-            # A buffer that grows with each chunk is copied several times.
-            buffer.seek(int(stated) - 1)
-            buffer.write(b"\0")
-            buffer.seek(0)
+        is_stated = len(stated) < 10 and stated.isdecimal() and int(stated) <= self._max_body
+        most = int(stated) if is_stated else 0
         for chunk in self._read_body(response, self._max_body):
+            if size >= FIRST_BYTES and most > size:
+                # A buffer that grows with each chunk is copied several times.
+                buffer.seek(most - 1)
+                buffer.write(b"\0")
+                buffer.seek(size)
+                most = 0
             size += buffer.write(chunk)
             if size >= self._first_bytes:
                 break

@@ -84,6 +84,11 @@ class Column:
         return (self.context,) if isinstance(self.context, str) else self.context
 
     @property
+    def first_path(self) -> str:
+        """The path that an error names: of the record, or of the envelope or the request."""
+        return (*self.wire_paths, *self.context_paths, self.name)[0]
+
+    @property
     def may_be_null(self) -> bool:
         """Whether a cell may have no value on the wire."""
         from_envelope = bool(self.context) and not self.key

@@ -188,7 +188,7 @@ def check_calendar_range(
     if largest is not None and largest > last:
         of = next(c for c in table.columns if c.name == column.of)
         row = (numbers > last).arg_true()[0]
-        raise build_cell_error(table, of, of.wire_paths[0], numbers[row], first_row + row)
+        raise build_cell_error(table, of, of.first_path, numbers[row], first_row + row)
 
 
 def build_series(table: TableSpec, column: Column, values: list[Any], first_row: int) -> pl.Series:
@@ -200,7 +200,7 @@ def build_series(table: TableSpec, column: Column, values: list[Any], first_row:
             try:
                 column.build([value])
             except BUILD_ERRORS:
-                raise build_cell_error(table, column, column.wire_paths[0], value, row) from None
+                raise build_cell_error(table, column, column.first_path, value, row) from None
         raise
     if series.null_count() and not column.may_be_null:
         return check_nulls(table, column, values, series, first_row)
@@ -228,7 +228,7 @@ def check_nulls(
         if is_json_null(value):
             raise build_absence_error(table, column, first_row + row)
         if value == "" and column.default is None:
-            raise build_cell_error(table, column, column.wire_paths[0], value, first_row + row)
+            raise build_cell_error(table, column, column.first_path, value, first_row + row)
     return series if column.default is None else series.fill_null(column.default)
 
 

@@ -29,7 +29,7 @@ def build_lists(table: TableSpec, column: Column, values: list[Any], first_row: 
     lists = [value or [] for value in values]
     if not can_build(column, [item for value in lists for item in value]):
         row = next(row for row, value in enumerate(lists) if not can_build(column, value))
-        raise build_cell_error(table, column, column.wire_paths[0], lists[row], first_row + row)
+        raise build_cell_error(table, column, column.first_path, lists[row], first_row + row)
     return pl.Series(column.name, lists, dtype=pl.List(column.dtype))
 
 

@@ -14,6 +14,7 @@ from beaconframes.beacon_node.client.quirks import QUIRKS
 from beaconframes.beacon_node.client.session import QUICK
 from beaconframes.consensus.spec import Spec
 from beaconframes.errors import IntegrityError, SchemaError, UsageError
+from beaconframes.http.status_errors import NOT_JSON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -151,7 +152,7 @@ class CheckedRequests:
         """Return JSON *data* as a value of this *kind*; numbers may be strings."""
         try:
             value: T = msgspec.json.decode(data, type=kind, strict=False)
-        except msgspec.MsgspecError as error:
+        except NOT_JSON as error:
             raise self._schema_error(route, f"is invalid: {error}") from None
         return value
 

@@ -18,6 +18,7 @@ from beaconframes.errors import (
     ServerError,
     ServiceError,
 )
+from beaconframes.http.status_errors import NOT_JSON
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def parse_results(
     """Return the results of JSON-RPC *calls* in their order, or the error to raise."""
     try:
         answers = msgspec.json.decode(data)
-    except msgspec.MsgspecError as error:
+    except NOT_JSON as error:
         return ProtocolError(
             f"the answer is not JSON: {error}", hint=EXECUTION_HINT, endpoint=names
         )

@@ -87,9 +87,14 @@ class ChainIndex:
             "validators": chosen,
             "execution": has_execution,
         }
-        if not (folder / ledger.NAME).exists():
+        if not ledger.exists(folder):
             start = {"latest_epoch": 0, "latest_slot": 0, "finalized_epoch": 0}
-            return cls(Dataset.create(folder, meta=facts | start), spec, validators)
+            try:
+                return cls(Dataset.create(folder, meta=facts | start), spec, validators)
+            except DatasetError:
+                # Another process may have created it at the same time.
+                if not ledger.exists(folder):
+                    raise
         dataset = Dataset.open(folder)
         meta = dataset.meta
         if not meta.get("indexed"):
@@ -208,11 +213,13 @@ class ChainIndex:
         last_proposed_slot: int,
         is_syncing: bool,
         validators: pl.DataFrame,
+        is_of_all: bool = True,
         pending_deposits: Any = None,
     ) -> None:
         """Replace the tables that describe the head, and the head in the metadata.
 
-        *validators* are those of the head state, in the columns of `read_validators`. Without
+        *validators* are those of the head state, in the columns of `read_validators`. If they are
+        not all (*is_of_all*), the validators that another process has added stay. Without
         *pending_deposits*, an index since Electra has no validator queue.
         """
         attested = self._find_last_attestations(head.epoch, validators)
@@ -238,7 +245,9 @@ class ChainIndex:
             "latest_slot": head.slot,
             "finalized_epoch": head.finalized_epoch,
         }
-        self.dataset.replace_tables(tables, facts)
+        self.dataset.replace_tables(
+            tables, facts, keep={} if is_of_all else {"validators": "validator_index"}
+        )
 
     def derive(self, validators: Collection[int] | None = None) -> None:
         """Write the tables that follow from others; rankings are of *validators*, by default all.

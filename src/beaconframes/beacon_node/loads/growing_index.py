@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 MAX_EPOCHS = 2_000
 """Most epochs that one load adds: about nine days of mainnet. `index` is for more."""
+_KNOWN = pl.Schema({"validator_index": pl.Int64(), "pubkey": pl.String()})
 CONTINUE_HINT = "The same call continues after them"
 
 
@@ -58,10 +59,15 @@ class GrowingIndex:
         self.views = DatasetViews(chain_index.dataset)
         self._status: ChainStatus | None = None
         self._read_at = 0.0
-        self.validators = read_validators([])
         self._lock = threading.RLock()
         self._load_count = 0
         """The loads that read rows now."""
+
+    @property
+    def validators(self) -> pl.DataFrame:
+        """Return indices and public keys of the known validators; other processes add some."""
+        rows = self.chain_index.dataset.scan("validators", schema=_KNOWN)
+        return rows.select(*_KNOWN).collect()
 
     @property
     def head(self) -> Head:
@@ -315,8 +321,9 @@ class GrowingIndex:
         """Return the requested validators that the table of validators does not have."""
         if self.has_all_validators:
             return set()
-        known = {*self.validators["validator_index"], *self.validators["pubkey"]}
-        return {*(needs.validators or ()), *needs.pubkeys} - known
+        known = self.validators
+        requested = {*(needs.validators or ()), *needs.pubkeys}
+        return requested.difference(known["validator_index"], known["pubkey"])
 
     def _write_head(self, status: ChainStatus, new: set[int | str]) -> None:
         """Write the head and the validators: all of them, or the known and the *new* ones."""
@@ -326,12 +333,13 @@ class GrowingIndex:
         ids: list[int | str] | None = None
         if not self.has_all_validators:
             ids = [*self.validators["validator_index"], *sorted(new, key=str)]
-        self.validators = read_validators(self.node.api.validators("head", ids))
+        validators = read_validators(self.node.api.validators("head", ids))
         self.chain_index.update_head(
             head=Head(epoch, max(status.settled_epoch, 0), slot),
             last_proposed_slot=self.node.find_last_block(slot, status.head_slot),
             is_syncing=self.node.is_syncing(),
-            validators=self.validators,
+            validators=validators,
+            is_of_all=self.has_all_validators,
             pending_deposits=self.node.read_pending_deposits(status.head_slot),
         )
         self.views.refresh()

@@ -27,6 +27,8 @@ from beaconframes.derive.attestation_efficiency import find_rated_epochs
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint import Envelope
 from beaconframes.endpoint.absent_table import TableAbsent
+from beaconframes.endpoint.identifiers import normalize_validator
+from beaconframes.endpoint.validator_sets import IDENTIFIERS
 from beaconframes.errors import NotFound, NotServed
 from beaconframes.intervals import intervals_of
 from beaconframes.v1 import ENDPOINTS
@@ -187,10 +189,12 @@ def find_subjects(
     """Return the indices and the public keys of the requested validators; None: of all."""
     indices, pubkeys, has_subject = set[int](), set[str](), False
     for call in calls:
-        if call.fields.get("validator") is not None and not isinstance(
-            call.fields["validator"], str
-        ):
-            indices |= set(resolve_members(call.fields["validator"], view))
+        members = call.fields.get("validator")
+        if isinstance(members, dict):
+            indices |= set(resolve_members(members, view))
+            # The view knows the keys of earlier loads only.
+            given = members.get(IDENTIFIERS, ())
+            pubkeys |= {normalize_validator(key) for key in given if isinstance(key, str)}
             has_subject = True
         for expected in call.expected:
             indices |= {int(value) for value in expected.values.get("validator_index", ())}
