@@ -58,3 +58,8 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_local_url(url: str) -> bool:
+    """Return whether *url* is an address on this machine."""
+    return is_loopback(urlsplit(url).hostname or "")

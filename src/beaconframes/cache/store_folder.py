@@ -51,8 +51,9 @@ def store_folder(root: Path | None, url: str, chain: Chain) -> Path:
     return folder / f"{readable[:60]}-{blake2b(identity.encode(), digest_size=4).hexdigest()}"
 
 
-def find_stored_chain(root: Path | None, url: str) -> Chain | None:
-    """Return the chain of the rows from *url* in the folder *root*, or of *root* as a dataset."""
+def find_stored_chain(store: Path | bool | None, url: str) -> Chain | None:
+    """Return the chain of the rows from *url* in the folder *store*, or of *store* as a dataset."""
+    root = None if isinstance(store, bool) else store
     any_chain = store_folder(root, url, MAINNET)
     name = any_chain.name.rpartition(MAINNET.name)[0]
     folders = [any_chain] if any_chain == root else sorted(any_chain.parent.glob(f"{name}*"))

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
-from beaconframes.addresses import is_loopback
+from beaconframes.addresses import is_local_url, is_loopback
 from beaconframes.cache.local_store import LocalStore
-from beaconframes.cache.store_folder import find_stored_chain, store_folder
+from beaconframes.cache.store_folder import store_folder
 from beaconframes.endpoint import Head
 from beaconframes.errors import ConfigError
 from beaconframes.fetch.source import ApiSource
@@ -51,11 +51,6 @@ def public_url(chain: Chain, *, has_key: bool) -> str:
             "without a key, bf.local() serves a simulated chain on this machine",
         )
     return PUBLIC_URLS[chain.name]
-
-
-def may_be_local_explorer(url: str) -> bool:
-    """Return whether a local explorer may answer at *url*: on this machine."""
-    return is_loopback(urlsplit(url).hostname or "")
 
 
 def create_rate_limiter(
@@ -115,7 +110,7 @@ def create_local_store(
     By default, rows of a service on this machine are not stored, because its requests are free.
     """
     if store is None:
-        store = needed or not is_loopback(urlsplit(url).hostname or "")
+        store = needed or not is_local_url(url)
     if store is False:
         if needed:
             raise ConfigError(
@@ -126,11 +121,6 @@ def create_local_store(
     root = store if isinstance(store, Path) else None
     folder = store_folder(root, url, chain)
     return LocalStore(folder, url=url, chain=chain, simulated=simulated, limit=limit)
-
-
-def find_chain_of_store(store: Path | bool | None, url: str) -> Chain | None:
-    """Return the chain of the rows that the *store* has from *url*, if it has any."""
-    return find_stored_chain(store if isinstance(store, Path) else None, url)
 
 
 def read_stored_head(

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, Protocol
 
+from beaconframes.addresses import is_local_url
 from beaconframes.cache.read_through import open_rows
+from beaconframes.cache.store_folder import find_stored_chain
 from beaconframes.cache.validator_epochs import ValidatorEpochsCache
 from beaconframes.calendar import Chain, get_chain
 from beaconframes.client.defaults import (
@@ -17,8 +19,6 @@ from beaconframes.client.defaults import (
     create_local_store,
     create_rate_limiter,
     create_source,
-    find_chain_of_store,
-    may_be_local_explorer,
     public_url,
     read_stored_head,
 )
@@ -143,8 +143,8 @@ class Explorer:
         if is_chain_given(given.get("chain")):
             self.chain = self._default_chain
         elif not can_send:
-            self.chain = find_chain_of_store(settings.store, self.url) or self._default_chain
-        elif not may_be_local_explorer(self.url):
+            self.chain = find_stored_chain(settings.store, self.url) or self._default_chain
+        elif not is_local_url(self.url):
             self.chain = self._default_chain
         # Otherwise the first use of `chain` requests it.
         if self.offline and head is None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import polars as pl
 
 from beaconframes.active_periods import NATURAL, REASON
-from beaconframes.addresses import is_loopback
+from beaconframes.addresses import is_local_url
 from beaconframes.errors import (
     IntegrityError,
     MissingRows,
@@ -106,7 +106,7 @@ class LoaderCall:
         """Return the service and whether its chain is simulated, for the manifest."""
         about = self.explorer.about
         url = urlsplit(self.explorer.url)
-        is_local = is_loopback(url.hostname or "")
+        is_local = is_local_url(self.explorer.url)
         # The port of a local service changes, and a path may contain a secret.
         service = "a service on this machine" if is_local else f"{url.scheme}://{url.netloc}"
         return {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
-from urllib.parse import urlsplit
 
-from beaconframes.addresses import is_loopback
+from beaconframes.addresses import is_local_url
 from beaconframes.client.plan import PlanningExplorer, format_requests
 from beaconframes.errors import RequestLimitExceeded
 from beaconframes.reports.formats import show_quantity
@@ -35,7 +34,7 @@ SHORTER = (180, 90, 30, 7, 2)
 
 def is_local(explorer: Explorer) -> bool:
     """Return whether the source is on this machine."""
-    return is_loopback(urlsplit(explorer.url).hostname or "")
+    return is_local_url(explorer.url)
 
 
 def is_limited(explorer: Explorer) -> bool:
