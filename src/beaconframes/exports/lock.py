@@ -40,7 +40,7 @@ def hold_lock(folder: Path, target: object) -> Iterator[None]:
     lock = acquire_lock(folder, target)
     try:
         with translate_errors(folder / HOLDER):
-            holder = {"pid": os.getpid(), "host": get_hostname()}
+            holder = {"pid": os.getpid(), "host": socket.gethostname()}
             (folder / HOLDER).write_text(json.dumps(holder))
         yield
     finally:
@@ -69,7 +69,8 @@ def acquire_lock(folder: Path, target: object) -> Database:
             time.sleep(0.01)
             continue
         except DamagedFile:
-            raise build_invalid_lock_error(path) from None
+            message = f"{path} is not the lock file of an export"
+            raise DatasetError(message, hint="Remove it") from None
         except DatasetBusy:
             if time.monotonic() > deadline:
                 raise
@@ -88,22 +89,17 @@ def read_inode(path: Path) -> int | None:
     return None
 
 
-def build_invalid_lock_error(path: Path) -> DatasetError:
-    """Return the error for a file that cannot be locked."""
-    return DatasetError(f"{path} is not the lock file of an export", hint="Remove it")
-
-
 def check_host(folder: Path, target: object, lock: Database) -> None:
     """Raise ExportLocked if another host may hold the lock: network folders may not share locks."""
     holder = read_holder(folder)
-    if holder and holder.get("host") != get_hostname():
+    if holder and holder.get("host") != socket.gethostname():
         lock.close()
         raise build_locked_error(folder, target, holder)
 
 
 def may_hold_lock(holder: dict[str, Any]) -> bool:
     """Return whether a *holder* may hold the lock: a killed process is still recorded."""
-    if holder.get("host") != get_hostname():
+    if holder.get("host") != socket.gethostname():
         return bool(holder)
     process = holder.get("pid")
     return isinstance(process, int) and is_alive(process)
@@ -125,8 +121,3 @@ def read_holder(folder: Path) -> dict[str, Any]:
         if isinstance(holder, dict):
             return holder
     return {}
-
-
-def get_hostname() -> str:
-    """Return the name of this machine."""
-    return socket.gethostname()
