@@ -36,6 +36,15 @@ def translate_errors(
         ) from error
 
 
+@contextmanager
+def errors_as_os_error(kind: type[Exception]) -> Iterator[None]:
+    """Turn errors of a *kind* that a library raises, such as for a full disk, into an OSError."""
+    try:
+        yield
+    except kind as error:
+        raise OSError(str(error)) from error
+
+
 def describe_free_space(path: Path, error: BaseException, needed_bytes: int) -> str:
     """Return a note on the free disk space if that may be the reason of an *error*, "" otherwise.
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import UsageError, require_package
+from beaconframes.exports.atomic_files import errors_as_os_error
 from beaconframes.exports.formats.arrow import UNSUPPORTED_TYPES
 from beaconframes.exports.formats.json_values import check_types, convert_columns, is_nested
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from beaconframes.exports.formats.cells import CellOptions
@@ -28,14 +28,12 @@ class DuckDBWriter:
     """
 
     def __init__(self, path: Path, _options: CellOptions) -> None:
-        try:
-            import duckdb
-        except ModuleNotFoundError:
-            raise UsageError(
-                "DuckDB files need the package duckdb", hint="pip install 'beaconframes[duckdb]'"
-            ) from None
+        require_package("duckdb", "a DuckDB file", "'beaconframes[duckdb]'")
+        import duckdb
+
         path.unlink(missing_ok=True)
-        with translate_errors():
+        self._error = duckdb.Error
+        with errors_as_os_error(self._error):
             # One thread, so that rows are stored in their order.
             self._database: Any = duckdb.connect(str(path), config={"threads": 1})
             self._database.execute("SET TimeZone = 'UTC'")
@@ -46,7 +44,7 @@ class DuckDBWriter:
         check_columns(rows)
         added = rows.with_columns(pl.selectors.duration().cast(pl.Int64))
         into = "INSERT INTO rows" if self._has_table else "CREATE TABLE rows AS"
-        with translate_errors():
+        with errors_as_os_error(self._error):
             self._database.register("added", added.to_arrow(compat_level=pl.CompatLevel.oldest()))
             self._database.execute(f"{into} SELECT * FROM added")  # noqa: S608 - constants only
             self._database.unregister("added")
@@ -54,7 +52,7 @@ class DuckDBWriter:
 
     def close(self) -> None:
         """Write all rows of the write-ahead log into the file."""
-        with translate_errors(), closing(self._database):
+        with errors_as_os_error(self._error), closing(self._database):
             self._database.execute("CHECKPOINT")
 
 
@@ -75,17 +73,6 @@ def check_columns(rows: pl.DataFrame) -> None:
     check_types(rows.schema, "DuckDB", (*UNSUPPORTED_TYPES, pl.Float16))
     nested = {name: dtype for name, dtype in rows.schema.items() if is_nested(dtype)}
     check_types(pl.Schema(nested), "DuckDB", (pl.Duration,))
-
-
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Turn errors of DuckDB, such as a full disk, into an OSError."""
-    import duckdb
-
-    try:
-        yield
-    except duckdb.Error as error:
-        raise OSError(str(error)) from error
 
 
 def read(path: Path, schema: pl.Schema) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.errors import DatasetError, require_package
+from beaconframes.exports.atomic_files import errors_as_os_error
 from beaconframes.exports.formats.cells import escape_names, from_cells, to_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from beaconframes.exports.formats.cells import CellOptions
@@ -66,13 +65,15 @@ class ExcelWriter:
     def close(self) -> None:
         """Write the workbook, with a constant date: the same rows make the same bytes."""
         import xlsxwriter  # type: ignore[import-untyped]
+        from xlsxwriter.exceptions import XlsxWriterException  # type: ignore[import-untyped]
 
         if not self._frames:
             return
         rows = to_sheet(pl.concat(self._frames), self._options)
         narrowest, widest = WIDTHS
         options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
-        with translate_errors(), xlsxwriter.Workbook(str(self._path), options) as book:
+        book = xlsxwriter.Workbook(str(self._path), options)
+        with errors_as_os_error(XlsxWriterException), book:
             book.set_properties({"created": CREATED, "author": "beaconframes"})
             sheet = book.add_worksheet("rows")
             day = book.add_format({"num_format": "yyyy-mm-dd"})
@@ -81,17 +82,6 @@ class ExcelWriter:
                 sheet.write_string(0, number, name)
                 write_column(sheet, number, rows[name], day)
             sheet.freeze_panes(1, 0)
-
-
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Turn errors of XlsxWriter, such as a full disk, into an OSError."""
-    from xlsxwriter.exceptions import XlsxWriterException  # type: ignore[import-untyped]
-
-    try:
-        yield
-    except XlsxWriterException as error:
-        raise OSError(str(error)) from error
 
 
 def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
