@@ -49,29 +49,25 @@ FORMATS = {
             (".parquet", ".pq"),
             "application/vnd.apache.parquet",
             parquet.ParquetWriter,
-            lambda path, schema, _: parquet.read(path, schema),
+            parquet.read,
         ),
         Format("csv", (".csv",), "text/csv", csv.CsvWriter, csv.read),
         Format(
-            "jsonl",
-            (".jsonl", ".ndjson"),
-            "application/jsonl",
-            jsonl.JsonLinesWriter,
-            lambda path, schema, _: jsonl.read(path, schema),
+            "jsonl", (".jsonl", ".ndjson"), "application/jsonl", jsonl.JsonLinesWriter, jsonl.read
         ),
         Format(
             "arrow",
             (".arrow", ".feather", ".ipc"),
             "application/vnd.apache.arrow.file",
             arrow.ArrowWriter,
-            lambda path, schema, _: arrow.read(path, schema),
+            arrow.read,
         ),
         Format(
             "duckdb",
             (".duckdb",),
             "application/vnd.duckdb.file",
             duckdb.DuckDBWriter,
-            lambda path, schema, _: duckdb.read(path, schema),
+            duckdb.read,
             single_file=True,
         ),
         Format(

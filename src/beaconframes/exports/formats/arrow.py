@@ -44,6 +44,6 @@ class ArrowWriter:
             self._writer.close()
 
 
-def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
+def read(path: Path, schema: pl.Schema, _options: CellOptions) -> pl.DataFrame:
     """Return the rows of a file that `ArrowWriter` wrote."""
     return convert_columns(pl.scan_ipc(path, glob=False).collect(), schema, pl.Expr.cast)

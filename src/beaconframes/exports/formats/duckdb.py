@@ -75,7 +75,7 @@ def check_columns(rows: pl.DataFrame) -> None:
     check_types(pl.Schema(nested), "DuckDB", (pl.Duration,))
 
 
-def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
+def read(path: Path, schema: pl.Schema, _options: CellOptions) -> pl.DataFrame:
     """Return the rows of a file that `DuckDBWriter` wrote."""
     import duckdb
 

@@ -36,7 +36,7 @@ class JsonLinesWriter:
         self._file.close()
 
 
-def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
+def read(path: Path, schema: pl.Schema, _options: CellOptions) -> pl.DataFrame:
     """Return the rows of a file that `JsonLinesWriter` wrote."""
     if path.stat().st_size == 0:
         return pl.DataFrame(schema=schema)

@@ -81,6 +81,6 @@ def states_simulation(path: Path) -> bool:
     return _SIMULATED.items() <= pl.read_parquet_metadata(path).items()
 
 
-def read(path: Path, schema: pl.Schema) -> pl.DataFrame:
+def read(path: Path, schema: pl.Schema, _options: CellOptions) -> pl.DataFrame:
     """Return the rows of a file; its columns must be those of *schema*."""
     return pl.scan_parquet(path, schema=schema, hive_partitioning=False, glob=False).collect()
