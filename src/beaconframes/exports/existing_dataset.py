@@ -10,6 +10,7 @@ import polars as pl
 from beaconframes.dataset import published
 from beaconframes.errors import DatasetError
 from beaconframes.exports.journal import IncompatibleExport
+from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -202,14 +203,9 @@ def describe_differences(old: dict[str, Any], new: dict[str, Any], prefix: str =
         if isinstance(before, dict) and isinstance(now, dict):
             differences.append(describe_differences(before, now, f"{prefix}{name}."))
         elif before != now:
-            differences.append(f"{prefix}{name} was {shorten(before)}, now it is {shorten(now)}")
+            texts = ("nothing" if value is None else visible(value, 80) for value in (before, now))
+            differences.append(f"{prefix}{name} was {', now it is '.join(texts)}")
     return "; ".join(part for part in differences if part)
-
-
-def shorten(value: object) -> str:
-    """Return a value as text of at most 80 characters."""
-    text = "nothing" if value is None else str(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
 
 
 def merge_other_tables(manifest: dict[str, Any], existing: ExistingDataset) -> dict[str, Any]:
