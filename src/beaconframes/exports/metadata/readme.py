@@ -75,15 +75,9 @@ def build_contents(tables: dict[str, Any]) -> str:
         f"| {escape(t['title'])} |"
         for name, t in tables.items()
     ]
-    lines += [
-        "",
-        COLUMNS,
-    ]
+    lines += ["", COLUMNS]
     if any(t["format"] in ("csv", "xlsx") and not t["raw"] for t in tables.values()):
-        lines += [
-            "",
-            ESCAPED,
-        ]
+        lines += ["", ESCAPED]
     return "\n".join(lines)
 
 
