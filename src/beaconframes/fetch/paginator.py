@@ -193,14 +193,23 @@ class Paginator:
                     raise find_first_page_error(self.endpoint, refusal) from None
                 # The first page was accepted with the same fields, so the cursor is refused.
                 if is_retry:
-                    raise build_cursor_error(call, len(pages) + 1, refusal) from None
+                    raise PaginationError(
+                        f"page {len(pages) + 1} was refused twice: {refusal.message}",
+                        endpoint=call.request.endpoint,
+                        hint="Try again later: the service refuses its own cursor. "
+                        "Nothing was stored",
+                    ) from None
                 return self.fetch_pages(pages[0][0], is_retry=True)
             if self.context.progress is not None:
                 self.context.progress.count_request()
             pages.append((call, page))
             if is_recomputed(pages[0][1], page):
                 if is_retry:
-                    raise build_snapshot_error(call)
+                    raise SnapshotMoved(
+                        "the service recomputed its figures twice while their pages were read",
+                        endpoint=call.request.endpoint,
+                        hint="Try again later. Nothing was stored",
+                    )
                 return self.fetch_pages(pages[0][0], is_retry=True)
             next_call = self.endpoint.next_page(call, page, public=self.public)
             if next_call is not None:
@@ -225,15 +234,6 @@ def find_first_page_error(endpoint: Endpoint, refusal: ServiceError) -> ServiceE
     )
 
 
-def build_cursor_error(call: Call, number: int, refusal: ServiceError) -> PaginationError:
-    """Return the error for a page after the first that was refused."""
-    return PaginationError(
-        f"page {number} was refused twice: {refusal.message}",
-        endpoint=call.request.endpoint,
-        hint="Try again later: the service refuses its own cursor. Nothing was stored",
-    )
-
-
 def has_more_than(endpoint: Endpoint, call: Call, at_most: int) -> bool:
     """Return whether *call* has more than *at_most* validators."""
     try:
@@ -246,12 +246,3 @@ def has_more_than(endpoint: Endpoint, call: Call, at_most: int) -> bool:
 def is_recomputed(first: ResponsePage, page: ResponsePage) -> bool:
     """Return whether the service recomputed its figures since the *first* page."""
     return first.envelope_fields.get("last_updated") != page.envelope_fields.get("last_updated")
-
-
-def build_snapshot_error(call: Call) -> SnapshotMoved:
-    """Return the error for figures that were recomputed while their pages were read."""
-    return SnapshotMoved(
-        "the service recomputed its figures twice while their pages were read",
-        endpoint=call.request.endpoint,
-        hint="Try again later. Nothing was stored",
-    )
