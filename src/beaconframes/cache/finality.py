@@ -11,12 +11,12 @@ that response either, some time later, the rows do not exist.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
+from beaconframes.dataset import coverage
 from beaconframes.endpoint import Envelope
 from beaconframes.errors import NotFound, NotServed
 from beaconframes.intervals import clip_intervals, merge_intervals, subtract_intervals
@@ -168,13 +168,4 @@ def read_empty(
     exists = "SELECT count(*) FROM sqlite_schema WHERE name = 'empty_responses'"
     if connection.execute(exists) == [(0,)]:
         return {}
-    rows = connection.execute(
-        "SELECT subject, first, last FROM empty_responses"
-        " WHERE table_name = :table AND first <= :last AND last >= :first"
-        " AND subject IN (SELECT value FROM json_each(:subjects)) ORDER BY subject, first",
-        {"table": table, "first": first, "last": last, "subjects": json.dumps(list(subjects))},
-    )
-    noted: dict[str, list[tuple[int, int]]] = {}
-    for subject, start, end in rows:
-        noted.setdefault(subject, []).append((max(start, first), min(end, last)))
-    return {subject: tuple(parts) for subject, parts in noted.items()}
+    return coverage.read(connection, table, subjects, first, last, relation="empty_responses")

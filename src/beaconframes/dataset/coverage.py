@@ -172,13 +172,18 @@ def read(
     subjects: Iterable[str] | None = None,
     first: int = 0,
     last: int = MAX_UNIT,
+    *,
+    relation: str = "coverage",
 ) -> Covered:
-    """Return the coverage from *first* to *last*, of *subjects* (None: of all)."""
+    """Return the coverage from *first* to *last*, of *subjects* (None: of all).
+
+    Another *relation* of the ledger has intervals in the same columns.
+    """
     subject_filter = (
         "" if subjects is None else "AND subject IN (SELECT value FROM json_each(:subjects))"
     )
     rows = connection.execute(
-        "SELECT subject, max(first, :first), min(last, :last) FROM coverage"  # noqa: S608 - a constant
+        f"SELECT subject, max(first, :first), min(last, :last) FROM {relation}"  # noqa: S608 - a constant
         f" WHERE table_name = :table AND first <= :last AND last >= :first {subject_filter}"
         " ORDER BY subject, first",
         {
