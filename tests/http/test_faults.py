@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import httpx
 import pytest
@@ -34,7 +35,13 @@ from beaconframes.errors import (
 )
 from beaconframes.http import transport
 from beaconframes.http.response import decode_body
-from beaconframes.http.retry import AttemptFailed, RetryQuota, parse_retry_after, retry_call
+from beaconframes.http.retry import (
+    AttemptFailed,
+    RetryQuota,
+    parse_date,
+    parse_retry_after,
+    retry_call,
+)
 from beaconframes.http.session import Session
 from beaconframes.http.status_errors import error_for_status
 from beaconframes.http.transport import Timeouts
@@ -351,6 +358,24 @@ def test_retry_after_of_a_server_error_is_respected():
     assert ROWS == outcome.data
     assert outcome.elapsed >= 2
     assert outcome.waited <= 3
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"),
+    [
+        ("Thu, 17 Dec 2026 10:00:00 GMT", 10),
+        ("Thu, 17 Dec 2026 10:00:00", 10),
+        ("Thu, 17 Dec 2026 10:00:00 +0200", 8),
+        ("", None),
+        ("soon", None),
+        ("Fri, 31 Dec 9999 23:59:59 -0100", None),
+        (f"Thu, 17 Dec 2026 10:00:00 GMT{' ' * 64}", None),
+    ],
+)
+def test_dates_in_headers(text, hour):
+    """Dates are in UTC, also those without a zone; other text is no date."""
+    date = parse_date(text)
+    assert date == (None if hour is None else datetime(2026, 12, 17, hour, tzinfo=UTC))
 
 
 def test_long_maintenance_is_not_waited_for():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ from beaconframes.endpoint import Finality
 from beaconframes.endpoint.chain_metadata import CHAIN_HEADER, parse_chain_header
 from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER, parse_uncovered
 from beaconframes.errors import ConfigError, EndpointDeprecated, WindowMoved
+from beaconframes.http.retry import parse_date
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -146,7 +145,5 @@ def describe_range(stated: Any) -> str:
 
 def sunset_date(header: str) -> str:
     """Return the date in a sunset *header*, if it is one."""
-    try:
-        return f" on {parsedate_to_datetime(header).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return ""
+    date = parse_date(header)
+    return "" if date is None else f" on {date:%Y-%m-%d %H:%M} UTC"

@@ -12,13 +12,12 @@ import math
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from beaconframes.errors import QuotaSpent, UsageError
-from beaconframes.http.retry import MAX_DATE_LENGTH, AttemptFailed
+from beaconframes.http.retry import AttemptFailed, parse_date
 from beaconframes.http.shared_rate_limit import ReportedLimits
 
 if TYPE_CHECKING:
@@ -253,6 +252,7 @@ def parse_rate_limit_headers(headers: Mapping[str, str], status: int = 200) -> R
         hour = limit
     second = limit if window == "second" else None
     has_limits = any(count is not None for count in (second, minute, hour, month))
+    sent = parse_date(headers.get("date", "")) or datetime.now(UTC)
     return ReportedLimits(
         per_second=second,
         per_minute=minute if hour is None or (minute or hour) < hour else None,
@@ -260,19 +260,10 @@ def parse_rate_limit_headers(headers: Mapping[str, str], status: int = 200) -> R
         per_month=month,
         # Without a limit the remaining requests mean nothing.
         remaining=remaining if month is not None else None,
-        month=parse_month(headers.get("date")),
+        month=f"{sent:%Y-%m}",
         used=int(status < 500 and status != 429),
         reported_at=int(time.time()) if has_limits else None,
     )
-
-
-def parse_month(date: str | None) -> str:
-    """Return the month of a Date header, or the current month if the header is missing."""
-    when = datetime.now(UTC)
-    if date is not None and len(date) <= MAX_DATE_LENGTH:
-        with suppress(ValueError, OverflowError, TypeError, IndexError):
-            when = parsedate_to_datetime(date).astimezone(UTC)
-    return f"{when:%Y-%m}"
 
 
 def next_month(now: datetime) -> datetime:

@@ -235,22 +235,22 @@ def _parse_wait(text: str, date: str | None) -> float | None:
     text = text.strip()
     if SECONDS.fullmatch(text):
         return float(text)
-    when = _parse_timestamp(text)
+    when = parse_date(text)
     # The service's clock may be wrong by hours, but equally in both of its dates.
-    return None if when is None else when - _response_time(date)
+    return None if when is None else when.timestamp() - _response_time(date)
 
 
 def _response_time(date: str | None) -> float:
-    sent = _parse_timestamp(date) if date else None
-    return datetime.now(UTC).timestamp() if sent is None else sent
+    return (parse_date(date or "") or datetime.now(UTC)).timestamp()
 
 
-def _parse_timestamp(text: str) -> float | None:
+def parse_date(text: str) -> datetime | None:
+    """Return the date in an HTTP header, without a zone in UTC; None for other text."""
     if len(text) > MAX_DATE_LENGTH:
         return None
     try:
         date = parsedate_to_datetime(text)
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+        return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
     except (ValueError, OverflowError, TypeError, IndexError):
         return None
 
