@@ -292,34 +292,27 @@ def encode_stated_head(request: Request, head: Head, chain: Chain) -> bytes:
     return msgspec.json.encode(SlotNumber(head.latest("slot", chain, finalized=is_final)))
 
 
-def parse_one(data: bytes, kind: type[T]) -> T:
-    """Return the JSON object in *data*, which may be the only item of a list."""
-    decoded: T | list[T] = msgspec.json.decode(data, type=kind | list[kind], strict=False)  # type: ignore[valid-type]
-    if not isinstance(decoded, list):
-        return decoded
-    if len(decoded) != 1:
-        raise msgspec.ValidationError(f"Expected one `object`, got {len(decoded)}")
-    return decoded[0]
+def parse_one(data: bytes, kind: type[T], what: str, endpoint: str) -> T:
+    """Return the JSON object in *data*, called *what*: it may be the only item of a list."""
+    try:
+        decoded: T | list[T] = msgspec.json.decode(data, type=kind | list[kind], strict=False)  # type: ignore[valid-type]
+        if not isinstance(decoded, list):
+            return decoded
+        if len(decoded) != 1:
+            raise msgspec.ValidationError(f"Expected one `object`, got {len(decoded)}")
+        return decoded[0]
+    except NOT_JSON as error:
+        raise ProtocolError(f"the {what} cannot be read ({error})", endpoint=endpoint) from None
 
 
 def parse_slot(data: bytes) -> int:
     """Return the number of the slot in *data*."""
-    try:
-        return parse_one(data, SlotNumber).slot
-    except NOT_JSON as error:
-        raise ProtocolError(
-            f"the slot cannot be read ({error})", endpoint="POST /api/v2/ethereum/slot"
-        ) from None
+    return parse_one(data, SlotNumber, "slot", "POST /api/v2/ethereum/slot").slot
 
 
 def parse_latest_state(data: bytes) -> LatestState:
     """Return the latest state in *data*."""
-    try:
-        state = parse_one(data, LatestState)
-    except NOT_JSON as error:
-        raise ProtocolError(
-            f"the latest state cannot be read ({error})", endpoint=LATEST_STATE.endpoint
-        ) from None
+    state = parse_one(data, LatestState, "latest state", LATEST_STATE.endpoint)
     if not 0 <= state.current_finalized_epoch <= state.current_epoch:
         raise ProtocolError(
             f"the latest state is invalid: its finalized epoch is {state.current_finalized_epoch}, "
