@@ -152,12 +152,16 @@ def test_inside_a_running_event_loop(server):
     assert "/api/v1/epoch/7" == asyncio.run(cell()).target
 
 
-def test_given_client_is_used(server):
-    """An HTTP client from the caller is used unchanged, but follows no redirects."""
-    with httpx.Client(headers={"X-Own": "yes"}, follow_redirects=True) as client:
-        seen = fetch_once(server, http_client=client)
-    with FaultServer("redirect") as redirecting, httpx.Client(follow_redirects=True) as client:
-        session = Session(redirecting.url, http_client=client)
+def test_settings_of_the_client_are_used_except_for_redirects(server, monkeypatch):
+    """The HTTP client adds its own headers, but follows no redirects, whatever its settings."""
+
+    def open_client(*_):
+        return httpx.Client(headers={"X-Own": "yes"}, follow_redirects=True)
+
+    monkeypatch.setattr("beaconframes.http.transport._open_client", open_client)
+    seen = fetch_once(server)
+    with FaultServer("redirect") as redirecting:
+        session = Session(redirecting.url)
         with pytest.raises(ProtocolError, match="redirects"):
             session.fetch(V1)
 

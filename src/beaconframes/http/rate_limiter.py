@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 TICK = 0.1
 """Seconds: how often a waiting call checks whether it should stop."""
+MAX_CONCURRENT = 8
+"""Requests that are under way at the same time."""
 QUOTA_CHECK_INTERVAL = 3600
 """Seconds for which a report that the month's requests are used up is trusted."""
 MAX_DIGITS = 15
@@ -75,7 +77,6 @@ class RateLimiter:
         self,
         rate: float | None = None,
         *,
-        max_concurrent: int = 8,
         clock: Clock | None = None,
         shared_rate_limit: SharedRateLimit | None = None,
         is_shared: bool = True,
@@ -87,7 +88,6 @@ class RateLimiter:
             )
         self.clock = clock or Clock()
         self._condition = threading.Condition()
-        self._max_concurrent = max_concurrent
         self._rate = rate
         self._learns_rate = self._is_rate_unknown = rate is None
         self._open = 0
@@ -212,7 +212,7 @@ class RateLimiter:
         now = self.clock.now()
         if now < self._paused_until:
             return self._paused_until - now
-        if self._open >= (1 if self._is_rate_unknown else self._max_concurrent):
+        if self._open >= (1 if self._is_rate_unknown else MAX_CONCURRENT):
             return TICK
         if self._rate is None or math.isinf(self._rate):
             self._remove_windows(now - 1)

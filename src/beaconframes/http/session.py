@@ -62,7 +62,6 @@ class Session:
         max_body: int = MAX_BODY,
         clock: Clock | None = None,
         transport: httpx.BaseTransport | None = None,
-        http_client: httpx.Client | None = None,
     ) -> None:
         """Check *base_url*, which must not expose the key; connections are opened on first use."""
         self.base_url = check_url(base_url, has_key=key is not None)
@@ -85,7 +84,6 @@ class Session:
             credentials=credentials,
             max_body=max_body,
             transport=transport,
-            http_client=http_client,
         )
         self._transport: Transport | None = None
         self._close_transport: Callable[[], object] | None = None

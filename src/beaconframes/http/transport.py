@@ -75,9 +75,8 @@ class Transport:
         credentials: Credentials | None = None,
         max_body: int = MAX_BODY,
         transport: httpx.BaseTransport | None = None,
-        http_client: httpx.Client | None = None,
     ) -> None:
-        """Connect to *base_url*, through *transport* or *http_client* if one is given."""
+        """Connect to *base_url*, through *transport* if one is given."""
         address = urlsplit(base_url)
         self.host = f"{address.hostname}:{address.port}" if address.port else address.hostname
         self._user_agent = _read_user_agent()
@@ -85,7 +84,7 @@ class Transport:
         self._key = key
         self._credentials = credentials
         self._max_body = max_body
-        self._client = http_client or _open_client(base_url, transport)
+        self._client = _open_client(base_url, transport)
         self._lock = threading.Lock()
         self._open: set[_Exchange] = set()
         """The exchanges that have a connection, abandoned ones included."""
@@ -200,7 +199,7 @@ class Transport:
         return add_key
 
     def _failure(self, error: Exception, timeouts: Timeouts) -> AttemptFailed:
-        # By name, not by class: the client may be of another library with the same class names.
+        # By name, not by class: only `_open_client` imports the HTTP client.
         names = {kind.__name__ for kind in type(error).__mro__}
         text = str(error)
         if "TimeoutException" in names and "ConnectTimeout" not in names:

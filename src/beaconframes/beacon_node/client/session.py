@@ -83,8 +83,8 @@ class NodeSession:
     """Sends requests to one node, from any number of threads.
 
     Credentials in *url* (user and password, a token in its path, a query) are sent with each
-    request and shown nowhere. Without a *rate*, requests
-    are limited by *max_concurrent* only, unless the node states a limit.
+    request and shown nowhere. Without a *rate*, only `MAX_CONCURRENT` limits requests, unless the
+    node states a limit.
     """
 
     def __init__(
@@ -92,7 +92,6 @@ class NodeSession:
         url: str | Secret,
         *,
         rate: float | None = None,
-        max_concurrent: int = 8,
         clock: Clock | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
@@ -113,7 +112,7 @@ class NodeSession:
             self.url,
             credentials=credentials,
             parse=self._parse,
-            rate_limiter=RateLimiter(rate, max_concurrent=max_concurrent, clock=clock),
+            rate_limiter=RateLimiter(rate, clock=clock),
             timeouts=USUAL,
             max_body=MAX_BODY,
             transport=transport,
