@@ -262,15 +262,11 @@ def make_report(inputs: Inputs, *, interactive: bool = False) -> Report:
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a file under another name first: an interrupted call leaves no incomplete file."""
+    from beaconframes.wall.png_file import write_atomically
+
     target = Path(path)
-    if not target.parent.is_dir():
-        raise UsageError(
-            f"the folder {str(target.parent)!r} does not exist", hint="Create it first."
-        )
-    draft = target.with_name(f".{target.name}.part")
-    with translate_errors(target):
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(target)
+    with write_atomically(target) as part:
+        part.write_text(text, encoding="utf-8")
     return target
 
 
