@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.active_periods import NOT_STORED, REASON
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
-from beaconframes.fetch.completeness import IMPOSSIBLE
 from beaconframes.intervals import clip_intervals
 
 if TYPE_CHECKING:
@@ -57,19 +55,3 @@ def clip_gaps(
             cut = {f"first_{grid.unit}": start, f"last_{grid.unit}": end} if by_interval else {}
             parts.append({**gap, **cut})
     return pl.DataFrame(parts, schema=missing.schema) if parts else missing.clear()
-
-
-def unstored_gaps(grid: Grid, missing: Mapping[str, Intervals]) -> pl.DataFrame:
-    """Return the intervals in *missing* as a frame of gaps: offline, they cannot be fetched."""
-    gaps = [
-        {
-            **({} if grid.subject is None else {grid.subject: int(subject)}),
-            f"first_{grid.unit}": first,
-            f"last_{grid.unit}": last,
-        }
-        for subject, intervals in missing.items()
-        for first, last in intervals
-    ]
-    return pl.DataFrame(gaps).with_columns(
-        pl.lit(value=False).alias(IMPOSSIBLE), pl.lit(NOT_STORED).alias(REASON)
-    )

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from beaconframes.active_periods import FAR, NOT_IN_DATASET, REASON, UNKNOWN
+from beaconframes.active_periods import FAR, NOT_IN_DATASET, NOT_STORED, REASON, UNKNOWN
 from beaconframes.cache import finality
-from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects, unstored_gaps
+from beaconframes.cache.missing import clip_gaps, gap_intervals, incomplete_subjects
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.dataset import Grid, Selection
 from beaconframes.dataset.coverage import filter_covered, find_covered
@@ -37,6 +37,7 @@ from beaconframes.fetch.completeness import (
     find_missing,
 )
 from beaconframes.fetch.dataset_gaps import find_uncovered_units
+from beaconframes.fetch.gap_reasons import Gaps, build_gaps, build_interval_gaps
 from beaconframes.fetch.pipeline import LoadResult, collect
 from beaconframes.intervals import (
     clip_intervals,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Covered
     from beaconframes.endpoint import Call, ChainHead, Endpoint
     from beaconframes.endpoint.cache_policy import CacheRange
-    from beaconframes.fetch.gap_reasons import Gaps
     from beaconframes.fetch.source import Connection, FetchedRows
     from beaconframes.intervals import Interval, Intervals
 
@@ -211,7 +211,7 @@ class ReadThrough:
     def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:  # noqa: ARG002 - part of RowStore
         """Return the requested rows that are missing, one row per gap."""
         if self.connection.offline and self.missing:
-            return unstored_gaps(self.grid, self.missing)
+            return build_interval_gaps(self.grid.subject, self.grid.unit, self.missing, NOT_STORED)
         requested = self.requested
         if not requested.required or not requested.intervals:
             return NO_GAPS
@@ -331,9 +331,7 @@ class ReadThrough:
         if self.missing and not self.connection.offline:
             self.store.compact_small(self.table)
         if self.unknown_pubkeys:
-            unknown = pl.DataFrame({"pubkey": self.unknown_pubkeys}).with_columns(
-                pl.lit(UNKNOWN).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE)
-            )
+            unknown = build_gaps(pl.DataFrame({"pubkey": self.unknown_pubkeys}), UNKNOWN)
             gaps = gaps._replace(missing=pl.concat([unknown, gaps.missing], how="diagonal"))
             required = self.requirement(())
             if required.subjects is not None:

@@ -9,6 +9,7 @@ import polars as pl
 from beaconframes.active_periods import FAR, NOT_IN_DATASET, REASON, UNKNOWN
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS, CachePolicy
 from beaconframes.fetch.completeness import IMPOSSIBLE
+from beaconframes.fetch.gap_reasons import build_interval_gaps
 from beaconframes.intervals import (
     clip_intervals,
     intervals_of,
@@ -72,16 +73,7 @@ class DatasetGaps:
         unit, subject = "epoch", None
         if self._policy is not None:
             unit, subject = self._policy.unit_column, self._policy.subject_column
-        parts: list[dict[str, Any]] = []
-        for name, units in self._units.items():
-            of_subject = {} if subject is None or name in CHAIN_SUBJECTS else {subject: int(name)}
-            parts += [
-                {**of_subject, f"first_{unit}": first, f"last_{unit}": last}
-                for first, last in units
-            ]
-        frame = pl.DataFrame(parts).with_columns(
-            pl.lit(value=False).alias(IMPOSSIBLE), pl.lit(NOT_IN_DATASET).alias(REASON)
-        )
+        frame = build_interval_gaps(subject, unit, self._units, NOT_IN_DATASET)
         return gaps._replace(missing=pl.concat([gaps.missing, frame], how="diagonal"))
 
     def _relabel(self, missing: pl.DataFrame) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from beaconframes.active_periods import (
     split_gaps,
 )
 from beaconframes.endpoint import Finality, Role
+from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
 from beaconframes.errors import RequestLimitExceeded
 from beaconframes.fetch.completeness import IMPOSSIBLE, PUBKEYS_WITHOUT_ROWS, Requirement
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from beaconframes.endpoint import Call, ChainHead, Endpoint
+    from beaconframes.intervals import Intervals
 
 UNITS = ("epoch", "slot", "day")
 VALIDATOR = "validator_index"
@@ -146,7 +148,7 @@ class GapReasons:
             missing = replace_pubkeys(missing, indices)
         if by_count:
             without_rows = build_gaps(
-                pl.Series(VALIDATOR, sorted(set(indices.values()) - received), pl.Int64),
+                pl.Series(VALIDATOR, sorted(set(indices.values()) - received), pl.Int64).to_frame(),
                 NOT_RETURNED,
             )
             units = self._required.units
@@ -160,7 +162,7 @@ class GapReasons:
             missing = missing.drop(PUBKEYS_WITHOUT_ROWS)
             missing = pl.concat([missing, without_rows], how="diagonal")
         unknown = [pubkey for pubkey in sorted(pubkeys) if pubkey not in indices]
-        return build_gaps(pl.Series(PUBKEY, unknown, pl.String), UNKNOWN), missing
+        return build_gaps(pl.Series(PUBKEY, unknown, pl.String).to_frame(), UNKNOWN), missing
 
     def _find_indices(self, pubkeys: set[str]) -> dict[str, int] | None:
         """Return the index of each of *pubkeys* that has one; None if they were not requested."""
@@ -236,11 +238,25 @@ class GapReasons:
         return self._rows
 
 
-def build_gaps(subjects: pl.Series, reason: str) -> pl.DataFrame:
-    """Return the gaps of *subjects* for a *reason*, in the column that the series names."""
-    return subjects.to_frame().with_columns(
-        pl.lit(reason).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE)
-    )
+def build_gaps(gaps: pl.DataFrame, reason: str) -> pl.DataFrame:
+    """Return *gaps*, which have subjects or units, for a *reason*."""
+    return gaps.with_columns(pl.lit(reason).alias(REASON), pl.lit(value=False).alias(IMPOSSIBLE))
+
+
+def build_interval_gaps(
+    subject: str | None, unit: str, intervals: Mapping[str, Intervals], reason: str
+) -> pl.DataFrame:
+    """Return the *intervals* of units, by subject, as gaps for a *reason*."""
+    gaps = [
+        {
+            **({} if subject is None or name in CHAIN_SUBJECTS else {subject: int(name)}),
+            f"first_{unit}": first,
+            f"last_{unit}": last,
+        }
+        for name, units in intervals.items()
+        for first, last in units
+    ]
+    return build_gaps(pl.DataFrame(gaps), reason)
 
 
 def replace_pubkeys(missing: pl.DataFrame, indices: Mapping[str, int]) -> pl.DataFrame:
