@@ -9,7 +9,7 @@ into files by its content, not by the order of arrival.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,7 +18,7 @@ from beaconframes.dataset.segments import ROWS
 from beaconframes.errors import UsageError
 from beaconframes.exports.atomic_files import translate_errors
 from beaconframes.exports.partitions import PARTITION_COLUMN
-from beaconframes.exports.row_order import find_bounds, sort_rows
+from beaconframes.exports.row_order import sort_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -78,7 +78,8 @@ class Sorter:
         if rows.is_empty():
             return
         rows = rows.with_columns(self._number)
-        low, high = find_bounds(rows[PARTITION_COLUMN])
+        low: Any = rows[PARTITION_COLUMN].min()
+        high: Any = rows[PARTITION_COLUMN].max()
         if self._highest is not None and low < self._highest:
             self._is_ordered = False
             for number in self._yielded & set(rows[PARTITION_COLUMN].unique()):

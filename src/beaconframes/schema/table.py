@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from beaconframes.schema.invariants import Invariant
 
 UNIT_SUFFIXES = ("_gwei", "_wei", "_eth")
+MAX_PACKED = 2**62
+"""Numbers into which a key is packed are smaller."""
 
 
 class Table:
@@ -242,22 +244,36 @@ def sort_rows(rows: pl.DataFrame, key: list[str], schema: pl.Schema | None = Non
     types = schema or rows.schema
     if not key:
         return rows.cast(types)
-    by: list[str] | list[pl.Expr] = key
-    if len(key) == 2 and types[key[0]].is_integer() and types[key[1]].is_integer():
-        # One number sorts three times as fast as two columns. Both must be known and small.
-        first, second = pl.col(key[0]), pl.col(key[1])
-        is_small = first.is_between(0, 2**31 - 1) & second.is_between(0, 2**31 - 1)
-        if rows.select(is_small.all(ignore_nulls=False)).item():
-            by = [first.cast(pl.Int64) * 2**31 + second]
+    packed = pack_key(rows, key)
+    by = key if packed is None else [pl.lit(packed)]
     order = rows.select(pl.arg_sort_by(by, nulls_last=True, maintain_order=True)).to_series()
     # One column at a time: `DataFrame.sort` first copies all rows, to join their chunks. One chunk
     # is gathered twice as fast as many, but this copy costs memory, and rows to widen are many.
-    return pl.DataFrame(
-        [
-            (column if schema else column.rechunk())[order].cast(types[column.name])
-            for column in rows.get_columns()
-        ]
-    )
+    done: list[pl.Series] = []
+    for column in rows.get_columns():
+        ordered = (column if schema else column.rechunk())[order]
+        done.append(ordered.cast(types[column.name]))
+    return pl.DataFrame(done)
+
+
+def pack_key(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series | None:
+    """Return one number per row, in the order of *key*; None if its values do not fit into one.
+
+    One number sorts three times as fast as several columns.
+    """
+    packed, size = pl.zeros(rows.height, pl.Int64, eager=True), 1
+    for name in reversed(key):
+        column = rows[name]
+        if not column.dtype.is_integer() or column.is_empty() or column.null_count():
+            return None
+        low: Any = column.min()
+        high: Any = column.max()
+        count = high - low + 1
+        if max(-low, high, size * count) >= MAX_PACKED:
+            return None
+        packed += (column.cast(pl.Int64) - low) * size
+        size *= count
+    return packed.cast(pl.UInt32 if size < 2**32 else pl.Int64).rechunk()
 
 
 def describe_source(column: Column) -> str:
