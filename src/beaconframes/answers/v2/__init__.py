@@ -6,18 +6,14 @@ from typing import TYPE_CHECKING
 
 from beaconframes.answers.v2 import (
     apy_roi,
-    balances,
     blocks,
     duties,
     duty_slots,
     entities,
     machine_metrics,
-    machine_names,
-    metadata,
     network,
     operation_slots,
     performance,
-    proposal_slots,
     queues,
     rewards,
     slot,
@@ -25,7 +21,6 @@ from beaconframes.answers.v2 import (
     slot_withdrawals,
     sync_committees,
     validators,
-    yield_index,
 )
 from beaconframes.v2.yield_index import YieldIndex
 
@@ -39,14 +34,14 @@ if TYPE_CHECKING:
 
 ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "validators": validators.derive_rows,
-    "balances": balances.derive_rows,
-    "metadata": metadata.derive_rows,
+    "balances": validators.derive_balances,
+    "metadata": validators.derive_metadata,
     "rewards": rewards.derive_rows,
     "rewards_aggregate": rewards.derive_rows_to_sum,
     "performance": performance.derive_rows,
     "performance_aggregate": performance.derive_rows_to_sum,
     "apy_roi": apy_roi.derive_rows,
-    "proposal_slots": proposal_slots.derive_rows,
+    "proposal_slots": duty_slots.derive_proposals,
     "attestation_slots": duty_slots.derive_attestations,
     "deposit_slots": operation_slots.derive_deposits,
     "withdrawal_slots": operation_slots.derive_withdrawals,
@@ -72,8 +67,8 @@ ROWS: Mapping[str, Callable[[View], pl.LazyFrame]] = {
     "sub_entities": entities.derive_rows,
     "owners": entities.derive_parties,
     "operators": entities.derive_parties,
-    "machine_names": machine_names.derive_rows,
-    "yield_index": yield_index.derive_rows,
+    "machine_names": machine_metrics.derive_names,
+    "yield_index": apy_roi.derive_index,
 }
 """Functions that return all rows of an endpoint, in answer order; requests select from them."""
 

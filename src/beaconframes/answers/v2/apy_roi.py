@@ -1,4 +1,4 @@
-"""Yields, from the rewards of validators and the effective balances of V1."""
+"""Yields, from rewards and effective balances of validators, and the yield index of V1."""
 
 from __future__ import annotations
 
@@ -82,3 +82,9 @@ def summarize(rows: pl.LazyFrame) -> pl.LazyFrame:
         .with_columns(yields, finality=pl.lit("finalized"))
         .drop("stake_sum")
     )
+
+
+def derive_index(view: View) -> pl.LazyFrame:
+    """Return the yield index, one row per day, newest first."""
+    days = view.scan("yield_index").sort("day", descending=True)
+    return days.with_columns(finality=pl.lit("finalized"))

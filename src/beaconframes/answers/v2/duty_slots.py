@@ -1,6 +1,6 @@
-"""Slots with duties of validators: attestations that are final, and duties to come.
+"""Slots with duties of validators: proposals, attestations that are final, and duties to come.
 
-The shapes of both answers are not published; these are plausible.
+The shapes of the last two answers are not published; these are plausible.
 """
 
 from __future__ import annotations
@@ -40,6 +40,21 @@ class UpcomingDuties(Table):
     duty = Text("attestation, proposal or sync_committee.", key=True)
     first_slot = Slot("The slot after the head of the node.")
     last_slot = Slot("The last slot whose duties the node has stated.")
+
+
+def derive_proposals(view: View) -> pl.LazyFrame:
+    """Return proposal slots, one row per slot, newest first."""
+    keys = view.scan("validators").select("validator_index", "pubkey")
+    canonical = pl.col("exec_block_number").filter(pl.col("status") == "proposed")
+    return (
+        view.scan("blocks")
+        .filter(pl.col("proposer_index").is_not_null())
+        .group_by("slot", validator_index="proposer_index")
+        .agg(block_number=canonical.first())
+        .join(keys, on="validator_index", how="left")
+        .sort("slot", descending=True)
+        .with_columns(finality=pl.lit("finalized"))
+    )
 
 
 def derive_attestations(view: View) -> pl.LazyFrame:

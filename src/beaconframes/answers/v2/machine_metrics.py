@@ -1,4 +1,4 @@
-"""Machine metrics of a fictional operator, pushed in the last hour of the chain."""
+"""Machines of a fictional operator, and metrics that they pushed in the last hour of the chain."""
 
 from __future__ import annotations
 
@@ -6,18 +6,31 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.answers.v2.machine_names import NAMES, require_simulated
+from beaconframes.endpoint.absent_table import AbsentTable, TableAbsent
 from beaconframes.v2.machine_metrics import PROCESSES, MachineMetrics
 
 if TYPE_CHECKING:
     from beaconframes.derive.chain_tables import View
 
+NAMES = ("attic-node", "basement-node", "garden shed (backup)")
 READINGS = 12
 SLOTS_BETWEEN = 25
 """Slots between two readings: five minutes."""
 
 GIB = 2**30
 SYSTEM, VALIDATOR, NODE = (pl.col("process") == process for process in PROCESSES)
+
+
+def require_simulated(view: View, table: str) -> None:
+    """Raise TableAbsent for a real chain, which has no fictional operator."""
+    if not view.is_simulated:
+        raise TableAbsent(AbsentTable(table))
+
+
+def derive_names(view: View) -> pl.LazyFrame:
+    """Return the names of the machines, the same for every API key."""
+    require_simulated(view, "machine_names")
+    return pl.LazyFrame({"machine": NAMES})
 
 
 def derive_rows(view: View) -> pl.LazyFrame:

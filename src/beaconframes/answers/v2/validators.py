@@ -1,4 +1,4 @@
-"""Validators, with the statuses of the Beacon API."""
+"""Validators, with the statuses of the Beacon API; their balances and metadata."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.answers.selectors.set_members import scan_entities
 from beaconframes.answers.v2.amounts import (
     build_base_status,
     build_credential_columns,
+    derive_finality,
     gwei_to_wei,
 )
 
@@ -52,3 +54,36 @@ def derive_rows(view: View) -> pl.LazyFrame:
             **build_credential_columns(),
         )
     )
+
+
+def derive_balances(view: View) -> pl.LazyFrame:
+    """Return balances, one row per validator per epoch."""
+    keys = view.scan("validators").select("validator_index", "pubkey")
+    return (
+        view.scan("balance_history")
+        .join(keys, on="validator_index", how="left", maintain_order="left")
+        .with_columns(
+            balance_wei=gwei_to_wei(pl.col("balance_gwei")),
+            effective_balance_wei=gwei_to_wei(pl.col("effective_balance_gwei")),
+            finality=derive_finality(view),
+        )
+    )
+
+
+def derive_metadata(view: View) -> pl.LazyFrame:
+    """Return metadata, one row per validator."""
+    return (
+        view.scan("validators")
+        .sort("validator_index")
+        .join(find_depositors(view), on="pubkey", how="left", maintain_order="left")
+        .join(scan_entities(view), on="validator_index", how="left", maintain_order="left")
+        .with_columns(owner=None, operator=None, **build_credential_columns())
+    )
+
+
+def find_depositors(view: View) -> pl.LazyFrame:
+    """Return the address of the first deposit of each public key, if the deposits are known."""
+    if not view.has_table("deposit_origin"):
+        return pl.LazyFrame(schema={"pubkey": pl.String, "deposit_address": pl.String})
+    origin = view.scan("deposit_origin").group_by("pubkey", maintain_order=True)
+    return origin.agg(deposit_address=pl.col("from_address").first())
