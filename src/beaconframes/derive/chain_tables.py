@@ -116,11 +116,6 @@ class ChainTables:
     Create another one after tables have changed.
     """
 
-    drops_old_units = False
-    """Whether old units are refused, as by the public service."""
-    is_simulated = False
-    """Whether a table of events that is missing has no rows."""
-
     def __init__(self, tables: Tables, chain: Chain, head: Head, coverage: Coverage) -> None:
         self.tables, self.chain, self.head, self.coverage = tables, chain, head, coverage
 
@@ -128,23 +123,9 @@ class ChainTables:
         """Return the rows of a table; see `Dataset.scan`."""
         return self.tables.scan(table, schema=schema)
 
-    def derive(
-        self,
-        make_rows: Callable[[View], pl.LazyFrame],
-        *,
-        days: str | None = None,  # noqa: ARG002 - of rows that are stored
-        needs_all: bool = False,  # noqa: ARG002
-    ) -> pl.LazyFrame:
-        """Return the rows that *make_rows* makes of other tables."""
-        return make_rows(self)
-
     def find_table(self, *names: str) -> str | None:
         """Return the first of some tables that exists, or None."""
         return next((name for name in names if name in self._names), None)
-
-    def has_table(self, table: str) -> bool:
-        """Return whether a table exists."""
-        return table in self._names
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -162,16 +143,6 @@ class ChainTables:
             return self.validators
         indices = sorted(self.coverage.validators)
         return self.validators.filter(pl.col("validator_index").is_in(indices))
-
-    def index_of(self, pubkey: str) -> int | None:
-        """Return the validator index of a public key, or None."""
-        matches = self.validators.filter(pubkey=pubkey)["validator_index"].to_list()
-        return matches[0] if matches else None
-
-    def pubkey_of(self, index: int) -> str | None:
-        """Return the public key of a validator index, or None."""
-        matches = self.validators.filter(validator_index=index)["pubkey"].to_list()
-        return matches[0] if matches else None
 
     @property
     def days_end(self) -> int:

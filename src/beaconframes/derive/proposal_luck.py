@@ -48,7 +48,7 @@ def build_proposal_luck(data: ChainTables) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=ProposalLuck.schema())
 
 
-def compute_luck(validators: Collection[int], view: View) -> dict[str, Any]:
+def compute_luck(validators: Collection[int], view: View | ChainTables) -> dict[str, Any]:
     """Return the proposal luck of *validators* at the chain head.
 
     Luck is the number of proposals in a time frame over the expected number. Expected is one per
@@ -76,7 +76,9 @@ def compute_luck(validators: Collection[int], view: View) -> dict[str, Any]:
     }
 
 
-def compute_share_and_start(validators: Collection[int], view: View) -> tuple[float, int]:
+def compute_share_and_start(
+    validators: Collection[int], view: View | ChainTables
+) -> tuple[float, int]:
     """Return the share of the set in the active effective balance, and its first active epoch."""
     now = view.head.epoch
     is_active = (pl.col("activation_epoch") <= now) & (
@@ -98,7 +100,7 @@ def compute_share_and_start(validators: Collection[int], view: View) -> tuple[fl
     return share, now if first is None else first
 
 
-def find_proposal_slots(validators: Collection[int], view: View) -> list[int]:
+def find_proposal_slots(validators: Collection[int], view: View | ChainTables) -> list[int]:
     """Return the slots of the canonical blocks that *validators* proposed."""
     blocks = view.scan("blocks").filter(
         pl.col("status") == "proposed", pl.col("proposer_index").is_in(sorted(validators))
