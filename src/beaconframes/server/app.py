@@ -21,7 +21,13 @@ from beaconframes.server.faults import FaultMiddleware, FaultPlan
 from beaconframes.server.host_check import HostCheck
 from beaconframes.server.limits import RATE_LIMIT_HEADERS, RateLimitMiddleware
 from beaconframes.server.openapi import HEALTH_PATHS, OPENAPI_PATH, encode_openapi
-from beaconframes.server.service import JSON, NOSNIFF, build_error, build_error_v2
+from beaconframes.server.service import (
+    JSON,
+    NOSNIFF,
+    build_error,
+    build_error_for,
+    build_error_v2,
+)
 from beaconframes.server.v2 import find_endpoints
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1._execution_requests import REQUEST_LISTS
@@ -99,7 +105,7 @@ def build_app(
             allow_private_network=True,
             expose_headers=["retry-after", *RATE_LIMIT_HEADERS],
         )
-    application.add_middleware(HostCheck, build_refusal=build_refusal, origins=origins)
+    application.add_middleware(HostCheck, origins=origins)
     application.add_middleware(AccessLog)
     return application
 
@@ -115,10 +121,7 @@ class KeyCheck:
         """Answer one request."""
         answer: ASGIApp = self.app
         if scope["type"] == "http" and not self.access.permits(Request(scope)):
-            is_v2 = scope["path"].startswith(V2_PREFIX)
-            answer = (
-                build_error_v2(401) if is_v2 else build_error("invalid or missing API key", 401)
-            )
+            answer = build_error_for(scope["path"], 401)
         await answer(scope, receive, send)
 
 
@@ -201,16 +204,7 @@ async def handle_unknown(request: Request, failure: Exception) -> Response:
 
 async def handle_failure(request: Request, _: Exception) -> Response:
     """Return the answer to a request whose handler failed."""
-    if request.url.path.startswith(V2_PREFIX):
-        return build_error_v2(500)
-    return build_error("internal server error", 500)
-
-
-def build_refusal(scope: Scope, status: int, reason: str) -> Response:
-    """Return the answer to a request that the host check refuses."""
-    if scope["path"].startswith(V2_PREFIX):
-        return build_error_v2(status, message=reason)
-    return build_error(reason, status)
+    return build_error_for(request.url.path, 500)
 
 
 async def read_body(request: Request) -> bytes | None:

@@ -10,12 +10,12 @@ import random
 import re
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
+from starlette.responses import Response
 
 from beaconframes.errors import UsageError
-from beaconframes.server.access import V2_PREFIX
+from beaconframes.server.service import build_error_for
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
@@ -97,9 +97,13 @@ class FaultMiddleware:
         elif kind == "truncate":
             await self.app(scope, receive, TruncatedSend(send))
         elif kind == "html":
-            await send_answer(send, HTTPStatus.OK, HTML, "text/html")
+            response = Response(HTML, headers={"content-type": "text/html"})
+            await response(scope, receive, send)
         else:
-            await send_error(send, int(kind), is_v2=scope["path"].startswith(V2_PREFIX))
+            response = build_error_for(scope["path"], int(kind), f"simulated fault {kind}")
+            if response.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+                response.headers["retry-after"] = str(RETRY_AFTER)
+            await response(scope, receive, send)
 
     def _choose_kind(self) -> str | None:
         """Return the kind of fault for the next request; None for a normal answer."""
@@ -137,22 +141,3 @@ async def wait_for_disconnect(receive: Receive) -> None:
                 pass
     except TimeoutError:
         pass
-
-
-async def send_error(send: Send, status: int, *, is_v2: bool) -> None:
-    """Send an error with the body of the API version."""
-    text = f"simulated fault {status}"
-    body = {"error": text} if is_v2 else {"status": f"ERROR: {text}", "data": None}
-    headers = {"retry-after": str(RETRY_AFTER)} if status == HTTPStatus.TOO_MANY_REQUESTS else {}
-    await send_answer(send, status, msgspec.json.encode(body), "application/json", headers)
-
-
-async def send_answer(
-    send: Send, status: int, body: bytes, media_type: str, headers: dict[str, str] | None = None
-) -> None:
-    """Send a complete answer."""
-    sent = {"content-type": media_type, "content-length": str(len(body)), **(headers or {})}
-    start: dict[str, Any] = {"type": "http.response.start", "status": status}
-    start["headers"] = [(name.encode(), text.encode()) for name, text in sent.items()]
-    await send(start)
-    await send({"type": "http.response.body", "body": body})

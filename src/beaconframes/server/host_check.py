@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from starlette.datastructures import Headers
 
+from beaconframes.server.service import build_error_for
 from beaconframes.text import shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
 
-    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK_HOST = re.compile(
@@ -31,23 +31,14 @@ Refusal: TypeAlias = tuple[int, str]
 class HostCheck:
     """Middleware that refuses requests with another host, and POST requests of other sites."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        build_refusal: Callable[[Scope, int, str], Response],
-        origins: Collection[str] = (),
-    ) -> None:
-        """Forward permitted requests to *app*; answer others with *build_refusal*.
-
-        Pages of the *origins* may send POST requests.
-        """
-        self.app, self.build_refusal = app, build_refusal
-        self.origins = frozenset(origins)
+    def __init__(self, app: ASGIApp, origins: Collection[str] = ()) -> None:
+        """Forward permitted requests to *app*; pages of the *origins* may send POST requests."""
+        self.app, self.origins = app, frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         refusal = find_refusal(scope, self.origins) if scope["type"] == "http" else None
-        answer = self.app if refusal is None else self.build_refusal(scope, *refusal)
+        answer = self.app if refusal is None else build_error_for(scope["path"], *refusal)
         await answer(scope, receive, send)
 
 

@@ -11,12 +11,13 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 
 from beaconframes.server.access import V2_PREFIX, Access, Limits
+from beaconframes.server.service import NOSNIFF, build_error_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,10 +35,7 @@ RATE_LIMIT_HEADERS = tuple(
     f"ratelimit-{name}" for name in ("limit", "remaining", "reset", "window", "validapikey")
 )
 """The headers that web pages of a permitted origin may read."""
-RATE_EXCEEDED = "Rate limit exceeded. Please try again later."
-TOO_MANY = b"Too Many Requests\n"
-TOO_MANY_V1 = msgspec.json.encode({"status": f"ERROR: {RATE_EXCEEDED}", "data": None})
-TOO_MANY_V2 = msgspec.json.encode({"error": RATE_EXCEEDED})
+TOO_MANY = Response("Too Many Requests\n", 429, NOSNIFF, "text/plain")
 
 
 @dataclass
@@ -149,21 +147,11 @@ class RateLimitMiddleware:
                         counter.refund()
             await send(message)
 
-        if blocked is None:
-            await self.app(scope, receive, send_with_headers)
-            return
-        is_text = self.access.wire == "public" and not scope["path"].startswith(V2_PREFIX)
-        is_v2 = scope["path"].startswith(V2_PREFIX)
-        body = TOO_MANY if is_text else TOO_MANY_V2 if is_v2 else TOO_MANY_V1
-        plain = {
-            "content-type": "text/plain; charset=utf-8" if is_text else "application/json",
-            "content-length": str(len(body)),
-            "x-content-type-options": "nosniff",
-        }
-        start: dict[str, Any] = {"type": "http.response.start", "status": 429}
-        start["headers"] = [*headers, *((n.encode(), t.encode()) for n, t in plain.items())]
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
+        answer = self.app
+        if blocked is not None:
+            is_text = self.access.wire == "public" and not scope["path"].startswith(V2_PREFIX)
+            answer = TOO_MANY if is_text else build_error_for(scope["path"], 429)
+        await answer(scope, receive, send_with_headers)
 
     def _find_counter(self, key: str | None, limits: Limits) -> RequestCounter:
         if key not in self.counters:

@@ -28,7 +28,9 @@ from beaconframes.endpoint.chain_metadata import (
 )
 from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER, encode_uncovered
 from beaconframes.server import wire
+from beaconframes.server.access import V2_PREFIX
 from beaconframes.server.v2 import ServiceV2, encode_error
+from beaconframes.server.v2.service import ERROR_MESSAGES
 from beaconframes.simulator.simulated_chain import SimulatedChain
 from beaconframes.v1.validators import VALIDATORS
 
@@ -50,6 +52,12 @@ PREMIUM_VALIDATORS = replace(
 """The validator lookup of premium keys, which may name more validators."""
 NOSNIFF = {"x-content-type-options": "nosniff"}
 """Browsers do not take an answer for a page or a script, whatever text it quotes."""
+MESSAGES_V1 = {
+    401: "invalid or missing API key",
+    429: ERROR_MESSAGES[429],
+    500: "internal server error",
+}
+"""Error messages of V1, by status."""
 
 
 class Service:
@@ -208,3 +216,10 @@ def build_error_v2(status: int, method: str = "", message: str = "") -> Response
     """Return an error response of V2."""
     body = encode_error(status, method=method, message=message)
     return Response(body, status, media_type=JSON, headers=NOSNIFF)
+
+
+def build_error_for(path: str, status: int, message: str = "") -> Response:
+    """Return an error response in the form of the version that *path* belongs to."""
+    if path.startswith(V2_PREFIX):
+        return build_error_v2(status, message=message)
+    return build_error(message or MESSAGES_V1[status], status)
