@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.derive.balance_moves import AMOUNTS
 from beaconframes.simulator.drawn_hex import fit_stored_schema
 from beaconframes.simulator.income import MISSED
 from beaconframes.v1._blocks import Blocks
@@ -37,47 +38,24 @@ SERVED = {
 }
 """Schemas of tables that endpoints serve: the columns of the loaders, as they are stored."""
 
+
+def _ints(*names: str) -> pl.Schema:
+    return pl.Schema(dict.fromkeys(names, pl.Int64))
+
+
 EVENTS = {
-    "deposit_events": pl.Schema(
-        {"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}
-    ),
-    "withdrawal_events": pl.Schema(
-        {
-            "withdrawal_index": pl.Int64,
-            "slot": pl.Int64,
-            "validator_index": pl.Int64,
-            "amount_gwei": pl.Int64,
-        }
-    ),
+    "deposit_events": AMOUNTS,
+    "withdrawal_events": _ints("withdrawal_index", *AMOUNTS),
     "fee_events": pl.Schema({"slot": pl.Int64(), "amount_wei": pl.Decimal(28, 0)}),
-    "bls_change_events": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64}),
-    "missed_attestation_events": pl.Schema(
-        {"epoch": pl.Int64, "slot": pl.Int64, "validator_index": pl.Int64}
-    ),
-    "late_attestation_events": pl.Schema(
-        {
-            "epoch": pl.Int64,
-            "slot": pl.Int64,
-            "validator_index": pl.Int64,
-            "inclusion_slot": pl.Int64,
-        }
-    ),
-    "switch_events": pl.Schema(
-        {"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}
-    ),
-    "withdrawal_request_events": pl.Schema(
-        {"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}
-    ),
-    "rejected_request_events": pl.Schema(
-        {"slot": pl.Int64, "validator_index": pl.Int64, "amount_gwei": pl.Int64}
-    ),
-    "manual_withdrawal_events": pl.Schema(
-        {"slot": pl.Int64, "validator_index": pl.Int64, "request_slot": pl.Int64}
-    ),
-    "missed_reward_events": pl.Schema(
-        {"epoch": pl.Int64, "validator_index": pl.Int64} | dict.fromkeys(MISSED, pl.Int64)
-    ),
-    "exit_events": pl.Schema({"slot": pl.Int64, "validator_index": pl.Int64}),
+    "bls_change_events": _ints("slot", "validator_index"),
+    "missed_attestation_events": _ints("epoch", "slot", "validator_index"),
+    "late_attestation_events": _ints("epoch", "slot", "validator_index", "inclusion_slot"),
+    "switch_events": AMOUNTS,
+    "withdrawal_request_events": AMOUNTS,
+    "rejected_request_events": AMOUNTS,
+    "manual_withdrawal_events": _ints("slot", "validator_index", "request_slot"),
+    "missed_reward_events": _ints("epoch", "validator_index", *MISSED),
+    "exit_events": _ints("slot", "validator_index"),
     "slashing_events": pl.Schema(
         {
             "slot": pl.Int64,
