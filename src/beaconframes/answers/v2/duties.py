@@ -7,37 +7,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.answers.v2.amounts import ZERO, derive_finality, gwei_to_wei
-from beaconframes.answers.v2.rewards import add_missed_rewards
+from beaconframes.answers.v2 import rewards
+from beaconframes.answers.v2.amounts import derive_finality, gwei_to_wei
 
 if TYPE_CHECKING:
     from beaconframes.derive.chain_tables import View
 
-HEAD = pl.col("attestation_head_reward_gwei")
-SOURCE, NO_SOURCE = (pl.col(f"attestation_source_{kind}_gwei") for kind in ("reward", "penalty"))
-TARGET, NO_TARGET = (pl.col(f"attestation_target_{kind}_gwei") for kind in ("reward", "penalty"))
-LEAK = pl.col("finality_delay_penalty_gwei")
-
-NO_REWARD = {
-    vote: pl.col(f"attestation_{vote}_missed_gwei") for vote in ("head", "source", "target")
+PARTS = {
+    name.removeprefix("attestation_"): part
+    for name, part in rewards.PARTS.items()
+    if name.startswith("attestation_")
 }
-
-PARTS: dict[str, pl.Expr] = {
-    "reward_total": gwei_to_wei(HEAD + SOURCE + TARGET - NO_SOURCE - NO_TARGET - LEAK),
-    "head_total": gwei_to_wei(HEAD),
-    "head_reward": gwei_to_wei(HEAD),
-    "head_penalty": ZERO,
-    "head_missed": gwei_to_wei(NO_REWARD["head"]),
-    "source_total": gwei_to_wei(SOURCE - NO_SOURCE),
-    "source_reward": gwei_to_wei(SOURCE),
-    "source_penalty": gwei_to_wei(NO_SOURCE),
-    "source_missed": gwei_to_wei(NO_REWARD["source"]),
-    "target_total": gwei_to_wei(TARGET - NO_TARGET),
-    "target_reward": gwei_to_wei(TARGET),
-    "target_penalty": gwei_to_wei(NO_TARGET),
-    "target_missed": gwei_to_wei(NO_REWARD["target"]),
-    "inactivity_leak_penalty": gwei_to_wei(LEAK),
-}
+PARTS["reward_total"] = PARTS.pop("total")
 """Each reward in terms of the income of the epoch, in which a validator attests once."""
 
 
@@ -45,7 +26,7 @@ def derive_attestations(view: View) -> pl.LazyFrame:
     """Return attestation duties, one row per slot and validator; rewards are null until final."""
     keys = view.scan("validators").select("validator_index", "pubkey")
     income = view.scan("income_history").filter(pl.col("epoch") <= view.head.finalized_epoch)
-    has_income = HEAD.is_not_null()
+    has_income = pl.col("attestation_head_reward_gwei").is_not_null()
     delay = pl.col("inclusion_slot") - pl.col("slot") - 1
     without_missed = pl.col("blocks_until") - pl.col("blocks_before") - 1
     return (
@@ -54,7 +35,7 @@ def derive_attestations(view: View) -> pl.LazyFrame:
         .rename({"attester_slot": "slot"})
         .join(keys, on="validator_index", how="left")
         .join(
-            add_missed_rewards(view, income.drop("time")),
+            rewards.add_missed_rewards(view, income.drop("time")),
             on=["validator_index", "epoch"],
             how="left",
         )
@@ -62,8 +43,6 @@ def derive_attestations(view: View) -> pl.LazyFrame:
         .sort("slot", "validator_index")
         .with_columns(
             *(pl.when(has_income).then(part).alias(f"{name}_wei") for name, part in PARTS.items()),
-            pl.lit(None, pl.Decimal(28, 0)).alias("inclusion_delay_total_wei"),
-            pl.lit(None, pl.Decimal(28, 0)).alias("inclusion_delay_missed_wei"),
             status=pl.col("status").replace("included", "success"),
             inclusion_delay=delay,
             inclusion_delay_without_missed_block=without_missed,
