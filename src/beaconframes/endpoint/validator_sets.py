@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.endpoint.identifiers import (
@@ -28,7 +28,7 @@ class ValidatorSet:
 
     def to_json(self) -> dict[str, Any]:
         """Return the value of ``validator`` in the body of a request."""
-        raise NotImplementedError  # pragma: no cover
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,12 @@ class Dashboard(ValidatorSet):
     dashboard_id: int
     group_id: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the dashboard, and the group if there is one."""
-        group = {} if self.group_id is None else {"group_id": self.group_id}
-        return {"dashboard_id": self.dashboard_id, **group}
-
 
 @dataclass(frozen=True)
 class Withdrawal(ValidatorSet):
     """The validators with a withdrawal address, or with full withdrawal credentials."""
 
     withdrawal: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the address or the credentials."""
-        return {"withdrawal": self.withdrawal}
 
 
 @dataclass(frozen=True)
@@ -72,10 +63,6 @@ class DepositAddress(ValidatorSet):
 
     deposit_address: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the address."""
-        return {"deposit_address": self.deposit_address}
-
 
 @dataclass(frozen=True)
 class Entity(ValidatorSet):
@@ -83,11 +70,6 @@ class Entity(ValidatorSet):
 
     entity: str
     sub_entity: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the entity, and the sub-entity if there is one."""
-        sub_entity = {} if self.sub_entity is None else {"sub_entity": self.sub_entity}
-        return {"entity": self.entity, **sub_entity}
 
 
 @dataclass(frozen=True)
