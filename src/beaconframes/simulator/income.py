@@ -6,26 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from beaconframes.derive.rankings import PENALTIES, REWARDS
+
 if TYPE_CHECKING:
     from beaconframes.simulator.preset import Ints
 
-REWARDS = (
-    "attestation_head_reward_gwei",
-    "attestation_source_reward_gwei",
-    "attestation_target_reward_gwei",
-    "proposer_attestation_inclusion_reward_gwei",
-    "proposer_slashing_inclusion_reward_gwei",
-    "proposer_sync_inclusion_reward_gwei",
-    "sync_committee_reward_gwei",
-    "slashing_reward_gwei",
-)
-PENALTIES = (
-    "attestation_source_penalty_gwei",
-    "attestation_target_penalty_gwei",
-    "finality_delay_penalty_gwei",
-    "sync_committee_penalty_gwei",
-    "slashing_penalty_gwei",
-)
 PARTS = REWARDS + PENALTIES
 MISSED = (
     "attestation_head_missed_gwei",
