@@ -61,18 +61,19 @@ def build_app(
     """
     access = access or Access(wire=service.wire)
     check = [Middleware(KeyCheck, access=access)]
-    routes = [Route(CHART_PATH, build_chart_handler(service), methods=["GET"], middleware=check)]
-    # Health checks need no key.
-    routes += [Route(path, build_health_handler(service), methods=["GET"]) for path in HEALTH_PATHS]
+    routes = [
+        Route(
+            CHART_PATH,
+            lambda request: service.answer_chart(request.path_params["chart"]),
+            middleware=check,
+        )
+    ]
+    # Health checks and the OpenAPI document need no key.
+    routes += [Route(path, lambda _: service.answer_health()) for path in HEALTH_PATHS]
     for endpoint in (*ENDPOINTS, *REQUEST_LISTS):
         paths = {endpoint.path, endpoint.alias, wire.EXTRA_PATHS.get(endpoint.name)} - {None}
         routes += [
-            Route(
-                str(path),
-                build_get_handler(service, access, endpoint),
-                methods=["GET"],
-                middleware=check,
-            )
+            Route(str(path), build_get_handler(service, access, endpoint), middleware=check)
             for path in paths
         ]
         if endpoint.post is not None:
@@ -81,7 +82,16 @@ def build_app(
     for endpoint in find_endpoints(old_queues=service.old_queues):
         handler = build_v2_handler(service, access, endpoint)
         routes.append(Route(endpoint.path, handler, methods=["POST"], middleware=check))
-    routes.append(Route(OPENAPI_PATH, build_openapi_handler(service), methods=["GET"]))
+    routes.append(
+        Route(
+            OPENAPI_PATH,
+            lambda _: Response(
+                encode_openapi(service.wire, old_queues=service.old_queues),
+                media_type=JSON,
+                headers=NOSNIFF,
+            ),
+        )
+    )
     # Fixed paths first: the leaderboard's path also matches the path of a validator. V2 last: each
     # of its paths is fixed, and a request of V1 is compared with all routes before its own.
     routes.sort(key=lambda route: (route.path.startswith(V2_PREFIX), route.path.count("{")))
@@ -137,25 +147,6 @@ def build_get_handler(
         return service.answer(endpoint, fields | request.path_params, tier)
 
     return handler
-
-
-def build_health_handler(service: Service) -> Callable[[Request], Response]:
-    """Return the handler of the health checks."""
-    return lambda _: service.answer_health()
-
-
-def build_chart_handler(service: Service) -> Callable[[Request], Response]:
-    """Return the handler of the charts."""
-    return lambda request: service.answer_chart(request.path_params["chart"])
-
-
-def build_openapi_handler(service: Service) -> Callable[[Request], Response]:
-    """Return the handler of the OpenAPI document, which needs no key."""
-    return lambda _: Response(
-        encode_openapi(service.wire, old_queues=service.old_queues),
-        media_type=JSON,
-        headers=NOSNIFF,
-    )
 
 
 def build_post_handler(
