@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from beaconframes.endpoint.identifiers import iterate_items, parse_numbers
 from beaconframes.endpoint.parameter import (
@@ -94,43 +94,47 @@ class SlotSelector(ColumnParameter):
 
 
 @dataclass(frozen=True)
-class BlockSelector(ColumnParameter):
-    """Execution blocks, one per request: by number, or "latest" and "finalized"."""
+class PositionSelector(ColumnParameter):
+    """Positions, one per request: by number, or by the names in ``views``."""
 
     column: Column
 
     role = Role.UNITS
-    args = ("blocks",)
-    required_fields = ("block",)
+    views: ClassVar[tuple[str, str]]
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch for each block."""
-        return build_batches("block", values["blocks"], "blocks", SLOT_VIEWS, self.column)
+        """Return one batch for each position."""
+        (field,), (argument,) = self.required_fields, self.args
+        return [
+            Batch({field: {"number": item}}, (ExpectedRows({self.column.name: [item]}),))
+            if isinstance(item, int)
+            else Batch({field: {"view": item}})
+            for item in parse_numbers(values[argument], argument, self.views)
+        ]
 
     @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        return {"block": describe_choice([{"number": NATURAL}, describe_views(SLOT_VIEWS)])}
+        kinds = [{"number": NATURAL}, describe_views(self.views)]
+        return dict.fromkeys(self.required_fields, describe_choice(kinds))
 
 
 @dataclass(frozen=True)
-class PeriodSelector(ColumnParameter):
+class BlockSelector(PositionSelector):
+    """Execution blocks, one per request: by number, or "latest" and "finalized"."""
+
+    args = ("blocks",)
+    required_fields = ("block",)
+    views = SLOT_VIEWS
+
+
+@dataclass(frozen=True)
+class PeriodSelector(PositionSelector):
     """Sync-committee periods, one per request: by number, or "latest" and "next"."""
 
-    column: Column
-
-    role = Role.UNITS
     args = ("periods",)
     required_fields = (PERIOD_FIELD,)
-
-    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return one batch for each period."""
-        return build_batches(PERIOD_FIELD, values["periods"], "periods", PERIOD_VIEWS, self.column)
-
-    @property
-    def field_schemas(self) -> Mapping[str, JsonSchema]:
-        """Return the JSON Schema of each field, by wire name."""
-        return {PERIOD_FIELD: describe_choice([{"number": NATURAL}, describe_views(PERIOD_VIEWS)])}
+    views = PERIOD_VIEWS
 
 
 def describe_views(views: tuple[str, ...]) -> JsonSchema:
@@ -142,15 +146,3 @@ def describe_choice(kinds: list[JsonSchema]) -> JsonSchema:
     """Return the JSON Schema of an object with exactly one of the fields in *kinds*."""
     forms = [describe_object(kind, *kind) for kind in kinds]
     return forms[0] if len(forms) == 1 else {"oneOf": forms}
-
-
-def build_batches(
-    field: str, positions: Any, argument: str, views: tuple[str, ...], column: Column
-) -> list[Batch]:
-    """Return a batch for each of the *positions*: numbers, or names out of *views*."""
-    return [
-        Batch({field: {"number": item}}, (ExpectedRows({column.name: [item]}),))
-        if isinstance(item, int)
-        else Batch({field: {"view": item}})
-        for item in parse_numbers(positions, argument, views)
-    ]
