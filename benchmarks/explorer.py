@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sizes import choose
 
 from beaconframes import v1
-from beaconframes.answers.selectors import select_answer
+from beaconframes.answers.selectors import select_list, select_page
 from beaconframes.server.service import Service
 from beaconframes.simulator import open_sample
 
@@ -73,7 +73,8 @@ def main() -> None:
     )
     for endpoint, fields in cases:
         table = view.scan(endpoint.table.table_name)
-        rows = select_answer(endpoint, table, fields, view).collect()
+        listed = select_list(endpoint, table, fields, view)
+        rows = select_page(endpoint, listed, fields, view).collect()
 
         def answer(endpoint: Endpoint = endpoint, fields: dict[str, str] = fields) -> bytes:
             return bytes(service.answer(endpoint, fields).body)

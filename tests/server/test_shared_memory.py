@@ -21,11 +21,12 @@ import beaconframes as bf
 from beaconframes import v1, v2
 from beaconframes.answers import selection
 from beaconframes.answers.memory_cache import MemoryCache
-from beaconframes.answers.selectors import select_answer
 from beaconframes.answers.v2 import ROWS, apy_roi, performance, rewards
 from beaconframes.answers.view import SCANNED_TABLES
 from beaconframes.server import Server
 from beaconframes.server.service import Service
+
+from ..support.selected_rows import select_answer
 
 ENDPOINTS = {endpoint.name: endpoint for endpoint in v2.ENDPOINTS}
 PAGED_BY_EPOCH = ("rewards", "performance", "balances")

@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from beaconframes import v1
 from beaconframes.answers.row_index import NumberIndex, Window
-from beaconframes.answers.selectors import find_selector, select_answer
+from beaconframes.answers.selectors import find_selector
 from beaconframes.answers.table_cache import find_windowed_subject
 from beaconframes.calendar import MAINNET
 from beaconframes.endpoint import RequestRefused
@@ -21,6 +21,7 @@ from beaconframes.server.service import Service
 from beaconframes.v1.income_history import IncomeHistory
 
 from ..support.cases import every
+from ..support.selected_rows import select_answer
 
 BY_NUMBER = [
     endpoint

@@ -101,10 +101,6 @@ class Service:
         self._request_lock = threading.Lock()
         self.service_v2 = ServiceV2(self.views, is_strict=wire == "spec")
 
-    def refresh(self) -> None:
-        """Answer from the dataset as it is now; requests do so as well."""
-        self.views.refresh()
-
     @property
     def head(self) -> Head:
         """Return the present head."""

@@ -77,13 +77,6 @@ def match_numbers(column: pl.Expr, numbers: Collection[int]) -> pl.Expr:
     return column.is_in(pl.Series(sorted(numbers), dtype=pl.Int64).implode())
 
 
-def select_answer(
-    endpoint: Endpoint, rows: pl.LazyFrame, fields: Fields, view: View
-) -> pl.LazyFrame:
-    """Return the *rows* that a request with *fields* selects, in the order of an answer."""
-    return select_page(endpoint, select_list(endpoint, rows, fields, view), fields, view)
-
-
 def select_list(endpoint: Endpoint, rows: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
     """Return the *rows* of all pages, in the order of an answer."""
     pages = endpoint.parameters_of(Role.PAGE)
