@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from beaconframes.derive.validator_tables import is_active
 from beaconframes.intervals import clip_intervals, numbers_of
 
 if TYPE_CHECKING:
@@ -65,11 +66,6 @@ def build_epochs(data: ChainTables, epochs: range | None = None) -> pl.DataFrame
     return rows.with_columns(global_participation_rate=pl.Series(rates, dtype=pl.Float64))
 
 
-def _is_active() -> pl.Expr:
-    has_exited = (pl.col("exit_epoch") <= pl.col("epoch")).fill_null(value=False)
-    return (pl.col("activation_epoch") <= pl.col("epoch")) & ~has_exited
-
-
 def _sum_active_balances(data: ChainTables, is_wanted: pl.Expr) -> pl.DataFrame:
     """Return number and balances of active validators, for epochs with all of their balances."""
     periods = data.validators.lazy().select("validator_index", "activation_epoch", "exit_epoch")
@@ -77,7 +73,7 @@ def _sum_active_balances(data: ChainTables, is_wanted: pl.Expr) -> pl.DataFrame:
         data.scan("balance_history")
         .filter(is_wanted)
         .join(periods, "validator_index")
-        .filter(_is_active())
+        .filter(is_active(pl.col("epoch")))
         .group_by("epoch")
         .agg(
             validators_count=pl.len().cast(pl.Int64),
@@ -123,7 +119,7 @@ def _sum_missing_votes(data: ChainTables, is_wanted: pl.Expr) -> pl.DataFrame:
         .filter(is_wanted, penalty.ne_missing(0))
         .select(*key, is_unknown=penalty.is_null())
         .join(periods, "validator_index")
-        .filter(_is_active())
+        .filter(is_active(pl.col("epoch")))
         .join(data.scan("balance_history").select(*key, "effective_balance_gwei"), key)
         .group_by("epoch")
         .agg(missing_gwei=pl.col("effective_balance_gwei").sum(), is_unknown=pl.any("is_unknown"))

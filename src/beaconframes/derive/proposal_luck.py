@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from beaconframes.derive.validator_tables import is_active
 from beaconframes.v1.proposal_luck import ProposalLuck
 
 if TYPE_CHECKING:
@@ -81,16 +82,13 @@ def compute_share_and_start(
 ) -> tuple[float, int]:
     """Return the share of the set in the active effective balance, and its first active epoch."""
     now = view.head.epoch
-    is_active = (pl.col("activation_epoch") <= now) & (
-        pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > now)
-    )
     is_requested = pl.col("validator_index").is_in(sorted(validators))
     balance = pl.col("effective_balance_gwei")
     set_balance, total, first = (
         view.scan("validators")
         .select(
-            balance.filter(is_active & is_requested).sum().alias("set_balance"),
-            balance.filter(is_active).sum().alias("total"),
+            balance.filter(is_active(now) & is_requested).sum().alias("set_balance"),
+            balance.filter(is_active(now)).sum().alias("total"),
             pl.col("activation_epoch").filter(is_requested).min().alias("first"),
         )
         .collect()

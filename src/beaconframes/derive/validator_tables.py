@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
     from beaconframes.derive.chain_tables import ChainTables
@@ -39,6 +39,12 @@ def build_validator_withdrawals(data: ChainTables, withdrawals: pl.LazyFrame) ->
         .with_columns(epoch=data.epoch_of("slot"))
         .collect()
     )
+
+
+def is_active(epoch: int | pl.Expr) -> pl.Expr:
+    """Return whether a validator is active in an epoch, null if it has no activation epoch."""
+    has_exited = (pl.col("exit_epoch") <= epoch).fill_null(value=False)
+    return (pl.col("activation_epoch") <= epoch) & ~has_exited
 
 
 def find_statuses(

@@ -16,6 +16,7 @@ import polars as pl
 
 from beaconframes.dataset.hex_columns import decode
 from beaconframes.derive.chain_tables import fit_table
+from beaconframes.derive.validator_tables import is_active
 from beaconframes.simulator.derived.chain_data import ChainData
 from beaconframes.simulator.derived.duties import (
     AttestationDuties,
@@ -108,10 +109,7 @@ class OldAttestations:
         """Return the attestation duties of a final epoch."""
         data = self._data
         size = data.chain.slots_per_epoch
-        is_active = (pl.col("activation_epoch") <= epoch) & (
-            pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > epoch)
-        )
-        active = data.validators.filter(is_active)["validator_index"].sort().to_numpy()
+        active = data.validators.filter(is_active(epoch))["validator_index"].sort().to_numpy()
         missed = data.scan("missed_attestation_events").filter(epoch=epoch).collect()
         slots = data.blocks["slot"].to_numpy() - epoch * size
         has_block = np.zeros(2 * size, np.bool_)

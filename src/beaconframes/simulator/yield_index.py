@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import polars as pl
 
 from beaconframes.consensus import rewards
+from beaconframes.derive.validator_tables import is_active
 from beaconframes.derive.yield_index import Day, build_yield_index, sum_days
 from beaconframes.simulator.preset import ETH
 from beaconframes.v1.yield_index import YieldIndex
@@ -40,11 +40,8 @@ def _find_first_balances(data: ChainData) -> tuple[int, int]:
     """Return balance and effective balance of active validators when the first day starts."""
     start = -(-data.first // data.chain.epochs_per_day) * data.chain.epochs_per_day
     epoch = start if start <= data.head.epoch else data.first
-    is_active = (pl.col("activation_epoch") <= epoch) & (
-        pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > epoch)
-    )
     rows = data.scan("balance_history").filter(epoch=epoch).collect()
-    rows = rows.join(data.validators.filter(is_active), "validator_index", how="semi")
+    rows = rows.join(data.validators.filter(is_active(epoch)), "validator_index", how="semi")
     balance, effective = rows.select("balance_gwei", "effective_balance_gwei").sum().row(0)
     return balance, effective
 

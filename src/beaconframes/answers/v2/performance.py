@@ -14,6 +14,7 @@ import polars.selectors as cs
 from beaconframes.answers.v2.amounts import find_last_epoch
 from beaconframes.answers.v2.duties import LATE, MISSED, count_blocks_between, has_late_events
 from beaconframes.answers.v2.rewards import scan_income
+from beaconframes.derive.validator_tables import is_active
 
 if TYPE_CHECKING:
     from beaconframes.derive.chain_tables import View
@@ -107,10 +108,7 @@ def divide(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
 def derive_duties(view: View) -> pl.LazyFrame:
     """Return counts of duties, one row per validator per finalized epoch."""
     correct = {f"correct_{vote}": pl.col(f"attestation_{vote}_reward_gwei") > 0 for vote in VOTES}
-    is_active = (pl.col("activation_epoch") <= pl.col("epoch")) & (
-        pl.col("epoch") < pl.col("exit_epoch").fill_null(2**62)
-    )
-    is_missed = pl.col("is_missed")
+    active, is_missed = is_active(pl.col("epoch")), pl.col("is_missed")
     lifetimes = view.scan("validators").select("validator_index", "activation_epoch", "exit_epoch")
     reward, penalty = pl.col("sync_committee_reward_gwei"), pl.col("sync_committee_penalty_gwei")
     key = ["validator_index", "epoch"]
@@ -140,7 +138,7 @@ def derive_duties(view: View) -> pl.LazyFrame:
         .join(derive_delays(view), on=key, how="left", maintain_order="left")
         .with_columns(*defaults, **correct)
         .with_columns(
-            is_active=is_active, is_included=is_active & ~is_missed, is_missed=is_active & is_missed
+            is_active=active, is_included=active & ~is_missed, is_missed=active & is_missed
         )
         .select(
             *key,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from beaconframes.derive.validator_tables import build_withdrawal_credentials
+from beaconframes.derive.validator_tables import build_withdrawal_credentials, is_active
 from beaconframes.simulator import identities
 from beaconframes.simulator.hex_text import hash_number
 from beaconframes.v1.address_balances import AddressBalances
@@ -144,12 +144,9 @@ def _build_validator_queue(data: ChainData) -> pl.DataFrame:
     epoch = data.head.epoch
     entering = pl.col("status") == "pending"
     exiting = pl.col("exit_epoch") > epoch
-    active = (pl.col("activation_epoch") <= epoch) & (
-        pl.col("exit_epoch").fill_null(epoch + 1) > epoch
-    )
     stake = pl.col("effective_balance_gwei")
     return data.validators.select(
-        validators_count=active.sum(),
+        validators_count=is_active(epoch).sum(),
         entering_count=entering.sum(),
         exiting_count=exiting.sum(),
         entering_balance_gwei=stake.filter(entering).sum(),

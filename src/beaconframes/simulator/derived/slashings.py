@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import polars as pl
 
+from beaconframes.derive.validator_tables import is_active
 from beaconframes.simulator import drawn_hex
 from beaconframes.simulator.drawn_hex import BLOCK_ROOT, number_before
 from beaconframes.simulator.hex_text import hash_bytes
@@ -81,11 +82,8 @@ def _build_double_vote(data: ChainData, event: dict[str, Any]) -> dict[str, Any]
 
 def _find_other_signers(data: ChainData, epoch: int, slashed: int) -> Ints:
     """Return active validators at equal distances, without the slashed validator."""
-    end = pl.col("exit_epoch").fill_null(epoch + 1)
-    active = data.validators.filter(
-        (pl.col("activation_epoch") <= epoch) & (epoch < end),
-        pl.col("validator_index") != slashed,
-    )["validator_index"].to_numpy()
+    is_other = pl.col("validator_index") != slashed
+    active = data.validators.filter(is_active(epoch), is_other)["validator_index"].to_numpy()
     step = len(active) // (_FIRST_SIGNERS + _SECOND_SIGNERS)
     return np.asarray(active[: step * (_FIRST_SIGNERS + _SECOND_SIGNERS) : step], np.int64)
 
