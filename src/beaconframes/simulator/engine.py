@@ -124,11 +124,8 @@ class Engine:
         return slots
 
     def _start_epoch(self, number: int, slots: Slots) -> Epoch:
-        registry, validator_count, size = (
-            self.registry,
-            self.registry.validator_count,
-            self.chain.slots_per_epoch,
-        )
+        registry, size = self.registry, self.chain.slots_per_epoch
+        validator_count = registry.validator_count
         active = registry.active(number)
         committee = self.committee(number // self.chain.epochs_per_sync_period)
         withdrawals, self._next_withdrawal_validator = process_withdrawals(
@@ -157,11 +154,8 @@ class Engine:
 
     def _finish_epoch(self, epoch: Epoch) -> None:
         """Update balances, activations, deposits and effective balances at the end of an epoch."""
-        registry, validator_count, attestations = (
-            self.registry,
-            self.registry.validator_count,
-            epoch.attestations,
-        )
+        registry, attestations = self.registry, epoch.attestations
+        validator_count = registry.validator_count
         assert attestations is not None
         included = attestations.inclusion_slots >= 0
         attested = epoch.number * self.chain.slots_per_epoch + attestations.slots
@@ -185,11 +179,8 @@ class Engine:
         )
 
     def _process_activations(self, number: int) -> None:
-        registry, preset, validator_count = (
-            self.registry,
-            self.preset,
-            self.registry.validator_count,
-        )
+        registry, preset = self.registry, self.preset
+        validator_count = registry.validator_count
         ready = (registry.eligibility[:validator_count] == FAR_FUTURE_EPOCH) & (
             registry.effective[:validator_count] >= preset.min_activation_balance
         )
