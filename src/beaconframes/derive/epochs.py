@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from beaconframes.derive.chain_tables import ChainTables
 
 _STATUSES: Final = ("proposed", "missed", "orphaned", "scheduled")
-_COUNTS: Final = (
+COUNTS: Final = (
     "attestations_count",
     "attester_slashings_count",
     "proposer_slashings_count",
@@ -22,6 +22,7 @@ _COUNTS: Final = (
     "withdrawals_count",
     "voluntary_exits_count",
 )
+"""Columns of blocks that count their operations."""
 
 
 def build_epochs(data: ChainTables, epochs: range | None = None) -> pl.DataFrame:
@@ -100,7 +101,7 @@ def _count_operations(data: ChainTables, is_wanted: pl.Expr) -> pl.DataFrame:
         .group_by("epoch")
         .agg(
             *((status == name).sum().cast(pl.Int64).alias(f"{name}_blocks") for name in _STATUSES),
-            *(pl.col(name).filter(status == "proposed").sum() for name in _COUNTS),
+            *(pl.col(name).filter(status == "proposed").sum() for name in COUNTS),
         )
         .collect()
     )

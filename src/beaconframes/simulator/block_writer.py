@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from beaconframes.derive.epochs import COUNTS
 from beaconframes.simulator import drawn_hex, tables
 from beaconframes.simulator.drawn_hex import BLOCK_ROOT, number_before
 from beaconframes.simulator.duties import NO_PROPOSER, ORPHANED, PROPOSED, SLOT_STATUSES
@@ -34,14 +35,6 @@ _DRAWN = (
     "exec_random",
 )
 """Columns of random hex that no other column repeats."""
-_COUNTS = (
-    "attestations_count",
-    "attester_slashings_count",
-    "proposer_slashings_count",
-    "deposits_count",
-    "withdrawals_count",
-    "voluntary_exits_count",
-)
 
 
 class BlockWriter:
@@ -146,7 +139,7 @@ class BlockWriter:
         seats = self._chain.sync_committee_size
         rows["sync_aggregate_participation"] = np.where(has_content, slots["signed"] / seats, 0.0)
         # The second block of a double proposal has the same operations as the first.
-        rows |= {name: np.where(has_content, slots[name], 0) for name in _COUNTS}
+        rows |= {name: np.where(has_content, slots[name], 0) for name in COUNTS}
         rows |= self._build_graffiti(slots, has_content)
         rows |= self._payloads.build_columns(self._rng, slots, numbers, has_content, self._chain)
         return rows
