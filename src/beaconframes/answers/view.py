@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from contextvars import ContextVar
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -251,14 +251,19 @@ class DatasetViews:
         """Show *dataset* as of its own head, or as of the live head of its *simulation*."""
         self.dataset, self.simulation = dataset, simulation
         self.clock = clock = None if simulation is None else simulation.clock
-        self.drops_old_units = drops_old_units
         self.version = 0
         """Changes of the dataset that were read so far."""
         is_complete = isinstance(dataset, PublishedDataset) or dataset.meta.get("simulated")
         self.may_change = clock is None and not is_complete
         """Whether another process may change the dataset."""
         self.memory = MemoryCache(cache_bytes)
-        self._public = public
+        self._show = partial(
+            DatasetView,
+            simulation=simulation,
+            memory=self.memory,
+            public=public,
+            drops_old_units=drops_old_units,
+        )
         self._views: OrderedDict[int, DatasetView] = OrderedDict()
         self._lock = threading.Lock()
         if clock is None:
@@ -271,13 +276,7 @@ class DatasetViews:
         """Read the dataset as it is now."""
         state = ledger.read_file_states(self.dataset.path)
         self._ledger_version = ledger.read_version(self.dataset.path) if state else None
-        view = DatasetView(
-            self.dataset,
-            self.simulation,
-            memory=self.memory,
-            public=self._public,
-            drops_old_units=self.drops_old_units,
-        )
+        view = self._show(self.dataset)
         view.version = self.version + 1
         self._heads[view.head.slot] = view.head, view.version
         while len(self._heads) > MAX_HEADS:
@@ -334,13 +333,7 @@ class DatasetViews:
         with self._lock:
             view = self._views.get(slot)
             if view is None:
-                view = DatasetView(
-                    self.simulation.show_at(self.dataset, slot, self._whole.scan),
-                    self.simulation,
-                    memory=self.memory,
-                    public=self._public,
-                    drops_old_units=self.drops_old_units,
-                )
+                view = self._show(self.simulation.show_at(self.dataset, slot, self._whole.scan))
                 self._views[slot] = view
                 if len(self._views) > MAX_VIEWS:
                     self._views.popitem(last=False)
