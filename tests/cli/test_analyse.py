@@ -421,8 +421,8 @@ def test_incidents_are_those_of_the_problems(run, files, tmp_path, problem_files
     assert [
         ("offline", "3", "16000", "16", "north", "1-3"),
         ("missed votes", "1", "1000", "1", None, "0"),
+        ("slashed", "1", "0", None, "south", "4"),
         ("not compounding", "1", None, "1", None, "5"),
-        ("slashed", "1", None, None, "south", "4"),
     ] == read_rows(ended, *names)
 
 
@@ -431,8 +431,8 @@ def test_incidents_are_those_of_the_problems(run, files, tmp_path, problem_files
     ("options", "problems", "incidents"),
     [
         (("--kind", "slashed", "--kind", "missed votes"), [0, 4], ["0", "4"]),
-        # The cost of the slashing is unknown; advice has none.
-        (("--min-cost", "0.000004"), [3, 1, 4], ["1-3", "4"]),
+        # The slashing had no penalty in this time; advice has no cost.
+        (("--min-cost", "0.000004"), [3, 1], ["1-3"]),
         (("--min-cost", "0.00001", "--kind", "offline"), [], ["1-3"]),
         (("--avoidable",), [3, 1, 2, 0, 4], ["1-3", "0", "4"]),
         *(
