@@ -154,6 +154,32 @@ def test_balances_count_while_their_validator_is_active():
     assert pytest.approx(float(whole) * (225 + 45) / 450, rel=1e-12) == float(row["average_wei"])
 
 
+def test_penalties_after_the_exit_are_no_votes():
+    """A slashed validator has penalties until it can withdraw: average ones miss no less for it."""
+    has_exited = (pl.col("validator_index") == 1) & (pl.col("epoch") >= FIRST + 145)
+    slashed = INCOME.with_columns(
+        pl.when(has_exited).then(MISSED.get(name, 0)).otherwise(name).alias(name)
+        for name in VOTED | MISSED
+    )
+    exits = validators({}, {"exit_epoch": FIRST + 145})
+
+    (row,) = compare(BY_EPOCH | {"income": slashed}, active=exits).rows(named=True)
+
+    rewards = 6_400_000 * Decimal(225 + 145) / 450
+    assert in_wei(rewards * (FULL - 1)) == pytest.approx(row["average_missed_wei"], abs=10**9)
+
+
+def test_balances_without_an_income_are_not_compared():
+    """Average validators would earn for the epochs in which the income is unknown."""
+    is_known = pl.col("validator_index") == 1
+    unknown = INCOME.with_columns(pl.when(is_known).then(SOURCE).alias(SOURCE))
+    whole = compare(BY_EPOCH)["average_wei"][0]
+
+    for income in (INCOME.filter(is_known), unknown):
+        (row,) = compare(BY_EPOCH | {"income": income}).rows(named=True)
+        assert pytest.approx(float(whole) / 2, rel=1e-12) == float(row["average_wei"])
+
+
 def test_days_without_a_rate_of_votes_have_that_of_the_others():
     """On day 4, both validators sign for a sync committee: its votes alone are unknown.
 

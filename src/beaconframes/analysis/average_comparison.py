@@ -29,6 +29,7 @@ from beaconframes.analysis.engines import (
     return_table,
 )
 from beaconframes.analysis.income import income as sum_income
+from beaconframes.analysis.income_columns import AMOUNTS, PENALTIES, REWARDS
 from beaconframes.analysis.problem_totals import problem_totals
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.errors import UsageError
@@ -172,11 +173,11 @@ def _sum_epochs(
     sums = to_polars(sum_income(income, blocks=blocks, every="epoch", chain=clock))
     fees = to_polars(sum_income(income, every="epoch", chain=clock))
     fees = fees.select("epoch", fees=pl.col("execution_income_wei"))
-    stakes = _sum_stakes(balances, validators)
-    rows = sums.join(fees, on="epoch").join(stakes, on="epoch")
-    votes = (pl.col("attestation_reward_gwei") - pl.col("attestation_penalty_gwei")).sum()
+    duties = _sum_duties(income, balances, validators)
+    rows = sums.join(fees, on="epoch").join(duties, on="epoch")
     sync = pl.col("sync_committee_reward_gwei") + pl.col("sync_committee_penalty_gwei")
     lost = costs.filter(pl.col("kind").is_in(_VOTES))["cost_gwei"]
+    votes = pl.col("votes").sum()
     full = None if lost.null_count() else (rows.select(votes).item() + lost.sum()) * _WEI_PER_GWEI
     days = rows.group_by(day=pl.col("epoch") // clock.epochs_per_day).agg(
         stake=pl.col("stake").sum(),
@@ -189,19 +190,33 @@ def _sum_epochs(
     return _Own(days, full)
 
 
-def _sum_stakes(balances: IntoFrame, validators: pl.DataFrame) -> pl.DataFrame:
-    """Return the sum of the effective balances of active validators, one row per epoch."""
-    lazy = open_frame(balances, STAKES, loader="load_balance_history")
+def _sum_duties(income: IntoFrame, balances: IntoFrame, validators: pl.DataFrame) -> pl.DataFrame:
+    """Return the effective balances of active validators, and what votes earned, by epoch.
+
+    Balances without an income do not count. Penalties after the exit are not those of votes.
+    """
+    columns = [*STAKES[:2], *AMOUNTS[:-1]]
+    lazy = open_frame(income, columns, loader="load_income_history")
+    stakes = open_frame_like(balances, STAKES, loader="load_balance_history", like=lazy)
     periods = open_frame_like(validators.lazy(), ACTIVE_PERIOD, loader="load_validators", like=lazy)
-    rows = drop_missing(lazy, STAKES).join(periods, on="validator_index", how="inner")
+    rows = drop_missing(lazy, columns).join(
+        drop_missing(stakes, STAKES), on=STAKES[:2], how="inner"
+    )
+    rows = rows.join(periods, on="validator_index", how="inner")
+    votes: Any = nw.sum_horizontal(*REWARDS["attestation_reward_gwei"]) - nw.sum_horizontal(
+        *PENALTIES["attestation_penalty_gwei"]
+    )
 
     def select_active(part: Lazy) -> Lazy:
         has_exited = (nw.col("exit_epoch") <= nw.col("epoch")).fill_null(value=False)
         is_active = (nw.col("activation_epoch") <= nw.col("epoch")).fill_null(value=False)
-        stake = nw.when(is_active & ~has_exited).then(nw.col("effective_balance_gwei"))
-        return part.with_columns(stake.otherwise(0).cast(nw.Int64).alias("stake"))
+        amounts = {"stake": nw.col("effective_balance_gwei"), "votes": votes}
+        return part.with_columns(
+            nw.when(is_active & ~has_exited).then(amount).otherwise(0).cast(nw.Int64).alias(name)
+            for name, amount in amounts.items()
+        )
 
-    return collect_sums(aggregate(map_rows(rows, select_active), ["epoch"], ["stake"]))
+    return collect_sums(aggregate(map_rows(rows, select_active), ["epoch"], ["stake", "votes"]))
 
 
 def _sum_days(

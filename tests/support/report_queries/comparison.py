@@ -33,10 +33,12 @@ def query_comparison(source: Source) -> pl.DataFrame | None:
             cl=pl.sum("cl"),
             votes=pl.sum_horizontal(
                 f"attestation_{vote}_reward_gwei" for vote in ("head", "source", "target")
-            ).sum()
-            - pl.sum_horizontal(
-                f"attestation_{vote}_penalty_gwei" for vote in ("source", "target")
-            ).sum(),
+            )
+            .filter("active")
+            .sum()
+            - pl.sum_horizontal(f"attestation_{vote}_penalty_gwei" for vote in ("source", "target"))
+            .filter("active")
+            .sum(),
             sync=pl.sum_horizontal(
                 "sync_committee_reward_gwei", "sync_committee_penalty_gwei"
             ).sum(),
