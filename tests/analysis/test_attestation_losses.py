@@ -3,8 +3,10 @@
 from decimal import Decimal
 
 import polars as pl
+import pytest
 
 from beaconframes import analysis
+from beaconframes.errors import UsageError
 from beaconframes.frames import to_polars
 
 from ..support.engines import assert_equal, each_engine, make
@@ -59,6 +61,19 @@ def test_penalties_after_the_exit_are_no_votes():
     rows = analysis.attestation_losses(INCOME, BALANCES, validators=exits)
 
     assert [(2, 9), (2, 10), (3, 9)] == rows.select("validator_index", "epoch").rows()
+
+
+@each_engine
+def test_rates_after_the_exit_are_no_votes(kind):
+    """The exit of a validator may be a group; a validator that repeats would count twice."""
+    exits = pl.DataFrame({"validator_index": [1, 2, 3], "exit_epoch": [10, 12, 9]})
+    income = make(kind, INCOME.join(exits, on="validator_index"))
+
+    rows = analysis.attestation_rates(income, validators=exits, every="all", by="exit_epoch")
+
+    assert {(10, 1), (12, 2)} == set(to_polars(rows).select("exit_epoch", "votes").rows())
+    with pytest.raises(UsageError, match="repeat each other"):
+        analysis.attestation_rates(INCOME, validators=pl.concat([exits, exits]))
 
 
 def test_losses_are_the_missed_rewards_of_v2(chain):

@@ -38,6 +38,7 @@ _HEAD, _SOURCE, _TARGET = _REWARDS = REWARDS["attestation_reward_gwei"]
 _NO_SOURCE, _NO_TARGET = _PENALTIES = PENALTIES["attestation_penalty_gwei"]
 _VOTES = [*_REWARDS, *_PENALTIES]
 _BALANCE = "effective_balance_gwei"
+_EXIT = "epoch of exit"
 WEIGHTS = {"source": 14, "target": 26, "head": 14}
 """Weights of the votes in rewards, of the consensus specification since Altair."""
 _COUNTS = ["votes", "missed", *WEIGHTS]
@@ -47,6 +48,7 @@ _COUNTS = ["votes", "missed", *WEIGHTS]
 def attestation_rates(
     income: IntoFrameT,
     *,
+    validators: IntoFrame | None = None,
     every: Every = "day",
     by: str | Sequence[str] = (),
     tz: str = "UTC",
@@ -61,6 +63,9 @@ def attestation_rates(
     ----------
     income
         Frame of `load_income_history`.
+    validators
+        Frame of `load_validators`. With it, penalties after the exit of a validator are left out:
+        a slashed validator has no duties, but has penalties until it can withdraw.
     every
         ``"epoch"``, ``"day"``, ``"week"``, ``"month"``, ``"year"``, or ``"all"`` for one row.
     by
@@ -86,6 +91,8 @@ def attestation_rates(
     rows = drop_missing(
         open_frame(income, [*columns, *groups], loader="load_income_history"), columns
     )
+    if validators is not None:
+        rows = drop_exited(rows, validators)
     unit = {"all": [], "epoch": ["epoch"]}.get(every, ["date"])
     if unit == ["date"]:
         calendar: Calendar = every  # type: ignore[assignment]  # neither "epoch" nor "all"
@@ -116,8 +123,7 @@ def attestation_losses(
         validators give a better estimate. Where none was rewarded, that of the nearest epoch
         before it counts.
     validators
-        Frame of `load_validators`. With it, penalties after the exit of a validator are left out:
-        a slashed validator has no duties, but has penalties until it can withdraw.
+        As in `attestation_rates`.
 
     Returns
     -------
@@ -133,19 +139,24 @@ def attestation_losses(
     balance_rows = open_frame_like(balances, stakes, loader="load_balance_history", like=source)
     rows = source.join(drop_missing(balance_rows, stakes), on=_KEYS, how="inner")
     if validators is not None:
-        exits = open_frame_like(
-            validators, ["validator_index", "exit_epoch"], loader="load_validators", like=source
-        )
-        rows = rows.join(exits, on="validator_index", how="left")
-        rows = rows.filter(
-            nw.col("exit_epoch").is_null() | (nw.col("epoch") < nw.col("exit_epoch"))
-        )
+        rows = drop_exited(rows, validators)
     best = rows.group_by("epoch", _BALANCE).agg(nw.col(name).max() for name in _REWARDS)
     is_full = (nw.col(_HEAD) > 0) & (nw.col(_NO_SOURCE) == 0) & (nw.col(_NO_TARGET) == 0)
     has_vote = nw.sum_horizontal(*_VOTES) > 0
     faults = collect_sums(rows.filter(~is_full & has_vote).select(*columns, _BALANCE))
     table = _add_losses(faults, _estimate_full_rewards(collect_sums(best)))
     return return_table(table, source, income)
+
+
+def drop_exited(rows: Lazy, validators: IntoFrame) -> Lazy:
+    """Leave out the epochs of each validator after its exit."""
+    check_distinct(validators, ["validator_index"], loader="load_validators")
+    columns = ["validator_index", "exit_epoch"]
+    exits = open_frame_like(validators, columns, loader="load_validators", like=rows)
+    # Another name: the exit may be a group.
+    joined = rows.join(exits.rename({"exit_epoch": _EXIT}), on="validator_index", how="left")
+    has_exited = (nw.col(_EXIT) <= nw.col("epoch")).fill_null(value=False)
+    return joined.filter(~has_exited).drop(_EXIT)
 
 
 def _add_counts(rows: Lazy, keys: list[str]) -> Lazy:

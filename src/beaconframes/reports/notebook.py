@@ -125,7 +125,9 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
         code = f"bf.analysis.apr(\n    income, balances{index}{blocks}, validators=table\n)"
         steps.append(("## Yearly rates, beside the yield index", code))
     if "effectiveness" in frames:
-        steps.append(("## Effectiveness of votes", "bf.analysis.attestation_rates(income)"))
+        steps.append(
+            ("## Effectiveness of votes", "bf.analysis.attestation_rates(income, validators=table)")
+        )
     if "problems" in frames:
         steps.append(_find_problems(inputs, "table, income, balances"))
     if "proposals" in frames:

@@ -23,15 +23,22 @@ def count_votes(rows: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     )
 
 
+def list_duties(source: Source) -> pl.DataFrame:
+    """Income before the exit of each validator: later, it has penalties, but no duties."""
+    exits = source.validators.select("validator_index", "exit_epoch")
+    rows = source.income.join(exits, on="validator_index")
+    return rows.filter(pl.col("epoch") < pl.col("exit_epoch").fill_null(2**62))
+
+
 def query_effectiveness(source: Source) -> pl.DataFrame:
     """Votes by day."""
-    return count_votes(source.income, ["date"]).sort("date")
+    return count_votes(list_duties(source), ["date"]).sort("date")
 
 
 @functools.cache
 def query_network(source: Source) -> pl.DataFrame:
     """Shares of votes beside those of all validators, and when these begin and end."""
-    own = count_votes(source.income.with_columns(all=0), ["all"]).row(0, named=True)
+    own = count_votes(list_duties(source).with_columns(all=0), ["all"]).row(0, named=True)
     rest = source.network
     names = ("source", "target", "head")
     mine = {"included_rate": own["included_rate"]}

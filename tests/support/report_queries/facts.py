@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from .attestations import count_votes, query_network
+from .attestations import count_votes, list_duties, query_network
 from .income import query_income, query_value
 from .problems import ADVICE, query_problems
 from .rates import query_rate
@@ -186,7 +186,7 @@ def query_summary(source: Source) -> pl.DataFrame:
     )
     days = query_income(source)
     rate = query_rate(source)
-    votes = count_votes(source.income.with_columns(all=0), ["all"]).row(0, named=True)
+    votes = count_votes(list_duties(source).with_columns(all=0), ["all"]).row(0, named=True)
     costs = query_problems(source).filter(~pl.col("kind").is_in(ADVICE))
     own, network, _, *window = query_network(source).row(-1)[1:]
     row = {

@@ -6,7 +6,7 @@ import functools
 
 import polars as pl
 
-from .attestations import count_votes
+from .attestations import count_votes, list_duties
 from .income import query_days
 from .intervals import compare_means, compare_shares
 from .problems import ADVICE, query_problems, sum_known_costs
@@ -42,7 +42,7 @@ def query_validators(source: Source) -> pl.DataFrame:
             365 * source.day * gwei / pl.sum("effective_balance_gwei")
         )
     )
-    votes = count_votes(source.income, ["validator_index"]).select(
+    votes = count_votes(list_duties(source), ["validator_index"]).select(
         "validator_index", "votes", "effectiveness", votes_missed="missed"
     )
     outcomes = source.blocks.group_by(validator_index="proposer_index").agg(

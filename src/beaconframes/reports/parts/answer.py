@@ -131,7 +131,7 @@ def _list_votes(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
     if "effectiveness" not in frames:
         return found
     if income is not None:
-        rates = analysis.attestation_rates(income, every="all")
+        rates = analysis.attestation_rates(income, validators=inputs.get("validators"), every="all")
         found.append(rates.select("effectiveness", "included_rate"))
     elif stats is not None:
         (validators,) = inputs.require("validators")

@@ -97,13 +97,15 @@ def _list_rates(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
 
 def _list_votes(inputs: Inputs) -> list[pl.DataFrame]:
     income, stats = inputs.get("income"), inputs.get("stats")
+    (validators,) = inputs.require("validators")
     if income is not None:
-        votes = analysis.attestation_rates(income, every="all", by=_VALIDATOR)
+        votes = analysis.attestation_rates(
+            income, validators=validators, every="all", by=_VALIDATOR
+        )
         columns = [_VALIDATOR, "votes", "effectiveness"]
         return [votes.select(*columns, votes_missed="missed")]
     if stats is None:
         return []
-    (validators,) = inputs.require("validators")
     votes = analysis.daily_votes(stats, validators, every="all", by=_VALIDATOR, chain=inputs.chain)
     return [votes.select(_VALIDATOR, votes_missed="missed")]
 

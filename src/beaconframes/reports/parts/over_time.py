@@ -129,7 +129,7 @@ def build_effectiveness(inputs: Inputs, frames: Frames) -> Frames:
         stats, validators = inputs.require("stats", "validators")
         return {"effectiveness": analysis.daily_votes(stats, validators, chain=inputs.chain)}
     (income,) = inputs.require("income")
-    rates = analysis.attestation_rates(income, tz=inputs.tz)
+    rates = analysis.attestation_rates(income, validators=inputs.get("validators"), tz=inputs.tz)
     network = inputs.get("network")
     found = {"effectiveness": rates}
     if network is not None:
