@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import (
-    ADDRESS,
     Batch,
     Endpoint,
     ExpectedRows,
@@ -77,7 +76,8 @@ class Producers(NamedParameter):
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         about = "Fee recipients, or indices or public keys of validators."
-        return {self.arg: describe_list(about, "[0-9]+", PUBKEY, ADDRESS)}
+        address = identifiers.ADDRESS_PATTERN.pattern
+        return {self.arg: describe_list(about, "[0-9]+", PUBKEY, address)}
 
 
 @dataclass(frozen=True)
