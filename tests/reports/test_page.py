@@ -227,7 +227,7 @@ def test_groups_have_names_and_units(page):
     section = page[page.index('<section id="groups">') : page.index('<section id="upcoming">')]
     text = Elements(section).text
     assert "yearly rate" in text
-    assert "lost, ETH per validator" in text
+    assert "lost, per validator of 32 ETH (ETH)" in text
     assert "points" in text
     assert "_gwei" not in text
     assert "e+0" not in text

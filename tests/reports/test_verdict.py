@@ -2,11 +2,12 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from types import SimpleNamespace
 
 import polars as pl
 
 from beaconframes.analysis.average_comparison import PARTS
-from beaconframes.reports.parts.groups import judge_groups
+from beaconframes.reports.parts.groups import build_groups, judge_groups
 from beaconframes.reports.verdict import list_verdict
 
 ETH = 10**18
@@ -156,11 +157,11 @@ def test_worse_groups_come_first():
     lines = list_verdict(frames(groups=groups))
 
     assert (
-        "Group bad pair: 11 times the missed votes, 0.00033 ETH more lost per validator, compared "
-        "with the others; this is more than chance." == lines[0]
+        "Group bad pair: 11 times the missed votes, 0.00033 ETH more lost per validator of 32 ETH, "
+        "compared with the others; this is more than chance." == lines[0]
     )
     # Of a measure that may be chance, nothing is said.
-    assert lines[1].startswith("Group mixed: 0.00010 ETH more lost per validator, compared")
+    assert lines[1].startswith("Group mixed: 0.00010 ETH more lost per validator of 32 ETH")
     assert lines[2].startswith("Earned in this time: ")
     assert not any("Comparison of groups" in line for line in lines)
     marks = [("group_verdict", None, "incomplete", "load_proposals")]
@@ -207,6 +208,34 @@ def test_the_verdict_on_each_group():
     # Half of a gwei is rounded to an even one.
     assert [12] * 4 == found["lost_per_validator_gwei"].to_list()
     assert [4, 4, 6, 2] == found["validators"].to_list()
+
+
+def test_large_and_old_validators_are_not_worse():
+    """A validator of 64 ETH loses twice as much by the same fault, and a new one has few votes."""
+    ages = {"old": (450, 32), "new": (150, 32), "large": (450, 64), "exited": (0, 0)}
+    table = pl.DataFrame(
+        [
+            (group, votes, ether * 10**9, votes * n // 150, votes * n * ether)
+            for group, (votes, ether) in ages.items()
+            for n in range(1, 13)
+        ],
+        ["group", "votes", "effective_balance_gwei", "votes_missed", "lost_gwei"],
+        orient="row",
+    )
+    table = table.with_columns(validator_index=pl.int_range(pl.len()))
+
+    found = build_groups(SimpleNamespace(groups=True), {"validators": table})
+
+    assert {
+        "old": "like the others",
+        "new": "like the others",
+        "large": "like the others",
+        "exited": None,
+    } == dict(found["group_verdict"].select("group", "verdict").iter_rows())
+    means = found["groups"].filter(pl.col("group") != "exited").group_by("measure")
+    assert {("votes_missed", 19.5, 19.5), ("lost_gwei", 93_600.0, 93_600.0)} == {
+        *means.agg(low=pl.min("value"), high=pl.max("value")).iter_rows()
+    }
 
 
 def test_groups_that_do_not_differ_are_one_sentence_at_the_end():

@@ -177,7 +177,7 @@ _MEASURES: dict[str, tuple[str, Callable[[Any], str], Callable[[Any], str]]] = {
     "sync_rate": ("sync duties signed", show_percent, show_points),
     "proposed": ("blocks proposed", show_percent, show_points),
     "votes_missed": ("votes missed, per validator", show_decimal, show_signed),
-    "lost_gwei": ("lost, ETH per validator", show_eth, show_eth_signed),
+    "lost_gwei": ("lost, per validator of 32 ETH (ETH)", show_eth, show_eth_signed),
 }
 """Measures of groups: their names on the page, and how values and differences are shown."""
 _KINDS = (

@@ -60,7 +60,8 @@ def _describe_worse_groups(frames: Frames) -> Iterator[str]:
         if votes := facts.get("votes_missed"):
             texts.append(f"{_show_times(votes['value'], votes['others'])} missed votes")
         if lost := facts.get("lost_gwei"):
-            texts.append(f"{show_eth(round(lost['difference']))} ETH more lost per validator")
+            more = show_eth(round(lost["difference"]))
+            texts.append(f"{more} ETH more lost per validator of 32 ETH")
         text = f"{', '.join(texts)}, compared with the others; this is more than chance"
         yield f"Group {show_label(group)}: {show_marked(text, mark)}."
 

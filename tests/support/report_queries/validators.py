@@ -72,7 +72,13 @@ def query_groups(source: Source) -> pl.DataFrame | None:
     """Each group beside all others: Welch's interval of means, Wilson's of shares."""
     if not source.groups:
         return None
-    table = query_validators(source)
+    # Losses are those of validators of 32 ETH that vote in every epoch.
+    most = pl.col("votes").max() / pl.when(pl.col("votes") > 0).then("votes")
+    stake = pl.when(pl.col("effective_balance_gwei") > 0).then("effective_balance_gwei")
+    table = query_validators(source).with_columns(
+        votes_missed=pl.col("votes_missed") * most,
+        lost_gwei=(pl.col("lost_gwei") * most / (stake / 32e9)).round().cast(pl.Int64),
+    )
     names = sorted(source.groups)
     measures = ("apr_on_effective", "effectiveness", "sync_rate", "votes_missed", "lost_gwei")
     comparisons = (len(names) if len(names) > 2 else 1) * (len(measures) + 1)

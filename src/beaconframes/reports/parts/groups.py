@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     Frames = dict[str, pl.DataFrame]
 
 _VALIDATOR = "validator_index"
+_STAKE = "effective_balance_gwei"
+_GWEI_OF_32_ETH = 32 * 10**9
 _CREDENTIALS = {"0x00": "BLS", "0x01": "address", "0x02": "compounding"}
 _OUTCOMES = ["proposed", "missed", "orphaned"]
 LOSSES = ("votes_missed", "lost_gwei")
-"""The measures that judge a group: more is worse."""
+"""The measures that judge a group: more is worse. They are those of validators of 32 ETH."""
 _MEASURES = ("apr_on_effective", "effectiveness", "sync_rate", *LOSSES)
 _NO_MEASURES = {
     "group": pl.String,
@@ -107,7 +109,7 @@ def _list_votes(inputs: Inputs) -> list[pl.DataFrame]:
     if stats is None:
         return []
     votes = analysis.daily_votes(stats, validators, every="all", by=_VALIDATOR, chain=inputs.chain)
-    return [votes.select(_VALIDATOR, votes_missed="missed")]
+    return [votes.select(_VALIDATOR, "votes", votes_missed="missed")]
 
 
 def _count_outcomes(rows: pl.DataFrame) -> pl.DataFrame:
@@ -131,7 +133,7 @@ def build_groups(inputs: Inputs, frames: Frames) -> Frames:
         return {}
     if "validators" not in frames:
         raise PartMissing("there are no figures of validators")
-    table = frames["validators"]
+    table = _scale_losses(frames["validators"])
     known = {name for name in table.columns if table[name].null_count() < table.height}
     values = [name for name in _MEASURES if name in known]
     shares = {}
@@ -142,7 +144,18 @@ def build_groups(inputs: Inputs, frames: Frames) -> Frames:
         # Without a figure, the groups are listed with an unknown verdict.
         return {"group_verdict": judge_groups(table, pl.DataFrame(schema=_NO_MEASURES))}
     found = analysis.compare_groups(table, by="group", values=values, shares=shares)
-    return {"groups": found, "group_verdict": judge_groups(table, found)}
+    return {"groups": found, "group_verdict": judge_groups(frames["validators"], found)}
+
+
+def _scale_losses(table: pl.DataFrame) -> pl.DataFrame:
+    """Return losses as of validators of 32 ETH that vote in all epochs: size is no fault."""
+    if "votes" not in table.columns:
+        return table
+    times = pl.when(pl.col("votes") > 0).then(pl.max("votes") / pl.col("votes"))
+    stake = pl.when(pl.col(_STAKE) > 0).then(pl.col(_STAKE) / _GWEI_OF_32_ETH)
+    missed, lost = pl.col("votes_missed") * times, pl.col("lost_gwei") * times / stake
+    scaled = {"votes_missed": missed, "lost_gwei": lost.round().cast(pl.Int64)}
+    return table.with_columns(scaled[name] for name in scaled if name in table.columns)
 
 
 def judge_groups(table: pl.DataFrame, measures: pl.DataFrame) -> pl.DataFrame:
