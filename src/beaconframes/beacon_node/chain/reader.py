@@ -308,12 +308,13 @@ class ChainReader(CachedNode):
     def proposers(self, epoch: int) -> dict[int, int]:
         """Return the proposer of each slot of an epoch."""
 
-        def compute() -> dict[int, int]:
+        def read() -> dict[int, int]:
+            if not self.has_state(epoch):
+                return self.api.proposer_duties(epoch)
             found = compute_proposers(self.spec, self.state(epoch), epoch)
             return dict(zip(self.slots_of(epoch), found.tolist(), strict=True))
 
-        request = partial(self.api.proposer_duties, epoch)
-        return self.cached("proposers", epoch, compute if self.has_state(epoch) else request)
+        return self.cached("proposers", epoch, read)
 
     def missed_proposers(self, epoch: int) -> dict[int, int]:
         """Return the proposers of an epoch that blocks do not name: those of slots without one.
