@@ -22,6 +22,14 @@ from .test_proposals import BLOCKS, EARNED
 
 ETH = 10**9
 WEI = pl.Decimal(28, 0)
+NO_BLOCKS = pl.DataFrame(
+    schema={
+        "proposer_index": pl.Int64,
+        "epoch": pl.Int64,
+        "producer_reward_wei": WEI,
+        "block_reward_wei": WEI,
+    }
+)
 DAYS = pl.DataFrame(
     {
         "date": [date(2026, 10, 1)] * 2 + [date(2026, 10, 2)] * 2,
@@ -261,15 +269,7 @@ def test_daily_duties_by_validator():
 def test_daily_rates_of_each_validator():
     """Each validator's income over its own stake."""
     table = stats((1, {"end_balance_gwei": 32 * ETH + 320}), (2, {}))
-    blocks = pl.DataFrame(
-        schema={
-            "proposer_index": pl.Int64,
-            "epoch": pl.Int64,
-            "producer_reward_wei": WEI,
-            "block_reward_wei": WEI,
-        }
-    )
-    days = analysis.daily_income(table, blocks)
+    days = analysis.daily_income(table, NO_BLOCKS)
 
     rates = analysis.daily_rates(days, every="all", by="validator_index")
 
@@ -278,6 +278,33 @@ def test_daily_rates_of_each_validator():
         for index, rate in rates.select("validator_index", "apr_on_effective").rows()
     ]
     assert [1, 2] == analysis.daily_rates(days, by="validator_index")["validator_index"].to_list()
+
+
+def test_daily_rates_count_the_epochs_in_which_a_validator_is_active():
+    """Days before the activation and after the exit earn nothing, and are no stake."""
+    earned = {"end_balance_gwei": 32 * ETH + 3_200_000}
+    table = stats((1, earned), (2, {"end_balance_gwei": 32 * ETH + 1_600_000}), (3, {}), (4, {}))
+    days = analysis.daily_income(table, NO_BLOCKS)
+    periods = pl.DataFrame(
+        {
+            "validator_index": [1, 2, 3, 4],
+            "activation_epoch": [0, 3 * 225 + 100, None, 0],
+            "exit_epoch": [None, 3 * 225 + 100 + 45, None, 3 * 225],
+        }
+    )
+
+    for by, active in (((), 1.2), ("day", 1.2), ("validator_index", 1)):
+        row = analysis.daily_rates(
+            days, every="all", by=by, validators=periods, chain="mainnet"
+        ).row(0, named=True)
+        income = 4_800_000 if active > 1 else 3_200_000
+        assert active == pytest.approx(row["validator_days"])
+        assert 365 * income / (active * 32 * ETH) == pytest.approx(row["apr_on_effective"])
+        assert row["apr_on_effective"] == pytest.approx(row["apr_on_32_eth"])
+    whole = analysis.daily_rates(days, every="all").row(0, named=True)
+    assert 4 == whole["validator_days"]
+    each = analysis.daily_rates(days, by="validator_index", validators=periods, chain="mainnet")
+    assert each.filter(validator_index=3).select("^apr.*$").row(0) == (None,) * 3
 
 
 def test_sync_income_of_each_validator():

@@ -9,9 +9,10 @@ from beaconframes.analysis.average_comparison import compare_with_average
 from beaconframes.analysis.completeness import completeness
 from beaconframes.analysis.daily_balances import daily_balances
 from beaconframes.analysis.daily_duties import daily_losses, daily_sync, daily_votes
-from beaconframes.analysis.daily_income import daily_income, daily_rates
+from beaconframes.analysis.daily_income import daily_income
 from beaconframes.analysis.daily_income_gaps import daily_income_gaps
 from beaconframes.analysis.daily_luck import daily_luck, total_balances
+from beaconframes.analysis.daily_rates import daily_rates
 from beaconframes.analysis.group_comparison import compare_groups
 from beaconframes.analysis.incidents import incidents
 from beaconframes.analysis.income import income

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.engines import (
     check_distinct,
-    list_columns,
     open_frame,
     resolve_chain,
     return_table,
-    sum_by,
 )
 from beaconframes.analysis.execution_income import BASIS, RECEIVED, UNKNOWN
-from beaconframes.frames import check_choice, collect, drop_missing, select_columns
+from beaconframes.frames import collect, drop_missing
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
     from beaconframes.calendar import Chain
 
-Every = Literal["day", "all"]
-
 _KEYS = ["validator_index", "day"]
-_AMOUNTS = ["consensus_income_gwei", "execution_income_wei", "priority_fees_wei"]
-_RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index"]
 _BALANCES = ["start_balance_gwei", "end_balance_gwei"]
 _MOVES = ["deposits_amount_gwei", "withdrawals_amount_gwei"]
 _STAKE = "start_effective_balance_gwei"
@@ -131,117 +123,6 @@ def daily_income(
         BASIS,
     )
     return return_table(result.sort("day", "validator_index"), source, stats)
-
-
-@show_elapsed
-def daily_rates(
-    daily: IntoFrameT,
-    index: IntoFrame | None = None,
-    *,
-    every: Every = "day",
-    by: str | Sequence[str] = (),
-) -> IntoFrameT:
-    """Compute the yearly rates of daily income in three ways. One row per beacon day and group.
-
-    The rates are those of `apr`, for validators with daily statistics: all of their days are whole.
-
-    Parameters
-    ----------
-    daily
-        Frame of `daily_income`.
-    index
-        Frame of `load_yield_index`. It adds ``index_apr`` and ``difference_bp``, as in `apr`.
-    every
-        ``"day"``, or ``"all"`` for one row.
-    by
-        Group columns, such as ``"validator_index"``. Default: all validators together.
-
-    Returns
-    -------
-    The same kind of frame
-        The columns of *by*, ``day``, ``validator_days``, ``consensus_income_gwei``,
-        ``execution_income_wei``, ``apr_on_32_eth``, ``apr_on_effective`` and ``apr_as_index``.
-        Rates are null if execution income is unknown. Sorted. This computes eagerly.
-    """
-    check_choice("every", every, get_args(Every))
-    groups = list_columns(by, {"validator_days", *_AMOUNTS, *_RATES})
-    columns = ["day", *groups, "effective_balance_gwei", *_AMOUNTS]
-    source = open_frame(daily, columns, loader="daily_income")
-    rows = _sum_days(collect(source), groups)
-    if index is None:
-        rows = rows.with_columns(
-            index_reward=pl.lit(None, pl.Float64), is_compared=pl.lit(value=True)
-        )
-    else:
-        days = collect(select_columns(index, ["day", "apr"], loader="load_yield_index"))
-        rows = rows.join(days, on="day", how="left").with_columns(
-            index_reward=pl.col("apr") * pl.col("stake"), is_compared=pl.col("apr").is_not_null()
-        )
-    if every == "all":
-        rows, keys = _sum_range(rows, groups), groups
-    else:
-        keys = list(dict.fromkeys([*groups, "day"]))
-        rows = rows.with_columns(
-            compared_consensus="consensus_income_gwei",
-            compared_fees="fees",
-            compared_stake="stake",
-        ).sort(keys)
-    income = pl.col("consensus_income_gwei") + _to_gwei("execution")
-    compared = pl.col("compared_consensus") + _to_gwei("compared_fees")
-    rows = rows.with_columns(
-        execution_income_wei=pl.col("execution").cast(pl.Decimal(28, 0)),
-        apr_on_32_eth=365 * income / (pl.col("validator_days") * 32e9),
-        apr_on_effective=365 * income / _drop_zeros("stake"),
-        apr_as_index=365 * compared / _drop_zeros("compared_stake"),
-    )
-    columns = [*keys, "validator_days", *_AMOUNTS[:2], *_RATES]
-    if index is not None:
-        rows = rows.with_columns(
-            index_apr=pl.col("index_reward") / _drop_zeros("compared_stake")
-        ).with_columns(difference_bp=(pl.col("apr_as_index") - pl.col("index_apr")) * 1e4)
-        columns += ["index_apr", "difference_bp"]
-    return return_table(rows.select(columns), source, daily)
-
-
-def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
-    """Return amounts and stakes, one row per group and day."""
-    execution, fees = (pl.col(name).cast(pl.Int128) for name in _AMOUNTS[1:])
-    return (
-        # On the day of the first deposit, the stake at the start of the day is 0.
-        rows.filter(pl.col("effective_balance_gwei") > 0)
-        .group_by(list(dict.fromkeys([*groups, "day"])))
-        .agg(
-            validator_days=pl.len().cast(pl.Int64),
-            consensus_income_gwei=pl.sum("consensus_income_gwei"),
-            execution=sum_known(execution),
-            fees=sum_known(fees),
-            stake=pl.sum("effective_balance_gwei").cast(pl.Int128),
-        )
-    )
-
-
-def _sum_range(days: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
-    """Return the sums over all *days*, and over those that are compared with the index."""
-    is_compared = pl.col("is_compared")
-    sums = {
-        "execution": sum_known(pl.col("execution")),
-        "fees": sum_known(pl.col("fees")),
-        "compared_consensus": pl.col("consensus_income_gwei").filter(is_compared).sum(),
-        "compared_fees": sum_known(pl.col("fees").filter(is_compared)),
-        "compared_stake": pl.col("stake").filter(is_compared).sum(),
-    }
-    totals = pl.sum("validator_days", "consensus_income_gwei", "stake", "index_reward")
-    return sum_by(days, groups, totals, **sums)
-
-
-def _to_gwei(name: str) -> pl.Expr:
-    """Return the amounts in wei of a column in gwei, as floats."""
-    return pl.col(name).cast(pl.Float64) / _WEI_PER_GWEI
-
-
-def _drop_zeros(name: str) -> pl.Expr:
-    """Return the stakes of a column as floats, null for 0."""
-    return pl.when(pl.col(name) > 0).then(pl.col(name).cast(pl.Float64))
 
 
 def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:

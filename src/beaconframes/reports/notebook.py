@@ -163,7 +163,7 @@ def _list_days(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[st
                 "## Income by day and validator",
                 f"daily = bf.analysis.daily_income(stats{blocks})\ndaily",
             ),
-            ("## Yearly rates", f"bf.analysis.daily_rates(daily{index})"),
+            ("## Yearly rates", f"bf.analysis.daily_rates(daily{index}, validators=table)"),
         ]
     if "effectiveness" in frames:
         steps.append(("## Votes", "bf.analysis.daily_votes(stats, table)"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -91,7 +91,9 @@ def _list_rates(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
             income, balances, blocks=blocks, every="all", by=_VALIDATOR, chain=chain
         )
     elif "days" in frames and not inputs.has_epochs:
-        rates = analysis.daily_rates(frames["days"], every="all", by=_VALIDATOR)
+        (validators,) = inputs.require("validators")
+        options: dict[str, Any] = {"validators": validators, "chain": inputs.chain}
+        rates = analysis.daily_rates(frames["days"], every="all", by=_VALIDATOR, **options)
     else:
         return []
     return [rates.select(_VALIDATOR, "apr_on_effective")]

@@ -112,9 +112,10 @@ def build_rates(inputs: Inputs, frames: Frames) -> Frames:
         }
     if "days" not in frames:
         raise PartMissing("there is no daily income")
+    options = {"validators": inputs.get("validators"), "chain": inputs.chain}
     return {
-        "rates": _add_dates(analysis.daily_rates(frames["days"], index), inputs.chain),
-        "rate": analysis.daily_rates(frames["days"], index, every="all"),
+        "rates": _add_dates(analysis.daily_rates(frames["days"], index, **options), inputs.chain),
+        "rate": analysis.daily_rates(frames["days"], index, every="all", **options),
     }
 
 
