@@ -198,6 +198,24 @@ def test_rows_with_equal_keys_have_one_order(tmp_path, monkeypatch, most):
     assert files(tmp_path / "0") == files(tmp_path / "1") == files(tmp_path / "2")
 
 
+@pytest.mark.parametrize(("most", "spill"), [(20, 0), (70, 2**30)])
+def test_rows_without_a_key_keep_their_order(tmp_path, monkeypatch, most, spill):
+    """Also rows that memory does not hold, and days that are sorted together."""
+    monkeypatch.setattr("beaconframes.exports.sorter.ROWS", most)
+    monkeypatch.setattr("beaconframes.exports.sorter.SPILL_BYTES", spill)
+    days = [datetime(2026, 10, 1 + n // 30, tzinfo=UTC) for n in range(90)]
+    ranks = [97 * n % 90 for n in range(90)]
+    frame = pl.DataFrame({"rank": ranks, "label": ["x"] * 90, "time": days})
+
+    bf.export(iter(frame.iter_slices(15)), tmp_path / "one.parquet")
+    bf.export(iter(frame.iter_slices(15)), tmp_path / "days", by="day")
+
+    assert frame.equals(pl.read_parquet(tmp_path / "one.parquet"))
+    (table,) = bf.Dataset.open(tmp_path / "days").tables()
+    found = bf.Dataset.open(tmp_path / "days").scan(table).collect()
+    assert ranks == found["rank"].to_list()
+
+
 def test_rows_with_a_null_key_are_in_the_last_file(tmp_path, monkeypatch):
     """A partition of several files has all its rows, those with a null key last."""
     monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 8)

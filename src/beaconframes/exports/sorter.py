@@ -106,12 +106,20 @@ class Sorter:
     def _write_run(self) -> None:
         """Write the buffer as a run, sorted by partition and then by key, and empty it."""
         run = self._scratch / f"run-{len(self._runs):06d}.parquet"
-        rows = sort_rows(self._buffer, [PARTITION_COLUMN, *self._key])
+        rows = self._sort(self._buffer)
         self._buffered_rows = self._buffered_bytes = 0
         with translate_errors(run, needed_bytes=int(rows.estimated_size())):
             self._scratch.mkdir(parents=True, exist_ok=True)
             rows.write_parquet(run, compression="lz4", row_group_size=RUN_ROW_GROUP)
         self._runs.append(run)
+
+    def _sort(self, frames: list[pl.DataFrame]) -> pl.DataFrame:
+        """Return rows sorted by partition and key, and empty the list; without a key, in order."""
+        if self._key:
+            return sort_rows(frames, [PARTITION_COLUMN, *self._key])
+        rows = pl.concat(frames)
+        frames.clear()
+        return rows.sort(PARTITION_COLUMN, maintain_order=True)
 
     def finish(self) -> Iterator[FileRows]:
         """Yield the files of all buffered partitions, which get no more rows."""
@@ -146,9 +154,7 @@ class Sorter:
             if len(groups) > 1:
                 part = rows.filter(number.is_between(first, others[-1] if others else first))
             if others or (self._runs and not self._key):
-                yield from _split_by_partition(
-                    sort_rows([part.collect()], [PARTITION_COLUMN, *self._key])
-                )
+                yield from _split_by_partition(self._sort([part.collect()]))
                 continue
             part = part.drop(PARTITION_COLUMN)
             files = _split_by_key(part, self._key) if self._key and first in large else [part]
