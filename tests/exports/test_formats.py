@@ -212,6 +212,15 @@ def test_excel_has_numbers_for_ether_and_dates_for_days(tmp_path):
     assert rows.equals(FORMATS["xlsx"].read(path, rows.schema, CellOptions()))
 
 
+def test_excel_has_every_row_and_every_day(tmp_path):
+    """A sheet ends before a row without a value; days that it does not have are text."""
+    with pytest.raises(DatasetError, match="the last row has no value"):
+        exported(tmp_path / "end", "xlsx", pl.DataFrame({"a": [1, None], "b": ["x", None]}))
+    days = pl.DataFrame({"day": [3_000_000, 0, None, 1]}).cast(pl.Int32).cast(pl.Date)
+    path = exported(tmp_path, "xlsx", days)
+    assert days.equals(FORMATS["xlsx"].read(path, days.schema, CellOptions()))
+
+
 def test_small_numbers_of_csv_have_no_exponent(tmp_path):
     """A price of 4.4 millionths is read as a number by people and by every program."""
     rows = pl.DataFrame({"rate": [4.407e-06, 5e-324, 1e22, -0.1, None]})

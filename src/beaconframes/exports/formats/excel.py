@@ -69,7 +69,13 @@ class ExcelWriter:
 
         if not self._frames:
             return
-        rows = to_sheet(pl.concat(self._frames), self._options)
+        rows = pl.concat(self._frames)
+        if rows.height and all(value is None for value in rows.row(-1)):
+            raise DatasetError(
+                "the last row has no value, and a sheet ends before it",
+                hint="Leave out the row, or choose CSV or Parquet",
+            )
+        rows = to_sheet(rows, self._options)
         narrowest, widest = WIDTHS
         options = {"strings_to_formulas": False, "strings_to_urls": False, "in_memory": True}
         book = xlsxwriter.Workbook(str(self._path), options)
@@ -90,7 +96,7 @@ def to_sheet(rows: pl.DataFrame, options: CellOptions) -> pl.DataFrame:
     days = [
         column.alias(name)
         for name, column in zip(names, rows, strict=True)
-        if column.dtype == pl.Date and (column >= FIRST_DAY).all()
+        if column.dtype == pl.Date and column.is_between(FIRST_DAY, date.max).all()
     ]
     long = pl.selectors.decimal() | pl.selectors.by_dtype(pl.Int128, pl.UInt128)
     rows = to_cells(rows, options)
