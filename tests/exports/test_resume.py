@@ -486,6 +486,24 @@ def test_rows_that_are_not_final_are_exported_on_request(tmp_path, explorer):
         bf.export(bf.load_balance_history, out, **NEWEST)
 
 
+@pytest.mark.parametrize("unfinalized", [False, True])
+def test_a_public_key_has_the_final_rows_of_its_index(tmp_path, explorer, unfinalized):
+    """Validators of V2 by key, and sets, are loaded in one call."""
+    pubkey = bf.load_validators([1])["pubkey"][0]
+    for validator in (1, pubkey):
+        path = tmp_path / f"{str(validator)[:4]}.parquet"
+        made = bf.export(
+            bf.v2.load_balances,
+            path,
+            **{**NEWEST, "validators": [validator]},
+            unfinalized=unfinalized,
+        )
+        epochs = pl.read_parquet(path)["epoch"]
+        assert [*range(460, 470 if unfinalized else 468)] == epochs.to_list()
+        assert unfinalized == made.complete
+    assert pl.read_parquet(tmp_path / "1.parquet").equals(pl.read_parquet(path))
+
+
 def test_slots_that_are_not_final_are_exported_on_request(tmp_path, running):
     """C7: rows without a range of epochs are marked by their slot; frames have no finality."""
     early = replace(running.service.head, epoch=302, finalized_epoch=300)
@@ -630,6 +648,28 @@ def test_gaps_are_listed_and_filled(tmp_path, explorer, monkeypatch):
     assert made.complete
     assert bf.load_income_history(range(20), since=0, until=200).equals(rows(tmp_path / "out"))
     assert before == {name: data(tmp_path / "out")[name] for name in before}
+
+
+def test_a_gap_of_one_slot_is_filled_without_the_rest_of_its_epoch(tmp_path, explorer, monkeypatch):
+    """Its epoch is requested again, and 31 of the slots are published."""
+    from beaconframes.exports.loader_calls import LoaderCall
+
+    real, missing = LoaderCall.load, {"first_epoch": 9, "last_epoch": 9}
+    missing |= {"first_slot": 290, "last_slot": 290}
+    wanted = {"what": bf.load_epoch_slots, "target": tmp_path / "out", "since": 8, "until": 10}
+
+    def lossy(self, **instead):
+        found, gaps = real(self, **instead)
+        return found.filter(pl.col("slot") != 290), [*gaps, missing]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LoaderCall, "load", lossy)
+        assert (95, (missing,)) == ((made := bf.export(**wanted)).rows, made.gaps)
+    made = bf.export(**wanted)
+
+    assert (96, True) == (made.rows, made.complete)
+    found = Dataset.open(tmp_path / "out").scan("epoch_slots").collect()
+    assert bf.load_epoch_slots(since=8, until=10).equals(found.sort("slot"))
 
 
 def test_epochs_outside_of_active_periods_are_not_gaps(tmp_path, explorer):

@@ -9,7 +9,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.dataset import Dataset
-from beaconframes.errors import DatasetError
+from beaconframes.errors import DatasetError, MissingRows
 
 
 @pytest.mark.more
@@ -88,6 +88,35 @@ def test_gaps_stay_gaps_in_an_export_of_an_export(tmp_path, explorer):
         made = bf.export(Dataset.open(tmp_path / "one"), tmp_path / "two")
         assert (first.gaps, False) == (made.gaps, made.complete)
         assert not json.loads((tmp_path / "two/manifest.json").read_text())["complete"]
+
+
+def test_an_export_has_no_rows_outside_of_its_request(tmp_path, explorer):
+    """No withdrawals are not the same as withdrawals that were never requested."""
+    own = {"validators": [*range(20), 25], "since": 100, "until": 200}
+    bf.export(bf.load_validator_withdrawals, tmp_path / "out", **own)
+    bf.export(bf.load_epochs, tmp_path / "out", since=0, until=400)
+    expected = bf.load_validator_withdrawals(**own)
+    wanted = [
+        {"validators": [25, 30], "since": 100, "until": 200},
+        {"validators": [1], "since": 100, "until": 201},
+        {"validators": [1], "since": 99, "until": 200},
+    ]
+
+    with bf.local(tmp_path / "out"):
+        assert expected.equals(bf.load_validator_withdrawals(**own, strict=True))
+        for arguments in wanted:
+            with pytest.raises(MissingRows, match="not in the dataset"):
+                bf.load_validator_withdrawals(**arguments, strict=True)
+
+
+def test_a_table_that_ends_earlier_does_not_hide_the_rows_of_others(tmp_path, explorer):
+    """A dataset ends at the last finalized epoch of its tables."""
+    bf.export(bf.load_income_history, tmp_path / "out", validators=[1], since=300, until=400)
+    bf.export(bf.load_epochs, tmp_path / "out", since=290, until=310)
+
+    with bf.local(tmp_path / "out") as local:
+        assert 400 == local.service.head.finalized_epoch
+        assert 101 == bf.load_income_history([1], since=300).height
 
 
 def test_a_dataset_is_complete_if_all_its_tables_are(tmp_path, explorer):

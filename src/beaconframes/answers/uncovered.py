@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.answers.selectors import find_numbers, find_slots
@@ -15,13 +16,17 @@ from beaconframes.intervals import merge_intervals, subtract_intervals
 from beaconframes.v1.graffiti_wall import GRAFFITI_WALL
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from beaconframes.answers.view import DatasetView
     from beaconframes.calendar import Chain
     from beaconframes.endpoint import Endpoint, Fields
     from beaconframes.endpoint.uncovered import Uncovered
     from beaconframes.intervals import Interval, Intervals
+
+
+_TIMED = ("epoch", "slot", "day")
+_INTERVALS = re.compile(r"[0-9]+-[0-9]+(,[0-9]+-[0-9]+)*")
 
 
 def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> Uncovered:
@@ -82,16 +87,19 @@ def is_uncovered(endpoint: Endpoint, fields: Fields, uncovered: Uncovered) -> bo
 def find_export_gaps(
     endpoint: Endpoint, fields: Fields, export: PublishedDataset, view: DatasetView
 ) -> dict[str, Intervals]:
-    """Return the gaps in the manifest of an *export*, of the requested validators."""
+    """Return what an *export* does not have of the requested validators.
+
+    It is the gaps in its manifest, and what was not requested.
+    """
     table = export.manifest["tables"].get(endpoint.table.table_name)
-    policy = CachePolicy.of(endpoint) if table and table["gaps"] else None
+    policy = CachePolicy.of(endpoint) if table else None
     if table is None or policy is None:
         return {}
     unit, subject = policy.unit_column, policy.subject_column
     requested = None
     if policy.subject is not None and policy.subject.resolves_pubkeys:
         requested = find_numbers(policy.subject, fields, view) or ()
-    found: dict[str, list[Interval]] = {}
+    found = _list_outside(table, policy, requested, view)
     for gap in table["gaps"]:
         bounds = [gap.get(f"{end}_{unit}", gap.get(unit)) for end in ("first", "last")]
         index = None if subject is None else gap.get(subject)
@@ -101,6 +109,32 @@ def find_export_gaps(
             name = WHOLE_CHAIN if index is None else str(index)
             found.setdefault(name, []).append((bounds[0], bounds[1]))
     return {name: merge_intervals(intervals) for name, intervals in found.items()}
+
+
+def _list_outside(
+    table: Mapping[str, Any],
+    policy: CachePolicy,
+    requested: Collection[int] | None,
+    view: DatasetView,
+) -> dict[str, list[Interval]]:
+    """Return what the request of an exported *table* leaves out, by requested validator."""
+    request = table.get("request")
+    unit: Any = policy.unit_name
+    if not isinstance(request, dict) or request.get("unit") != unit or unit not in _TIMED:
+        return {}
+    since, until = request.get("since"), request.get("until")
+    if type(since) is not int or type(until) is not int:
+        return {}
+    last = view.head.latest(unit, view.chain, finalized=False)
+    found = {WHOLE_CHAIN: [*subtract_intervals([(0, last)], [(since, until)])]}
+    subject = policy.subject and request.get(policy.subject.arguments()[0])
+    # Many validators are abbreviated, and the index of a public key is not known.
+    if requested is not None and _INTERVALS.fullmatch(str(subject)):
+        parts = (part.split("-") for part in str(subject).split(","))
+        own = [(int(low), int(high)) for low, high in parts]
+        others = [n for n in requested if not any(a <= n <= b for a, b in own)]
+        found |= {str(number): [(0, last)] for number in others}
+    return {name: intervals for name, intervals in found.items() if intervals}
 
 
 def require_covered(

@@ -328,6 +328,11 @@ class ChunkedLoad:
         interval = max(first, self.since), min(last, self.until)
         rows, gaps = self.call.load(**self.build_arguments(subjects, interval))
         self.source.gaps += gaps
+        # Other rows of the unit are published: a gap may be one slot of an epoch.
+        for name in rows.columns:
+            if f"first_{name}" in gap:
+                bounds = gap[f"first_{name}"], gap[f"last_{name}"]
+                rows = rows.filter(pl.col(name).is_between(*bounds))
         yield rows
 
     def get_gap_bounds(self, gap: dict[str, Any]) -> tuple[int, int]:

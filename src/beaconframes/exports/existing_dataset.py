@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PLANNED = ("key", "format", "raw", "partitioned_by", "partition_key", "sorted_by", "request")
 """The properties of a table that later exports share."""
+_HEAD = ("finalized_epoch", "finalized_time", "latest_epoch", "latest_slot")
 ORIGIN = ("service", "simulated", "chain")
 """The origin of rows: the same for all tables of a dataset, and unknown for frames."""
 
@@ -217,14 +218,19 @@ def merge_other_tables(manifest: dict[str, Any], existing: ExistingDataset) -> d
     known_values = {
         name: value for name, value in manifest["provenance"].items() if value is not None
     }
+    old = existing.manifest["provenance"]
+    # Rows after the finalized epoch of a dataset cannot be loaded from it.
+    is_later = (old.get("finalized_epoch") or -1) > (known_values.get("finalized_epoch") or -1)
+    head = old if is_later else manifest["provenance"]
     merged = {
         **manifest,
         "tables": tables,
         "complete": not any(table["gaps"] for table in tables.values()),
         "provenance": {
             **manifest["provenance"],
-            **existing.manifest["provenance"],
+            **old,
             **known_values,
+            **{name: head.get(name) for name in _HEAD if name in old or name in known_values},
             "endpoints": sorted({t["endpoint"] for t in tables.values() if t["endpoint"]}),
         },
     }

@@ -14,6 +14,7 @@ import polars as pl
 
 from beaconframes.active_periods import NATURAL, REASON
 from beaconframes.addresses import is_local_url
+from beaconframes.endpoint.cache_policy import CachePolicy
 from beaconframes.errors import (
     IntegrityError,
     MissingRows,
@@ -70,19 +71,25 @@ class LoaderCall:
         return rows.cast(self.endpoint.table.schema()), gaps
 
     def load_all(self) -> Iterator[pl.DataFrame]:
-        """Yield all rows, loaded in one call. Rows of slots that are not final are gaps."""
+        """Yield all rows, loaded in one call. Rows that are not final are gaps."""
         rows, gaps = self.load()
         self.gaps += gaps
+        policy = CachePolicy.of(self.endpoint)
+        unit, last = "slot", self.chain_head.latest("slot", finalized=True)
         # A `slot` that the table does not declare may be that of a future duty.
-        if "slot" in self.endpoint.table.schema():
-            is_late = pl.col("slot") > self.chain_head.latest("slot", finalized=True)
+        if unit not in self.endpoint.table.schema() and policy is not None and policy.unit_name:
+            unit = policy.unit_column
+            finalized = self.chain_head.latest("epoch", finalized=True)
+            last = policy.final_until(self.chain_head, finalized)
+        if unit in self.endpoint.table.schema():
+            is_late = pl.col(unit) > last
             if self.unfinalized:
                 yield self.mark_final(rows, ~is_late)
                 return
             subjects = [
                 name for name in ("validator_index", "block_number") if name in rows.columns
             ]
-            late = rows.filter(is_late).select(*subjects, "slot", reason=pl.lit(NOT_FINAL))
+            late = rows.filter(is_late).select(*subjects, unit, reason=pl.lit(NOT_FINAL))
             self.gaps += late.to_dicts()
             rows = rows.filter(~is_late.fill_null(value=False))
         yield rows
