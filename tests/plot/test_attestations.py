@@ -45,6 +45,8 @@ def test_pending_attestations_are_grey_and_do_not_count():
     )
 
     ax = plot.attestations(frame)
+    planned = attestations(1, validators=[8]).with_columns(status=pl.lit("scheduled"))
+    assert 1 == charts.attestations(pl.concat([frame, planned])).validators
     bars = plot.attestations(frame, show="distance")
     empty = plot.attestations(frame.filter(status="pending"), show="distance")
 

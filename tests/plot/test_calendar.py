@@ -36,6 +36,7 @@ def test_a_day_is_in_its_week_and_weekday():
 
     cells = read_cells(ax)
     assert (7, 2) == cells.shape
+    assert "Dec 2 to Dec 9, 2020" in ax.texts[-1].get_text()
     assert [None, None, 1, 2, 3, 4, 5] == [None if np.isnan(x) else x / 225 for x in cells[:, 0]]
     assert [6, 7, 8, None] == [None if np.isnan(x) else x / 225 for x in cells[:4, 1]]
     assert ["Mon", "Sun"] == [ax.get_yticklabels()[n].get_text() for n in (0, -1)]

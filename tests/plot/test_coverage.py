@@ -51,6 +51,7 @@ def test_coverage_separates_validators_that_are_not_active():
 
     ax = plot.coverage(frame, validators)
 
+    assert ax.texts[-1].get_text().startswith("5 validators")
     there, absent, inactive = colours.BLUE, colours.AMBER, colours.GRID
     assert [
         [there, there, absent, there],

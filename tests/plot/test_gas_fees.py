@@ -1,6 +1,7 @@
 """Charts of gas fees."""
 
 import numpy as np
+import polars as pl
 import pytest
 from matplotlib.colors import rgb_to_hsv, to_hex, to_rgb
 
@@ -20,6 +21,15 @@ def test_a_reading_of_gas_fees_is_bars():
     assert "Rapid, about 15 s: 4 gwei; Fast, about 1 min: 3 gwei" in plot.alt_text(ax)
     assert "One reading: Dec 1, 2020, 12:00 UTC" == charts.gas_fees(gas(0)).note
     assert "Gas price (gwei)" == ax.get_ylabel()
+
+
+def test_a_tier_without_a_price_is_unknown():
+    """The text of its bar has no number."""
+    reading = gas(0).with_columns(fast_wei=pl.lit(None, pl.Int64))
+
+    text = plot.alt_text(plot.gas_fees(reading))
+
+    assert "Rapid, about 15 s: 4 gwei; Fast, about 1 min: unknown" in text
 
 
 def test_readings_of_gas_fees_are_lines():

@@ -191,6 +191,17 @@ def test_many_validators_are_grey_lines_with_a_median():
     assert pytest.approx([24.5 * 0.225] * 3) == list(median.get_ydata())
 
 
+@pytest.mark.parametrize(("count", "late"), [(20, 2), (20, 3), (101, 10), (101, 11)])
+def test_a_median_is_complete_if_nearly_all_validators_are(count, late):
+    """Days on which a tenth of them have not all epochs lower the median."""
+    frame = income(range(113, 113 + 225), range(count))
+    frame = frame.filter((pl.col("validator_index") >= late) | (pl.col("epoch") < 150))
+
+    *_, median = charts.income(frame, by="validator").layers
+
+    assert [late * 10 > count] == list(median.hollow)
+
+
 @pytest.mark.parametrize("library", [plot, interactive])
 def test_more_validators_than_lines_are_bands(library):
     """101 validators with 0 to 100 units: median 50, 80 % from 10 to 90, extremes 0 and 100."""
@@ -335,6 +346,8 @@ def test_income_is_compared_with_the_yield_index(cumulative):
     days = index_days(range(10))
 
     _, line = charts.income(frame, yield_index=days, cumulative=cumulative).layers
+    others = held.with_columns(validator_index=99, effective_balance_gwei=2048 * 10**9)
+    held = pl.concat([held, others], how="vertical_relaxed")
     _, double = charts.income(frame, yield_index=days, balances=held, cumulative=cumulative).layers
 
     expected = [0.0064, 0.0128 if cumulative else 0.0064]

@@ -119,6 +119,19 @@ def test_rewards_of_proposals_have_a_logarithmic_axis():
     assert "log" == interactive.proposals(frame, rewards).layout.yaxis.type
 
 
+def test_small_rewards_have_different_labels():
+    """A logarithmic axis has no 0."""
+    wei = [10**8, 4 * 10**8, 2 * 10**12]
+    rewards = pl.concat([produced([100 + i], wei=amount) for i, amount in enumerate(wei)])
+
+    ax = plot.proposals(proposals(*["proposed"] * 3), rewards, unit="gwei")
+
+    ax.figure.canvas.draw()
+    labels = tick_labels(ax.yaxis)
+    assert {"0.1", "1", "1,000"} < set(labels)
+    assert len(labels) == len(set(labels))
+
+
 @pytest.mark.parametrize(
     ("statuses", "rewards"),
     [(["missed"], produced([])), (["proposed"], produced([])), (["proposed"], produced([100], 0))],

@@ -1,6 +1,6 @@
 """Charts of withdrawals and deposits."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -71,6 +71,19 @@ def test_the_range_of_a_load_decides_which_transfers_are_incomplete():
     assert "Day (UTC)" == charts.deposits(frame, since="2020-12-01", until="2020-12-03").x.label
     with pytest.raises(UsageError, match="since=83363 is a number"):
         hatched(83363, None)
+
+
+@pytest.mark.parametrize("until", [timedelta(0), timedelta(days=400)])
+def test_a_day_that_has_not_ended_is_incomplete(until):
+    """A range cannot have transfers of the future."""
+    now = datetime.now(UTC)
+    times = pl.Series([now - timedelta(days=1), now]).dt.cast_time_unit("us")
+    frame = transfers(10**9, 10**9).with_columns(time=times)
+
+    since, until = (now - timedelta(days=1)).date(), (now + until).date()
+    (bars,) = charts.withdrawals(frame, since=since, until=until).layers
+
+    assert [False, True] == bars.incomplete.tolist()
 
 
 def test_a_range_that_ends_before_it_begins_is_an_error():

@@ -95,6 +95,7 @@ def attestations(frame: IntoFrame, *, show: Show = "map", late: int = 2) -> Char
         single_note=single_note,
         most_rows=_MAX_ROWS,
     )
+    chart = replace(chart, validators=len(validators))
     if chart.legend:
         return chart
     merged_kinds = (

@@ -67,7 +67,8 @@ def calendar(
         return Chart(*axes, empty_note=f"No days to draw: {reason}")
     single_note = "One day only" if days.height == 1 else None
     layer = _build_cells(days, mondays, label)
-    return Chart(*axes, (layer,), note=note, single_note=single_note)
+    dates = series.read_dates(days)
+    return Chart(*axes, (layer,), days=dates, note=note, single_note=single_note)
 
 
 def _build_cells(days: pl.DataFrame, mondays: Positions, label: str) -> Heatmap:

@@ -95,7 +95,8 @@ def list_caption_parts(chart: Chart) -> list[str]:
     parts = []
     if chart.validators:
         parts.append(_count_in_words(chart.validators))
-    parts += filter(None, (format_range(chart.x), chart.note))
+    x = chart.x if chart.days is None else replace(chart.x, time_unit="day", times=chart.days)
+    parts += filter(None, (format_range(x), chart.note))
     return [*parts, "simulated data"] if chart.is_simulated else parts
 
 

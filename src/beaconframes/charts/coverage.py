@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -54,7 +55,7 @@ def coverage(frame: IntoFrame, validators: IntoFrame | None = None) -> Chart:
     indices = indices.unique().sort()
     ranks = indices.to_frame().with_row_index("row")
     due = len(indices) * count - (cells.height - loaded.height)
-    return heatmap.build_heatmap(
+    chart = heatmap.build_heatmap(
         [cells.join(ranks, on="validator_index").drop("validator_index")],
         indices.to_list(),
         (count, start, step),
@@ -67,6 +68,7 @@ def coverage(frame: IntoFrame, validators: IntoFrame | None = None) -> Chart:
         whole=True,
         not_due=None if validators is None else _NOT_ACTIVE,
     )
+    return replace(chart, validators=len(indices))
 
 
 def _find_inactive_epochs(

@@ -66,7 +66,9 @@ def _build_single_reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Chart:
     bars = []
     for rank, (tier, (name, wait, colour)) in enumerate(_TIERS.items()):
         price = series.convert_amounts(rows[tier], unit)
-        text = f"{name}, about {wait}: {price[0]:.6g} {series.UNIT_NAMES[unit]}"
+        is_known = np.isfinite(price[0])
+        shown = f"{price[0]:.6g} {series.UNIT_NAMES[unit]}" if is_known else "unknown"
+        text = f"{name}, about {wait}: {shown}"
         bars.append(Bars(np.array([rank]), price, colour=colour, width=0.6, texts=(text,)))
     when = f"One reading: {series.format_day(rows['time'][0])}, {rows['time'][0]:%H:%M} UTC"
     return Chart(

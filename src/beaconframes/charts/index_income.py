@@ -42,7 +42,8 @@ def build_expected_income(
     by_epoch = epochs.group_by("epoch").agg(pl.first("time"), count=pl.len()).sort("time")
     index_columns = ["time", "day_end", rate]
     days = series.read_rows(yield_index, index_columns, loader="load_yield_index").sort("time")
-    expected = _add_stake(by_epoch, balances).join_asof(
+    own = epochs.select("validator_index").unique()
+    expected = _add_stake(by_epoch, own, balances).join_asof(
         days, on="time", check_sortedness=False, coalesce=True
     )
     a_year = 365 * resolve_chain(None, (by_epoch, "epoch")).epochs_per_day
@@ -68,12 +69,15 @@ def build_expected_income(
     return Line(x, y, f"At the yield index{stake}", colours.RED, 1.4, dashed=True)
 
 
-def _add_stake(by_epoch: pl.DataFrame, balances: IntoFrame | None) -> pl.DataFrame:
-    """Add the mean effective balance of the validators, in gwei, at the latest balances known."""
+def _add_stake(
+    by_epoch: pl.DataFrame, validators: pl.DataFrame, balances: IntoFrame | None
+) -> pl.DataFrame:
+    """Add the mean effective balance of the *validators*, in gwei, at the latest balances known."""
     if balances is None:
         return by_epoch.with_columns(stake=pl.lit(_DEFAULT_STAKE, pl.Float64))
-    columns = ["time", "effective_balance_gwei"]
+    columns = ["validator_index", "time", "effective_balance_gwei"]
     rows = series.read_rows(balances, columns, loader="load_balance_history")
+    rows = rows.join(validators, on="validator_index", how="semi")
     means = rows.group_by("time").agg(stake=pl.mean("effective_balance_gwei")).sort("time")
     joined = by_epoch.join_asof(means, on="time", check_sortedness=False, coalesce=True)
     return joined.with_columns(pl.col("stake").backward_fill())

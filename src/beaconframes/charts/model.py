@@ -187,6 +187,8 @@ class Chart:
     legend_title: str | None = None
     validators: int | None = None
     """For the caption: the number of validators."""
+    days: Positions | None = None
+    """For the caption: the days drawn, if the axis has their weeks."""
     note: str = ""
     """For the caption: what the heights leave out."""
     finding: str = ""

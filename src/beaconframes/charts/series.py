@@ -203,7 +203,8 @@ def find_partial_periods(
 ) -> Flags:
     """Return which periods are not wholly between *since* and *until*, both inclusive.
 
-    Without *since*, the first period may be partial; without *until*, the last.
+    Without *since*, the first period may be partial; without *until*, the last. A period that has
+    not ended is partial.
     """
     ranks = np.arange(len(starts))
     begin = _read_instants("since", since)
@@ -211,7 +212,12 @@ def find_partial_periods(
     if begin is not None and end is not None and begin[0] > end[1]:
         raise UsageError(f"since={since!r} is after until={until!r}", hint="Swap them.")
     is_early = ranks == 0 if begin is None else starts < begin[0]
-    is_late = ranks == len(starts) - 1 if end is None else ends > end[1] + np.timedelta64(1, "us")
+    now = np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us")
+    is_late = (
+        ranks == len(starts) - 1
+        if end is None
+        else ends > min(end[1] + np.timedelta64(1, "us"), now)
+    )
     return np.asarray(is_early | is_late)
 
 

@@ -348,7 +348,9 @@ def _set_log_ticks(ax: Axes, *, thousands: bool) -> None:
     # Less than a decade needs other numbers than 1, 2 and 5.
     locator = LogLocator(subs=(1, 2, 5)) if high > 8 * low else MaxNLocator(6)
     ax.yaxis.set_major_locator(locator)
-    ax.yaxis.set_major_formatter("{x:,.0f}" if thousands else lambda x, _: format_plainly(x))
+    ax.yaxis.set_major_formatter(
+        lambda x, _: f"{x:,.0f}" if thousands and x >= 1 else format_plainly(x)
+    )
     ax.yaxis.set_minor_formatter(NullFormatter())
 
 
