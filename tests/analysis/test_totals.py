@@ -1,5 +1,6 @@
 """Totals of days, validators and problems: small frames, added up by hand."""
 
+import dataclasses
 import inspect
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -301,6 +302,9 @@ def test_daily_rates_count_the_epochs_in_which_a_validator_is_active():
         assert active == pytest.approx(row["validator_days"])
         assert 365 * income / (active * 32 * ETH) == pytest.approx(row["apr_on_effective"])
         assert row["apr_on_effective"] == pytest.approx(row["apr_on_32_eth"])
+    fast = dataclasses.replace(MAINNET, seconds_per_slot=6)  # Its day 3 begins with epoch 1,350.
+    row = analysis.daily_rates(days, every="all", validators=periods, chain=fast)
+    assert 1 == row["validator_days"][0]
     whole = analysis.daily_rates(days, every="all").row(0, named=True)
     assert 4 == whole["validator_days"]
     each = analysis.daily_rates(days, by="validator_index", validators=periods, chain="mainnet")

@@ -200,6 +200,65 @@ def test_a_day_is_complete_with_all_of_its_epochs(made, first, last, complete):
     assert [(date(2026, 10, 1), complete)] == income.select("date", "complete").rows()
 
 
+def end_activity(made, **epochs):
+    """Return the item of validators, of which the first one is active in these *epochs* only."""
+    item = made.inputs.items["validators"]
+    is_first = pl.col("validator_index") == MINE[0]
+    rows = item.rows.with_columns(
+        pl.when(is_first).then(pl.lit(epoch)).otherwise(name).alias(name)
+        for name, epoch in epochs.items()
+    )
+    return {"validators": dataclasses.replace(item, rows=rows)}
+
+
+def test_votes_after_the_exit_of_a_validator_do_not_count(made, no_charts):
+    """They are penalties of a slashed validator: all of its votes would be missed ones."""
+    income, exited = made.inputs.items["income"], pl.col("validator_index") == MINE[0]
+    has_exited = exited & (pl.col("epoch") >= FIRST + 100)
+    rows = income.rows.with_columns(
+        pl.when(has_exited).then(amount).otherwise(pl.col(f"attestation_{name}_gwei")).alias(
+            f"attestation_{name}_gwei"
+        )
+        for name, amount in (
+            ("head_reward", 0), ("source_reward", 0), ("target_reward", 0),
+            ("source_penalty", 3000), ("target_penalty", 5000),
+        )
+    )  # fmt: skip
+    items = made.inputs.items | {"income": dataclasses.replace(income, rows=rows)}
+    items |= end_activity(made, exit_epoch=FIRST + 100)
+
+    frames, _ = build_frames(dataclasses.replace(made.inputs, items=items))
+
+    voted = bf.analysis.attestation_rates(rows.filter(~has_exited), every="all")
+    assert voted["effectiveness"][0] == frames["summary"]["effectiveness"][0]
+    assert voted["votes"][0] == frames["effectiveness"]["votes"].sum()
+    own = frames["validators"].filter(exited)
+    assert 100 == own["votes"][0]
+    assert own["effectiveness"][0] > 0.9
+
+
+def test_days_before_the_activation_are_no_stake(made, tables, no_charts):
+    """The rate of daily statistics is that of the active validators, together and for each."""
+    stats = tables["validator_stats"].filter(pl.col("day") == 1)
+    blocks = tables["execution_blocks"].filter(pl.col("epoch").is_between(225, 449))
+    items = {"stats": Input("stats", "", stats), "blocks": Input("blocks", "", blocks)}
+    rates, each = [], []
+    for activation in (0, 225 + 75):
+        known = items | end_activity(made, activation_epoch=activation)
+        inputs = dataclasses.replace(made.inputs, detail="days", first=225, last=449, items=known)
+        frames, _ = build_frames(inputs)
+        rates.append(frames["rate"]["apr_on_effective"][0])
+        assert rates[-1] == frames["rates"]["apr_on_effective"][0]
+        each.append(frames["validators"].sort("validator_index")["apr_on_effective"].to_list())
+
+    whole, late = each
+    assert late[0] == pytest.approx(1.5 * whole[0])
+    assert whole[1:] == late[1:]
+    stakes = stats.sort("validator_index")["start_effective_balance_gwei"]
+    ratio = stakes.sum() / (stakes.sum() - stakes[0] / 3)
+    assert rates[1] == pytest.approx(rates[0] * ratio)
+
+
 @pytest.mark.more
 @pytest.mark.parametrize(
     ("activation", "exit_epoch", "active"),
@@ -207,13 +266,8 @@ def test_a_day_is_complete_with_all_of_its_epochs(made, first, last, complete):
 )
 def test_validators_that_are_active_in_the_last_epoch_count(made, activation, exit_epoch, active):
     """A validator has no duty any more in the epoch of its exit."""
-    item = made.inputs.items["validators"]
-    is_first = pl.col("validator_index") == MINE[0]
-    rows = item.rows.with_columns(
-        activation_epoch=pl.when(is_first).then(activation).otherwise("activation_epoch"),
-        exit_epoch=pl.when(is_first).then(exit_epoch).otherwise("exit_epoch"),
-    )
-    items = made.inputs.items | {"validators": dataclasses.replace(item, rows=rows)}
+    ends = end_activity(made, activation_epoch=activation, exit_epoch=exit_epoch)
+    items = made.inputs.items | ends
 
     frames, _ = build_frames(dataclasses.replace(made.inputs, items=items))
 
