@@ -109,6 +109,30 @@ def test_an_export_has_no_rows_outside_of_its_request(tmp_path, explorer):
                 bf.load_validator_withdrawals(**arguments, strict=True)
 
 
+def test_listed_slots_of_an_export_are_loaded(tmp_path, explorer):
+    """Also in the middle of an epoch; slots between them were not requested."""
+    listed = [3200, 3202, 3209]
+    bf.export(bf.load_slot_withdrawals, tmp_path / "out", slots=listed)
+    expected = bf.load_slot_withdrawals(listed)
+
+    with bf.local(tmp_path / "out") as local:
+        assert 100 == local.service.head.finalized_epoch
+        assert expected.equals(bf.load_slot_withdrawals(listed, strict=True))
+        for slot in (3201, 3210):
+            with pytest.raises(MissingRows, match="not in the dataset"):
+                bf.load_slot_withdrawals([slot], strict=True)
+
+
+def test_an_export_of_committees_ends_at_the_finalized_epoch(tmp_path, explorer):
+    """A committee is known before its period, which ends later."""
+    bf.export(bf.load_sync_committees, tmp_path / "out", periods=[0, 1, 2])
+    expected = bf.load_sync_committees([0, 1, 2])
+
+    with bf.local(tmp_path / "out") as local:
+        assert explorer.service.head.finalized_epoch == local.service.head.finalized_epoch
+        assert expected.equals(bf.load_sync_committees([0, 1, 2], strict=True))
+
+
 def test_a_table_that_ends_earlier_does_not_hide_the_rows_of_others(tmp_path, explorer):
     """A dataset ends at the last finalized epoch of its tables."""
     bf.export(bf.load_income_history, tmp_path / "out", validators=[1], since=300, until=400)

@@ -126,15 +126,21 @@ def _list_outside(
     if type(since) is not int or type(until) is not int:
         return {}
     last = view.head.latest(unit, view.chain, finalized=False)
-    found = {WHOLE_CHAIN: [*subtract_intervals([(0, last)], [(since, until)])]}
-    subject = policy.subject and request.get(policy.subject.arguments()[0])
+    own = _parse_intervals(request.get("only")) or [(since, until)]
+    found = {WHOLE_CHAIN: [*subtract_intervals([(0, last)], own)]}
     # Many validators are abbreviated, and the index of a public key is not known.
-    if requested is not None and _INTERVALS.fullmatch(str(subject)):
-        parts = (part.split("-") for part in str(subject).split(","))
-        own = [(int(low), int(high)) for low, high in parts]
-        others = [n for n in requested if not any(a <= n <= b for a, b in own)]
+    subject = policy.subject and request.get(policy.subject.arguments()[0])
+    if requested is not None and (validators := _parse_intervals(subject)):
+        others = [n for n in requested if not any(a <= n <= b for a, b in validators)]
         found |= {str(number): [(0, last)] for number in others}
     return {name: intervals for name, intervals in found.items() if intervals}
+
+
+def _parse_intervals(text: object) -> list[Interval]:
+    """Return intervals such as ``0-4,7-7``; none for another text."""
+    if not isinstance(text, str) or not _INTERVALS.fullmatch(text):
+        return []
+    return [(int(low), int(high)) for low, high in (part.split("-") for part in text.split(","))]
 
 
 def require_covered(

@@ -129,7 +129,12 @@ class ChunkedLoad:
         last = min(self.until, self.last_final) if self.call.unfinalized else self.until
         if unit == "epoch":
             return last
-        return self.chain.at("epoch", self.chain.time_of(unit, last + 1)) - 1
+        if unit == "slot":
+            # A final slot is in a final epoch.
+            return last // self.chain.slots_per_epoch
+        end = self.chain.at("epoch", self.chain.time_of(unit, last + 1)) - 1
+        # A committee is known before its period ends.
+        return min(end, self.call.chain_head.latest("epoch", finalized=True))
 
     def resume(
         self,
