@@ -307,6 +307,15 @@ def test_daily_rates_count_the_epochs_in_which_a_validator_is_active():
     assert 1 == row["validator_days"][0]
     whole = analysis.daily_rates(days, every="all").row(0, named=True)
     assert 4 == whole["validator_days"]
+    grouped = days.to_pandas().astype({"validator_index": float}).assign(exit_epoch=900)
+    alike = analysis.daily_rates(
+        grouped, every="all", by="exit_epoch", validators=periods, chain="mainnet"
+    )
+    assert [1.2] == pytest.approx(alike["validator_days"].to_list())
+    with pytest.raises(UsageError, match="does not have validator 4"):
+        analysis.daily_rates(days, validators=periods.head(3))
+    with pytest.raises(UsageError, match="repeat each other"):
+        analysis.daily_rates(days, validators=pl.concat([periods, periods]))
     each = analysis.daily_rates(days, by="validator_index", validators=periods, chain="mainnet")
     assert each.filter(validator_index=3).select("^apr.*$").row(0) == (None,) * 3
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, published
 from beaconframes.errors import DatasetError, MissingRows
 
 
@@ -109,6 +109,29 @@ def test_an_export_has_no_rows_outside_of_its_request(tmp_path, explorer):
                 bf.load_validator_withdrawals(**arguments, strict=True)
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"only": "250-300,200-249"},
+        {"only": f"{'9' * 5000}-{'9' * 5000}"},
+        {"only": "9-3"},
+        {"since": 400},
+        {"since": None, "validators": [1]},
+    ],
+)
+def test_a_request_that_states_nothing_leaves_out_nothing(tmp_path, explorer, request_):
+    """A manifest from elsewhere may have any values."""
+    wanted = {"validators": range(10), "since": 200, "until": 300}
+    bf.export(bf.load_validator_withdrawals, tmp_path / "out", **wanted)
+    path = tmp_path / "out/manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["tables"]["validator_withdrawals"]["request"] |= request_
+    path.write_text(json.dumps(manifest | {"checksum": published.checksum(manifest)}))
+
+    with bf.local(tmp_path / "out"):
+        assert 0 < bf.load_validator_withdrawals(**wanted, strict=True).height
+
+
 def test_listed_slots_of_an_export_are_loaded(tmp_path, explorer):
     """Also in the middle of an epoch; slots between them were not requested."""
     listed = [3200, 3202, 3209]
@@ -138,6 +161,11 @@ def test_a_table_that_ends_earlier_does_not_hide_the_rows_of_others(tmp_path, ex
     bf.export(bf.load_income_history, tmp_path / "out", validators=[1], since=300, until=400)
     bf.export(bf.load_epochs, tmp_path / "out", since=290, until=310)
 
+    bf.export(bf.load_epochs, tmp_path / "first", since=0, until=0)
+    bf.export(pl.DataFrame({"a": [1]}), tmp_path / "first", table="other")
+
+    with bf.local(tmp_path / "first") as local:
+        assert 0 == local.service.head.finalized_epoch
     with bf.local(tmp_path / "out") as local:
         assert 400 == local.service.head.finalized_epoch
         assert 101 == bf.load_income_history([1], since=300).height

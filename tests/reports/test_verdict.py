@@ -238,6 +238,27 @@ def test_large_and_old_validators_are_not_worse():
     }
 
 
+def test_few_votes_and_withdrawn_balances_do_not_change_the_verdict():
+    """Of two votes, one says nothing; what validators lost before their withdrawal counts."""
+    rows = [(n, "AB"[n // 30], 1_000, n % 6 + 20 * (n // 30)) for n in range(60)]
+    table = pl.DataFrame(
+        [*rows, (60, "A", 2, 2)],
+        ["validator_index", "group", "votes", "votes_missed"],
+        orient="row",
+    )
+    table = table.with_columns(
+        effective_balance_gwei=pl.when(pl.col("group") == "A").then(32 * 10**9).otherwise(0),
+        lost_gwei=10_000 * pl.col("votes_missed"),
+    )
+
+    found = build_groups(SimpleNamespace(groups=True), {"validators": table})
+
+    verdicts = found["group_verdict"].select("group", "verdict").rows()
+    assert [("A", "better"), ("B", "worse")] == verdicts
+    means = found["groups"].filter(group="B").select("measure", "value", "others").rows()
+    assert {("votes_missed", 22.5, 2.5), ("lost_gwei", 225_000, 25_000)} == set(means)
+
+
 def test_groups_that_do_not_differ_are_one_sentence_at_the_end():
     """Of groups whose figures are unknown, nothing is said but that."""
     row = ("lost_gwei", "A", 5e5, 4e5, 1e5, False)

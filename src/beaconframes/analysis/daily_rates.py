@@ -9,12 +9,14 @@ import polars as pl
 from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.daily_rewards import ACTIVE_PERIOD, add_active_epochs
 from beaconframes.analysis.engines import (
+    check_distinct,
     list_columns,
     open_frame,
     resolve_chain,
     return_table,
     sum_by,
 )
+from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, collect, select_columns
 from beaconframes.progress import show_elapsed
 
@@ -79,9 +81,7 @@ def daily_rates(
     rows = collect(source).with_columns(share=pl.lit(1.0))
     if validators is not None:
         length = resolve_chain(chain, (daily, "day")).epochs_per_day
-        periods = collect(select_columns(validators, ACTIVE_PERIOD, loader="load_validators"))
-        rows = add_active_epochs(rows, periods, length)
-        rows = rows.with_columns(share=pl.col("active_epochs") / length)
+        rows = rows.with_columns(share=_find_active_shares(rows, validators, length))
     rows = _sum_days(rows, groups)
     if index is None:
         rows = rows.with_columns(
@@ -116,6 +116,24 @@ def daily_rates(
         ).with_columns(difference_bp=(pl.col("apr_as_index") - pl.col("index_apr")) * 1e4)
         columns += ["index_apr", "difference_bp"]
     return return_table(rows.select(columns), source, daily)
+
+
+def _find_active_shares(rows: pl.DataFrame, validators: IntoFrame, length: int) -> pl.Series:
+    """Return the part of its day in which the validator of each row is active."""
+    check_distinct(validators, ["validator_index"], loader="load_validators")
+    periods = collect(select_columns(validators, ACTIVE_PERIOD, loader="load_validators"))
+    # Indices of pandas may be floats, and the epochs of a period may be groups.
+    index = pl.col("validator_index").cast(pl.Int64)
+    keys = rows.select(index, "day")
+    active = add_active_epochs(keys.unique(), periods.with_columns(index), length)
+    found = keys.join(active, on=["validator_index", "day"], how="left", maintain_order="left")
+    if found["active_epochs"].null_count():
+        unknown = found.filter(pl.col("active_epochs").is_null())["validator_index"][0]
+        raise UsageError(
+            f"validators= does not have validator {unknown}",
+            hint="Load all validators of the frame with bf.load_validators(...).",
+        )
+    return found["active_epochs"] / length
 
 
 def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:

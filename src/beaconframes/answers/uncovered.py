@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _TIMED = ("epoch", "slot", "day")
-_INTERVALS = re.compile(r"[0-9]+-[0-9]+(,[0-9]+-[0-9]+)*")
+_INTERVALS = re.compile(r"[0-9]{1,18}-[0-9]{1,18}(,[0-9]{1,18}-[0-9]{1,18})*")
 
 
 def find_uncovered(endpoint: Endpoint, fields: Fields, view: DatasetView) -> Uncovered:
@@ -123,10 +123,10 @@ def _list_outside(
     if not isinstance(request, dict) or request.get("unit") != unit or unit not in _TIMED:
         return {}
     since, until = request.get("since"), request.get("until")
-    if type(since) is not int or type(until) is not int:
+    if type(since) is not int or type(until) is not int or since > until:
         return {}
     last = view.head.latest(unit, view.chain, finalized=False)
-    own = _parse_intervals(request.get("only")) or [(since, until)]
+    own = _parse_intervals(request.get("only")) or ((since, until),)
     found = {WHOLE_CHAIN: [*subtract_intervals([(0, last)], own)]}
     # Many validators are abbreviated, and the index of a public key is not known.
     subject = policy.subject and request.get(policy.subject.arguments()[0])
@@ -136,11 +136,13 @@ def _list_outside(
     return {name: intervals for name, intervals in found.items() if intervals}
 
 
-def _parse_intervals(text: object) -> list[Interval]:
+def _parse_intervals(text: object) -> Intervals:
     """Return intervals such as ``0-4,7-7``; none for another text."""
     if not isinstance(text, str) or not _INTERVALS.fullmatch(text):
-        return []
-    return [(int(low), int(high)) for low, high in (part.split("-") for part in text.split(","))]
+        return ()
+    parts = (part.split("-") for part in text.split(","))
+    numbers = [(int(low), int(high)) for low, high in parts]
+    return merge_intervals((low, high) for low, high in numbers if low <= high)
 
 
 def require_covered(

@@ -335,9 +335,9 @@ class ChunkedLoad:
         self.source.gaps += gaps
         # Other rows of the unit are published: a gap may be one slot of an epoch.
         for name in rows.columns:
-            if f"first_{name}" in gap:
-                bounds = gap[f"first_{name}"], gap[f"last_{name}"]
-                rows = rows.filter(pl.col(name).is_between(*bounds))
+            low = gap.get(f"first_{name}", gap.get(name))
+            if type(low) is int:
+                rows = rows.filter(pl.col(name).is_between(low, gap.get(f"last_{name}", low)))
         yield rows
 
     def get_gap_bounds(self, gap: dict[str, Any]) -> tuple[int, int]:

@@ -220,7 +220,8 @@ def merge_other_tables(manifest: dict[str, Any], existing: ExistingDataset) -> d
     }
     old = existing.manifest["provenance"]
     # Rows after the finalized epoch of a dataset cannot be loaded from it.
-    is_later = (old.get("finalized_epoch") or -1) > (known_values.get("finalized_epoch") or -1)
+    ends = [side.get("finalized_epoch") for side in (old, known_values)]
+    is_later = ends[0] is not None and (ends[1] is None or ends[0] > ends[1])
     head = old if is_later else manifest["provenance"]
     merged = {
         **manifest,

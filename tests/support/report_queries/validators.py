@@ -73,8 +73,10 @@ def query_groups(source: Source) -> pl.DataFrame | None:
     if not source.groups:
         return None
     # Losses are those of validators of 32 ETH that vote in every epoch.
-    most = pl.col("votes").max() / pl.when(pl.col("votes") > 0).then("votes")
+    has_many = 4 * pl.col("votes") >= pl.col("votes").max()
+    most = pl.col("votes").max() / pl.when(has_many).then("votes")
     stake = pl.when(pl.col("effective_balance_gwei") > 0).then("effective_balance_gwei")
+    stake = stake.otherwise(32 * 10**9)
     table = query_validators(source).with_columns(
         votes_missed=pl.col("votes_missed") * most,
         lost_gwei=(pl.col("lost_gwei") * most / (stake / 32e9)).round().cast(pl.Int64),

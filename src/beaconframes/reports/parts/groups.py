@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _VALIDATOR = "validator_index"
 _STAKE = "effective_balance_gwei"
 _GWEI_OF_32_ETH = 32 * 10**9
+_LEAST_VOTES = 0.25
 _CREDENTIALS = {"0x00": "BLS", "0x01": "address", "0x02": "compounding"}
 _OUTCOMES = ["proposed", "missed", "orphaned"]
 LOSSES = ("votes_missed", "lost_gwei")
@@ -150,11 +151,16 @@ def build_groups(inputs: Inputs, frames: Frames) -> Frames:
 
 
 def _scale_losses(table: pl.DataFrame) -> pl.DataFrame:
-    """Return losses as of validators of 32 ETH that vote in all epochs: size is no fault."""
+    """Return losses as of validators of 32 ETH that vote in all epochs: size is no fault.
+
+    Those with few votes have none: one missed vote of two would be half of all votes.
+    """
     if "votes" not in table.columns:
         return table
-    times = pl.when(pl.col("votes") > 0).then(pl.max("votes") / pl.col("votes"))
-    stake = pl.when(pl.col(_STAKE) > 0).then(pl.col(_STAKE) / _GWEI_OF_32_ETH)
+    share = pl.col("votes") / pl.max("votes")
+    times = pl.when(share >= _LEAST_VOTES).then(1 / share)
+    # After its withdrawal, a validator has no balance.
+    stake = pl.when(pl.col(_STAKE) > 0).then(pl.col(_STAKE) / _GWEI_OF_32_ETH).otherwise(1.0)
     missed, lost = pl.col("votes_missed") * times, pl.col("lost_gwei") * times / stake
     scaled = {"votes_missed": missed, "lost_gwei": lost.round().cast(pl.Int64)}
     return table.with_columns(scaled[name] for name in scaled if name in table.columns)
