@@ -123,7 +123,7 @@ def test_sets_of_public_keys_are_those_of_their_validators(load, monkeypatch):
 
 
 def test_connections_share_an_index(tmp_path, monkeypatch):
-    """Each has asked for other validators; none removes those of the other."""
+    """Each connection requests other validators, and keeps those of the other one."""
     with BeaconNodeStub("capella", head=95) as stub:
         monkeypatch.setattr(BeaconApi, "request_has_validator", lambda self, index: True)
         keys, span = read_keys(stub), {"since": 5, "until": 6}

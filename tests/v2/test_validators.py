@@ -32,10 +32,10 @@ def test_balances_equal_those_of_v1(explorer):
 
 def test_a_set_may_have_no_rows(explorer):
     """Only the service knows its validators: all may be inactive, or there may be none."""
-    nobody = bf.v2.withdrawal("0x" + "ab" * 20)
+    no_validators = bf.v2.withdrawal("0x" + "ab" * 20)
     for load in (bf.v2.load_rewards, bf.v2.load_performance, bf.v2.load_balances):
         with pytest.warns(errors.MissingRows, match="epoch 460 to 462"):
-            assert 0 == load(nobody, since=460, until=462).height
+            assert 0 == load(no_validators, since=460, until=462).height
 
 
 def test_a_set_begins_with_its_first_activation(chain, explorer):

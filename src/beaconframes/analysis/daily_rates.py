@@ -16,7 +16,6 @@ from beaconframes.analysis.engines import (
     return_table,
     sum_by,
 )
-from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, collect, select_columns
 from beaconframes.progress import show_elapsed
 
@@ -56,8 +55,8 @@ def daily_rates(
         Frame of `load_yield_index`. It adds ``index_apr`` and ``difference_bp``, as in `apr`.
     validators
         Frame of `load_validators`. With it, a day counts in the ratio of the epochs in which its
-        validator is active; without it, as a whole one, even before the activation. Income
-        counts also outside of them, such as penalties of a slashed validator.
+        validator is active. Days of a validator that is not in it are whole ones. Income counts
+        also outside of these epochs, such as penalties of a slashed validator.
     every
         ``"day"``, or ``"all"`` for one row.
     by
@@ -74,7 +73,7 @@ def daily_rates(
         computes eagerly.
     """
     check_choice("every", every, get_args(Every))
-    groups = list_columns(by, {"validator_days", "share", "active_epochs", *_AMOUNTS, *_RATES})
+    groups = list_columns(by, {"validator_days", "share", *_AMOUNTS, *_RATES})
     needed = ["day"] if validators is None else ["day", "validator_index"]
     columns = list(dict.fromkeys([*needed, *groups, "effective_balance_gwei", *_AMOUNTS]))
     source = open_frame(daily, columns, loader="daily_income")
@@ -127,13 +126,7 @@ def _find_active_shares(rows: pl.DataFrame, validators: IntoFrame, length: int) 
     keys = rows.select(index, "day")
     active = add_active_epochs(keys.unique(), periods.with_columns(index), length)
     found = keys.join(active, on=["validator_index", "day"], how="left", maintain_order="left")
-    if found["active_epochs"].null_count():
-        unknown = found.filter(pl.col("active_epochs").is_null())["validator_index"][0]
-        raise UsageError(
-            f"validators= does not have validator {unknown}",
-            hint="Load all validators of the frame with bf.load_validators(...).",
-        )
-    return found["active_epochs"] / length
+    return found["active_epochs"].fill_null(length) / length
 
 
 def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 A partition waits in memory until it is complete. If rows arrive in the order of partitions, it is
 complete when the next one starts. Rows that exceed the memory limit, also out of order, are written
 to disk as sorted runs and merged at the end. Both ways make the same files: a partition is split
-into files by its content, not by the order of arrival.
+into files by its content, not by the order of arrival. Only rows without a key keep that order.
 """
 
 from __future__ import annotations
