@@ -440,7 +440,7 @@ def test_signals_end_an_export_that_can_be_resumed(
     while not held:
         time.sleep(0.01)
         assert process.poll() is None
-    assert (tmp_path / "out" / ".beaconframes" / "journal.json").exists()
+    assert (tmp_path / "out" / ".beaconframes" / "lock").exists()
     started = time.monotonic()
     process.send_signal(number)
     _, stderr = process.communicate(timeout=60)

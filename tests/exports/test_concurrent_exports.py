@@ -22,7 +22,7 @@ from beaconframes.calendar import MAINNET
 from beaconframes.dataset import Dataset
 from beaconframes.dataset.published import checksum
 from beaconframes.errors import DatasetError
-from beaconframes.exports import journal, lock
+from beaconframes.exports import lock, work_folder
 
 from ..support.faults import FaultServer
 
@@ -69,7 +69,7 @@ def run_race(folder, rounds, how):
             opened = Dataset.open(target)
             assert [] == opened.verify()
             assert 2000 == opened.scan("rows").collect().height
-            assert not (target / journal.WORK_FOLDER).exists()
+            assert not (target / work_folder.WORK_FOLDER).exists()
         return results, [one.pid for one in both]
     finally:
         for one in both:
@@ -108,9 +108,9 @@ def test_wait_takes_over_the_lock_of_a_killed_process(tmp_path):
     """The lock of a process is released when the process dies."""
     rows = pl.DataFrame({"n": range(10)})
     holding = (
-        "import sys, time\nfrom pathlib import Path\nfrom beaconframes.exports import journal\n"
+        "import sys, time\nfrom pathlib import Path\nfrom beaconframes.exports import work_folder\n"
         "path = Path(sys.argv[1]); path.mkdir()\n"
-        "with journal.open_journal(path, path / journal.WORK_FOLDER):\n"
+        "with work_folder.open_work_folder(path, path / work_folder.WORK_FOLDER):\n"
         " print('held', flush=True)\n time.sleep(600)"
     )
     command = [sys.executable, "-c", holding, str(tmp_path / "out")]
@@ -121,7 +121,7 @@ def test_wait_takes_over_the_lock_of_a_killed_process(tmp_path):
         threading.Timer(0.3, process.send_signal, (signal.SIGKILL,)).start()
         made = bf.export(rows, tmp_path / "out", wait=True)
     assert (10, 1) == (made.rows, made.added)
-    assert not (tmp_path / "out" / journal.WORK_FOLDER).exists()
+    assert not (tmp_path / "out" / work_folder.WORK_FOLDER).exists()
 
 
 def test_dead_holder_is_not_named(tmp_path, monkeypatch):
@@ -129,8 +129,8 @@ def test_dead_holder_is_not_named(tmp_path, monkeypatch):
     monkeypatch.setattr(lock, "HOLDER_TIMEOUT", 60)  # the machine may be busy
     out = tmp_path / "out"
     out.mkdir()
-    with journal.open_journal(out, out / journal.WORK_FOLDER):
-        holder = out / journal.WORK_FOLDER / journal.HOLDER
+    with work_folder.open_work_folder(out, out / work_folder.WORK_FOLDER):
+        holder = out / work_folder.WORK_FOLDER / work_folder.HOLDER
         for name in ({"pid": 999_999_999, "host": socket.gethostname()}, {}, []):
             holder.write_text(json.dumps(name))
             timer = threading.Timer(
@@ -147,26 +147,26 @@ def test_dead_holder_is_not_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize("moment", ["stat", "connect"])
 def test_lock_is_acquired_while_its_folder_is_removed(tmp_path, monkeypatch, moment):
     """The previous holder removes the folder at its end, at any moment."""
-    folder = tmp_path / journal.WORK_FOLDER
+    folder = tmp_path / work_folder.WORK_FOLDER
     place = sqlite3 if moment == "connect" else type(folder)
     real, times = getattr(place, moment), []
 
     def gone_before(path, *args, **more):
-        if str(folder / journal.LOCK) in str(path) and len(times) < 2:
+        if str(folder / work_folder.LOCK) in str(path) and len(times) < 2:
             times.append(path)
             shutil.rmtree(folder)
         return real(path, *args, **more)
 
     monkeypatch.setattr(place, moment, gone_before)
-    with journal.open_journal(tmp_path, folder):
+    with work_folder.open_work_folder(tmp_path, folder):
         assert len(times) == 2
-        assert (folder / journal.LOCK).is_file()
+        assert (folder / work_folder.LOCK).is_file()
     assert not folder.exists()
 
 
 def test_a_lock_on_a_removed_file_is_not_held(tmp_path, monkeypatch):
     """The previous holder removes the file after it was opened; a third export creates its own."""
-    folder = tmp_path / journal.WORK_FOLDER
+    folder = tmp_path / work_folder.WORK_FOLDER
     real, times = lock.lock_file, []
 
     def replaced_after(path):
@@ -179,7 +179,7 @@ def test_a_lock_on_a_removed_file_is_not_held(tmp_path, monkeypatch):
         return locked
 
     monkeypatch.setattr(lock, "lock_file", replaced_after)
-    with journal.open_journal(tmp_path, folder):
+    with work_folder.open_work_folder(tmp_path, folder):
         assert 3 == len(times)
     assert not folder.exists()
 
@@ -190,12 +190,12 @@ def test_refused_export_of_the_same_process_keeps_the_lock(tmp_path):
         "import sqlite3, sys\nfile = sqlite3.connect(sys.argv[1], timeout=0)\n"
         "try: file.execute('BEGIN EXCLUSIVE')\nexcept sqlite3.OperationalError as e: print(e)"
     )
-    folder = tmp_path / journal.WORK_FOLDER
-    with journal.open_journal(tmp_path, folder):
+    folder = tmp_path / work_folder.WORK_FOLDER
+    with work_folder.open_work_folder(tmp_path, folder):
         with pytest.raises(DatasetError, match=f"is running: process {os.getpid()} on "):
             bf.export(pl.DataFrame({"n": [1]}), tmp_path)
         other = subprocess.run(
-            [sys.executable, "-c", locked, folder / journal.LOCK],
+            [sys.executable, "-c", locked, folder / work_folder.LOCK],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
     assert "database is locked\n" == other.stdout
@@ -203,49 +203,51 @@ def test_refused_export_of_the_same_process_keeps_the_lock(tmp_path):
 
 def test_holder_is_named_while_it_ends(tmp_path, monkeypatch):
     """The name may be removed a moment after it was read."""
-    folder, real = tmp_path / journal.WORK_FOLDER, lock.may_hold_lock
+    folder, real = tmp_path / work_folder.WORK_FOLDER, lock.may_hold_lock
 
     def and_gone(holder):
         (folder / lock.HOLDER).unlink()
         return real(holder)
 
-    with journal.open_journal(tmp_path, folder):
+    with work_folder.open_work_folder(tmp_path, folder):
         monkeypatch.setattr(lock, "may_hold_lock", and_gone)
         with pytest.raises(DatasetError, match=f"is running: process {os.getpid()} on "):
             bf.export(pl.DataFrame({"n": [1]}), tmp_path)
 
 
-def write_plan(opened, table):
-    opened.entries.plan = {table: {"request": {}}}
-    opened.save()
+def write_record(folder, name):
+    """Record a file as one that is about to be published."""
+    (folder / work_folder.PUBLISHING).write_text(json.dumps({name: "0" * 64}))
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_journal_of_the_next_export_is_not_removed(tmp_path, monkeypatch, ends):
-    """An export that starts as soon as the lock is released keeps its own journal."""
-    folder = tmp_path / journal.WORK_FOLDER
+def test_work_folder_of_the_next_export_is_not_removed(tmp_path, monkeypatch, ends):
+    """An export that starts as soon as the lock is released keeps its own folder."""
+    folder = tmp_path / work_folder.WORK_FOLDER
     real, started = os.unlink, []
 
     def unlink(path, **more):
         real(path, **more)
-        if os.fspath(path).endswith(journal.LOCK) and not started:
-            started.append(journal.open_journal(tmp_path, folder))
-            other = started[0].__enter__()
-            assert {} == other.entries.plan
-            write_plan(other, "the next export")
+        if os.fspath(path).endswith(work_folder.LOCK) and not started:
+            started.append(work_folder.open_work_folder(tmp_path, folder))
+            started[0].__enter__()
+            assert {work_folder.LOCK, work_folder.HOLDER} == {
+                path.name for path in folder.iterdir()
+            }
+            write_record(folder, "the next export")
             if ends:
                 started[0].__exit__(None, None, None)
 
     monkeypatch.setattr(os, "unlink", unlink)
-    with journal.open_journal(tmp_path, folder) as first:
-        write_plan(first, "the first export")
+    with work_folder.open_work_folder(tmp_path, folder) as first:
+        write_record(folder, "the first export")
         first.create_draft_path().touch()
         (folder / "runs").mkdir()
     if not ends:
-        assert {journal.LOCK, journal.HOLDER, journal.JOURNAL} == {
+        assert {work_folder.LOCK, work_folder.HOLDER, work_folder.PUBLISHING} == {
             path.name for path in folder.iterdir()
         }
-        assert "the next export" in (folder / journal.JOURNAL).read_text()
+        assert "the next export" in (folder / work_folder.PUBLISHING).read_text()
         started[0].__exit__(None, None, None)
     assert not folder.exists()
 
@@ -338,7 +340,7 @@ def test_other_rows_are_refused(tmp_path, kind):
 
 
 def test_published_files_stay_when_another_table_is_refused(tmp_path, monkeypatch):
-    """Also the published files in the journal of a killed export."""
+    """Also the published files in the record of a killed export."""
     from beaconframes.exports import dataset_writer
 
     def dataset(last):

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -20,13 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import beaconframes as bf
-from beaconframes.calendar import MAINNET, Chain
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports.chunked_load import ChunkedLoad
 from beaconframes.exports.manifest import check_license
-from beaconframes.exports.partitions import create_partitioning
-from beaconframes.exports.result import NOT_FINAL
 from beaconframes.exports.row_order import sort_rows
 from beaconframes.exports.targets import parse_target
 
@@ -101,55 +96,6 @@ def test_midnight_is_in_the_day_that_it_starts(tmp_path):
         "date=1969-12-31": [3],
         "date=1970-01-01": [4],
     } == found
-
-
-@pytest.mark.parametrize(
-    ("genesis", "expected"),
-    [
-        # Epochs of 384 s: 225 each day. Epoch 225 starts at midnight, or 1 s before or after it.
-        (datetime(2026, 1, 1, tzinfo=UTC), 225),
-        (datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC), 226),
-        (datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC), 225),
-    ],
-)
-def test_an_interrupted_export_continues_at_midnight(genesis, expected):
-    """After the partition of January 1, the first epoch is the first that starts on January 2."""
-    load = object.__new__(ChunkedLoad)
-    schema = pl.Schema({"epoch": pl.Int64(), "time": pl.Datetime("us", "UTC")})
-    chain = Chain("midnight", genesis=genesis)
-    load.partitioning = create_partitioning("day", schema, chain)
-    load.policy = SimpleNamespace(unit_name="epoch")
-    load.call = SimpleNamespace(explorer=SimpleNamespace(chain=chain))
-    january_1 = (datetime(2026, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)).days
-
-    assert expected == load.find_unit_after(january_1)
-
-
-def test_an_interrupted_export_by_period_continues_with_the_next_period():
-    """A period has 256 epochs, so that period 4 starts with epoch 1024."""
-    load = object.__new__(ChunkedLoad)
-    load.partitioning = create_partitioning("period", pl.Schema({"epoch": pl.Int64()}), MAINNET)
-    load.policy = SimpleNamespace(unit_name="epoch")
-    load.call = SimpleNamespace(explorer=SimpleNamespace(chain=MAINNET))
-
-    assert [256, 1024] == [load.find_unit_after(period) for period in (0, 3)]
-
-
-def test_a_resumed_load_keeps_only_the_gaps_of_finished_partitions():
-    """Gaps before epoch 450 stay; epochs from 450 on, and rows that were not final, load again."""
-    load = object.__new__(ChunkedLoad)
-    load.policy = SimpleNamespace(unit_column="epoch", subject_column="validator_index")
-    load.first_subject, load.since, load.start = 0, 225, 450
-    gaps = [
-        {"validator_index": 7, "first_epoch": 440, "last_epoch": 449},
-        {"validator_index": 7, "first_epoch": 445, "last_epoch": 460},
-        {"validator_index": 7, "first_epoch": 450, "last_epoch": 455},
-        {"first_epoch": 440, "last_epoch": 449, "reason": NOT_FINAL},
-    ]
-
-    found = load.select_finished_gaps(gaps)
-
-    assert [(440, 449), (445, 449)] == [(gap["first_epoch"], gap["last_epoch"]) for gap in found]
 
 
 def test_files_by_validators_are_in_the_order_of_validators(tmp_path):

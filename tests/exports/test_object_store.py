@@ -12,7 +12,7 @@ import pytest
 import beaconframes as bf
 from beaconframes.dataset import Dataset
 from beaconframes.errors import DatasetError, UsageError
-from beaconframes.exports import journal
+from beaconframes.exports import work_folder
 from beaconframes.exports.remote_target import parse_remote_target
 
 obstore = pytest.importorskip("obstore")
@@ -164,9 +164,9 @@ def test_staging_folder_of_the_next_export_is_not_removed(tmp_path, cache, monke
 
     def unlink(path, **more):
         real(path, **more)
-        lock = f"{place.name}/{journal.WORK_FOLDER}/{journal.LOCK}"
+        lock = f"{place.name}/{work_folder.WORK_FOLDER}/{work_folder.LOCK}"
         if not started and os.fspath(path).endswith(lock):
-            started.append(journal.open_journal(place, place / journal.WORK_FOLDER))
+            started.append(work_folder.open_work_folder(place, place / work_folder.WORK_FOLDER))
             started[0].__enter__()
             (place / "dataset").mkdir()
 
@@ -177,7 +177,7 @@ def test_staging_folder_of_the_next_export_is_not_removed(tmp_path, cache, monke
     words = f"^another export to {re.escape(address.rstrip('/'))} is running"
     with pytest.raises(DatasetError, match=words):
         bf.export(rows(10), address)
-    assert {"dataset", journal.WORK_FOLDER} == {path.name for path in place.iterdir()}
+    assert {"dataset", work_folder.WORK_FOLDER} == {path.name for path in place.iterdir()}
     started[0].__exit__(None, None, None)
     monkeypatch.undo()
     monkeypatch.setattr("platformdirs.user_cache_path", lambda _name: cache)

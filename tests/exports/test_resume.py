@@ -14,9 +14,10 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.client import set_explorer
 from beaconframes.dataset import Dataset
 from beaconframes.errors import BeaconframesError, DatasetError, UsageError
-from beaconframes.exports import dataset_writer, journal, sorter, sources
+from beaconframes.exports import dataset_writer, sorter, sources, work_folder
 
 from ..support.faults import FaultServer
 
@@ -50,15 +51,25 @@ def export(folder, **arguments):
     return bf.export(bf.load_income_history, folder, **{**WANTED, **arguments})
 
 
+@pytest.fixture
+def stored(running, tmp_path):
+    """A local explorer, and a client with a store that loaders use."""
+    known = {"chain": running.service.chain, "head": running.service.head}
+    with bf.Explorer(running.url, store=tmp_path / "store", **known) as client:
+        set_explorer(client)
+        running.service.requests = 0
+        yield running
+
+
 class Cut(Exception):
     """The process ends here."""
 
 
 def cut_after(monkeypatch, places):
     """Interrupt the export when it writes the file after that many."""
-    from beaconframes.exports import table_writer
+    from beaconframes.exports.table_writer import TableWriter
 
-    real, left = table_writer.write_file_rows, [places]
+    real, left = TableWriter._write_draft, [places]
 
     def write(*arguments):
         if left[0] == 0:
@@ -66,68 +77,45 @@ def cut_after(monkeypatch, places):
         left[0] -= 1
         return real(*arguments)
 
-    monkeypatch.setattr(table_writer, "write_file_rows", write)
+    monkeypatch.setattr(TableWriter, "_write_draft", write)
 
 
 def cut(*_, **__):
     raise Cut
 
 
-@pytest.mark.more
-def test_interrupted_export_resumes(tmp_path, explorer, monkeypatch):
-    """K05: finished days are not requested again, and the result has the same bytes."""
-    export(tmp_path / "whole", until=449)
-    whole = explorer.requests
+def test_interrupted_export_resumes(tmp_path, stored, monkeypatch):
+    """K05: what was loaded is in the store, and the result has the same bytes."""
     with monkeypatch.context() as patch:
         cut_after(patch, 2)
         with pytest.raises(Cut):
             export(tmp_path / "out", until=449)
-    assert not (tmp_path / "out/manifest.json").exists()
-    before = explorer.requests
+    assert [] == list((tmp_path / "out").iterdir())
+    before = stored.requests
     made = export(tmp_path / "out", until=449)
-    assert files(tmp_path / "whole") == files(tmp_path / "out")
     assert (True, 3) == (made.complete, made.added)
-    # Two of three days are finished; the 112 epochs of the third take two requests.
-    assert whole > explorer.requests - before
-    assert 2 == explorer.requests - before
+    assert before > 4
+    assert before == stored.requests
+    export(tmp_path / "whole", until=449)
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
-def test_refused_export_keeps_an_interrupted_one(tmp_path, explorer, monkeypatch):
-    """Its finished days are not requested again: requests are scarce."""
+def test_an_export_after_an_interrupted_one_may_have_other_arguments(
+    tmp_path, explorer, monkeypatch
+):
+    """Nothing was published, so nothing has to match."""
     frame = bf.load_income_history(range(20), since=0, until=9)
     with monkeypatch.context() as patch:
         cut_after(patch, 2)
         with pytest.raises(Cut):
             export(tmp_path / "out", until=449)
-    for refused in (
-        lambda: export(tmp_path / "out", until=449, by=None),
-        lambda: bf.export(frame, tmp_path / "out"),
-    ):
-        with pytest.raises(DatasetError, match="interrupted export with other arguments"):
-            refused()
-    before = explorer.requests
-    assert 20 * 450 == export(tmp_path / "out", until=449).rows
-    assert 2 == explorer.requests - before
-
-
-def test_file_that_changed_before_the_resume_is_written_again(tmp_path, explorer, monkeypatch):
-    """One changed byte in a finished file: its size is the same, so only its hash shows it."""
-    export(tmp_path / "whole", validators=[1], until=449)
-    with monkeypatch.context() as patch:
-        cut_after(patch, 2)
-        with pytest.raises(Cut):
-            export(tmp_path / "out", validators=[1], until=449)
-    finished = first_file(tmp_path / "out")
-    content = bytearray(finished.read_bytes())
-    content[len(content) // 2] ^= 1
-    finished.write_bytes(content)
-
-    export(tmp_path / "out", validators=[1], until=449)
+    bf.export(frame, tmp_path / "out")
+    bf.export(frame, tmp_path / "whole")
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
 @pytest.mark.more
-def test_interrupted_export_resumes_after_whole_days_only(tmp_path, explorer, monkeypatch):
+def test_export_interrupted_between_validators_resumes(tmp_path, explorer, monkeypatch):
     """The days of the first hundred validators are not finished while others are missing."""
     from beaconframes.exports.loader_calls import LoaderCall
 
@@ -151,28 +139,29 @@ def test_interrupted_export_resumes_after_whole_days_only(tmp_path, explorer, mo
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda text: text[: len(text) // 2],
-        *(
-            pytest.param(damage, marks=pytest.mark.more)
-            for damage in (lambda text: text[:-1], lambda _: "{}", lambda _: "")
-        ),
-    ],
-)
-@pytest.mark.parametrize("moment", ["build_documents", "append_history"])
-def test_damaged_journal_is_ignored(tmp_path, explorer, monkeypatch, damage, moment):
-    """Whatever happened to the journal of a killed export, the result has every row."""
+@pytest.mark.parametrize("moment", ["rename_draft", "append_history"])
+@pytest.mark.parametrize("damage", [lambda text: text[:-1], lambda _: "{}", lambda _: ""])
+def test_damaged_record_is_ignored(tmp_path, explorer, monkeypatch, damage, moment):
+    """Whatever happened to the record of a killed export, the result has every row."""
     export(tmp_path / "whole", until=449)
+    real, target = work_folder.rename_draft, tmp_path / "out"
+
+    def rename(draft, path):
+        if path.suffix == ".md":
+            raise Cut
+        real(draft, path)
+
     with monkeypatch.context() as patch:
-        patch.setattr(dataset_writer, moment, cut)
+        if moment == "rename_draft":
+            patch.setattr(work_folder, moment, rename)
+        else:
+            patch.setattr(dataset_writer, moment, cut)
         with pytest.raises(Cut):
-            export(tmp_path / "out", until=449)
-    path = tmp_path / "out" / journal.WORK_FOLDER / journal.JOURNAL
+            export(target, until=449)
+    path = target / work_folder.WORK_FOLDER / work_folder.PUBLISHING
     path.write_text(damage(path.read_text()))
-    export(tmp_path / "out", until=449)
-    assert files(tmp_path / "whole") == files(tmp_path / "out")
+    export(target, until=449)
+    assert files(tmp_path / "whole") == files(target)
 
 
 def test_export_interrupted_after_the_manifest_resumes(tmp_path, explorer, monkeypatch):
@@ -187,14 +176,14 @@ def test_export_interrupted_after_the_manifest_resumes(tmp_path, explorer, monke
         with pytest.raises(Cut):
             export(tmp_path / "out", until=200)
     assert (tmp_path / "out/manifest.json").exists()
-    assert (tmp_path / "out" / journal.WORK_FOLDER).exists()
+    assert (tmp_path / "out" / work_folder.WORK_FOLDER).exists()
     export(tmp_path / "out", until=200)
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
 def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_path, monkeypatch):
     """Its data file and its README have their names, but they are in no manifest."""
-    out, real = tmp_path / "out", journal.rename_draft
+    out, real = tmp_path / "out", work_folder.rename_draft
 
     def rename(draft, path):
         if path.name == "CITATION.cff":
@@ -202,7 +191,7 @@ def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_pa
         real(draft, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(journal, "rename_draft", rename)
+        patch.setattr(work_folder, "rename_draft", rename)
         with pytest.raises(Cut):
             bf.export(pl.DataFrame({"x": [1, 2]}), out)
     assert {"README.md", "00000.parquet"} <= {path.name for path in out.rglob("*")}
@@ -269,24 +258,25 @@ def test_unknown_public_key_is_a_gap(tmp_path, explorer):
         pytest.param(bf.load_slots, {"slots": range(14_328, 14_344, 2)}, marks=pytest.mark.more),
     ],
 )
-def test_interrupted_export_keeps_its_end(tmp_path, running, monkeypatch, loader, wanted):
-    """The same call resumes up to its old end, and the next one adds newly final rows."""
+def test_export_adds_what_became_final(tmp_path, running, monkeypatch, loader, wanted):
+    """An export that was interrupted before has the rows that are final when it runs again."""
     known = {"url": running.url, "chain": running.service.chain}
     head = running.service.head
     early = replace(head, finalized_epoch=head.finalized_epoch - 20)
     with bf.Explorer(head=early, **known) as client:
-        bf.export(loader, tmp_path / "early", explorer=client, **wanted)
+        first = bf.export(loader, tmp_path / "extended", explorer=client, **wanted)
         with monkeypatch.context() as patch:
             patch.setattr(dataset_writer, "build_manifest", cut)
             with pytest.raises(Cut):
                 bf.export(loader, tmp_path / "out", explorer=client, **wanted)
     with bf.Explorer(head=head, **known) as client:
-        ended = bf.export(loader, tmp_path / "out", explorer=client, **wanted)
-        assert data(tmp_path / "early") == data(tmp_path / "out")
-        after = bf.export(loader, tmp_path / "out", explorer=client, **wanted)
-        whole = bf.export(loader, tmp_path / "whole", explorer=client, **wanted)
-    assert ended.rows < after.rows == whole.rows
-    assert after.until == whole.until
+        resumed, extended, whole = (
+            bf.export(loader, tmp_path / name, explorer=client, **wanted)
+            for name in ("out", "extended", "whole")
+        )
+    assert first.rows < extended.rows == resumed.rows == whole.rows
+    assert extended.until == resumed.until == whole.until
+    assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
 @pytest.mark.more
@@ -387,26 +377,6 @@ def test_service_that_is_behind_is_accepted(tmp_path, running):
         with bf.Explorer(head=now, **known) as client:
             rows.append(export(tmp_path / "out", since=-30, explorer=client).rows)
     assert rows[0] == rows[1]
-
-
-@pytest.mark.long
-def test_changed_file_of_a_killed_export_is_rewritten(tmp_path, explorer, monkeypatch):
-    """A file with the right name and readable content is not trusted without its hash."""
-    export(tmp_path / "whole", until=449)
-    ways = (
-        lambda path: path.write_bytes(path.read_bytes()[:-1] + b"?"),
-        lambda path: path.write_bytes(path.read_bytes()[:100]),
-        lambda path: path.unlink(),
-    )
-    for number, damage in enumerate(ways):
-        folder = tmp_path / f"out-{number}"
-        with monkeypatch.context() as patch:
-            cut_after(patch, 2)
-            with pytest.raises(Cut):
-                export(folder, until=449)
-        damage(first_file(folder))
-        export(folder, until=449)
-        assert files(tmp_path / "whole") == files(folder)
 
 
 @pytest.mark.more
@@ -693,23 +663,23 @@ def test_epochs_outside_of_active_periods_are_not_gaps(tmp_path, explorer):
 def test_lock_of_a_dead_process_is_taken_over(tmp_path, explorer):
     """K09: the error names the running export; after its process died, the next one takes over."""
     (tmp_path / "out").mkdir()
-    with journal.open_journal(tmp_path / "out", tmp_path / "out" / journal.WORK_FOLDER):
+    with work_folder.open_work_folder(tmp_path / "out", tmp_path / "out" / work_folder.WORK_FOLDER):
         words = f"is running: process {os.getpid()} on {socket.gethostname()}"
         with pytest.raises(DatasetError, match=words):
             export(tmp_path / "out", until=100)
     export(tmp_path / "out", until=100)
-    (tmp_path / "out" / journal.WORK_FOLDER).mkdir()
-    holder = tmp_path / "out" / journal.WORK_FOLDER / journal.HOLDER
+    (tmp_path / "out" / work_folder.WORK_FOLDER).mkdir()
+    holder = tmp_path / "out" / work_folder.WORK_FOLDER / work_folder.HOLDER
     holder.write_text(json.dumps({"pid": 1, "host": "another-host"}))
     with pytest.raises(DatasetError, match="process 1 on another-host"):
         export(tmp_path / "out", until=100)
     holder.write_text(json.dumps({"pid": 999_999_999, "host": socket.gethostname()}))
     assert export(tmp_path / "out", until=100).complete
-    assert not (tmp_path / "out" / journal.WORK_FOLDER).exists()
+    assert not (tmp_path / "out" / work_folder.WORK_FOLDER).exists()
 
 
 def test_work_folder_is_removed(tmp_path, explorer):
-    """Lock, drafts and journal are removed when an export is finished."""
+    """Lock, drafts and record are removed when an export is finished."""
     export(tmp_path / "out", until=100)
     assert [] == list((tmp_path / "out").rglob(".*"))
 

@@ -95,7 +95,8 @@ def clear_folder(folder: Path, keep: Collection[str]) -> None:
     for path in folder.iterdir():
         if path.name not in keep:
             with translate_errors(path, "cannot be removed"):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                is_folder = path.is_dir() and not path.is_symlink()
+                shutil.rmtree(path) if is_folder else path.unlink()
 
 
 def sync_folders(folders: Iterable[Path]) -> None:

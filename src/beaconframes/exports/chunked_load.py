@@ -1,23 +1,23 @@
 """Chunked loads: one loader call as many short calls in the order of time, to bound memory.
 
-A chunked load starts after the published rows and after the finished partitions of an interrupted
-export. It first requests the gaps of the published rows again.
+A chunked load starts after the published rows, and first requests their gaps again. An interrupted
+export is repeated: what it has loaded is in the store.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from beaconframes.cache.pubkey_index import resolve_pubkeys
 from beaconframes.endpoint.cache_policy import CHAIN_SUBJECTS
-from beaconframes.exports.journal import IncompatibleExport
 from beaconframes.exports.loader_calls import join_items
 from beaconframes.exports.partitions import VALIDATORS_PER_PARTITION
 from beaconframes.exports.result import NOT_FINAL
+from beaconframes.exports.work_folder import IncompatibleExport
 from beaconframes.intervals import clip_intervals, intervals_of
 from beaconframes.load_context import LOAD
 from beaconframes.time_range import is_relative
@@ -38,6 +38,16 @@ CHUNK_UNITS = 1_000
 CHOOSE_FOLDER = "choose another folder, or remove this one"
 
 
+class Chunk(NamedTuple):
+    """The validators and the interval of units of one call."""
+
+    subjects: list[int | str]
+    first: int
+    last: int
+    gap: dict[str, Any] | None = None
+    """The published gap that the call requests again; None for new rows."""
+
+
 @dataclass
 class ChunkedLoad:
     """The requested units and validators of a call, and the first unit to load."""
@@ -50,12 +60,12 @@ class ChunkedLoad:
     until: int
     subjects: list[int | str]
     """The requested validators: indices in order, then the public keys without an index."""
-    open_gaps: tuple[dict[str, Any], ...] = ()
+    open_gaps: list[dict[str, Any]] = field(default_factory=list)
     """The gaps of the published rows, which are requested again."""
     start: int = 0
-    """The first unit that is neither published nor finished."""
-    first_subject: int = 0
-    partitioning: Partitioning | None = None
+    """The first unit that is not published."""
+    by_subject: bool = False
+    """Whether all units of some validators come before the next validators."""
     last_final: int = 0
     """The last final unit when the export started."""
 
@@ -85,7 +95,7 @@ class ChunkedLoad:
         if not call.unfinalized:
             # Rows that are not final may change, so an export with them cannot be continued.
             source.only_new_rows = True
-            source.resume = load.resume
+            source.extend = load.extend
         source.unit_column = policy.unit_column
         load.update_request()
         return load
@@ -136,61 +146,29 @@ class ChunkedLoad:
         # A committee is known before its period ends.
         return min(end, self.call.chain_head.latest("epoch", finalized=True))
 
-    def resume(
-        self,
-        published: dict[str, Any],
-        interrupted: dict[str, Any],
-        finished: list[int],
-        gaps: list[dict[str, Any]],
-        partitioning: Partitioning,
-    ) -> bool:
-        """Start after the *published* table, or after the *finished* partitions of the journal.
+    def extend(self, published: dict[str, Any], partitioning: Partitioning) -> None:
+        """Start after the *published* table, {} if there is none.
 
-        *interrupted* is the plan of the journal, *gaps* are its gaps. Returns whether the finished
-        partitions are reused. Raises IncompatibleExport for other bounds.
+        Raises IncompatibleExport for other bounds.
         """
-        self.partitioning = partitioning
-        requests = [plan["request"] for plan in (published, interrupted) if plan]
-        self._check_numbers(requests, [*published.get("gaps", ()), *gaps])
-        for request in requests:
-            self._extend_bounds(request)
-        if interrupted and (self.policy.is_listed or self.is_relative("until")):
-            # A resumed export ends at its original end, even if later units are final by now.
-            self.until = interrupted["request"]["until"]
-        if published:
-            self.start = published["request"]["until"] + 1
-            # Rows that were not final come after the published ones, and are loaded with them.
-            self.open_gaps = tuple(g for g in published["gaps"] if g.get("reason") != NOT_FINAL)
-        if finished and not self.open_gaps:
-            last = max(finished)
-            if partitioning.by == "validators":
-                self.first_subject = (last + 1) * VALIDATORS_PER_PARTITION
-            else:
-                self.start = max(self.start, self.find_unit_after(last))
-            self.source.gaps = self.select_finished_gaps(gaps)
+        self.by_subject = partitioning.by == "validators"
+        if not published:
+            return
+        request = published["request"]
+        self._check_numbers(request, published["gaps"])
+        self._extend_bounds(request)
+        self.start = request["until"] + 1
+        # Rows that were not final come after the published ones, and are loaded with them.
+        gaps = [gap for gap in published["gaps"] if gap.get("reason") != NOT_FINAL]
+        self.open_gaps = [gap for gap in gaps if self.is_requestable(gap)]
+        self.source.gaps = [gap for gap in gaps if not self.is_requestable(gap)]
         self.update_request()
-        return bool(finished) and not self.open_gaps
 
-    def select_finished_gaps(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return the parts of *gaps* that this load does not request again."""
-        unit, subject = self.policy.unit_column, self.policy.subject_column
-        finished = []
-        for gap in gaps:
-            if gap.get("reason") == NOT_FINAL:
-                continue
-            if self.first_subject and gap.get(subject or "", -1) < self.first_subject:
-                finished.append(gap)
-            elif not self.first_subject and self.get_gap_bounds(gap)[0] < self.start:
-                last = f"last_{unit}"
-                cut = {last: min(gap[last], self.start - 1)} if last in gap else {}
-                finished.append({**gap, **cut})
-        return finished
-
-    def _check_numbers(self, requests: list[dict[str, Any]], gaps: list[dict[str, Any]]) -> None:
+    def _check_numbers(self, request: dict[str, Any], gaps: list[dict[str, Any]]) -> None:
         """Raise IncompatibleExport if a bound is not a number."""
         unit, subject = self.policy.unit_column, self.policy.subject_column
         columns = {unit, f"first_{unit}", f"last_{unit}", subject}
-        values = [request.get(name) for request in requests for name in ("since", "until")]
+        values = [request.get(name) for name in ("since", "until")]
         values += [value for gap in gaps for name, value in gap.items() if name in columns]
         if any(type(value) is not int for value in values):
             raise IncompatibleExport(
@@ -224,50 +202,39 @@ class ChunkedLoad:
                 f"export {new or every}",
                 hint=f"Give the same {unit}s, or add later ones; or {CHOOSE_FOLDER}",
             )
-        self.since = self.start = request["since"]
+        self.since = request["since"]
         self.until = max(self.until, request["until"])
 
     def is_relative(self, bound: str) -> bool:
         """Return whether a bound depends on the chain head: omitted, an age, a negative number."""
         return not self.policy.is_listed and is_relative(self.call.arguments.get(bound))
 
-    def find_unit_after(self, number: int) -> int:
-        """Return the first unit that starts after a partition."""
-        assert self.partitioning is not None
-        unit: Any = self.policy.unit_name
-        end = self.partitioning.end_time(number, self.chain)
-        if end is None:
-            return self.since
-        if end <= self.chain.genesis:
-            return 0
-        number_at_end = self.chain.at(unit, end)
-        starts_there = self.chain.time_of(unit, number_at_end) >= end
-        return number_at_end if starts_there else number_at_end + 1
-
-    def load_frames(self) -> Iterator[pl.DataFrame]:
-        """Yield the rows of one chunk after the other."""
-        for gap in sorted(self.open_gaps, key=lambda g: self.get_gap_bounds(g)[0]):
-            yield from self.refetch_gap(gap)
+    def list_chunks(self) -> list[Chunk]:
+        """Return the calls: first those for open gaps, then those for new rows."""
+        gaps = sorted(self.open_gaps, key=lambda gap: self.get_gap_bounds(gap)[0])
+        chunks = [self.build_gap_chunk(gap) for gap in gaps]
         # Only listed units have a fixed end.
         is_listed = self.policy.is_listed
         requested = self.requested.intervals if is_listed else ((self.since, self.until),)
-        parts = clip_intervals(requested, max(self.since, self.start), self.until)
-        by_subject = self.partitioning is not None and self.partitioning.by == "validators"
-        blocks = self.split_subjects(by_subject=by_subject)
+        parts = clip_intervals(requested, self.start, self.until)
         intervals = [interval for part in parts for interval in self.split_interval(part)]
-        order = [(block, interval) for interval in intervals for block in blocks]
-        if by_subject:
-            order = [(block, interval) for block in blocks for interval in intervals]
-        progress = LOAD.get().progress
+        blocks = self.split_subjects()
+        if self.by_subject:
+            return chunks + [Chunk(block, *ends) for block in blocks for ends in intervals]
+        return chunks + [Chunk(block, *ends) for ends in intervals for block in blocks]
+
+    def load_frames(self) -> Iterator[pl.DataFrame]:
+        """Yield the rows of one chunk after the other."""
+        chunks, progress = self.list_chunks(), LOAD.get().progress
         if progress is not None:
-            progress.expect_loads(len(order))
-        for block, interval in order:
-            rows, gaps = self.call.load(**self.build_arguments(block, interval))
+            progress.expect_loads(len(chunks))
+        for chunk in chunks:
+            rows, gaps = self.call.load(**self.build_arguments(chunk))
             self.source.gaps += gaps
-            self.source.is_partial = not by_subject and block is not blocks[-1]
             if progress is not None:
                 progress.count_load()
-            yield self.call.mark_final(rows, pl.col(self.policy.unit_column) <= self.last_final)
+            rows = self.call.mark_final(rows, pl.col(self.policy.unit_column) <= self.last_final)
+            yield rows if chunk.gap is None else select_gap(rows, chunk.gap)
         self.source.gaps += self.find_unfinalized_gaps()
 
     def find_unfinalized_gaps(self) -> list[dict[str, Any]]:
@@ -285,20 +252,18 @@ class ChunkedLoad:
             for first, last in intervals
         ]
 
-    def split_subjects(self, *, by_subject: bool) -> list[list[int | str]]:
+    def split_subjects(self) -> list[list[int | str]]:
         """Return the validators of each call."""
-        if not self.subjects:
-            return [[]]
-        subjects = [s for s in self.subjects if isinstance(s, str) or s >= self.first_subject]
         window = min(self.policy.window, max(self.until - self.start + 1, 1))
         size = max(CHUNK_ROWS // window // 100, 1) * 100
-        if not by_subject:
-            return [subjects[i : i + size] for i in range(0, len(subjects), size)]
+        subjects = self.subjects
+        if not self.by_subject:
+            return [subjects[i : i + size] for i in range(0, len(subjects), size)] or [[]]
 
         def get_partition(subject: int | str) -> int | str:
             return subject // VALIDATORS_PER_PARTITION if isinstance(subject, int) else "keys"
 
-        return [list(group) for _, group in groupby(subjects, get_partition)]
+        return [list(group) for _, group in groupby(subjects, get_partition)] or [[]]
 
     def split_interval(self, part: tuple[int, int]) -> Iterator[tuple[int, int]]:
         """Yield the intervals of units of each call."""
@@ -309,36 +274,27 @@ class ChunkedLoad:
         for first in range(part[0], part[1] + 1, length):
             yield first, min(first + length - 1, part[1])
 
-    def build_arguments(
-        self, subjects: list[int | str], interval: tuple[int, int]
-    ) -> dict[str, Any]:
-        """Return the arguments of the call for *subjects* in *interval*."""
-        first, last = interval
+    def build_arguments(self, chunk: Chunk) -> dict[str, Any]:
+        """Return the arguments of the call for a *chunk*."""
         arguments: dict[str, Any] = {}
-        if subjects and self.policy.subject is not None:
-            arguments[self.policy.subject.arguments()[0]] = subjects
+        if chunk.subjects and self.policy.subject is not None:
+            arguments[self.policy.subject.arguments()[0]] = chunk.subjects
         if self.policy.is_listed:
-            return arguments | {self.policy.unit.arguments()[0]: range(first, last + 1)}
-        return arguments | {"since": first, "until": last}
+            units = range(chunk.first, chunk.last + 1)
+            return arguments | {self.policy.unit.arguments()[0]: units}
+        return arguments | {"since": chunk.first, "until": chunk.last}
 
-    def refetch_gap(self, gap: dict[str, Any]) -> Iterator[pl.DataFrame]:
-        """Request again the rows of a published gap."""
+    def is_requestable(self, gap: dict[str, Any]) -> bool:
+        """Return whether a gap states its units or its validator."""
+        unit = self.policy.unit_column
+        return not gap.keys().isdisjoint((self.policy.subject_column, unit, f"first_{unit}"))
+
+    def build_gap_chunk(self, gap: dict[str, Any]) -> Chunk:
+        """Return the call that requests the rows of a published gap again."""
         first, last = self.get_gap_bounds(gap)
-        column, unit = self.policy.subject_column, self.policy.unit_column
-        if not gap.keys() & {column, unit, f"first_{unit}"}:
-            # The gap does not state its units or validator, so it cannot be requested again.
-            self.source.gaps.append(gap)
-            return
+        column = self.policy.subject_column
         subjects = [gap[column]] if column in gap else [*self.subjects]
-        interval = max(first, self.since), min(last, self.until)
-        rows, gaps = self.call.load(**self.build_arguments(subjects, interval))
-        self.source.gaps += gaps
-        # Other rows of the unit are published: a gap may be one slot of an epoch.
-        for name in rows.columns:
-            low = gap.get(f"first_{name}", gap.get(name))
-            if type(low) is int:
-                rows = rows.filter(pl.col(name).is_between(low, gap.get(f"last_{name}", low)))
-        yield rows
+        return Chunk(subjects, max(first, self.since), min(last, self.until), gap)
 
     def get_gap_bounds(self, gap: dict[str, Any]) -> tuple[int, int]:
         """Return the first and the last unit of a gap."""
@@ -346,6 +302,15 @@ class ChunkedLoad:
         first = gap.get(f"first_{unit}", gap.get(unit, self.since))
         last = gap.get(f"last_{unit}", gap.get(unit, self.start - 1))
         return int(first), int(last)
+
+
+def select_gap(rows: pl.DataFrame, gap: dict[str, Any]) -> pl.DataFrame:
+    """Return the rows of a published *gap*: it may be one slot of an epoch that is published."""
+    for name in rows.columns:
+        low = gap.get(f"first_{name}", gap.get(name))
+        if type(low) is int:
+            rows = rows.filter(pl.col(name).is_between(low, gap.get(f"last_{name}", low)))
+    return rows
 
 
 def format_intervals(intervals: Intervals, *others: str) -> str:

@@ -10,21 +10,22 @@ from beaconframes.dataset.segments import sync
 from beaconframes.errors import DatasetError
 from beaconframes.exports.atomic_files import rename_draft, sync_folders, translate_errors
 from beaconframes.exports.existing_dataset import (
+    extend_dataset,
     merge_other_tables,
     read_existing_dataset,
-    resume_export,
 )
-from beaconframes.exports.journal import WORK_FOLDER, open_journal
 from beaconframes.exports.manifest import ManifestTable, build_manifest, to_json_text
 from beaconframes.exports.metadata import append_history, build_documents
 from beaconframes.exports.partitions import UNPARTITIONED, choose_default, create_partitioning
 from beaconframes.exports.result import Export
 from beaconframes.exports.sorter import Sorter, sort_source
 from beaconframes.exports.table_writer import TableWriter
+from beaconframes.exports.work_folder import WORK_FOLDER, open_work_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from beaconframes.exports.formats import CellOptions, Format
-    from beaconframes.exports.journal import StagedFile
     from beaconframes.exports.manifest import DatasetInfo
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
@@ -46,20 +47,19 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
         path.parent.mkdir(parents=True, exist_ok=True)
     (source,) = sources
     work_folder = path.with_name(f".{path.name}{WORK_FOLDER}")
-    with open_journal(path.parent, work_folder, path.absolute()) as journal:
-        draft, rows = journal.folder / path.name, 0
+    with open_work_folder(path.parent, work_folder, path.absolute()) as work:
+        draft, height = work.create_draft_path(path.suffix), 0
         empty = source.table.schema.to_frame()
+        sorter = Sorter(UNPARTITIONED, source.table.key, work.folder / "runs", lambda _: empty)
         with translate_errors(path):
             file = target.format.write(draft, mark_cells(cells, source))
             try:
-                scratch = journal.folder / "runs"
-                sorter = Sorter(UNPARTITIONED, source.table.key, scratch, lambda _: empty)
                 for part in sort_source(source, sorter):
-                    part_rows = part.take_rows()
-                    file.add(part_rows)
-                    rows += part_rows.height
-                    del part_rows  # frees the memory before the next rows are read
-                if not rows:
+                    rows = part.take_rows()
+                    file.add(rows)
+                    height += rows.height
+                    del rows  # frees the memory before the next rows are read
+                if not height:
                     file.add(empty)
             finally:
                 file.close()
@@ -68,7 +68,7 @@ def write_file(sources: list[TableSource], target: Target, cells: CellOptions) -
         sync_folders([path.parent])
         size = path.stat().st_size
     gaps, until = tuple(source.merge_gaps()), find_until(sources)
-    return Export(path, {source.table.name: rows}, size, added=1, gaps=gaps, until=until)
+    return Export(path, {source.table.name: height}, size, added=1, gaps=gaps, until=until)
 
 
 def write_dataset(
@@ -82,36 +82,36 @@ def write_dataset(
     folder = target.path
     with translate_errors(folder, "cannot be created"):
         folder.mkdir(parents=True, exist_ok=True)
-    with open_journal(folder, folder / WORK_FOLDER) as journal:
+    with open_work_folder(folder, folder / WORK_FOLDER) as work:
         existing = read_existing_dataset(folder)
-        journal.withdraw_files({segment.path for segment in existing.segments})
+        work.withdraw_files({segment.path for segment in existing.segments})
         tables = [
             ManifestTable(
                 s, target.format, mark_cells(cells, s), choose_partitioning(s, target.format, by)
             )
             for s in sources
         ]
-        resume_export(existing, journal, tables)
-        new_files: dict[str, StagedFile] = {}
+        extend_dataset(existing, tables, folder)
+        drafts: dict[str, Path] = {}
         for table in tables:
             published_files = existing.list_files(table.name)
-            staged = TableWriter(table, journal, published_files).write()
-            new_files |= staged
-            files = [*published_files, *(file.at(path) for path, file in staged.items())]
+            new_files = TableWriter(table, work, published_files).write()
+            drafts |= {path: draft.path for path, draft in new_files.items()}
+            files = [*published_files, *(draft.at(path) for path, draft in new_files.items())]
             table.files = sorted(files, key=lambda segment: segment.path)
         manifest = build_manifest(info, tables)
         manifest = merge_other_tables(manifest, existing)
         documents = build_documents(manifest) | {published.NAME: to_json_text(manifest)}
-        journal.publish(new_files, documents, replace=bool(existing.manifest))
+        work.publish(drafts, documents, replace=bool(existing.manifest))
         if existing.manifest != manifest:
-            append_history(folder, manifest, added=len(new_files))
+            append_history(folder, manifest, added=len(drafts))
     segments = [segment for table in tables for segment in table.files]
     return Export(
         folder,
         {table.name: table.rows for table in tables},
         sum(segment.bytes for segment in segments),
-        added=len(new_files),
-        unchanged=len(segments) - len(new_files),
+        added=len(drafts),
+        unchanged=len(segments) - len(drafts),
         gaps=tuple(gap for table in tables for gap in table.gaps),
         until=find_until(sources),
     )

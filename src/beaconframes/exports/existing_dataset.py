@@ -9,14 +9,13 @@ import polars as pl
 
 from beaconframes.dataset import published
 from beaconframes.errors import DatasetError
-from beaconframes.exports.journal import IncompatibleExport
+from beaconframes.exports.work_folder import IncompatibleExport
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.dataset import Segment
-    from beaconframes.exports.journal import ExportJournal, StagedPartition
     from beaconframes.exports.manifest import ManifestTable
 
 PLANNED = ("key", "format", "raw", "partitioned_by", "partition_key", "sorted_by", "request")
@@ -54,32 +53,21 @@ def read_existing_dataset(path: Path) -> ExistingDataset:
     return ExistingDataset(manifest, tuple(segments))
 
 
-def resume_export(
-    existing: ExistingDataset, journal: ExportJournal, tables: list[ManifestTable]
-) -> None:
-    """Let all *tables* continue after the existing rows, and record the plan of this export.
+def extend_dataset(existing: ExistingDataset, tables: list[ManifestTable], target: Path) -> None:
+    """Let all *tables* continue after the published rows.
 
-    Raises IncompatibleExport if the dataset or the journal has other arguments.
+    Raises IncompatibleExport if the dataset in *target* has other arguments.
     """
     is_simulated = extract_origin(existing)["simulated"]
+    old_tables = existing.manifest.get("tables", {})
+    is_only = old_tables.keys() <= {table.name for table in tables}
     for table in tables:
         if table.source.provenance.get("simulated") is None:
             # Frames lose the mark of simulated rows.
             table.source.provenance["simulated"] = is_simulated
-        is_only = existing.manifest.get("tables", {}).keys() <= {one.name for one in tables}
-        check_existing_table(existing, table, journal.target, has_other_tables=not is_only)
-        resume_table(existing, journal, table)
-    # The plans have the requests of the resumed tables.
-    plans = {table.name: build_plan(table) for table in tables if table.source.resume is not None}
-    interrupted = journal.entries.plan
-    if interrupted and (differences := describe_differences(interrupted, plans)):
-        raise IncompatibleExport(
-            f"{journal.target} has an interrupted export with other arguments: {differences}",
-            hint=f"Give the same arguments, choose another folder, or remove {journal.folder}",
-        )
-    if plans and not interrupted:
-        journal.entries.plan = plans
-        journal.save()
+        check_existing_table(existing, table, target, has_other_tables=not is_only)
+        if table.source.extend is not None:
+            table.source.extend(old_tables.get(table.name, {}), table.partitioning)
 
 
 def check_existing_table(
@@ -135,35 +123,9 @@ def drop_unknown_origin(plan: dict[str, Any], origin: dict[str, Any]) -> dict[st
 
 
 def drop_bounds(plan: dict[str, Any]) -> dict[str, Any]:
-    """Return a plan without the bounds that move with the chain; `resume_table` checks them."""
+    """Return a plan without the bounds that move with the chain; `extend` checks them."""
     bounds = ("since", "until", "only")
     return {**plan, "request": {k: v for k, v in plan["request"].items() if k not in bounds}}
-
-
-def resume_table(existing: ExistingDataset, journal: ExportJournal, table: ManifestTable) -> None:
-    """Let *table* start after the published rows and the finished partitions of the journal."""
-    name, entries, resume = table.name, journal.entries, table.source.resume
-    finished: list[StagedPartition] = []
-    if resume is None:
-        entries.partitions = []
-        return
-    for part in entries.partitions:
-        # A later export continues after the last partition, so none before it may be missing.
-        is_next = part.table == name and (not finished or part.number > finished[-1].number)
-        staged = [file.at(file.name) for file in part.files]
-        if not is_next or not all(has_valid_ranges(file, table) for file in staged):
-            break
-        if any(published.find_damage(file, journal.folder, thorough=True) for file in staged):
-            break
-        finished.append(part)
-    are_reused = resume(
-        existing.manifest.get("tables", {}).get(name, {}),
-        entries.plan.get(name, {}),
-        [part.number for part in finished],
-        entries.gaps,
-        table.partitioning,
-    )
-    entries.partitions = finished if are_reused else []
 
 
 def build_plan(table: ManifestTable) -> dict[str, Any]:

@@ -65,9 +65,9 @@ def export(
         bf.export(bf.store(), "everything/")            # all rows of the local store
 
     Give the arguments of a loader by name, beside those of the export. Rows are written day by day
-    as they are loaded, so they need not fit into memory. Run the same call again to resume an
-    interrupted export, or to add newly finalized epochs; published files never change, and a
-    resumed dataset has the same bytes. An export ends at the epoch that is final when it starts.
+    as they are loaded, so they need not fit into memory. Run the same call again after an
+    interruption, which does not request stored rows again, or to add newly finalized epochs;
+    published files never change. An export ends at the epoch that is final when it starts.
 
     A dataset is a folder: a folder of data files per table, ``manifest.json`` (every file with its
     SHA-256, the source of the rows, missing rows), ``datapackage.json``, ``croissant.json``,
@@ -162,7 +162,7 @@ def export(
     if remote is None:
         run = partial(write, local.path)
     else:
-        can_resume = any(source.resume for source in sources)
+        can_resume = any(source.extend for source in sources)
         run = partial(export_to_store, remote, write, can_resume=can_resume, overwrite=overwrite)
     return replace(run_when_unlocked(run, wait=wait), unit=find_unit(sources))
 

@@ -16,8 +16,8 @@ from beaconframes.dataset import published
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError
 from beaconframes.exports.atomic_files import clear_folder, translate_errors
-from beaconframes.exports.journal import WORK_FOLDER, IncompatibleExport, open_journal
 from beaconframes.exports.metadata import DOCUMENTS, HISTORY
+from beaconframes.exports.work_folder import WORK_FOLDER, IncompatibleExport, open_work_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def export_to_store(
     staging = remote.staging_folder
     with translate_errors(staging, "cannot be created"):
         staging.mkdir(parents=True, exist_ok=True)
-    with open_journal(staging, staging / WORK_FOLDER, remote.url):
+    with open_work_folder(staging, staging / WORK_FOLDER, remote.url):
         if remote.file_name:
             export = _export_file(remote, staging / remote.file_name, write, overwrite=overwrite)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, timezone
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -66,15 +66,6 @@ class Partitioning:
             first = number * VALIDATORS_PER_PARTITION
             return f"{first:07d}-{first + VALIDATORS_PER_PARTITION - 1:07d}"
         return f"{number:05d}"
-
-    def end_time(self, number: int, chain: Chain) -> datetime | None:
-        """Return when a partition ends; None if rows are not divided by time."""
-        if self.by == "period":
-            return chain.time_of("epoch", (number + 1) * chain.epochs_per_sync_period)
-        if self.by == "day":
-            day = UNIX_EPOCH + timedelta(days=number + 1)
-            return datetime.combine(day, time(), timezone.utc)  # noqa: UP017 - mypy knows it
-        return None
 
 
 UNPARTITIONED = Partitioning("", "", pl.repeat(0, pl.len()))

@@ -22,6 +22,8 @@ from beaconframes.v2 import ENDPOINTS as ENDPOINTS_V2
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from beaconframes.exports.partitions import Partitioning
+
 BATCH_ROWS = 65_536
 """Rows that are written at a time."""
 COMBINED_ROWS = BATCH_ROWS
@@ -45,12 +47,10 @@ class TableSource:
     gaps: list[dict[str, Any]] = field(default_factory=list)
     only_new_rows: bool = False
     """Whether the frames leave out the rows that were already published."""
-    resume: Callable[..., bool] | None = None
-    """Continue after the published rows; return whether finished partitions count."""
+    extend: Callable[[dict[str, Any], Partitioning], None] | None = None
+    """Continue after the published table; None if its rows cannot be continued."""
     unit_column: str = ""
     """The column of which gaps are intervals, such as ``epoch``."""
-    is_partial: bool = False
-    """Whether rows of partitions before that of the last rows may follow."""
 
     def merge_gaps(self) -> list[dict[str, Any]]:
         """Return the gaps in order, with equal and adjacent gaps merged."""

@@ -2,196 +2,136 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.dataset import Segment
 from beaconframes.exports.atomic_files import sync_draft, translate_errors
-from beaconframes.exports.journal import IncompatibleExport, StagedFile, StagedPartition
-from beaconframes.exports.sorter import FileRows, Sorter, sort_source
+from beaconframes.exports.sorter import Sorter, sort_source
+from beaconframes.exports.work_folder import IncompatibleExport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from concurrent.futures import Future
     from pathlib import Path
 
-    from beaconframes.dataset import Segment
-    from beaconframes.exports.journal import ExportJournal
     from beaconframes.exports.manifest import ManifestTable
+    from beaconframes.exports.work_folder import WorkFolder
 
 OCCURRENCE = "\0nth"
 """The column that numbers equal rows; no exported column may have this name."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A durable file in the working folder, before it has its final path."""
+
+    path: Path
+    rows: int
+    bytes: int
+    sha256: str
+    ranges: dict[str, tuple[int | str, int | str]]
+
+    def at(self, path: str) -> Segment:
+        """Return the file as a dataset lists it under its final *path*."""
+        table = path.partition("/")[0]
+        return Segment(table, path, self.rows, self.bytes, self.sha256, self.ranges)
 
 
 class TableWriter:
     """Write the rows of one table, beside its published files."""
 
     def __init__(
-        self, table: ManifestTable, journal: ExportJournal, published: Iterable[Segment]
+        self, table: ManifestTable, work: WorkFolder, published: Iterable[Segment]
     ) -> None:
-        self._table, self._source, self._journal = table, table.source, journal
+        self._table, self._source, self._work = table, table.source, work
+        self._extension = table.format.extensions[0]
         self._published: dict[str, list[Segment]] = {}
         for segment in published:
             folder = segment.path.rpartition("/")[0]
             self._published.setdefault(folder, []).append(segment)
-        self._staged: dict[str, list[StagedFile | Segment]] = {
-            self._get_folder(part.number): [*part.files]
-            for part in self._journal.entries.partitions
-        }
-        """The files of each partition; in place of a file with published content, that one."""
-        self._pending: tuple[int | None, Future[StagedFile]] | None = None
-        self._finished = [*self._journal.entries.partitions]
-        self._highest = self._finished[-1].number if self._finished else None
-        """The last partition of which a file was written."""
-        self._is_ordered = True
-        """Whether partitions are finished one after the other."""
+        self._drafts: dict[str, list[Draft]] = {}
+        """The written files of each partition, by its folder."""
 
-    def write(self) -> dict[str, StagedFile]:
-        """Write all rows, and return the new files of the table by their final path."""
-        # One file is written at a time, while the next rows are read.
-        key, scratch = self._source.table.key, self._journal.folder / "runs"
-        sorter = Sorter(self._table.partitioning, key, scratch, self._recall_partition)
-        with ThreadPoolExecutor(1) as thread:
-            for file_rows in sort_source(self._source, sorter):
-                self._start_file(thread, file_rows.partition, file_rows)
-            self._finish_file(None)
-            if not self._staged and not self._published:
-                self._start_file(thread, None, FileRows(0, [self._source.table.schema.to_frame()]))
-                self._finish_file(None)
-        new_files: dict[str, StagedFile] = {}
-        extension = self._table.format.extensions[0]
-        for folder, files in self._staged.items():
-            published = self._published.get(folder, [])
-            if published and not self._source.only_new_rows:
-                staged = self._drop_published_rows(folder, files, published)
-            else:
-                staged = [file for file in files if isinstance(file, StagedFile)]
-            for number, file in enumerate(staged, len(published)):
-                new_files[f"{folder}/{number:05d}{extension}"] = file
+    def write(self) -> dict[str, Draft]:
+        """Write all rows that are not published, and return the drafts by their final path."""
+        key, partitioning = self._source.table.key, self._table.partitioning
+        sorter = Sorter(partitioning, key, self._work.folder / "runs", self._recall_partition)
+        for part in sort_source(self._source, sorter):
+            drafts = self._drafts.setdefault(self._get_folder(part.partition), [])
+            drafts.append(self._write_draft(part.take_rows()))
+        if not self._drafts and not self._published:
+            self._drafts[self._table.name] = [self._write_draft(self._read_files([]))]
+        new_files: dict[str, Draft] = {}
+        for folder in self._drafts:
+            first = len(self._published.get(folder, []))
+            for number, draft in enumerate(self._list_new_drafts(folder), first):
+                new_files[f"{folder}/{number:05d}{self._extension}"] = draft
         return new_files
 
-    def _get_folder(self, number: int | None) -> str:
-        inner = "" if number is None else self._table.partitioning.get_folder(number)
+    def _get_folder(self, partition: int) -> str:
+        inner = self._table.partitioning.get_folder(partition)
         return f"{self._table.name}/{inner}".rstrip("/")
 
-    def _start_file(
-        self, thread: ThreadPoolExecutor, number: int | None, file_rows: FileRows
-    ) -> None:
-        """Start to write a file in the *thread*."""
-        is_next = self._pending is None or self._pending[0] != number
-        if number is not None and is_next:
-            if self._highest is not None and number <= self._highest:
-                self._forget_finished()
-            self._highest = number
-        self._finish_file(number)
-        draft = self._journal.create_draft_path(self._table.format.extensions[0])
-        self._pending = number, thread.submit(write_file_rows, file_rows, draft, self._table)
+    def _write_draft(self, rows: pl.DataFrame) -> Draft:
+        """Write the sorted rows of one file."""
+        path = self._work.create_draft_path(self._extension)
+        with translate_errors(path, needed_bytes=int(rows.estimated_size())):
+            file = self._table.format.write(path, self._table.cells)
+            try:
+                file.add(rows)
+            finally:
+                file.close()
+        ranges = find_ranges(rows, self._source.table.key)
+        return Draft(path, rows.height, *sync_draft(path), ranges)
 
-    def _finish_file(self, next_number: int | None) -> None:
-        """Wait for the file that is being written, if any; *next_number* follows its partition."""
-        if self._pending is None:
-            return
-        number, future = self._pending
-        self._pending = None
-        file: StagedFile | Segment = future.result()
-        folder = self._get_folder(number)
-        files = self._staged.setdefault(folder, [])
-        if not self._source.only_new_rows:
-            for published in self._published.get(folder, [])[len(files) : len(files) + 1]:
-                if published.sha256 == file.sha256:
-                    self._get_path(file).unlink()
-                    file = published
-        files.append(file)
-        if number is not None and next_number not in (None, number):
-            self._add_finished(number, files)
-
-    def _add_finished(self, number: int, files: list[StagedFile | Segment]) -> None:
-        """Record that a partition has all its files, if a later export can continue after it."""
-        if self._source.resume is None or not self._is_ordered:
-            return
-        staged = [file for file in files if isinstance(file, StagedFile)]
-        self._finished.append(StagedPartition(self._table.name, number, staged))
-        if not self._source.is_partial:
-            self._journal.entries.partitions = [*self._finished]
-            self._journal.entries.gaps = self._source.gaps
-            self._journal.save()
-
-    def _forget_finished(self) -> None:
-        """Let a later export start again: partitions are not finished in their order."""
-        self._is_ordered = False
-        if self._journal.entries.partitions:
-            self._journal.entries.partitions = []
-            self._journal.save()
-
-    def _recall_partition(self, number: int) -> pl.DataFrame:
+    def _recall_partition(self, partition: int) -> pl.DataFrame:
         """Return the rows of a partition that was written before all were received; reset it."""
-        self._finish_file(None)
-        self._forget_finished()
-        files = self._staged.pop(self._get_folder(number))
-        rows = self._read_files(files)
-        for file in files:
-            if isinstance(file, StagedFile):
-                self._get_path(file).unlink()
+        drafts = self._drafts.pop(self._get_folder(partition))
+        rows = self._read_files(draft.path for draft in drafts)
+        for draft in drafts:
+            draft.path.unlink()
         return rows
 
-    def _get_path(self, file: StagedFile | Segment) -> Path:
-        if isinstance(file, StagedFile):
-            return self._journal.folder / file.name
-        return self._journal.target / file.path
-
-    def _read_files(self, files: Iterable[StagedFile | Segment]) -> pl.DataFrame:
+    def _read_files(self, paths: Iterable[Path]) -> pl.DataFrame:
         schema, cells = self._source.table.schema, self._table.cells
-        rows = [schema.to_frame()]
-        for file in files:
-            path = self._get_path(file)
+        frames = [schema.to_frame()]
+        for path in paths:
             with translate_errors(path, "cannot be read"):
-                rows.append(self._table.format.read(path, schema, cells))
-        return pl.concat(rows)
+                frames.append(self._table.format.read(path, schema, cells))
+        return pl.concat(frames)
 
-    def _drop_published_rows(
-        self, folder: str, files: list[StagedFile | Segment], published: list[Segment]
-    ) -> list[StagedFile]:
-        """Return *files* of a partition without the rows that are *published*."""
-        new_files = []
-        unmatched: pl.DataFrame | None = None
-        for position, file in enumerate(files):
-            if unmatched is None:
-                if not isinstance(file, StagedFile):
-                    continue
-                unmatched = self._read_files(published[position:])
-            rows = self._read_files([file])
-            new_rows = subtract_rows(rows, unmatched)
-            unmatched = subtract_rows(unmatched, rows)
-            if isinstance(file, StagedFile) and new_rows.height == file.rows:
-                new_files.append(file)
+    def _list_new_drafts(self, folder: str) -> list[Draft]:
+        """Return the drafts of a partition without the rows that are published."""
+        published, matched = self._published.get(folder, []), 0
+        if not published or self._source.only_new_rows:
+            return self._drafts[folder]
+        new_drafts: list[Draft] = []
+        for draft in self._drafts[folder]:
+            rows = self._read_files([draft.path])
+            # Other files have no equal row.
+            bounds = {
+                name: (low, high)
+                for name, (low, high) in draft.ranges.items()
+                if isinstance(low, int) and isinstance(high, int) and not rows[name].has_nulls()
+            }
+            same_keys = [segment for segment in published if segment.may_contain(bounds)]
+            paths = (self._work.target / segment.path for segment in same_keys)
+            new_rows = subtract_rows(rows, self._read_files(paths))
+            matched += rows.height - new_rows.height
+            if new_rows.height == rows.height:
+                new_drafts.append(draft)
             elif not new_rows.is_empty():
-                draft = self._journal.create_draft_path(self._table.format.extensions[0])
-                file_rows = FileRows(0, [new_rows])
-                new_files.append(write_file_rows(file_rows, draft, self._table))
-        if unmatched is None:
-            unmatched = self._read_files(published[len(files) :])
-        if not unmatched.is_empty():
+                new_drafts.append(self._write_draft(new_rows))
+        height = sum(segment.rows for segment in published)
+        if matched < height:
             raise IncompatibleExport(
-                f"{self._journal.target / folder} has {sum(s.rows for s in published):,} published "
-                f"rows, and {unmatched.height:,} of them are not among the rows to export",
+                f"{self._work.target / folder} has {height:,} published rows, and "
+                f"{height - matched:,} of them are not among the rows to export",
                 hint="Published rows do not change. Choose another folder, or remove this one",
             )
-        return new_files
-
-
-def write_file_rows(file_rows: FileRows, draft: Path, table: ManifestTable) -> StagedFile:
-    """Write the rows of one file, sorted, into a durable draft."""
-    rows = file_rows.take_rows()
-    with translate_errors(draft, needed_bytes=int(rows.estimated_size())):
-        file = table.format.write(draft, table.cells)
-        try:
-            file.add(rows)
-        finally:
-            file.close()
-    height, ranges = rows.height, find_ranges(rows, table.source.table.key)
-    del rows  # frees the memory while the disk syncs
-    return StagedFile(draft.name, height, *sync_draft(draft), ranges)
+        return new_drafts
 
 
 def subtract_rows(rows: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
