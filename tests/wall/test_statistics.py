@@ -391,3 +391,24 @@ def test_unreadable_pictures_are_refused(tmp_path):
             wall.diff(WALL, tmp_path / name)
     with pytest.raises(UsageError, match="1001 x 1 pixels"):
         wall.diff(WALL, Image.new("RGB", (1001, 1)))
+
+
+@pytest.mark.parametrize("name", ["film.gif", "film.png"])
+def test_a_picture_with_more_than_one_frame_is_refused(name, tmp_path):
+    """A time-lapse is no target; one of its frames is."""
+    wall.timelapse(WALL, tmp_path / name, dates=False, scale=1)
+
+    with pytest.raises(UsageError, match="more than one frame"):
+        wall.diff(WALL, tmp_path / name)
+    with Image.open(tmp_path / name) as film:
+        film.seek(film.n_frames - 1)
+        last = film.copy()
+    assert wall.diff(WALL, last, at=(0, 0)).height > 0
+
+
+def test_a_photo_with_a_preview_is_one_picture(tmp_path):
+    """The first picture of a file of a camera is the photo."""
+    photo, preview = Image.new("RGB", (2, 2), "white"), Image.new("RGB", (1, 1), "white")
+    photo.save(tmp_path / "photo.jpg", "MPO", save_all=True, append_images=[preview])
+
+    assert 4 == wall.diff(WALL, tmp_path / "photo.jpg").height

@@ -71,6 +71,12 @@ def _reduce_image(image: Image.Image, width: int | None) -> tuple[Image.Image, t
     Without a width, the enlargement of a picture of the wall is undone. Pictures that were cut, and
     those without metadata, stay as they are, at (0, 0).
     """
+    # Cameras store a preview as a second picture, in the format MPO.
+    if getattr(image, "is_animated", False) and image.format != "MPO":
+        raise UsageError(
+            "the picture has more than one frame",
+            hint="Pass one of them as a Pillow image: image.seek(number), then image.copy().",
+        )
     x0, y0, size = 0, 0, image.size
     # `render` writes a tuple and a number, and a PNG file has texts.
     text = " ".join(str(image.info.get(name, image.info.get(name.title(), ""))) for name in _PLACE)
