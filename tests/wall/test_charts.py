@@ -192,11 +192,21 @@ def test_territory_of_painters_by_name():
 
     assert "Painter: pixels" == axes.get_legend().get_title().get_text()
     texts = [label.get_text() for label in axes.get_legend().get_texts()]
-    assert [r"Ada <b>\$x\$: 2", "8: 1"] == texts
+    assert [r"Ada <b>\$x\$: 2", "validator 8: 1"] == texts
     expected = [[NAN, 0, 0, NAN], [NAN, 1, NAN, NAN], [NAN] * 4]
     assert np.array_equal(expected, cells(axes), equal_nan=True)
     assert "Painter: pixels" == figure.layout.legend.title.text
-    assert ["Ada &lt;b&gt;&#36;x&#36;: 2", "8: 1"] == [trace.name for trace in figure.data[1:]]
+    assert ["Ada &lt;b&gt;&#36;x&#36;: 2", "validator 8: 1"] == [
+        trace.name for trace in figure.data[1:]
+    ]
+
+
+def test_a_name_like_a_number_does_not_look_like_a_validator():
+    """A painter that is called "8" is not validator 8."""
+    axes = plot.wall(WALL, show="territory", names={7: "8"}, region=REGION)
+
+    texts = [label.get_text() for label in axes.get_legend().get_texts()]
+    assert {"8: 1", "validator 8: 1", "validator 9: 1"} == set(texts)
 
 
 SHOWS = ["color", "age", "overwrites", "territory"]

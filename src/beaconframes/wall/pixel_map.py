@@ -149,10 +149,12 @@ def _map_holders(
     holders = territory(rows, **chosen)
     pixels = territory(rows, **chosen, per_pixel=True)
     holder = pixels.drop("x", "y", "slot").columns
+    # Beside names, which may be numbers, a number alone would not be a validator.
+    number = "validator {}" if "name" in holder else "{}"
     largest = (
         holders.filter(pl.col("pixels") > 0, pl.any_horizontal(pl.col(holder).is_not_null()))
         .head(len(_NAMED))
-        .with_columns(text=pl.coalesce(pl.col(holder).cast(pl.String)))
+        .with_columns(text=pl.coalesce(*holder[:-1], pl.format(number, holder[-1])))
         .with_row_index("rank")
     )
     keys: dict[str, Any] = {
