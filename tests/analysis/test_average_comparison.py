@@ -238,6 +238,21 @@ def test_daily_balances_count_while_their_validator_is_active():
     assert whole["earned_wei"] == row["earned_wei"] == none["earned_wei"]
 
 
+def test_the_day_of_the_deposit_of_a_new_validator_is_compared():
+    """A balance that reaches the chain on the day counts as one that waits for its activation."""
+    active = validators({}, {"activation_epoch": FIRST + 160})
+    old = {"end_balance_gwei": 32 * ETH + 65 * VOTE}
+    start = {"start_balance_gwei": 0, "start_effective_balance_gwei": 0}
+    new = old | start | {"deposits_amount_gwei": 32 * ETH}
+
+    rows = [
+        compare({"stats": pl.concat([STATS.head(1), stats((1, day))])}, active=active).row(0)
+        for day in (old, new)
+    ]
+
+    assert rows[0] == rows[1]
+
+
 def test_validators_of_unknown_income_are_not_compared():
     """A consolidation raises a balance: neither its income nor what its votes are worth counts."""
     moved = stats((2, {"start_balance_gwei": 32 * ETH, "end_balance_gwei": 64 * ETH}))

@@ -15,6 +15,7 @@ def stats(*rows):
     day = {
         "day": 3,
         "start_effective_balance_gwei": 32 * ETH,
+        "end_effective_balance_gwei": 32 * ETH,
         "start_balance_gwei": 32 * ETH,
         "end_balance_gwei": 32 * ETH,
         "deposits_amount_gwei": 0,
@@ -62,7 +63,7 @@ def test_income_by_hand():
 
 
 def test_the_day_of_the_deposit_of_a_new_validator_counts():
-    """Its balance begins with 0; its income counts, and its rate begins with the next day."""
+    """Its balance begins with 0: its income counts, and the effective balance of the end."""
     new = {"start_balance_gwei": 0, "start_effective_balance_gwei": 0}
     end = {"end_balance_gwei": 32 * ETH + 700}
     table = stats(
@@ -76,7 +77,19 @@ def test_the_day_of_the_deposit_of_a_new_validator_counts():
 
     expected = [(1, 700), (3, 1000)]
     assert expected == rows.select("validator_index", "consensus_income_gwei").rows()
-    assert 365 * 1000 / (32 * ETH) == pytest.approx(rates["apr_on_effective"][0])
+    assert 365 * 1700 / (64 * ETH) == pytest.approx(rates["apr_on_effective"][0])
+
+
+def test_the_day_of_the_deposit_of_a_new_validator_shows_no_rate_of_votes():
+    """A missed vote costs what those of the others earn, in the ratio of effective balances."""
+    new = {"start_balance_gwei": 0, "start_effective_balance_gwei": 0, "missed_attestations": 1}
+    deposit = {"deposits_amount_gwei": 64 * ETH, "end_effective_balance_gwei": 64 * ETH}
+    new |= deposit | {"end_balance_gwei": 64 * ETH + 700}
+    table = stats((1, new), (2, {"end_balance_gwei": 32 * ETH + 225 * 54}))
+
+    rows = analysis.daily_losses(table)
+
+    assert [(1, 2 * 94)] == rows.select("validator_index", "attestation_lost_gwei").rows()
 
 
 def test_sums_are_those_of_the_income_history(chain):

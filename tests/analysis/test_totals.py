@@ -225,6 +225,7 @@ def test_daily_luck_counts_the_active_epochs_of_a_day():
         }
     )
     days = [(n, {"day": day}) for n in (1, 2, 3, 4) for day in (3, 4, 5)]
+    days[0][1]["start_effective_balance_gwei"] = 0  # The deposit is of the same day.
 
     (row,) = analysis.daily_luck(blocks, stats(*days), index, validators=periods).rows(named=True)
 

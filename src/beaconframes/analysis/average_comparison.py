@@ -233,9 +233,7 @@ def _sum_days(
     # The means of the network are lower than what a signature earns: some votes are missed.
     worth = pl.col("network_sync_gwei") * pl.col("rate") / pl.col("network_rate")
     seats = pl.col("participated_sync") + pl.col("missed_sync")
-    full = (
-        pl.col("rate") * pl.col("start_effective_balance_gwei") * pl.col("active_epochs") / length
-    )
+    full = pl.col("rate") * pl.col("stake") * pl.col("active_epochs") / length
     duties = (
         add_active_epochs(rates, validators, length)
         .group_by("day")

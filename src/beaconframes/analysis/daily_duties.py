@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Every = Literal["day", "all"]
 
 _KEYS = ["validator_index", "day"]
-_STAKE = "start_effective_balance_gwei"
 
 
 @show_elapsed
@@ -70,9 +69,9 @@ def daily_losses(
     counts = ["missed_attestations", "missed_sync"]
     source = open_frame(stats, COLUMNS, loader="load_validator_stats")
     clock = resolve_chain(chain, (stats, "day"), (index, "day"))
-    table = collect(drop_missing(source, [*_KEYS, _STAKE]))
+    table = collect(drop_missing(source, _KEYS))
     rows = add_vote_rates(table, average_network(index, clock), clock)
-    lost = pl.col("missed_attestations") * pl.col(_STAKE) * pl.col("rate") / clock.epochs_per_day
+    lost = pl.col("missed_attestations") * pl.col("stake") * pl.col("rate") / clock.epochs_per_day
     result = rows.filter(pl.sum_horizontal(counts) > 0).select(
         *_KEYS,
         *counts,

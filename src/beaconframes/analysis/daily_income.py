@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _KEYS = ["validator_index", "day"]
 _BALANCES = ["start_balance_gwei", "end_balance_gwei"]
 _MOVES = ["deposits_amount_gwei", "withdrawals_amount_gwei"]
-_STAKE = "start_effective_balance_gwei"
+STAKES = ["start_effective_balance_gwei", "end_effective_balance_gwei"]
 _BLOCK = ["proposer_index", "epoch", "producer_reward_wei", "block_reward_wei"]
 _WEI_PER_GWEI = 10**9
 _CREDITED = 0.9
@@ -60,16 +60,16 @@ def daily_income(
     -------
     The same kind of frame
         ``day``, ``time`` (start of the day, UTC), ``date`` (of this time), ``validator_index``,
-        ``effective_balance_gwei`` at its start, ``consensus_income_gwei``,
-        ``execution_income_wei``, ``net_income_wei``, ``withdrawals_gwei``, ``deposits_gwei``,
-        ``priority_fees_wei`` (what the yield index counts) and ``execution_income_basis``. Days
-        without balances are left out, and so are days on which the balance rose by more than 1 %
-        without a deposit in *stats*, or fell to less than half without a withdrawal: these are
-        consolidations, and deposits of earlier days; `daily_income_gaps` lists them. Sorted by
-        day and validator. This computes eagerly.
+        ``effective_balance_gwei`` (at its start, or at its end on the day on which a new validator
+        has its first balance), ``consensus_income_gwei``, ``execution_income_wei``,
+        ``net_income_wei``, ``withdrawals_gwei``, ``deposits_gwei``, ``priority_fees_wei`` (what the
+        yield index counts) and ``execution_income_basis``. Days without balances are left out, and
+        so are days on which the balance rose by more than 1 % without a deposit in *stats*, or fell
+        to less than half without a withdrawal: these are consolidations, and deposits of earlier
+        days; `daily_income_gaps` lists them. Sorted by day and validator. This computes eagerly.
     """
-    columns = [*_KEYS, "time", _STAKE, *_BALANCES]
-    source = open_frame(stats, [*columns, *_MOVES], loader="load_validator_stats")
+    columns = [*_KEYS, "time", STAKES[0], *_BALANCES]
+    source = open_frame(stats, [*columns, STAKES[1], *_MOVES], loader="load_validator_stats")
     check_distinct(stats, _KEYS, loader="load_validator_stats")
     length = resolve_chain(chain, (blocks, "slot"), (stats, "day")).epochs_per_day
     rows = collect(drop_missing(source, columns)).filter(pl.col("day") >= 0)
@@ -77,7 +77,7 @@ def daily_income(
     change = pl.col("end_balance_gwei") - pl.col("start_balance_gwei")
     rows = rows.with_columns(
         date=pl.col("time").dt.date(),
-        effective_balance_gwei=pl.col(_STAKE),
+        effective_balance_gwei=find_stake(),
         change=change + withdrawals,
         withdrawals_gwei=withdrawals,
         deposits_gwei=deposits,
@@ -123,6 +123,12 @@ def daily_income(
         BASIS,
     )
     return return_table(result.sort("day", "validator_index"), source, stats)
+
+
+def find_stake() -> pl.Expr:
+    """Return the effective balance of a day: at its end, if a new validator has none before."""
+    start, end = map(pl.col, STAKES)
+    return pl.when(start == 0).then(end.fill_null(0)).otherwise(start)
 
 
 def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import polars as pl
 
+from beaconframes.analysis.daily_income import STAKES, find_stake
 from beaconframes.analysis.daily_rewards import ACTIVE_PERIOD, add_active_epochs
 from beaconframes.analysis.engines import list_columns, open_frame, resolve_chain, return_table
 from beaconframes.analysis.luck import proposal_luck
@@ -26,7 +27,6 @@ Every = Literal["epoch", "day"]
 _WEI_PER_GWEI = 10**9
 _TOTAL = "effective_balances_sum_wei"
 _BLOCK = ["slot", "epoch", "status", "proposer_index"]
-_STAKE = "start_effective_balance_gwei"
 
 
 @show_elapsed
@@ -93,8 +93,8 @@ def daily_luck(
     proposals
         Frame of `load_proposals` or `proposal_outcomes`, of all the days.
     stats
-        Frame of `load_validator_stats`: effective balances at the start of each day. Its days are
-        the ones examined.
+        Frame of `load_validator_stats`: effective balances of each day. Its days are the ones
+        examined.
     index
         Frame of `load_yield_index`, of the same days: the balance of all validators.
     validators
@@ -113,15 +113,15 @@ def daily_luck(
         The columns of `proposal_luck`. This computes eagerly.
     """
     groups = list_columns(by, {"epoch", "active_epochs", "effective_balance_gwei"})
-    columns = list(dict.fromkeys(["validator_index", "day", _STAKE, *groups]))
+    columns = list(dict.fromkeys(["validator_index", "day", *STAKES, *groups]))
     source = open_frame(stats, columns, loader="load_validator_stats")
     clock = resolve_chain(chain, (stats, "day"), (index, "day"), (proposals, "slot"))
     length = clock.epochs_per_day
     # A day takes the place of an epoch in `proposal_luck`: it has the slots of all its epochs.
     days = dataclasses.replace(clock, slots_per_epoch=clock.slots_per_epoch * length)
-    rows = drop_missing(source, ["validator_index", "day", _STAKE])
+    rows = drop_missing(source, ["validator_index", "day", STAKES[0]])
     # A copy: the day may be a group.
-    balances = collect(rows).with_columns(epoch="day").rename({_STAKE: "effective_balance_gwei"})
+    balances = collect(rows).with_columns(epoch="day", effective_balance_gwei=find_stake())
     if validators is not None:
         periods = collect(select_columns(validators, ACTIVE_PERIOD, loader="load_validators"))
         balances = add_active_epochs(balances, periods, length).filter(pl.col("active_epochs") > 0)

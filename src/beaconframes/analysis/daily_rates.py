@@ -133,7 +133,6 @@ def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     """Return amounts and stakes, one row per group and day."""
     execution, fees = (pl.col(name).cast(pl.Int128) for name in _AMOUNTS[1:])
     return (
-        # On the day of the first deposit, the stake at the start of the day is 0.
         rows.filter(pl.col("effective_balance_gwei") > 0)
         .group_by(list(dict.fromkeys([*groups, "day"])))
         .agg(

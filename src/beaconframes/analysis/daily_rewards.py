@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.analysis.daily_income import daily_income
+from beaconframes.analysis.daily_income import STAKES, daily_income, find_stake
 from beaconframes.analysis.engines import open_frame
 from beaconframes.frames import collect, drop_missing
 
@@ -27,7 +27,6 @@ _WEI_PER_GWEI = 10**9
 _MOST_MISSED = 0.5
 """Validators that earned less than this share of their votes show no rate of the day."""
 _KEYS = ["validator_index", "day"]
-_STAKE = "start_effective_balance_gwei"
 _DUTIES = ["proposed_blocks", "participated_sync", "missed_sync"]
 _NETWORK: dict[str, Any] = {
     "day": pl.Int64,
@@ -38,7 +37,7 @@ _NETWORK: dict[str, Any] = {
 }
 ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
 COLUMNS = [
-    *(*_KEYS, "time", _STAKE, "start_balance_gwei", "end_balance_gwei"),
+    *(*_KEYS, "time", *STAKES, "start_balance_gwei", "end_balance_gwei"),
     *("deposits_amount_gwei", "withdrawals_amount_gwei", "missed_attestations", *_DUTIES),
 ]
 """The columns of daily statistics that estimates need."""
@@ -87,22 +86,25 @@ def add_active_epochs(rows: pl.DataFrame, periods: pl.DataFrame, length: int) ->
 
 
 def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> pl.DataFrame:
-    """Add ``income``, and ``rate``: the reward of all votes of a day by effective balance.
+    """Add ``income``, ``stake``, and ``rate``: the reward of all votes of a day by *stake*.
 
     It is the median of the validators without another duty that missed the fewest votes, half of
     them; a row with an unknown count does not say so. What they missed is added. On a day without
     such a validator, it is that of the *network*. A validator with less than half of that rate was
-    not active all day.
+    not active all day, and neither was one whose balance begins with 0.
     """
     days = daily_income(stats, chain=clock).select(*_KEYS, income="consensus_income_gwei")
-    rows = stats.join(days, on=_KEYS, how="left").filter(pl.col(_STAKE) > 0)
-    rows = rows.join(network, on="day", how="left")
+    rows = stats.join(days, on=_KEYS, how="left").with_columns(stake=find_stake())
+    rows = rows.filter(pl.col("stake") > 0).join(network, on="day", how="left")
     missed = pl.col("missed_attestations")
     votes = 1 - missed * MISSED_VOTE / clock.epochs_per_day
-    rate = pl.col("income") / (pl.col(_STAKE) * votes)
+    rate = pl.col("income") / (pl.col("stake") * votes)
     has_only_votes = pl.all_horizontal(pl.col(_DUTIES) == 0) & (votes > _MOST_MISSED)
+    is_whole = pl.col(STAKES[0]) > 0
     is_active = (rate > 0) & (rate > pl.col("network_rate") / 2).fill_null(value=True)
-    rows = rows.with_columns(known=pl.when(has_only_votes & is_active).then(missed), own_rate=rate)
+    rows = rows.with_columns(
+        known=pl.when(has_only_votes & is_whole & is_active).then(missed), own_rate=rate
+    )
     is_compared = pl.col("known") <= pl.col("known").median().over("day")
     compared = pl.when(is_compared).then("own_rate").median().over("day")
     rows = rows.with_columns(own_rate=compared).drop("known")
@@ -124,10 +126,12 @@ def find_block_rewards(stats: pl.DataFrame, clock: Chain) -> pl.DataFrame:
     """
     rows = add_vote_rates(stats, average_network(None, clock), clock)
     missed = pl.col("missed_attestations") * MISSED_VOTE / clock.epochs_per_day
-    votes = pl.col("rate") * pl.col(_STAKE) * (1 - missed)
+    votes = pl.col("rate") * pl.col("stake") * (1 - missed)
     reward = (pl.col("income") - votes) / pl.col("proposed_blocks")
     has_no_sync = pl.all_horizontal(pl.col(_DUTIES[1:]) == 0)
-    rows = rows.filter(pl.col("proposed_blocks") > 0, has_no_sync, reward > 0)
+    rows = rows.filter(
+        pl.col(STAKES[0]) > 0, pl.col("proposed_blocks") > 0, has_no_sync, reward > 0
+    )
     return rows.select(
         "day", blocks="proposed_blocks", cost_consensus_gwei=reward.round().cast(pl.Int64)
     )
