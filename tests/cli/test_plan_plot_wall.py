@@ -106,6 +106,15 @@ def test_the_help_of_a_chart_lists_the_choices_of_its_options(run):
     assert "'epoch', 'day', 'week', 'month'" in invalid.stderr
 
 
+@pytest.mark.parametrize("chart", ["calendar", "effectiveness"])
+def test_the_validators_of_a_chart_of_votes_are_those_to_load(run, chart):
+    """The frame that leaves out penalties after an exit is an argument of Python only."""
+    text = run("plot", chart, "--help").stdout
+
+    assert "--validators LIST" in text
+    assert "With --validators" not in text
+
+
 LONG = pytest.mark.long
 
 

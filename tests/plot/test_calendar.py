@@ -82,8 +82,11 @@ def test_missed_votes_are_a_share_of_all_votes():
     )
 
     cells = read_cells(bf.plot.calendar(frame, show="missed"))
+    exits = pl.DataFrame({"validator_index": [1], "exit_epoch": [340]})
+    before = read_cells(bf.plot.calendar(frame, show="missed", validators=exits))
 
     assert np.allclose([0, 4], cells[2:4, 0])
+    assert np.allclose([0, 0], before[2:4, 0])
 
 
 def test_a_day_without_a_duty_has_no_cell():
@@ -134,3 +137,5 @@ def test_without_fees_the_income_is_that_of_consensus():
 def test_blocks_have_no_missed_votes():
     with pytest.raises(UsageError, match="exclude each other"):
         bf.plot.calendar(income(), blocks=income(), show="missed")
+    with pytest.raises(UsageError, match="missed votes only"):
+        bf.plot.calendar(income(), validators=income())

@@ -111,6 +111,16 @@ def test_days_are_added_up_to_weeks():
     assert "Effectiveness of votes per week (%)" == ax.get_ylabel()
 
 
+def test_penalties_after_an_exit_are_no_votes():
+    """A slashed validator has penalties until it can withdraw, in the line and in the band."""
+    exits = pl.DataFrame({"validator_index": [7], "exit_epoch": [113 + 225]})
+    slashed = days_of([7], [*VOTES], [])
+
+    ax = bf.plot.effectiveness(slashed, slashed, validators=exits)
+
+    assert [[100], [100]] == [line.get_ydata().tolist() for line in ax.get_lines()[:2]]
+
+
 def test_without_a_duty_there_is_nothing_to_draw():
     frame = income().with_columns(pl.lit(0, pl.Int64).alias(name) for name in VOTES)
 

@@ -30,6 +30,7 @@ def calendar(
     frame: IntoFrame,
     *,
     blocks: IntoFrame | None = None,
+    validators: IntoFrame | None = None,
     show: Show = "income",
     unit: Unit = "eth",
 ) -> Chart:
@@ -43,6 +44,9 @@ def calendar(
     With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
     proposers received; without it, priority fees, relay payments not included.
 
+    With *validators*, the result of ``bf.load_validators(...)``, penalties after an exit are no
+    missed votes.
+
     *kwargs* go to ``Axes.imshow``.
     """
     check_choice("show", show, get_args(Show))
@@ -52,7 +56,11 @@ def calendar(
             raise UsageError(
                 'blocks= and show="missed" exclude each other', hint="Missed votes need no blocks."
             )
-        days, label, note = _read_missed(frame), "Votes missed per day (%)", ""
+        days, label, note = _read_missed(frame, validators), "Votes missed per day (%)", ""
+    elif validators is not None:
+        raise UsageError(
+            "validators= is for missed votes only", hint='Pass show="missed", or leave it out.'
+        )
     else:
         sums, is_known = sum_periods(frame, blocks, "day", "total")
         days = sums.filter(pl.col("complete")).sort("date")
@@ -96,8 +104,8 @@ def _build_cells(days: pl.DataFrame, mondays: Positions, label: str) -> Heatmap:
     )
 
 
-def _read_missed(frame: IntoFrame) -> pl.DataFrame:
+def _read_missed(frame: IntoFrame, validators: IntoFrame | None) -> pl.DataFrame:
     """Return the share of missed votes in percent. One row per day with a vote."""
-    rates = to_polars(attestation_rates(frame, every="day"))
+    rates = to_polars(attestation_rates(frame, validators=validators, every="day"))
     voted = rates.filter(pl.col("votes") > 0).sort("date")
     return voted.select("date", y=100 * (1 - pl.col("included_rate")))

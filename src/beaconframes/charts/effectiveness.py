@@ -25,7 +25,11 @@ _PERFECT = 100.0
 
 
 def effectiveness(
-    frame: IntoFrame, network: IntoFrame | None = None, *, every: Every = "day"
+    frame: IntoFrame,
+    network: IntoFrame | None = None,
+    *,
+    validators: IntoFrame | None = None,
+    every: Every = "day",
 ) -> Chart:
     """Draw how effective the votes of each validator were, with the range of other validators.
 
@@ -37,10 +41,13 @@ def effectiveness(
     With *network*, the income history of other validators, such as some hundred of the whole chain,
     a grey band has 80 % of these, and a dashed line their median.
 
+    With *validators*, the result of ``bf.load_validators(...)``, penalties after an exit are no
+    missed votes.
+
     *kwargs* go to the ``Axes.plot`` of the validators (of many: of the median).
     """
     check_choice("every", every, get_args(Every))
-    rows = _read_rates(frame, every)
+    rows = _read_rates(frame, validators, every)
     x = Axis(f"{series.TIME_NAMES[every]} (UTC)", every, series.to_datetime64(rows["time"]))
     y = Axis(f"Effectiveness of votes per {every} (%)", include=(_PERFECT,))
     if rows.is_empty():
@@ -51,7 +58,7 @@ def effectiveness(
     chart = validator_lines.build_layers(rows, marked=True).add_to(chart)
     if network is None:
         return chart
-    others = _read_rates(network, every)
+    others = _read_rates(network, validators, every)
     if others.is_empty():
         return replace(chart, note="no votes of other validators to draw")
     band = _build_network(others)
@@ -64,9 +71,11 @@ def effectiveness(
     return replace(chart, layers=(*band, *own), legend=(*chart.legend, *names))
 
 
-def _read_rates(frame: IntoFrame, every: Every) -> pl.DataFrame:
+def _read_rates(frame: IntoFrame, validators: IntoFrame | None, every: Every) -> pl.DataFrame:
     """Return the effectiveness in percent. One row per validator and day, week or month."""
-    rates = to_polars(attestation_rates(frame, every=every, by="validator_index"))
+    rates = to_polars(
+        attestation_rates(frame, validators=validators, every=every, by="validator_index")
+    )
     return (
         rates.drop_nulls("effectiveness")
         .with_columns(

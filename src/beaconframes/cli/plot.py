@@ -42,6 +42,7 @@ NOT_OPTIONS = ("groups", "since", "until", "chain", "escape")
 PYTHON_PARAGRAPHS = (
     "--kwargs go to",
     "--title, --figsize",
+    "With --validators",
     "FILE is the result of index",
     "--epoch",
 )
@@ -89,6 +90,8 @@ def list_options(chart: str) -> dict[str, Argument]:
     if chart == "luck":
         texts["by"] = "Columns that have a group of validators, separated by commas."
     loaders = list_second_frames()
+    if chart in ("calendar", "effectiveness"):
+        del loaders["validators"]  # Their --validators are those to load.
     frames = {
         name: build_file_argument(name, loaders[name], is_required=is_required)
         for name, is_required in [*list_frames(function).items()][1:]

@@ -75,6 +75,7 @@ def calendar(
     frame: IntoFrame,
     *,
     blocks: IntoFrame | None = None,
+    validators: IntoFrame | None = None,
     show: Literal["income", "missed"] = "income",
     unit: Unit = "eth",
     title: str | None = None,
@@ -91,6 +92,9 @@ def calendar(
 
     With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
     proposers received; without it, priority fees, relay payments not included.
+
+    With *validators*, the result of ``bf.load_validators(...)``, penalties after an exit are no
+    missed votes.
 
     *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
 
@@ -182,6 +186,7 @@ def effectiveness(
     frame: IntoFrame,
     network: IntoFrame | None = None,
     *,
+    validators: IntoFrame | None = None,
     every: Literal["day", "week", "month"] = "day",
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
@@ -197,6 +202,9 @@ def effectiveness(
 
     With *network*, the income history of other validators, such as some hundred of the whole chain,
     a grey band has 80 % of these, and a dashed line their median.
+
+    With *validators*, the result of ``bf.load_validators(...)``, penalties after an exit are no
+    missed votes.
 
     *title*, *figsize* and *caption* are those of every chart, as `beaconframes.interactive` states.
 

@@ -77,6 +77,7 @@ def calendar(
     frame: IntoFrame,
     *,
     blocks: IntoFrame | None = None,
+    validators: IntoFrame | None = None,
     show: Literal["income", "missed"] = "income",
     unit: Unit = "eth",
     title: str | None = None,
@@ -94,6 +95,9 @@ def calendar(
 
     With *blocks*, the result of ``bf.load_produced_blocks(...)``, execution income is what the
     proposers received; without it, priority fees, relay payments not included.
+
+    With *validators*, the result of ``bf.load_validators(...)``, penalties after an exit are no
+    missed votes.
 
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 
@@ -188,6 +192,7 @@ def effectiveness(
     frame: IntoFrame,
     network: IntoFrame | None = None,
     *,
+    validators: IntoFrame | None = None,
     every: Literal["day", "week", "month"] = "day",
     title: str | None = None,
     figsize: tuple[float, float] | None = None,
@@ -204,6 +209,9 @@ def effectiveness(
 
     With *network*, the income history of other validators, such as some hundred of the whole chain,
     a grey band has 80 % of these, and a dashed line their median.
+
+    With *validators*, the result of ``bf.load_validators(...)``, penalties after an exit are no
+    missed votes.
 
     *title*, *figsize*, *caption* and *ax* are those of every chart, as `beaconframes.plot` states.
 
