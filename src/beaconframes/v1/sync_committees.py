@@ -49,7 +49,8 @@ def load_sync_committees(periods: Subjects = "latest") -> Values:
     ----------
     periods
         Periods: one, or a list, range or Series of them; ``"latest"`` is the current period,
-        ``"next"`` the one after it. The period of an epoch is ``epoch // 256``.
+        ``"next"`` the one after it. The period of an epoch is ``epoch // 256``. Numbers of periods
+        without a committee cause a warning; a word without one, such as before Altair, does not.
 
     Returns
     -------
