@@ -102,6 +102,10 @@ FRAMES = {"slot": [1, 2]}
             ),
         ),
         (
+            range(10**9),
+            "validators has more than 10,000,000 items. Split it into several calls",
+        ),
+        (
             " ",
             (
                 "' ' is not a validator. "

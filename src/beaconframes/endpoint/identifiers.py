@@ -21,7 +21,7 @@ _SEPARATOR = re.compile(r"[,\s]+")
 # A comma at the end of a line is common in files.
 _EMPTY_ITEM = re.compile(r"^\s*,|,\s*,")
 MAX_ITEMS = 10_000_000
-"""Largest number of items in a text: a mistyped range must not fill the memory."""
+"""Largest number of items in a text or a range: a mistyped one must not fill the memory."""
 LARGEST_INDEX = 2**31 - 2
 LARGEST_NUMBER = 2**63 - 1
 """The service stores indices in 32 bits and silently drops larger ones."""
@@ -60,6 +60,8 @@ def iterate_items(subject: Any, argument: str | None = None) -> Iterator[Any]:
             f"a {type(subject).__name__} is given instead of one of its columns",
             hint='Give the column, such as frame["validator_index"]',
         )
+    if isinstance(subject, range) and argument:
+        check_length(argument, subject[: MAX_ITEMS + 1])
     try:
         items = [subject] if isinstance(subject, str | bytes) else iter(subject)
     except TypeError:  # Also an array of numpy without a dimension.
