@@ -169,7 +169,7 @@ def subjects(chain):
 TEXTS = (
     "0", "-1", "-58800", "01", "1.5", "99999", "latest", "head", "finalized", "next", "zzz", "asc",
     "", "true", "T", "1,2", "1,,2", "1,zzz", "0x12", "0x1", "0X" + "ab" * 20, "ab" * 20, "ab" * 32,
-    "ab" * 48, "ab.eth",
+    "0X" + "ab" * 32, "ab" * 48, "ab.eth",
 )  # fmt: skip
 KNOWN_TO_THE_CHAIN = re.compile(r"[0-9]+(,[0-9]+)*|(0[xX])?[0-9a-f]{2,}|.+\.eth|next", re.ASCII)
 """Numbers, identifiers and names: whether the chain has them, no schema can say."""
@@ -251,6 +251,26 @@ def test_answers_of_v2_conform(chain, running):
         assert 200 == response.status_code, (endpoint.name, content)
         assert [] == validate(content, answer_schema(operation)), endpoint.name
         assert content["data"], endpoint.name
+
+
+@pytest.mark.parametrize(
+    "validators",
+    [
+        {"validator_identifiers": ["0X" + "ab" * 48]},
+        {"withdrawal": "0X" + "ab" * 20},
+        {"withdrawal": "0X01" + "00" * 11 + "ab" * 20},
+        {"deposit_address": "0X" + "ab" * 20},
+    ],
+)
+def test_hexadecimal_digits_of_sets_may_follow_a_capital_x(running, validators):
+    """V2 accepts hexadecimal digits as V1 does."""
+    endpoint = v2.VALIDATORS
+    operation = SPEC["paths"][endpoint.path]["post"]
+    body = {"chain": "mainnet", "validator": validators}
+    response = running.service.answer_v2(endpoint, json.dumps(body).encode(), "premium")
+
+    assert 200 == response.status_code
+    assert [] == validate(body, operation["requestBody"]["content"][JSON]["schema"])
 
 
 @pytest.mark.parametrize("wire", WIRES)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.endpoint.identifiers import (
     ADDRESS_PATTERN,
     CREDENTIALS_PATTERN,
+    PUBKEY,
     check_natural,
     normalize_validators,
 )
@@ -195,13 +196,11 @@ PARTY: JsonSchema = {
 """The JSON Schema of an owner or operator."""
 
 TEXT: JsonSchema = {"type": "string"}
-IDENTIFIER: JsonSchema = {
-    "anyOf": [NATURAL, {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{96}$"}]
-}
-ADDRESS: JsonSchema = {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{40}$"}
+IDENTIFIER: JsonSchema = {"anyOf": [NATURAL, {"type": "string", "pattern": f"^{PUBKEY.pattern}$"}]}
+ADDRESS: JsonSchema = {"type": "string", "pattern": f"^{ADDRESS_PATTERN.pattern}$"}
 CREDENTIALS: JsonSchema = {
     "type": "string",
-    "pattern": "^(0x)?([0-9a-fA-F]{40}|0[0-2][0-9a-fA-F]{62})$",
+    "pattern": f"^({ADDRESS_PATTERN.pattern}|{CREDENTIALS_PATTERN.pattern})$",
 }
 SET_FORMS: list[JsonSchema] = [
     describe_object(

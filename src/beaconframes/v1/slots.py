@@ -54,7 +54,7 @@ class SlotsOrRoots(Numbers):
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         (number,) = super().field_schemas.values()
-        root = {"type": "string", "pattern": "^(0x)?[0-9a-fA-F]{64}$"}
+        root = {"type": "string", "pattern": "^(0[xX])?[0-9a-fA-F]{64}$"}
         return {self.wire: {"anyOf": [number, root]}}
 
 
