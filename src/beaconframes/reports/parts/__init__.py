@@ -40,12 +40,16 @@ _PARTS: dict[str, Callable[[Inputs, Frames], Frames]] = {
     "summary": answer.build_summary,
 }
 """The parts in the order in which they are made: later ones use the frames of earlier ones."""
+_OF_EPOCHS = ("network", "sync_epochs", "sync_luck", "unexplained")
+"""The frames of other parts that daily statistics do not make."""
 
 
 def build_frames(inputs: Inputs) -> tuple[Frames, dict[str, str]]:
     """Return the frames of all parts, and the reason of each part that is left out."""
     frames: Frames = {}
     left_out: dict[str, str] = {}
+    if not inputs.has_epochs:
+        left_out = dict.fromkeys(_OF_EPOCHS, "daily statistics have no rows of epochs")
     for name, build in _PARTS.items():
         try:
             frames.update(hide_unknown(inputs, build(inputs, frames)))
