@@ -16,7 +16,7 @@ from beaconframes.plot import canvas
 from beaconframes.reports.page import _read
 from beaconframes.reports.parts.over_time import _read_window
 from beaconframes.reports.pictures import FEW_VALIDATORS, build_pictures
-from beaconframes.reports.renderers import _VARIABLES, render_svg
+from beaconframes.reports.renderers import _VARIABLES, _adapt_svg, render_svg
 from beaconframes.reports.report import report
 
 
@@ -221,3 +221,13 @@ def test_proposals_are_drawn_on_days_of_the_time_zone(made):
     (chart,) = build_pictures({"proposals": blocks, "facts": facts})["proposals"].charts
 
     assert np.datetime64("2026-10-02") == chart.x.times[0].astype("datetime64[D]")
+
+
+def test_the_last_digits_of_coordinates_leave_a_page_as_it_is():
+    """The layout of a figure rounds differently in each process, and clip paths are its hashes."""
+    svg = '<svg><g clip-path="url(#{0})"/><clipPath id="{0}"/></svg>'
+
+    first, second = (_adapt_svg(svg.format(name), "luck") for name in ("p1ca63700", "p4004b771"))
+
+    assert first == second
+    assert 'url(#luck-clip0)"/><clipPath id="luck-clip0"' in first

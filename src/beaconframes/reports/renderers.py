@@ -121,6 +121,9 @@ def _adapt_svg(text: str, name: str) -> str:
     # Coordinates to a tenth of a point: a third of the size. Text between tags stays.
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d)\d+", r"\1", tag[0]), text)
     text = re.sub(r"\n\s*", "\n", text)
+    # Their names are hashes of coordinates, whose last digits differ between processes.
+    for number, clip in enumerate(re.findall(r'<clipPath id="(\w+)"', text)):
+        text = text.replace(clip, f"clip{number}")
     # The same identifiers may occur in another picture of the page.
     text = re.sub(r'(id="|url\(#|href="#)', rf"\1{name}-", text)
     return text.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
