@@ -141,6 +141,24 @@ def test_the_name_of_a_column_decides_the_type_of_numbers_as_text():
     }
 
 
+def test_a_number_that_means_never_is_no_amount():
+    """2^64 - 1 is null, in a column that keeps its name; larger numbers are amounts."""
+    never = 2**64 - 1
+    frame = decoded([
+        {"exit_epoch": never, "exit": never, "text_epoch": str(never), "all_wei": never,
+         "total": never},
+        {"exit_epoch": 7, "exit": 8, "text_epoch": "9", "all_wei": 1, "total": 2**70},
+    ])  # fmt: skip
+
+    assert frame.drop("slot").to_dict(as_series=False) == {
+        "all_wei": [Decimal(never), Decimal(1)],
+        "exit": [None, 8],
+        "exit_epoch": [None, 7],
+        "text_epoch": [None, 9],
+        "total_wei": [Decimal(never), Decimal(2**70)],
+    }
+
+
 @pytest.mark.parametrize("number", [1.5e21, 2.0**53, -(2.0**60)])
 def test_an_amount_as_float_is_an_error(number):
     """V02: a float has lost digits, so it is an error."""

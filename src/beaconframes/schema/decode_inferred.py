@@ -34,6 +34,8 @@ BYTES = re.compile(r"0[xX]([0-9a-fA-F]{2})*", re.ASCII)
 NOT_AN_AMOUNT = re.compile(r"(^|_)(slot|epoch|index|count|timestamp)$")
 """Names of numbers that are not amounts, even if they are written as text."""
 MAX_INT64 = 2**63 - 1
+NEVER = 2**64 - 1
+"""The number of an epoch in the far future, also where the name of the field is not "epoch"."""
 CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -129,9 +131,10 @@ def infer_column(name: str, values: list[Any]) -> Column:
     if kinds == {int}:
         if name.endswith("timestamp"):
             return UnixTime(doc)
-        if name.endswith("_wei") or max(map(abs, values)) > MAX_INT64:
-            return Wei(doc)
-        return Epoch(doc) if name.endswith("epoch") else Count(doc)
+        large = {value for value in values if abs(value) > MAX_INT64}
+        if not name.endswith("_wei") and (name.endswith("epoch") or large == {NEVER}):
+            return Epoch(doc)
+        return Wei(doc) if large or name.endswith("_wei") else Count(doc)
     if kinds in ({float}, {int, float}):
         if any(value == int(value) and abs(value) >= MAX_EXACT_FLOAT for value in values):
             # An amount. Its parser refuses a float, which has lost digits at this size.
