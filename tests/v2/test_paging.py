@@ -374,6 +374,18 @@ def test_an_invalid_range_of_an_answer_is_named(start):
         bf.v2.load_rewards_aggregate([1, 2], explorer=explorer)
 
 
+@pytest.mark.parametrize("span", [5, "x", [], {"epoch": 5}])
+def test_a_range_of_an_answer_that_is_no_object_is_refused(span):
+    """Its epochs would be null."""
+    total = whole(RewardsAggregate, {"finality": "finalized"})
+
+    with (
+        serving((200, {}, json.dumps({"data": total, "range": span}).encode())) as (_, explorer),
+        pytest.raises(errors.SchemaError, match=r"range\.epoch\.start .*: .* is not an object"),
+    ):
+        bf.v2.load_rewards_aggregate([1, 2], explorer=explorer)
+
+
 def test_an_amount_that_is_unknown_in_a_part_is_unknown():
     """Rewards of the inclusion delay are null where there are none, which is not unknown."""
     names = RewardsAggregate.schema()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DATASET_MEMBER = "dataset"
 """The member of the envelope in which a local explorer of a real chain states its dataset."""
+UNDOCUMENTED = "The service sent a value that the API does not document"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,14 @@ class EnvelopeContext:
         head, *steps = path.split(".")
         part: Any = self.fields if head == "request" else parse(self.members.get(head, b"null"))
         for step in steps:
-            part = part.get(step) if isinstance(part, Mapping) else None
+            if part is None:
+                return None
+            if not isinstance(part, Mapping):
+                raise SchemaError(
+                    f"{path} of the response is missing: {shorten(part)} is not an object",
+                    hint=UNDOCUMENTED,
+                )
+            part = part.get(step)
         return part
 
 
@@ -73,6 +81,6 @@ def find_cell(table: TableSpec, column: Column, paths: Sequence[str], page: Enve
             raise SchemaError(
                 f"{table.table_name}: {path} is {shorten(value)}, "
                 f"which {column.name} ({column.dtype}) cannot hold",
-                hint="The service sent a value that the API does not document",
+                hint=UNDOCUMENTED,
             ) from None
     return None
