@@ -523,6 +523,19 @@ def test_max_requests_may_leave_no_request_for_a_public_key(upstream, load):
     assert 1 == count_resolved(server)
 
 
+def test_a_validator_is_checked_although_a_public_key_is_not(upstream):
+    """Its row is missing because the service did not return it: its epochs are known."""
+    fault = f"rows_lack?fields=epoch,validatorindex&cells={FINAL}-101&path=income&times=9"
+
+    with damaging(upstream, fault) as (_, explorer):
+        call = {"since": FINAL - 5, "until": FINAL, "explorer": explorer}
+        with pytest.warns(bf.MissingRows):
+            bf.load_income_history(101, **call)
+        with pytest.warns(bf.MissingRows):
+            bf.load_income_history([101, "0x" + "ab" * 48], **call, max_requests=1)
+    assert ["not returned by the service", NOT_CHECKED] == bf.missing()["reason"].to_list()
+
+
 def test_public_keys_without_rows_are_named(upstream, chain):
     """G2: a key that no validator has, and the key of a validator that is not active yet."""
     validators = chain.scan("validators").collect()

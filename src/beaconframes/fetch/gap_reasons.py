@@ -142,8 +142,13 @@ class GapReasons:
         pubkeys = subjects.pubkeys | set(missing[PUBKEY].drop_nulls() if by_pubkey else ())
         indices = self._find_indices(pubkeys)
         if indices is None:
-            reason = pl.col(REASON).replace(NOT_RETURNED, self._reason)
-            return missing.clear(), missing.with_columns(reason)
+            columns = [name for name in (PUBKEY, PUBKEYS_WITHOUT_ROWS) if name in missing]
+            reason = (
+                pl.when(pl.any_horizontal(pl.col(columns).is_not_null()))
+                .then(pl.col(REASON).replace(NOT_RETURNED, self._reason))
+                .otherwise(REASON)
+            )
+            return missing.clear(), missing.with_columns(reason.alias(REASON))
         if by_pubkey:
             missing = replace_pubkeys(missing, indices)
         if by_count:
@@ -219,7 +224,8 @@ class GapReasons:
         """Return *gaps* with the reason of validators that the service does not know."""
         known = {*validators[VALIDATOR], *received}
         is_unknown = pl.col(VALIDATOR).is_in(list(self._answered - known))
-        is_open = pl.col(REASON) == NOT_RETURNED
+        is_checked = pl.col(VALIDATOR).is_in(list(self._answered))
+        is_open = (pl.col(REASON) == NOT_RETURNED) & ~is_checked
         unknown, default = pl.lit(UNKNOWN), pl.lit(self._reason)
         reason = pl.when(is_unknown).then(unknown).when(is_open).then(default).otherwise(REASON)
         return gaps.with_columns(reason.alias(REASON))
