@@ -65,8 +65,8 @@ def export(
         bf.export(bf.store(), "everything/")            # all rows of the local store
 
     Give the arguments of a loader by name, beside those of the export. Rows are written day by day
-    as they are loaded, so they need not fit into memory. Run the same call again after an
-    interruption, which does not request stored rows again, or to add newly finalized epochs;
+    as they are loaded, so they need not fit into memory. After an interruption, run the same call
+    again: rows in the store are not requested again. Later, it adds newly finalized epochs;
     published files never change. An export ends at the epoch that is final when it starts.
 
     A dataset is a folder: a folder of data files per table, ``manifest.json`` (every file with its
