@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 
 from beaconframes import v1
-from beaconframes.beacon_node.capabilities import NEEDS, NEVER
+from beaconframes.beacon_node.capabilities import NEEDS, NEVER, find_absent
 from beaconframes.beacon_node.client.api import BeaconApi
 from beaconframes.beacon_node.client.clients import CONSENSUS_CLIENTS, find_client
 from beaconframes.beacon_node.client.session import NodeSession
@@ -206,6 +206,14 @@ def test_every_table_of_v1_has_its_needs():
     }
 
     assert endpoints == (NEEDS.keys() | NEVER.keys()) - {"slot_income"}
+
+
+def test_a_loader_without_a_table_of_a_node_is_refused():
+    """An endpoint needs no line here; some have a reason of their own."""
+    absent = find_absent(["epochs", "names", "new_endpoint"])
+
+    assert ["names", "new_endpoint"] == list(absent)
+    assert "no table of a node has its rows: use the explorer API" == absent["new_endpoint"]
 
 
 def test_tables_of_an_execution_node_have_the_hint_for_datasets_without_them():

@@ -16,7 +16,7 @@ from beaconframes.summary import render_html, render_text
 from beaconframes.v1 import ENDPOINTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from beaconframes.beacon_node.tables.declaration import Needs
 
@@ -53,14 +53,22 @@ WHOLE_REGISTRY = frozenset(
 )
 """Tables that follow from all validators of the chain, whichever rows are requested."""
 
-NEVER: Final = {
+_REASONS: Final = {
     "names": "names are not part of the beacon chain: use the explorer API",
     "pool_stats": "pools are labels of the explorer: use the explorer API",
     "pool_validators": "pools are labels of the explorer: use the explorer API",
     "token_balances": "a node cannot list all tokens of an address: use the explorer API",
 }
-"""Tables that no node has, with the reason."""
 
+
+def find_absent(names: Iterable[str]) -> dict[str, str]:
+    """Return those of these loaders that no node can answer, with the reason."""
+    default = "no table of a node has its rows: use the explorer API"
+    return {name: _REASONS.get(name, default) for name in names if name not in NEEDS}
+
+
+NEVER: Final = find_absent(endpoint.name for endpoint in ENDPOINTS)
+"""Tables that no node has, with the reason."""
 
 INDEX_HINT: Final = "Index them first: bf.index(node, folder), and load with bf.open(folder)"
 
