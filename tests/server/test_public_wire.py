@@ -18,8 +18,6 @@ from beaconframes.server.access import Access, Limits
 from beaconframes.server.limits import RateLimitMiddleware
 from beaconframes.v1 import ENDPOINTS
 
-from ..support.cases import every
-
 BLOCK = {
     "attestationscount", "attesterslashingscount", "proposerslashingscount", "depositscount",
     "voluntaryexitscount", "withdrawalcount", "blockroot", "parentroot", "stateroot", "epoch",
@@ -127,6 +125,13 @@ def spec(chain):
     """The same chain on the wire of the specification."""
     with Server(chain) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def opened(chain):
+    """The same chain without a server."""
+    with bf.open(chain) as explorer:
+        yield explorer
 
 
 @pytest.fixture(scope="module")
@@ -427,19 +432,20 @@ def pick(chain):
 
 
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
-@pytest.mark.parametrize("name", every(6, [endpoint.name for endpoint in ENDPOINTS]))
-def test_loaders_give_the_same_frames_on_either_wire(spec, public, pick, name):
-    """S15: every loader of the catalog has rows, with the same values, types and order."""
-    frames = []
+@pytest.mark.parametrize("name", [endpoint.name for endpoint in ENDPOINTS])
+def test_loaders_give_the_same_frames_on_either_wire(spec, public, opened, pick, name):
+    """S15: every loader has rows, with the same values and order, without a server too."""
+    load = getattr(bf, f"load_{name}")
+    frames = [load(**choose_call(name, pick), explorer=opened)]
     for server in (spec, public):
         with bf.Explorer(
             server.url, chain=server.service.chain, head=server.service.head
         ) as explorer:
-            load = getattr(bf, f"load_{name}")
             frames.append(load(**choose_call(name, pick), explorer=explorer))
 
     assert frames[0].height > 0, f"add a call of load_{name} to CALLS whose result has rows"
-    assert_frame_equal(*frames)
+    for frame in frames[1:]:
+        assert_frame_equal(frames[0], frame)
 
 
 def test_charts_are_the_same_on_either_wire(spec, public):

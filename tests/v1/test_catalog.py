@@ -17,7 +17,6 @@ from beaconframes.server.access import Access
 from beaconframes.server.app import build_app
 from beaconframes.server.service import Service
 
-from ..support.cases import every
 from ..support.replay import replaying
 
 ROOT = Path(__file__).parents[2]
@@ -112,11 +111,7 @@ ALWAYS_A_ROW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "endpoint",
-    every(3, v1.ENDPOINTS),
-    ids=lambda endpoint: endpoint.name,
-)
+@EVERY
 @pytest.mark.filterwarnings("ignore::beaconframes.MissingRows")
 def test_a_response_without_rows_has_all_columns(endpoint):
     """Every loader returns zero rows with the whole schema, without optional arguments.

@@ -20,6 +20,7 @@ class SlotItems(Numbers):
 
     With ``validates_slot``, the service takes ``latest`` and refuses future slots. The other
     endpoints do neither, although the specification says so: the client sends them a number.
+    The service sorts the items of a slot by the column ``order``.
     """
 
     wire: str = "slot"
