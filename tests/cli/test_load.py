@@ -28,6 +28,7 @@ from beaconframes.cli import (
     rendering,
 )
 from beaconframes.cli.argument_texts import parse_validators
+from beaconframes.cli.from_signature import pop_arguments
 from beaconframes.cli.output import completeness_facts
 from beaconframes.cli.runner import RunState
 from beaconframes.endpoint import ValidatorSelector
@@ -74,7 +75,7 @@ def test_every_loader_has_a_command_with_its_arguments():
         )
         for name in loader_options.list_loaders(version):
             loader = loader_options.find_loader(name, version)
-            options = loader_options.loader_options(loader)
+            options = [each.build() for each in loader_options.list_arguments(loader).values()]
             assert list(loader_options.list_arguments(loader)) == [
                 option.name for option in options
             ]
@@ -369,7 +370,7 @@ def test_sets_reach_every_endpoint_that_takes_them():
         if any(isinstance(parameter, ValidatorSelector) for parameter in e.all_parameters)
     }
     parsed = {
-        name: loader_options.pop_arguments(loader, dict.fromkeys(loader_arguments, ()) | given)
+        name: pop_arguments(loader_arguments, dict.fromkeys(loader_arguments, ()) | given)
         for name in loader_options.list_loaders(2)
         for loader in [loader_options.find_loader(name, 2)]
         for loader_arguments in [loader_options.list_arguments(loader)]

@@ -261,7 +261,7 @@ def test_prune_by_public_key(run, chain, tmp_path):
 
 def test_export_options_differ_from_loader_arguments():
     """Every loader of rows can be exported with all its arguments."""
-    options = {option.name for option in export.export_options("table")}
+    options = {option.name for option in export.list_options("table").values()}
     for version in (1, 2):
         for name in loader_options.list_loaders(version):
             loader = loader_options.find_loader(name, version)
@@ -289,6 +289,15 @@ def test_export_to_a_folder(run, chain, tmp_path):
     package = json.loads((out / "datapackage.json").read_text())
     assert "Ada" in json.dumps(package)
     assert 300 == pl.read_parquet(out / "income_history" / "**" / "*.parquet").height
+
+
+def test_a_slash_at_the_end_means_a_folder(run, chain, tmp_path):
+    """Also after a name that would be that of a file."""
+    words = ["export", "epochs", "--since", "-3", "--dataset", chain.path]
+
+    assert 0 == run(*words, "--out", f"{tmp_path}/epochs.csv/").exit_code
+
+    assert (tmp_path / "epochs.csv" / "manifest.json").is_file()
 
 
 def test_export_follow_adds_finalized_rows(run, chain, tmp_path, monkeypatch):

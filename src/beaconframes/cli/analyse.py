@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from beaconframes.cli import analysis_results, chart_input, output
+from beaconframes.cli import analysis_results, chart_input, loader_options, output
 from beaconframes.cli import connection_options as connection
 from beaconframes.cli.analyses import RANGE, Analysis, get_function, list_analyses
 from beaconframes.cli.analysis_frames import (
@@ -18,15 +19,13 @@ from beaconframes.cli.analysis_frames import (
 )
 from beaconframes.cli.common_options import BuiltGroup, typed_options
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.from_signature import list_arguments, pop_arguments
-from beaconframes.cli.loader_options import loader_options
-from beaconframes.cli.loader_options import pop_arguments as pop_loader_arguments
+from beaconframes.cli.from_signature import command, list_arguments
 from beaconframes.cli.messages import print_message
 from beaconframes.errors import UsageError
 from beaconframes.time_range import local_range
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -46,54 +45,93 @@ def build_command(name: str) -> click.Command:
     """Return the command of an analysis."""
     analysis = list_analyses()[name]
     has_problems = "problems" in (name, analysis.source)
-    options = [*analysis.own_options.values(), *list_step_options(name).values()]
-    return click.Command(
-        name,
-        params=[
-            click.Argument(["file"], required=False, type=str),
-            click.Option(
-                ["--input", "inputs"],
-                multiple=True,
-                metavar="[NAME=]FILE",
-                help="Read a frame from a file instead of loading it. "
-                f"FILE, or --input without NAME: {analysis.first}. "
-                f"Other names: {', '.join(analysis.frames[1:]) or 'none'}.",
-            ),
-            *build_with_option(analysis),
-            *build_loading_options(analysis),
-            *(option.build() for option in options),
-            *([analysis_results.EXIT_CODE] if has_problems else []),
-            click.Option(
-                ["--strict"], is_flag=True, help="Fail if any requested rows are missing."
-            ),
-            *output.output_options(),
-            *connection.connection_options(),
-        ],
-        help=describe_analysis(analysis),
-        callback=lambda **values: run_analysis(analysis, values),
+
+    @command(
+        *build_frame_options(analysis),
+        *([analysis_results.EXIT_CODE] if has_problems else []),
+        *connection.connection_options(),
+        name=name,
+        text=describe_analysis(analysis),
+        given=list_loading_options(analysis),
+        arguments=analysis.own_options,
+        step=list_step_options(name),
     )
+    def run(
+        file: str | None = None,
+        *,
+        given: dict[str, Any],
+        arguments: dict[str, Any],
+        step: dict[str, Any],
+        strict: bool = False,
+        chosen: output.Output,
+        **values: Any,
+    ) -> None:
+        """Read or load the frames, call the function, and write its result.
+
+        Parameters
+        ----------
+        strict
+            Fail if any requested rows are missing.
+        """
+        ends_with_code = values.pop("exit_code", False)
+        texts = [*([file] if file else []), *values.pop("inputs")]
+        wanted = [*analysis.loaded, *values.pop("wanted", ())]
+        frames = read_inputs(analysis, texts, given, arguments)
+        facts: dict[str, Any] = {"analysis": name, "requests": 0}
+        if absent := [frame for frame in wanted if frame not in frames]:
+            if analysis.takes_validators:
+                find_validators(given, frames.get(analysis.first))
+            # Without rows, wrong columns and other arguments are found before any request.
+            empty = build_empty(analysis, frames, absent)
+            chosen.select(compute(analysis, empty, arguments, step, "mainnet"))
+            with connection.open_explorer(values) as explorer:
+                for frame in absent:
+                    call = build_call(analysis, frame, given, frames, explorer)
+                    loader = chart_input.require_loader(analysis.loaders[frame])
+                    frames[frame] = loader(**call, strict=strict or None, explorer=explorer)
+                if name == "upcoming-duties":
+                    arguments.setdefault("epoch", explorer.chain_head.latest("epoch"))
+                chain: Any = explorer.chain
+                facts["requests"] = explorer.requests
+        else:
+            check_offline()
+            chain = values["chain"] or "mainnet"
+        print_left_out(analysis, frames)
+        result = compute(analysis, frames, arguments, step, chain)
+        # No text of the rows of a tax tool is from the chain, and it imports no apostrophes.
+        chosen.write(result, facts, raw="tool" in step)
+        if ends_with_code:
+            analysis_results.end_with_code(result)
+
+    return run
 
 
-def build_loading_options(analysis: Analysis) -> list[click.Parameter]:
+def build_frame_options(analysis: Analysis) -> list[click.Option]:
+    """Return the options that read frames from files, or load optional ones."""
+    inputs = click.Option(
+        ["--input", "inputs"],
+        multiple=True,
+        metavar="[NAME=]FILE",
+        help="Read a frame from a file instead of loading it. "
+        f"FILE, or --input without NAME: {analysis.first}. "
+        f"Other names: {', '.join(analysis.frames[1:]) or 'none'}.",
+    )
+    if not analysis.optional:
+        return [inputs]
+    text = "Also load this frame; repeat it for each."
+    kind = click.Choice(list(analysis.optional))
+    return [inputs, click.Option(["--with", "wanted"], type=kind, multiple=True, help=text)]
+
+
+def list_loading_options(analysis: Analysis) -> dict[str, Argument]:
     """Return --validators, --since and --until, as the loader of the first frame has them."""
     names = {*RANGE}
     if analysis.takes_validators or "validators" in analysis.parameters:
         names.add("validators")
-    loaders = (SUBJECT_LOADER, analysis.loaders[analysis.first])
-    every = [o for loader in loaders for o in loader_options(chart_input.require_loader(loader))]
-    options = {option.name: option for option in every if option.name in names}
-    for option in options.values():
-        option.required = False
-    return list(options.values())
-
-
-def build_with_option(analysis: Analysis) -> list[click.Option]:
-    """Return the option to load optional frames, if there are any."""
-    if not analysis.optional:
-        return []
-    text = "Also load this frame; repeat it for each."
-    kind = click.Choice(list(analysis.optional))
-    return [click.Option(["--with", "wanted"], type=kind, multiple=True, help=text)]
+    options: dict[str, Argument] = {}
+    for loader in (SUBJECT_LOADER, analysis.loaders[analysis.first]):
+        options |= loader_options.list_arguments(chart_input.require_loader(loader))
+    return {n: replace(each, default=None) for n, each in options.items() if n in names}
 
 
 def describe_analysis(analysis: Analysis) -> str:
@@ -104,55 +142,25 @@ def describe_analysis(analysis: Analysis) -> str:
     return f"{text}\n\nFrames: {', '.join(rows)}."
 
 
-def run_analysis(analysis: Analysis, values: dict[str, Any]) -> None:
-    """Read or load the frames, call the function, and write its result."""
-    chosen = output.Output.pop(values)
-    step = pop_arguments(list_step_options(analysis.name), values)
-    ends_with_code = values.pop("exit_code", False)
-    strict = {"strict": True} if values.pop("strict") else {}
-    file, inputs = values.pop("file"), values.pop("inputs")
-    files = parse_inputs(analysis, [file, *inputs] if file else inputs)
-    wanted = [*analysis.loaded, *values.pop("wanted", ())]
-    values.setdefault("validators", ())
-    given = pop_loader_arguments(chart_input.require_loader(SUBJECT_LOADER), values)
-    arguments = pop_arguments(analysis.own_options, values)
+def read_inputs(
+    analysis: Analysis,
+    texts: Sequence[str],
+    given: dict[str, Any],
+    arguments: dict[str, Any],
+) -> dict[str, pl.DataFrame]:
+    """Return the frames that are files, and complete the ranges of the others and of the rows."""
+    files = parse_inputs(analysis, texts)
     if "validators" in given.keys() & analysis.parameters.keys() - {*analysis.frames}:
         arguments["validators"] = given["validators"]
     if analysis.first in files:
         arguments |= parse_range(analysis, given)
     else:
-        given |= local_range(
-            **{key: given.get(key) for key in RANGE}, tz=arguments.get("tz", "UTC")
-        )
-    frames = {
+        tz = arguments.get("tz", "UTC")
+        given |= local_range(**{key: given.get(key) for key in RANGE}, tz=tz)
+    return {
         frame: read_frame(file, frame, analysis.loaders.get(frame), arguments)
         for frame, file in files.items()
     }
-    facts: dict[str, Any] = {"analysis": analysis.name, "requests": 0}
-    if absent := [frame for frame in wanted if frame not in files]:
-        if analysis.takes_validators:
-            find_validators(given, frames.get(analysis.first))
-        # Without rows, wrong columns and other arguments are found before any request.
-        empty = build_empty(analysis, frames, absent)
-        chosen.select(compute(analysis, empty, arguments, step, "mainnet"))
-        with connection.open_explorer(values) as explorer:
-            for frame in absent:
-                call = build_call(analysis, frame, given, frames, explorer)
-                loader = chart_input.require_loader(analysis.loaders[frame])
-                frames[frame] = loader(**call, **strict, explorer=explorer)
-            if analysis.name == "upcoming-duties" and "epoch" not in arguments:
-                arguments["epoch"] = explorer.chain_head.latest("epoch")
-            chain: Any = explorer.chain
-            facts["requests"] = explorer.requests
-    else:
-        check_offline()
-        chain = values["chain"] or "mainnet"
-    print_left_out(analysis, frames)
-    result = compute(analysis, frames, arguments, step, chain)
-    # No text of the rows of a tax tool is from the chain, and it imports no apostrophes.
-    chosen.write(result, facts, raw="tool" in step)
-    if ends_with_code:
-        analysis_results.end_with_code(result)
 
 
 def compute(

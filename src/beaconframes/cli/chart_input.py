@@ -58,22 +58,45 @@ class RowsInput:
         file = click.Argument(["file"], required=False, type=FILE)
         return [file, *loading, *connection.connection_options()]
 
-    def read(
-        self, file: Path | None, values: dict[str, Any], **given: Any
-    ) -> tuple[pl.DataFrame, dict[str, Any]]:
-        """Remove the options from *values*; return the rows, and facts about their chain.
+    @contextlib.contextmanager
+    def open(
+        self, values: dict[str, Any], **given: Any
+    ) -> Iterator[tuple[pl.DataFrame, dict[str, Any]]]:
+        """Remove the options from *values*; yield the rows, and facts about their chain.
 
         The loader gets the *given* arguments as well. The facts are the name of the chain and
-        whether it is simulated: pictures contain them.
+        whether it is simulated: pictures contain them. An error for a missing column of a file
+        names the file, and the file to give instead.
         """
+        file: Path | None = values.pop("file")
         arguments = given | pop_arguments(self.arguments, values)
-        if file is not None:
-            if wrong := [n for n in (*self.arguments, *connection.NAMES) if n in typed_options()]:
-                raise UsageError(
-                    f"{file} and --{wrong[0].replace('_', '-')} exclude each other",
-                    hint="Leave one of them out: rows come from the file, or are loaded",
-                )
-            return read_file(file, self.name), {}
+        if file is None:
+            yield self.load(arguments, values)
+            return
+        if wrong := [n for n in (*self.arguments, *connection.NAMES) if n in typed_options()]:
+            raise UsageError(
+                f"{file} and --{wrong[0].replace('_', '-')} exclude each other",
+                hint="Leave one of them out: rows come from the file, or are loaded",
+            )
+        rows = read_file(file, self.name)
+        try:
+            yield rows, {}
+        except UsageError as error:
+            absent = [column for column in schema_of(self.name) if column not in rows.columns]
+            if not any(column in error.message for column in absent):
+                raise
+            from beaconframes.column_errors import format_command, recognize_frame
+
+            problem, hint = f"{file} has no column {absent[0]}", UNCHANGED_HINT
+            if others := recognize_frame(rows.columns):
+                problem += f"; it looks like a file of {' or '.join(map(format_command, others))}"
+                hint = f"Give a file of load {self.name}"
+            raise UsageError(problem, hint=hint) from error
+
+    def load(
+        self, arguments: dict[str, Any], values: dict[str, Any]
+    ) -> tuple[pl.DataFrame, dict[str, Any]]:
+        """Return the rows for *arguments*, and facts about their chain."""
         for name, argument in self.arguments.items():
             if argument.is_required and name not in arguments:
                 raise UsageError(
@@ -84,27 +107,8 @@ class RowsInput:
             if self.name == WITH_OPEN_EPOCH and not arguments.keys() & {"since", "until"}:
                 arguments |= finished_epochs(explorer)
             rows: pl.DataFrame = self.loader(**arguments, explorer=explorer)
-            return rows, {
-                "chain": explorer.chain.name,
-                "simulated": explorer.about.get("simulated"),
-            }
-
-    @contextlib.contextmanager
-    def explain_missing_columns(self, file: Path | None, rows: pl.DataFrame) -> Iterator[None]:
-        """Name the file in the error for a missing column, and the file to give instead."""
-        try:
-            yield
-        except UsageError as error:
-            absent = [column for column in schema_of(self.name) if column not in rows.columns]
-            if file is None or not any(column in error.message for column in absent):
-                raise
-            from beaconframes.column_errors import format_command, recognize_frame
-
-            problem, hint = f"{file} has no column {absent[0]}", UNCHANGED_HINT
-            if others := recognize_frame(rows.columns):
-                problem += f"; it looks like a file of {' or '.join(map(format_command, others))}"
-                hint = f"Give a file of load {self.name}"
-            raise UsageError(problem, hint=hint) from error
+            about = {"chain": explorer.chain.name, "simulated": explorer.about.get("simulated")}
+            return rows, about
 
 
 def require_loader(name: str) -> Loader:

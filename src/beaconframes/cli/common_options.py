@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 FILE = click.Path(path_type=Path)
-JSON_HELP = "Print JSON instead of text."
-OVERWRITE_HELP = "Replace an existing file."
 
 
 class SuggestingGroup(click.Group):
@@ -74,16 +72,6 @@ class BuiltGroup(SuggestingGroup):
         """Build a command."""
         name = cmd_name.replace("_", "-")
         return add_common_options(self.build(name)) if name in self.names() else None
-
-
-def json_option() -> click.Option:
-    """Return the option for output as JSON."""
-    return click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP)
-
-
-def overwrite_option() -> click.Option:
-    """Return the option to replace a file."""
-    return click.Option(["--overwrite"], is_flag=True, help=OVERWRITE_HELP)
 
 
 def add_common_options(command: click.Command) -> click.Command:

@@ -14,10 +14,9 @@ import click
 
 from beaconframes import errors
 from beaconframes.cli import loader_options, output, signals
-from beaconframes.cli.common_options import FILE, json_option
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.from_signature import Kind, list_arguments, pop_arguments
+from beaconframes.cli.from_signature import AsJson, Kind, command, list_arguments
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message
@@ -38,8 +37,9 @@ UNITS = (
     "Amounts stay exact, in gwei and wei, as the names of columns end; load and analyse can write "
     "ether."
 )
-NOT_OPTIONS = ("what", "target", "storage_options", "explorer")
+NOT_OPTIONS = ("what", "storage_options", "explorer")
 TEXTS = {
+    "target": f"A folder for a dataset, or a file such as income.parquet. {UNITS}",
     "format": "parquet, csv, jsonl, arrow, duckdb or xlsx.",
     "by": "Partition of a dataset; the default is day if the rows have a time.",
     "table": "Export only this table.",
@@ -48,15 +48,8 @@ TEXTS = {
     "creators": "Creator of the dataset; repeat it for each creator.",
     "license": "SPDX license, such as CC-BY-4.0.",
     "url": "Address where the dataset is published.",
-    "raw": output.RAW_HELP,
 }
 """The help of arguments that `bf.export` describes together, or with values of Python."""
-OUT = click.Option(
-    ["--out"],
-    type=FILE,
-    required=True,
-    help=f"A folder for a dataset, or a file such as income.parquet. {UNITS}",
-)
 FOLLOW = click.Option(
     ["--follow"],
     type=click.FloatRange(min=0, min_open=True, max=MINUTES_PER_YEAR),
@@ -65,13 +58,23 @@ FOLLOW = click.Option(
 )
 
 
+def parse_target(_option: str, text: str) -> str:
+    """Return the absolute path of a target; a slash at the end means a folder."""
+    path = Path(text)
+    # The user may write .. in a path.
+    resolved = path.resolve() if path.is_dir() else output.resolve_target(path)
+    return os.fspath(resolved) + ("/" if text.endswith("/") else "")
+
+
 @cache
 def list_options(without: str) -> dict[str, Argument]:
     """Return the arguments of `bf.export` that become options, *without* one of them."""
     from beaconframes.exports import export as export_rows
 
     kinds = {
-        "by": Kind(type=click.Choice(PARTITIONS)),
+        "target": Kind(type=click.Path(), parse=parse_target, option="--out"),
+        "by": Kind(type=click.Choice(PARTITIONS), parse=lambda _, by: None if by == "none" else by),
+        "table": Kind("TEXT", lambda _option, table: table_name_of(table)),
         "creators": Kind(repeated=True, option="--creator"),
     }
     options = list_arguments(export_rows, [*NOT_OPTIONS, without], texts=TEXTS, kinds=kinds)
@@ -83,70 +86,50 @@ def list_options(without: str) -> dict[str, Argument]:
 
 def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that exports the rows of *loader*."""
-    arguments = loader_options.list_arguments(loader)
-    return click.Command(
-        name,
-        params=[
-            *(argument.build() for argument in arguments.values()),
-            *export_options("table"),
-            *([FOLLOW] if "until" in arguments else []),
-            *connection_options(),
-        ],
-        help=f"Export: {describe(loader)}",
-        callback=lambda **values: export_loader(loader, values),
-    )
-
-
-def export_options(without: str) -> list[click.Option]:
-    """Return the options for the target and for the metadata of a dataset."""
-    return [OUT, *(option.build() for option in list_options(without).values()), json_option()]
-
-
-def export_loader(loader: Loader, values: dict[str, Any]) -> None:
-    """Export the rows of a loader, once or repeatedly."""
     from beaconframes.exports import export
 
-    as_json, minutes = values.pop("as_json"), values.pop("follow", None)
-    chosen = pop_export_options(values, "table")
-    arguments = loader_options.pop_arguments(loader, values)
-    if minutes and math.isnan(minutes):
-        raise click.UsageError("--follow nan is not a number of minutes")
-    for name in ("until", "unfinalized"):
-        if minutes and (arguments | chosen).get(name):
-            raise click.UsageError(f"--follow and --{name} exclude each other")
+    listed = loader_options.list_arguments(loader)
 
-    def export_once() -> Export:
-        with open_explorer({**values}) as explorer:
-            return export(loader, **chosen, **arguments, explorer=explorer)
+    @command(
+        *([FOLLOW] if "until" in listed else []),
+        *connection_options(),
+        name=name,
+        text=f"Export: {describe(loader)}",
+        arguments=listed,
+        chosen=list_options("table"),
+    )
+    def export_loader(
+        arguments: dict[str, Any], chosen: dict[str, Any], *, as_json: AsJson = False, **values: Any
+    ) -> None:
+        minutes = values.pop("follow", None)
+        if minutes and math.isnan(minutes):
+            raise click.UsageError("--follow nan is not a number of minutes")
+        for other in ("until", "unfinalized"):
+            if minutes and (arguments | chosen).get(other):
+                raise click.UsageError(f"--follow and --{other} exclude each other")
 
-    done = export_once()
-    report_export(done, as_json=as_json)
-    # The file of an earlier round is replaced.
-    chosen["overwrite"] = Path(done.path).is_file()
-    while minutes:
-        time.sleep(60 * minutes)
-        try:
-            done = export_once()
-        except errors.BeaconframesError as error:
-            if not error.retryable:
-                raise
-            print_message(f"{error}; retrying in {minutes:g} minutes")
-            continue
-        if done.added:
-            report_export(done, as_json=as_json)
+        def export_once() -> Export:
+            with open_explorer({**values}) as explorer:
+                return export(loader, **chosen, **arguments, explorer=explorer)
 
+        signals.set_hint(RESUME_HINT)
+        done = export_once()
+        report_export(done, as_json=as_json)
+        # The file of an earlier round is replaced.
+        chosen["overwrite"] = Path(done.path).is_file()
+        while minutes:
+            time.sleep(60 * minutes)
+            try:
+                done = export_once()
+            except errors.BeaconframesError as error:
+                if not error.retryable:
+                    raise
+                print_message(f"{error}; retrying in {minutes:g} minutes")
+                continue
+            if done.added:
+                report_export(done, as_json=as_json)
 
-def pop_export_options(values: dict[str, Any], without: str) -> dict[str, Any]:
-    """Remove the export options from *values*, and return them as arguments of ``bf.export``."""
-    signals.set_hint(RESUME_HINT)
-    chosen = pop_arguments(list_options(without), values)
-    if chosen.get("by") == "none":
-        chosen["by"] = None
-    # The user may write .. in a path; a slash at the end means a folder.
-    text = os.fspath(values.pop("out"))
-    path = Path(text)
-    resolved = path.resolve() if path.is_dir() else output.resolve_target(path)
-    return chosen | {"target": os.fspath(resolved) + ("/" if text.endswith("/") else "")}
+    return export_loader
 
 
 def report_export(done: Export, *, as_json: bool) -> None:
@@ -195,23 +178,19 @@ def list_gaps(gaps: Sequence[dict[str, Any]]) -> str:
 
 def build_dataset_command() -> click.Command:
     """Return the command that exports the tables of a dataset."""
-    text = (
-        "Export all tables of a dataset.\n\n"
-        "FOLDER is the folder of a simulation, a store or an export."
-    )
-    params = [click.Argument(["folder"], type=FILE), *export_options("unfinalized")]
-    return click.Command("dataset", params=params, help=text, callback=export_dataset)
-
-
-def export_dataset(folder: Path, *, as_json: bool, **values: Any) -> None:
-    """Export the tables of a dataset."""
     from beaconframes.dataset import Dataset
     from beaconframes.exports import export
 
-    chosen = pop_export_options(values, "unfinalized")
-    if "table" in chosen:
-        chosen["table"] = table_name_of(chosen["table"])
-    report_export(export(Dataset.open(folder), **chosen), as_json=as_json)
+    @command(name="dataset", chosen=list_options("unfinalized"))
+    def export_dataset(folder: Path, chosen: dict[str, Any], *, as_json: AsJson = False) -> None:
+        """Export all tables of a dataset.
+
+        FOLDER is the folder of a simulation, a store or an export.
+        """
+        signals.set_hint(RESUME_HINT)
+        report_export(export(Dataset.open(folder), **chosen), as_json=as_json)
+
+    return export_dataset
 
 
 export = LoaderGroup(

@@ -9,7 +9,7 @@ import collections.abc
 import inspect
 import os
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import NoneType, UnionType
@@ -37,7 +37,7 @@ from beaconframes.cli.argument_texts import (
     parse_validators,
     parse_words,
 )
-from beaconframes.cli.common_options import FILE, JSON_HELP, OVERWRITE_HELP
+from beaconframes.cli.common_options import FILE
 from beaconframes.cli.docstrings import describe, describe_arguments
 from beaconframes.time_range import Moment
 
@@ -82,7 +82,11 @@ AsJson = Annotated[bool, "--json"]
 """The type of the argument for output as JSON."""
 METAVARS = {"at": "X Y", "figsize": "WIDTH HEIGHT", "year": "YEAR"}
 """How the help shows the values of arguments whose type does not say what they are."""
-SHARED_TEXTS = {"as_json": JSON_HELP, "overwrite": OVERWRITE_HELP}
+SHARED_TEXTS = {
+    "as_json": "Print JSON instead of text.",
+    "overwrite": "Replace an existing file.",
+    "raw": "Do not escape text that a spreadsheet runs as a formula.",
+}
 """The help of arguments that several commands have."""
 
 
@@ -170,6 +174,7 @@ def list_arguments(
 
     *texts* replace descriptions of the docstring, and *kinds* those of the types.
     """
+    kinds = kinds or {}
     hints = resolve_types(function)
     parameters = inspect.signature(function).parameters
     names = [
@@ -177,13 +182,13 @@ def list_arguments(
         for name, parameter in parameters.items()
         if name not in excluded
         and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-        and not has_type(hints[name], (PythonObject, range))
+        and (name in kinds or not has_type(hints[name], (PythonObject, range)))
     ]
     described = SHARED_TEXTS | describe_arguments(function, names) | dict(texts or {})
     return {
         name: Argument(
             name,
-            (kinds or {}).get(name) or find_kind(hints[name]),
+            kinds.get(name) or find_kind(hints[name]),
             parameters[name].default,
             described.get(name, ""),
         )
@@ -286,42 +291,42 @@ def pop_arguments(arguments: Mapping[str, Argument], values: dict[str, Any]) -> 
 def command(
     *more: click.Parameter,
     name: str | None = None,
-    like: Callable[..., Any] | None = None,
-    without: Collection[str] = (),
-    texts: Mapping[str, str] | None = None,
-    kinds: Mapping[str, Kind] | None = None,
+    text: str = "",
+    **groups: Mapping[str, Argument],
 ) -> Callable[[Callable[..., Any]], click.Command]:
     """Return a decorator that makes a command of a function.
 
-    Its keyword arguments are options, the others are words. So are the arguments of *like*, except
-    those *without* an option and those that the function has itself: the function gets the given
-    ones parsed, as one dict called ``arguments``. *texts* replace their descriptions. The values
-    of *more* parameters are further keywords.
+    Its keyword arguments are options, the others are words. An argument whose type is a dataclass
+    has an option for each field. One of the *groups* has those of another function; it is a dict of
+    the given ones, parsed. The values of *more* parameters are further keywords. The help is
+    *text*, or the docstring.
     """
 
     def build(function: Callable[..., Any]) -> click.Command:
-        parameters = inspect.signature(function).parameters
-        own = list_arguments(function, ["arguments"])
-        passed = list_arguments(like, {*without, *own}, texts=texts, kinds=kinds) if like else {}
-        words = [n for n in own if parameters[n].kind is not inspect.Parameter.KEYWORD_ONLY]
-        options = {name: each for name, each in own.items() if name not in words}
+        hints = resolve_types(function)
+        classes: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
+        several = {**groups, **{n: list_arguments(each) for n, each in classes.items()}}
+        own = list_arguments(function, several)
+        options: dict[str, Argument] = {}
+        words = []
+        for n, parameter in inspect.signature(function).parameters.items():
+            if n in several:
+                options |= several[n]
+            elif n in own and parameter.kind is parameter.KEYWORD_ONLY:
+                options[n] = own[n]
+            elif n in own:
+                word = own[n]
+                words.append(click.Argument([n], required=word.is_required, type=word.kind.type))
 
         def call(**values: Any) -> Any:
-            if like:
-                values["arguments"] = pop_arguments(passed, values)
-            return function(**pop_arguments(options, values), **values)
+            for n, arguments in several.items():
+                values[n] = classes.get(n, dict)(**pop_arguments(arguments, values))
+            return function(**pop_arguments(own, values), **values)
 
         return click.Command(
             name or function.__name__,
-            params=[
-                *(
-                    click.Argument([n], required=own[n].is_required, type=own[n].kind.type)
-                    for n in words
-                ),
-                *(argument.build() for argument in (options | passed).values()),
-                *more,
-            ],
-            help=describe(function, own | passed),
+            params=[*words, *(option.build() for option in options.values()), *more],
+            help=text or describe(function, own | options),
             callback=call,
         )
 

@@ -15,7 +15,7 @@ from beaconframes.beacon_node.index.indexing import index as index_chain
 from beaconframes.beacon_node.index.report import read_report
 from beaconframes.beacon_node.index.task_runner import open_threads
 from beaconframes.cli import exit_codes, signals
-from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.cli.from_signature import AsJson, command, list_arguments
 from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message, replace_arguments
 from beaconframes.cli.rendering import print_json, print_table
@@ -42,7 +42,10 @@ MAX_ROWS = 20
 """Unexplained epochs in the table on the terminal; --json lists all."""
 
 
-@command(like=index_chain, without=["executor", "folder", "on_epoch", "stop"], texts=TEXTS)
+NOT_OPTIONS = ("node", "folder", "execution", "until", "executor", "on_epoch", "stop")
+
+
+@command(arguments=list_arguments(index_chain, NOT_OPTIONS, texts=TEXTS))
 def index(
     arguments: dict[str, Any],
     *,

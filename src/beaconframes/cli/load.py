@@ -4,54 +4,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from beaconframes.cli import output
+from beaconframes.cli import loader_options, output
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
+from beaconframes.cli.from_signature import command
 from beaconframes.cli.loader_group import LoaderGroup
-from beaconframes.cli.loader_options import (
-    loader_options,
-    loads_image,
-    pop_arguments,
-)
-from beaconframes.cli.rendering import print_json
-from beaconframes.cli.runner import current_state
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
+    import click
+
     from beaconframes.cli.loader_options import Loader
 
 
 def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that calls *loader*."""
-    strict = click.Option(
-        ["--strict"], is_flag=True, help="Write no rows if any requested rows are missing."
-    )
-    image = loads_image(loader)
-    return click.Command(
-        name,
-        params=[
-            *loader_options(loader),
-            *(output.image_options() if image else [strict, *output.output_options()]),
-            *connection_options(),
-        ],
-        help=describe(loader),
-        callback=lambda **values: (load_image if image else load_rows)(loader, values),
-    )
 
+    def load_rows(
+        arguments: dict[str, Any], *, strict: bool = False, chosen: output.Output, **values: Any
+    ) -> None:
+        """Load rows and write them.
 
-def load_rows(loader: Loader, values: dict[str, Any]) -> None:
-    """Load rows and write them."""
-    chosen = output.Output.pop(values)
-    arguments = pop_arguments(loader, values)
-    strict = values.pop("strict")
-    if chosen.columns is not None:
-        check_columns(loader, chosen)
-    with open_explorer(values) as explorer:
-        rows = loader(**arguments, explorer=explorer, **({"strict": True} if strict else {}))
-        requests = explorer.requests
-    chosen.write(rows, {"loader": loader.__name__, "requests": requests})
+        Parameters
+        ----------
+        strict
+            Write no rows if any requested rows are missing.
+        """
+        if chosen.columns is not None:
+            check_columns(loader, chosen)
+        with open_explorer(values) as explorer:
+            rows = loader(**arguments, strict=strict or None, explorer=explorer)
+            requests = explorer.requests
+        chosen.write(rows, {"loader": loader.__name__, "requests": requests})
+
+    def load_image(arguments: dict[str, Any], *, file: output.OutputFile, **values: Any) -> None:
+        """Load an image and write it to a file."""
+        from beaconframes.wall import save
+
+        if file.out.suffix.lower() != ".png":
+            raise UsageError("an image needs --out with a PNG file", hint="Such as --out chart.png")
+        with open_explorer(values) as explorer:
+            save(loader(**arguments, explorer=explorer), file.out)
+        file.report(loader=loader.__name__)
+
+    arguments = loader_options.list_arguments(loader)
+    make = command(*connection_options(), name=name, text=describe(loader), arguments=arguments)
+    return make(load_image if loader_options.loads_image(loader) else load_rows)
 
 
 def check_columns(loader: Loader, chosen: output.Output) -> None:
@@ -61,26 +59,6 @@ def check_columns(loader: Loader, chosen: output.Output) -> None:
     endpoint = find_endpoint(loader)
     if endpoint is not None and not endpoint.table.keeps_every_field:
         chosen.select(endpoint.table.empty())
-
-
-def load_image(loader: Loader, values: dict[str, Any]) -> None:
-    """Load an image and write it to a file."""
-    from beaconframes.wall import save
-
-    out, overwrite, as_json = (values.pop(name) for name in ("out", "overwrite", "as_json"))
-    if out is None or out.suffix.lower() != ".png":
-        raise UsageError("an image needs --out with a PNG file", hint="Such as --out chart.png")
-    output.check_target(out, overwrite=overwrite)
-    arguments = pop_arguments(loader, values)
-    with open_explorer(values) as explorer:
-        image = loader(**arguments, explorer=explorer)
-    save(image, out)
-    if as_json:
-        facts = {"file": str(out), "bytes": out.stat().st_size}
-        complete = output.completeness_facts(current_state())
-        print_json({**complete, "loader": loader.__name__, **facts})
-    else:
-        click.echo(f"{click.format_filename(out)}: {image.width} x {image.height}")
 
 
 load = LoaderGroup(

@@ -56,16 +56,6 @@ def list_arguments(loader: Loader, excluded: Collection[str] = ()) -> dict[str, 
     return from_signature.list_arguments(loader, {*NOT_OPTIONS, *excluded}, kinds=kinds)
 
 
-def loader_options(loader: Loader) -> list[click.Parameter]:
-    """Return an option for each argument of a loader."""
-    return [argument.build() for argument in list_arguments(loader).values()]
-
-
-def pop_arguments(loader: Loader, values: dict[str, Any]) -> dict[str, Any]:
-    """Remove the arguments of a loader from *values*, and return them parsed."""
-    return from_signature.pop_arguments(list_arguments(loader), values)
-
-
 def loads_image(loader: Loader) -> bool:
     """Return whether a loader returns an image instead of rows."""
     from beaconframes.exports.loader_calls import find_endpoint

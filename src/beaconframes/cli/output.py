@@ -6,14 +6,12 @@ import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from beaconframes.cli.common_options import FILE, json_option, overwrite_option
-from beaconframes.cli.from_signature import Argument, AsJson, list_arguments, pop_arguments
+from beaconframes.cli.from_signature import AsJson  # noqa: TC001 - for get_type_hints
 from beaconframes.cli.messages import replace_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.cli.runner import current_state, flush_output
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 TEXT_FORMATS = ("csv", "jsonl")
 """Formats for standard output."""
-RAW_HELP = "Do not escape text that a spreadsheet runs as a formula."
 MAX_MISSING_IN_JSON = 1000
 """Largest number of missing rows in the JSON output."""
 
@@ -61,24 +58,21 @@ class Output:
     columns: Annotated[str | None, "TEXT"] = None
     rows: Annotated[int, click.IntRange(min=0)] = 10
 
-    @classmethod
-    def pop(cls, values: dict[str, Any]) -> Output:
-        """Remove the options from *values*, and validate them before any request."""
-        chosen = cls(**pop_arguments(list_options(), values))
-        if chosen.out == Path("-"):
+    def __post_init__(self) -> None:
+        """Validate the options before any request."""
+        if self.out == Path("-"):
             raise UsageError("--out - is not a file", hint="Use --format csv without --out")
-        if chosen.out is not None:
-            _check_place(chosen.out)
-            _check_format(chosen.out, chosen.format)
-            check_overwrite(chosen.out, overwrite=chosen.overwrite)
-        elif chosen.format is not None and chosen.format not in TEXT_FORMATS:
+        if self.out is not None:
+            _check_place(self.out)
+            _check_format(self.out, self.format)
+            check_overwrite(self.out, overwrite=self.overwrite)
+        elif self.format is not None and self.format not in TEXT_FORMATS:
             raise UsageError(
-                f"--format {chosen.format} needs --out",
+                f"--format {self.format} needs --out",
                 hint=f"Formats for standard output are {' and '.join(TEXT_FORMATS)}",
             )
-        if chosen.format is not None and chosen.out is None and chosen.as_json:
+        if self.format is not None and self.out is None and self.as_json:
             raise UsageError("--json and --format exclude each other", hint="Use one of them")
-        return chosen
 
     def select(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Return rows with the chosen columns, in the chosen unit."""
@@ -124,21 +118,27 @@ class Output:
             print_table(rows, self.rows)
 
 
-@cache
-def list_options() -> dict[str, Argument]:
-    """Return the options of a command that prints or writes rows."""
-    return list_arguments(Output, texts={"raw": RAW_HELP})
+@dataclass(frozen=True)
+class OutputFile:
+    """The options of a command that writes a picture.
 
+    Parameters
+    ----------
+    out
+        The file to write.
+    """
 
-def output_options() -> list[click.Parameter]:
-    """Return them for a command."""
-    return [option.build() for option in list_options().values()]
+    out: Path
+    overwrite: bool = False
+    as_json: AsJson = False
 
+    def __post_init__(self) -> None:
+        """Validate the options before any request."""
+        check_target(self.out, overwrite=self.overwrite)
 
-def image_options() -> list[click.Parameter]:
-    """Return the options of a command that loads an image."""
-    out = click.Option(["--out"], type=FILE, help="Write the image to this file.")
-    return [out, overwrite_option(), json_option()]
+    def report(self, **facts: Any) -> None:
+        """Print the name and the size of the written file."""
+        report_file(self.out, facts, as_json=self.as_json)
 
 
 def check_target(out: Path, *, overwrite: bool) -> None:

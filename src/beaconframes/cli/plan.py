@@ -5,39 +5,35 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from beaconframes.cli.common_options import json_option
+from beaconframes.cli import loader_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.cli.from_signature import AsJson, command, list_arguments
 from beaconframes.cli.loader_group import LoaderGroup
-from beaconframes.cli.loader_options import loader_options, pop_arguments
 from beaconframes.cli.rendering import print_json, print_lines
 
 if TYPE_CHECKING:
+    import click
+
     from beaconframes.cli.loader_options import Loader
     from beaconframes.client.plan import Plan
 
 
 def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that plans a call of *loader*."""
-    return click.Command(
-        name,
-        params=[*loader_options(loader), json_option(), *connection_options()],
-        help=f"Estimate the requests of this load: {describe(loader)}",
-        callback=lambda **values: print_plan(loader, values),
-    )
-
-
-def print_plan(loader: Loader, values: dict[str, Any]) -> None:
-    """Print the plan of a load."""
     from beaconframes.client import plan as plan_load
 
-    as_json = values.pop("as_json")
-    arguments = pop_arguments(loader, values)
-    with open_explorer(values, sends_requests=False) as explorer:
-        show_plan(plan_load(loader, **arguments, explorer=explorer), as_json=as_json)
+    @command(
+        *connection_options(),
+        name=name,
+        text=f"Estimate the requests of this load: {describe(loader)}",
+        arguments=loader_options.list_arguments(loader),
+    )
+    def print_plan(arguments: dict[str, Any], *, as_json: AsJson = False, **values: Any) -> None:
+        with open_explorer(values, sends_requests=False) as explorer:
+            show_plan(plan_load(loader, **arguments, explorer=explorer), as_json=as_json)
+
+    return print_plan
 
 
 def build_report() -> click.Command:
@@ -46,9 +42,9 @@ def build_report() -> click.Command:
     from beaconframes.client import plan as plan_load
     from beaconframes.reports import report
 
-    @command(
-        *connection_options(), name="report", like=report, without=["interactive"], texts=TEXTS
-    )
+    arguments = list_arguments(report, ["validators", "interactive"], texts=TEXTS)
+
+    @command(*connection_options(), name="report", arguments=arguments)
     def plan_report(
         arguments: dict[str, Any],
         validators: str | None = None,

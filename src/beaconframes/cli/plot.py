@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from beaconframes.cli import output
 from beaconframes.cli.chart_input import WITH_OPEN_EPOCH, RowsInput, read_file
-from beaconframes.cli.common_options import FILE, BuiltGroup, json_option, overwrite_option
+from beaconframes.cli.common_options import FILE, BuiltGroup
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.from_signature import (
-    Argument,
-    Kind,
-    list_arguments,
-    list_frames,
-    pop_arguments,
-)
+from beaconframes.cli.from_signature import Argument, Kind, command, list_arguments, list_frames
+from beaconframes.cli.output import OutputFile
 from beaconframes.cli.wall import REGION_HELP, select_region
 from beaconframes.errors import UsageError
 
@@ -108,22 +102,81 @@ def build_file_argument(name: str, loader: str, *, is_required: bool) -> Argumen
     return Argument(name, kind, default, f"File of load {loader}.")
 
 
+@dataclass(frozen=True)
+class Picture(OutputFile):
+    """The file of a chart.
+
+    Parameters
+    ----------
+    out
+        Image (.png, .svg, .pdf), or interactive page (.html).
+    dpi
+        Resolution of a PNG image.
+    """
+
+    dpi: Annotated[int, click.IntRange(10, 1200)] = 150
+
+    def __post_init__(self) -> None:
+        """Validate the options before any request."""
+        if self.suffix not in (*IMAGE_SUFFIXES, PAGE_SUFFIX):
+            raise UsageError(
+                f"--out {self.out.name} has no suffix of an image or a page",
+                hint=f"Suffixes: {', '.join(IMAGE_SUFFIXES)} or {PAGE_SUFFIX}",
+            )
+        super().__post_init__()
+
+    @property
+    def suffix(self) -> str:
+        """Return the suffix of the file, which chooses its format."""
+        return self.out.suffix.lower()
+
+    def draw(self, chart: str, rows: Any, options: dict[str, Any]) -> None:
+        """Draw a *chart* of *rows*, and write it atomically."""
+        from beaconframes.wall.png_file import write_atomically
+
+        is_page = self.suffix == PAGE_SUFFIX
+        drawn: Any = get_function(chart, "interactive" if is_page else "plot")(rows, **options)
+        with write_atomically(self.out) as part:
+            if is_page:
+                drawn.write_html(part, include_plotlyjs=True, full_html=True)
+            else:
+                from matplotlib import pyplot as plt
+
+                figure = drawn.get_figure(root=True)
+                figure.savefig(part, format=self.suffix[1:], dpi=self.dpi)
+                plt.close(figure)
+        self.report(rows=rows.height)
+
+
 def build_command(chart: str) -> click.Command:
     """Return the command that draws *chart* of the rows of its loader, or of an index."""
-    options, loader = list_options(chart), list_charts()[chart]
-    source = RowsInput(loader, [*options]) if loader else None
-    rows = source.options() if source else [click.Argument(["folder"], type=FILE)]
-    text = "FOLDER is the dataset of beaconframes index."
-    if loader:
-        until = ", by default up to the epoch before the current one"
-        end = until if loader == WITH_OPEN_EPOCH else ""
-        text = f"Without FILE, the rows of load {loader} are loaded{end}."
-    return click.Command(
-        chart,
-        params=[*(option.build() for option in options.values()), *picture_options(), *rows],
-        help=f"{describe_chart(chart)}\n\n{text}",
-        callback=lambda **values: draw_chart(chart, source, values),
+    loader, listed = list_charts()[chart], list_options(chart)
+    if loader is None:
+        from beaconframes.beacon_node.index.report import read_report
+
+        text = "FOLDER is the dataset of beaconframes index."
+
+        @command(name=chart, text=f"{describe_chart(chart)}\n\n{text}", options=listed)
+        def draw_index(folder: Path, options: dict[str, Any], *, picture: Picture) -> None:
+            picture.draw(chart, read_report(folder).coverage, options)
+
+        return draw_index
+    source = RowsInput(loader, [*listed])
+    until = ", by default up to the epoch before the current one"
+    text = f"Without FILE, the rows of load {loader} are loaded"
+    text += f"{until if loader == WITH_OPEN_EPOCH else ''}."
+
+    @command(
+        *source.options(),
+        name=chart,
+        text=f"{describe_chart(chart)}\n\n{text}",
+        options=listed,
     )
+    def draw_chart(options: dict[str, Any], *, picture: Picture, **values: Any) -> None:
+        with source.open(values, **select_region(options)) as (rows, _):
+            picture.draw(chart, rows, options)
+
+    return draw_chart
 
 
 def describe_chart(chart: str) -> str:
@@ -133,76 +186,6 @@ def describe_chart(chart: str) -> str:
     paragraphs = describe(function, file=frame).split("\n\n")
     kept = [text for text in paragraphs if not text.startswith(PYTHON_PARAGRAPHS)]
     return "\n\n".join(kept).replace("is the result of", "has the rows of")
-
-
-def picture_options() -> list[click.Parameter]:
-    """Return the options of the file to write."""
-    return [
-        click.Option(
-            ["--out"],
-            type=FILE,
-            required=True,
-            help="Image (.png, .svg, .pdf), or interactive page (.html).",
-        ),
-        click.Option(
-            ["--dpi"],
-            type=click.IntRange(10, 1200),
-            default=150,
-            show_default=True,
-            help="Resolution of a PNG image.",
-        ),
-        overwrite_option(),
-        json_option(),
-    ]
-
-
-def check_picture(out: Path, *, overwrite: bool) -> str:
-    """Return the suffix of the file to write, or raise UsageError."""
-    suffix = out.suffix.lower()
-    if suffix not in (*IMAGE_SUFFIXES, PAGE_SUFFIX):
-        raise UsageError(
-            f"--out {out.name} has no suffix of an image or a page",
-            hint=f"Suffixes: {', '.join(IMAGE_SUFFIXES)} or {PAGE_SUFFIX}",
-        )
-    output.check_target(out, overwrite=overwrite)
-    return suffix
-
-
-def draw_chart(chart: str, source: RowsInput | None, values: dict[str, Any]) -> None:
-    """Draw a chart of the rows of *source*, or of the coverage of an index, and write it."""
-    out: Path = values.pop("out")
-    suffix = check_picture(out, overwrite=values.pop("overwrite"))
-    as_json, dpi = values.pop("as_json"), values.pop("dpi")
-    options = pop_arguments(list_options(chart), values)
-    function = get_function(chart, "interactive" if suffix == PAGE_SUFFIX else "plot")
-    if source is None:
-        from beaconframes.beacon_node.index.report import read_report
-
-        rows = read_report(values["folder"]).coverage
-        explained: Any = contextlib.nullcontext()
-    else:
-        file = values.pop("file")
-        rows, _ = source.read(file, values, **select_region(options))
-        explained = source.explain_missing_columns(file, rows)
-    with explained:
-        drawn = function(rows, **options)
-    write_chart(drawn, out, suffix, dpi)
-    output.report_file(out, {"rows": rows.height}, as_json=as_json)
-
-
-def write_chart(drawn: Any, out: Path, suffix: str, dpi: int) -> None:
-    """Write a chart to a file, atomically."""
-    from beaconframes.wall.png_file import write_atomically
-
-    with write_atomically(out) as part:
-        if suffix == PAGE_SUFFIX:
-            drawn.write_html(part, include_plotlyjs=True, full_html=True)
-        else:
-            from matplotlib import pyplot as plt
-
-            figure = drawn.get_figure(root=True)
-            figure.savefig(part, format=suffix[1:], dpi=dpi)
-            plt.close(figure)
 
 
 plot = BuiltGroup(

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from beaconframes.cli import signals
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.cli.from_signature import AsJson, command, list_arguments
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.output import completeness_facts
 from beaconframes.cli.rendering import print_json, print_table
@@ -14,7 +14,7 @@ from beaconframes.cli.runner import current_state
 from beaconframes.v1.recorder import record as record_duties
 
 
-@command(*connection_options(), like=record_duties)
+@command(*connection_options(), arguments=list_arguments(record_duties, ["what"]))
 def record(
     arguments: dict[str, Any],
     what: Literal["attestations"],

@@ -10,7 +10,7 @@ import click
 from beaconframes.cli import output
 from beaconframes.cli.argument_texts import check_validator, is_file, parse_list
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.cli.from_signature import AsJson, command, list_arguments
 from beaconframes.cli.rendering import print_json, print_table
 from beaconframes.errors import QuotaSpent, UsageError
 from beaconframes.reports import report as make_report
@@ -37,7 +37,7 @@ PROBLEM_COLUMNS = (
 )  # fmt: skip
 
 
-@command(*connection_options(), like=make_report, texts=TEXTS)
+@command(*connection_options(), arguments=list_arguments(make_report, ["validators"], texts=TEXTS))
 def report(
     arguments: dict[str, Any],
     validators: str | None = None,

@@ -12,7 +12,7 @@ import click
 from beaconframes.answers.dataset_source import open_dataset
 from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.cli.connection_options import open_stored_sample
-from beaconframes.cli.from_signature import AsJson, Kind, command
+from beaconframes.cli.from_signature import AsJson, Kind, command, list_arguments
 from beaconframes.cli.rendering import format_json
 from beaconframes.server import Server
 from beaconframes.text import visible
@@ -51,20 +51,19 @@ def parse_tiers(_option: str, texts: Iterable[str]) -> dict[str, Tier]:
     return tiers
 
 
-@command(
-    like=Server.__init__,
-    without=["self"],
-    texts=TEXTS,
-    kinds={
-        "rate": Kind(type=click.IntRange(min=1)),
-        "start": Kind("EPOCH", type=click.IntRange(min=0)),
-        "speed": Kind(type=click.FloatRange(min=0, min_open=True)),
-        "limits": Kind("LIMITS", repeated=True),
-        "faults": Kind("FAULT", repeated=True, option="--fault"),
-        "origins": Kind("URL", repeated=True, option="--origin"),
-        "keys": Kind("KEY:TIER", parse_tiers, repeated=True, option="--key"),
-    },
-)
+KINDS = {
+    "rate": Kind(type=click.IntRange(min=1)),
+    "start": Kind("EPOCH", type=click.IntRange(min=0)),
+    "speed": Kind(type=click.FloatRange(min=0, min_open=True)),
+    "limits": Kind("LIMITS", repeated=True),
+    "faults": Kind("FAULT", repeated=True, option="--fault"),
+    "origins": Kind("URL", repeated=True, option="--origin"),
+    "keys": Kind("KEY:TIER", parse_tiers, repeated=True, option="--key"),
+}
+NOT_OPTIONS = ("self", "dataset", "port", "cache_bytes")
+
+
+@command(arguments=list_arguments(Server.__init__, NOT_OPTIONS, texts=TEXTS, kinds=KINDS))
 def serve(
     arguments: dict[str, Any],
     dataset: Annotated[str | None, click.Path(exists=True, file_okay=False)] = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.from_signature import AsJson, Kind, command
+from beaconframes.cli.from_signature import AsJson, Kind, command, list_arguments
 from beaconframes.cli.rendering import print_json
 from beaconframes.simulation_limits import MAXIMUM, MINIMUM
 from beaconframes.simulator import simulate as simulate_chain
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@command(
-    like=simulate_chain,
-    without=["target"],
-    kinds={n: Kind(type=click.IntRange(MINIMUM[n], MAXIMUM.get(n))) for n in MINIMUM},
-)
+LIMITS = {n: Kind(type=click.IntRange(MINIMUM[n], MAXIMUM.get(n))) for n in MINIMUM}
+
+
+@command(arguments=list_arguments(simulate_chain, ["target"], kinds=LIMITS))
 def simulate(arguments: dict[str, Any], *, out: Path, as_json: AsJson = False) -> None:
     """Simulate a chain and write it as a dataset.
 

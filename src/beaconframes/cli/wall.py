@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes import wall as functions
-from beaconframes.cli import output
 from beaconframes.cli.chart_input import RowsInput
-from beaconframes.cli.common_options import FILE, BuiltGroup, json_option, overwrite_option
-from beaconframes.cli.from_signature import Argument, list_arguments, pop_arguments
+from beaconframes.cli.common_options import FILE, BuiltGroup
+from beaconframes.cli.from_signature import command, list_arguments
+from beaconframes.cli.output import Output, OutputFile, check_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ COMPARISONS = {
     "progress": "Follow a picture over time.",
 }
 """Functions that compare the wall with a picture."""
-NOT_OPTIONS = ("path", "chain", "simulated")
+NOT_OPTIONS = ("path", "target", "chain", "simulated")
 TEXTS = {
     "region": REGION_HELP,
     "scale": "Width and height of each pixel of the wall, in pixels of the image. The default "
@@ -45,7 +45,6 @@ TEXTS = {
     "order": "Order of the pixels.",
 }
 """The help of arguments that the functions describe in their text, or together."""
-
 GRAFFITI = click.Option(
     ["--graffiti"],
     type=FILE,
@@ -54,46 +53,28 @@ GRAFFITI = click.Option(
 )
 
 
-def list_options(name: str) -> dict[str, Argument]:
-    """Return the arguments of a function of `wall` that become options."""
-    return list_arguments(getattr(functions, name), NOT_OPTIONS, texts=TEXTS)
-
-
 def build_command(name: str) -> click.Command:
     """Return the command of a function of `wall`."""
-    params: list[click.Parameter] = [option.build() for option in list_options(name).values()]
-    if name in PICTURES:
-        source = RowsInput(LOADER, ["region", "summarize"])
-        out = click.Option(["--out"], type=FILE, required=True, help="The file to write.")
-        params += [out, overwrite_option(), json_option()]
-        text = f"{PICTURES[name]}\n\nFILE is a file of load {LOADER}. "
-        text += "Without FILE, the wall is loaded."
-    else:
-        source = RowsInput(LOADER, ["region", "since", "summarize"])
-        params.insert(0, click.Argument(["target"], type=FILE))
-        params += [GRAFFITI] if name == "plan" else []
-        params += output.output_options()
-        text = f"{COMPARISONS[name]}\n\nTARGET is a picture, such as logo.png. FILE is a file of "
-        text += f"load {LOADER} --since 0. Without FILE, all of the wall is loaded."
-    run = write_wall if name in PICTURES else compare_wall
-    return click.Command(
-        name,
-        params=[*params, *source.options()],
-        help=text,
-        callback=lambda **values: run(name, source, values),
+    return build_picture(name) if name in PICTURES else build_comparison(name)
+
+
+def build_picture(name: str) -> click.Command:
+    """Return the command that writes a picture of the wall."""
+    source, function = RowsInput(LOADER, ["region", "summarize"]), getattr(functions, name)
+
+    @command(
+        *source.options(),
+        name=name,
+        text=f"{PICTURES[name]}\n\nFILE is a file of load {LOADER}. Without FILE, the wall is "
+        "loaded.",
+        options=list_arguments(function, NOT_OPTIONS, texts=TEXTS),
     )
+    def write_wall(options: dict[str, Any], *, picture: OutputFile, **values: Any) -> None:
+        with source.open(values, **select_region(options)) as (rows, about):
+            function(rows, picture.out, **options, **about)
+        picture.report(rows=rows.height)
 
-
-def write_wall(name: str, source: RowsInput, values: dict[str, Any]) -> None:
-    """Write the wall to a file."""
-    out: Path = values.pop("out")
-    output.check_target(out, overwrite=values.pop("overwrite"))
-    as_json, file = values.pop("as_json"), values.pop("file")
-    options = pop_arguments(list_options(name), values)
-    rows, about = source.read(file, values, **select_region(options))
-    with source.explain_missing_columns(file, rows):
-        getattr(functions, name)(rows, out, **options, **about)
-    output.report_file(out, {"rows": rows.height}, as_json=as_json)
+    return write_wall
 
 
 def select_region(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,20 +83,31 @@ def select_region(options: Mapping[str, Any]) -> dict[str, Any]:
     return {} if region == "all" else {"region": region}
 
 
-def compare_wall(name: str, source: RowsInput, values: dict[str, Any]) -> None:
-    """Compare the wall with a picture, and write the rows."""
-    chosen = output.Output.pop(values)
-    options = pop_arguments(list_options(name), values)
-    graffiti = values.pop("graffiti", None)
-    if graffiti is not None:
-        output.check_target(graffiti, overwrite=chosen.overwrite)
-    target, file = values.pop("target"), values.pop("file")
-    rows, _ = source.read(file, values, since=0)
-    with source.explain_missing_columns(file, rows):
-        result = getattr(functions, name)(rows, target, **options)
-    if graffiti is not None:
-        write_graffiti(result, graffiti)
-    chosen.write(result, {})
+def build_comparison(name: str) -> click.Command:
+    """Return the command that compares the wall with a picture."""
+    source, function = RowsInput(LOADER, ["region", "since", "summarize"]), getattr(functions, name)
+
+    @command(
+        *([GRAFFITI] if name == "plan" else []),
+        *source.options(),
+        name=name,
+        text=f"{COMPARISONS[name]}\n\nTARGET is a picture, such as logo.png. FILE is a file of "
+        f"load {LOADER} --since 0. Without FILE, all of the wall is loaded.",
+        options=list_arguments(function, NOT_OPTIONS, texts=TEXTS),
+    )
+    def compare_wall(
+        target: Path, options: dict[str, Any], *, chosen: Output, **values: Any
+    ) -> None:
+        graffiti = values.pop("graffiti", None)
+        if graffiti is not None:
+            check_target(graffiti, overwrite=chosen.overwrite)
+        with source.open(values, since=0) as (rows, _):
+            result = function(rows, target, **options)
+        if graffiti is not None:
+            write_graffiti(result, graffiti)
+        chosen.write(result, {})
+
+    return compare_wall
 
 
 def write_graffiti(plan: pl.DataFrame, out: Path) -> None:
