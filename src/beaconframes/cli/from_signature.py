@@ -30,8 +30,8 @@ from beaconframes.calendar import Chain
 from beaconframes.cli.argument_texts import (
     FILE_OPTIONS,
     parse_id,
+    parse_list,
     parse_names,
-    parse_numbers,
     parse_region,
     parse_time,
     parse_validators,
@@ -265,7 +265,7 @@ WALL_REGION = replace(
     REGION, parse=lambda option, text: text if text == "all" else parse_region(option, text)
 )
 NAMES = Kind(parse=parse_names)
-NUMBERS = Kind("LIST", parse_numbers, many=True)
+NUMBERS = Kind("LIST", parse_list, many=True)
 WORDS = Kind("LIST", parse_words, many=True)
 SETS_OF_VALIDATORS = Kind("LIST", parse_validators, many=True)
 PAIRS = {(number, number): Kind(type=(number, number)) for number in (int, float)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from beaconframes.cli import output
-from beaconframes.cli.argument_texts import check_validator, is_file, parse_list
+from beaconframes.cli.argument_texts import is_file, parse_list
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.from_signature import AsJson, command, list_arguments
 from beaconframes.cli.rendering import print_json, print_table
@@ -88,7 +88,7 @@ def read_files(arguments: dict[str, Any], validators: str | None) -> None:
         arguments["validators"] = (
             read_validators(Path(validators))
             if is_file(validators)
-            else parse_list("VALIDATORS", [validators], check_validator)
+            else parse_list("VALIDATORS", [validators])
         )
     if "groups" in arguments:
         arguments["groups"] = read_validators(arguments["groups"], needs_group=True)

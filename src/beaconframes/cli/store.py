@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from beaconframes.cli import exit_codes
-from beaconframes.cli.argument_texts import check_validator, parse_list
 from beaconframes.cli.connection_options import connection_options
 from beaconframes.cli.from_signature import AsJson, command
 from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message
 from beaconframes.cli.rendering import print_json, print_table
-from beaconframes.endpoint.identifiers import normalize_validators
+from beaconframes.client import Subjects  # noqa: TC001 - for get_type_hints
 from beaconframes.errors import ConfigError, DatasetError, UsageError
 from beaconframes.text import visible
 
@@ -126,7 +125,7 @@ def prune(
     table: str | None = None,
     *,
     everything: Annotated[bool, "--all"] = False,
-    validators: Annotated[tuple[str, ...], "LIST"] = (),
+    validators: Subjects | None = None,
     first: Annotated[int | None, UNIT] = None,
     last: Annotated[int | None, UNIT] = None,
     older_than: Annotated[str | None, "TIME"] = None,
@@ -151,25 +150,18 @@ def prune(
     to
         What was stored first, until 2GB, say, are left.
     """
-    ends = {name: end for name, end in (("first", first), ("last", last)) if end is not None}
-    is_oldest = older_than is not None or to is not None
-    if everything and (table is not None or validators or ends or is_oldest):
+    choices = {"first": first, "last": last, "older_than": older_than, "to": to}
+    limits: dict[str, Any] = {n: limit for n, limit in choices.items() if limit is not None}
+    if everything and (table is not None or validators or limits):
         raise UsageError("--all excludes all other choices", hint="Leave it or them out")
-    if table is None and not everything and not is_oldest:
+    if table is None and not everything and not limits.keys() & {"older_than", "to"}:
         raise UsageError(
             "prune needs a table, --all, --older-than or --to", hint="store show lists the tables"
         )
     store = open_store(**location)
     name = None if table is None else find_table(store, table)
-    subjects = None
-    if validators:
-        subjects = normalize_validators(parse_list("--validators", validators, check_validator))
     before = store.coverage(name or "")
-    change_store(
-        store,
-        lambda: store.prune(name, subjects, **ends, older_than=older_than, to=to),
-        as_json=as_json,
-    )
+    change_store(store, lambda: store.prune(name, validators, **limits), as_json=as_json)
     if name is not None and before.equals(store.coverage(name)):
         print_message(f"{name} has no such rows; nothing was removed")
 
