@@ -30,7 +30,7 @@ from beaconframes.beacon_node.client.quirks import QUIRKS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.charts import CHARTS
 from beaconframes.cli.connection_options import list_options
-from beaconframes.cli.exit_codes import list_exit_codes
+from beaconframes.cli.exit_codes import EXIT_CODES
 from beaconframes.cli.loader_titles import TITLES_FILE, build_titles
 from beaconframes.column_errors import COLUMNS_FILE
 from beaconframes.interactive import figure
@@ -193,8 +193,8 @@ def build_analyses() -> str:
 def build_exit_codes() -> str:
     """Return the table of exit codes."""
     rows = (
-        (str(code), meaning, ", ".join(f"`{name}`" for name in kinds.split(", ") if name))
-        for code, kinds, meaning in list_exit_codes()
+        (str(code), meaning, ", ".join(f"`{kind.__name__}`" for kind in kinds))
+        for code, kinds, meaning in EXIT_CODES
     )
     return build_rows(("exit code", "meaning", "errors"), rows)
 

@@ -227,9 +227,9 @@ def test_the_exit_codes_are_documented():
     page = (ROOT / "docs" / "command-line.md").read_text()
     result = CliRunner().invoke(commands, ["--help"]).stdout
 
-    for status, names, meaning in exit_codes.list_exit_codes():
+    for status, classes, meaning in exit_codes.EXIT_CODES:
         assert re.search(rf"^ *{status}  {re.escape(meaning)}$", result, re.MULTILINE)
-        listed = ", ".join(f"`{name}`" for name in names.split(", ") if name)
+        listed = ", ".join(f"`{each.__name__}`" for each in classes)
         assert f"| {status} | {meaning} | {listed} |" in page
 
 

@@ -14,6 +14,8 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 EXIT_CODES: tuple[tuple[int, tuple[type[errors.BeaconframesError], ...], str], ...] = (
+    (SUCCESS, (), "success; no rows are missing"),
+    (FAILURE, (), "any other error, or an unexplained change of balance in index"),
     (
         USAGE_ERROR,
         (errors.UsageError,),
@@ -42,18 +44,12 @@ EXIT_CODES: tuple[tuple[int, tuple[type[errors.BeaconframesError], ...], str], .
     ),
     (8, (errors.ResponseError,), "the response of the service is invalid"),
     (FILE_ERROR, (errors.DatasetError,), "a file, store or dataset cannot be read or written"),
+    (PROBLEMS_FOUND, (), "analyse --exit-code found problems, which were written"),
+    (INTERRUPTED, (), "stopped by Ctrl-C"),
+    (BROKEN_PIPE, (), "standard output was closed by its reader"),
+    (143, (), "stopped by SIGTERM"),
 )
 """Exit code, classes of error, meaning. The first entry that matches an error applies."""
-
-OTHER_EXIT_CODES = (
-    (SUCCESS, "success; no rows are missing"),
-    (FAILURE, "any other error, or an unexplained change of balance in index"),
-    (PROBLEMS_FOUND, "analyse --exit-code found problems, which were written"),
-    (INTERRUPTED, "stopped by Ctrl-C"),
-    (BROKEN_PIPE, "standard output was closed by its reader"),
-    (143, "stopped by SIGTERM"),
-)
-"""Exit codes without a class of error."""
 
 
 def exit_code_of(error: BaseException) -> int:
@@ -63,13 +59,7 @@ def exit_code_of(error: BaseException) -> int:
     return next((code for code, kinds, _ in EXIT_CODES if isinstance(error, kinds)), FAILURE)
 
 
-def list_exit_codes() -> list[tuple[int, str, str]]:
-    """Return every exit code with its errors and its meaning, in ascending order."""
-    ours = [(code, ", ".join(k.__name__ for k in kinds), text) for code, kinds, text in EXIT_CODES]
-    return sorted([*ours, *((code, "", text) for code, text in OTHER_EXIT_CODES)])
-
-
 def format_epilog() -> str:
     """Return the table of exit codes for the end of the help text."""
-    lines = (f"{code:>5}  {meaning}" for code, _, meaning in list_exit_codes())
+    lines = (f"{code:>5}  {meaning}" for code, _, meaning in EXIT_CODES)
     return "\b\nExit codes:\n" + "\n".join(lines)
