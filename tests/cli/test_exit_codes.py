@@ -317,13 +317,13 @@ def test_signals_end_a_command(number, status, before):
 
 
 INTERRUPTED = """
-import threading, time, click
+import signal, threading, time, click
 from beaconframes import cli
 from beaconframes.cli import signals
 from beaconframes.cli.common_options import add_common_options
 signals.REPEAT_SECONDS = {repeat_seconds}
 def hang():
-    with signals.interrupt_on_first_signal() as received:
+    with signals.handle_first(signals.SIGNALS, signal.default_int_handler) as received:
         try:
             click.echo("started")
             threading.Event().wait()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -136,11 +138,12 @@ def write_index(
         if follow and progress.done == progress.total and not as_json:
             click.echo(f"Epoch {progress.epoch:,} is stored")
 
+    stop = threading.Event()
     signals.set_hint(RESUME_HINT)
     with (
         closing(connection),
         open_threads(workers) as executor,
-        signals.finish_on_first_interrupt(WAIT_HINT) as stop,
+        signals.handle_first([signal.SIGINT], lambda *_: stop.set(), WAIT_HINT),
     ):
         (follow_chain if follow else index_chain)(
             connection, out, **arguments, executor=executor, on_epoch=count, stop=stop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any, Literal
 
 from beaconframes.cli import signals
@@ -30,7 +31,11 @@ def record(
     (unknown to the service), pending (still served, but not stored yet), or lost (no longer
     served).
     """
-    with open_explorer(values) as explorer, signals.interrupt_on_first_signal() as received:
+    with (
+        open_explorer(values) as explorer,
+        # Recording ends with a KeyboardInterrupt.
+        signals.handle_first(signals.SIGNALS, signal.default_int_handler) as received,
+    ):
         rows = record_duties(what, **arguments, explorer=explorer)
     state = current_state()
     missing = {name: int((rows["state"] == name).sum()) for name in ("pending", "lost")}

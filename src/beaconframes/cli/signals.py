@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from beaconframes.cli.messages import STOPPED, print_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from types import FrameType
 
 CLEANUP_SECONDS = 1.5
 """Time for cleaning up after a signal; then the process exits immediately."""
@@ -64,53 +65,32 @@ def install_handlers() -> None:
 
 
 @contextmanager
-def interrupt_on_first_signal() -> Iterator[list[int]]:
-    """Make the first signal raise KeyboardInterrupt, and yield the list of received signals.
+def handle_first(
+    numbers: Iterable[signal.Signals],
+    handle: Callable[[int, FrameType | None], object],
+    message: str = "",
+) -> Iterator[list[int]]:
+    """Let *handle* handle the first of these signals, and yield the list of received signals.
 
-    A second signal ends the command like any other, unless it repeats the first one.
+    The *message* is printed then. A second signal ends the command like any other, unless it
+    repeats the first one.
     """
     received: list[int] = []
 
-    def interrupt(number: int, _frame: object) -> None:
+    def receive(number: int, frame: FrameType | None) -> None:
         received.append(number)
         _last.record(number)
         _raise_on_signals()
-        raise KeyboardInterrupt
+        handle(number, frame)
 
-    with _tolerate(dict.fromkeys(SIGNALS, ""), interrupt):
-        yield received
-
-
-@contextmanager
-def finish_on_first_interrupt(message: str) -> Iterator[threading.Event]:
-    """Yield an event that the first Ctrl-C sets, and print *message* then.
-
-    A second one ends the command, unless it repeats the first one; so does SIGTERM.
-    """
-    stop = threading.Event()
-
-    def finish(number: int, _frame: object) -> None:
-        stop.set()
-        _last.record(number)
-        _raise_on_signals()
-
-    with _tolerate({signal.SIGINT: message}, finish):
-        yield stop
-
-
-@contextmanager
-def _tolerate(
-    messages: dict[signal.Signals, str], handler: Callable[[int, object], None]
-) -> Iterator[None]:
-    """Let *handler* handle the first of the signals of *messages*."""
     if not _installed.is_set():
-        yield
+        yield received
         return
-    for number, message in messages.items():
+    for number in numbers:
         _tolerated[number] = message
-        signal.signal(number, handler)
+        signal.signal(number, receive)
     try:
-        yield
+        yield received
     finally:
         _tolerated.clear()
         _raise_on_signals()
