@@ -28,17 +28,6 @@ from beaconframes.cli.messages import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-ALWAYS_SHOWN = (
-    errors.MissingRows,
-    errors.UnreconciledRows,
-    errors.WindowMoved,
-    errors.EndpointDeprecated,
-    errors.DetailReduced,
-    errors.StoreUnavailable,
-    errors.UsageWarning,
-)
-"""Categories of warnings that Python would otherwise show once only."""
-
 
 @dataclass
 class RunState:
@@ -146,8 +135,8 @@ def print_warnings(state: RunState) -> Iterator[None]:
     logger.addHandler(handler)
     try:
         with warnings.catch_warnings():
-            for category in ALWAYS_SHOWN:
-                warnings.filterwarnings("always", category=category)
+            # Python would show each place in the code once only.
+            warnings.simplefilter("always", UserWarning)
             warnings.showwarning = show
             yield
     finally:
