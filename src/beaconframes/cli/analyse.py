@@ -19,7 +19,7 @@ from beaconframes.cli.analysis_frames import (
 )
 from beaconframes.cli.common_options import BuiltGroup, typed_options
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.from_signature import command, list_arguments
+from beaconframes.cli.from_signature import Kind, command, list_arguments
 from beaconframes.cli.messages import print_message
 from beaconframes.errors import UsageError
 from beaconframes.time_range import local_range
@@ -38,7 +38,8 @@ SUBJECT_LOADER = "income-history"
 def list_step_options(name: str) -> dict[str, Argument]:
     """Return the options of what follows an analysis, if anything does."""
     step = analysis_results.STEPS.get(name)
-    return list_arguments(step, ["rows", "price", "tz"]) if step else {}
+    kinds = {"min_cost": Kind("ETH", analysis_results.parse_cost)}
+    return list_arguments(step, ["rows", "price", "tz"], kinds=kinds) if step else {}
 
 
 def build_command(name: str) -> click.Command:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Annotated, Any
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated
 
 import click
 import polars as pl
@@ -20,30 +20,22 @@ from beaconframes.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_GWEI = 10**9
-_MOST_ETH = 10**9
-"""More than all ether; costs in gwei stay below 2^63."""
+_ETH = re.compile(r"[0-9]{1,9}(\.[0-9]*)?", re.ASCII)
+"""Up to more than all ether; costs in gwei stay below 2^63."""
 
 
-class Cost(click.ParamType[int]):
-    """An amount in ETH, as gwei."""
-
-    name = "ETH"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return gwei, rounded up: costs are whole gwei."""
-        with contextlib.suppress(InvalidOperation):  # Also of a comparison with NaN.
-            amount = Decimal(value)
-            if 0 <= amount <= _MOST_ETH:
-                return math.ceil(amount * _GWEI)
-        raise click.BadParameter(f"{value!r} is not an amount in ETH, such as 0.01.", ctx, param)
+def parse_cost(option: str, text: str) -> int:
+    """Return an amount in ETH as gwei, rounded up: costs are whole gwei."""
+    if not _ETH.fullmatch(text):
+        raise UsageError(f"{option} {text!r} is not an amount in ETH, such as 0.01")
+    return math.ceil(Decimal(text) * 10**9)
 
 
 def select_problems(
     rows: pl.DataFrame,
     *,
     kinds: Annotated[tuple[str, ...], "--kind", click.Choice([*COUNT_UNITS])] = (),
-    min_cost: Annotated[int | None, Cost()] = None,
+    min_cost: int | None = None,
     avoidable: bool = False,
 ) -> pl.DataFrame:
     """Return the problems or incidents that the filters select.

@@ -63,9 +63,8 @@ class Output:
         if self.out == Path("-"):
             raise UsageError("--out - is not a file", hint="Use --format csv without --out")
         if self.out is not None:
-            _check_place(self.out)
             _check_format(self.out, self.format)
-            check_overwrite(self.out, overwrite=self.overwrite)
+            check_target(self.out, overwrite=self.overwrite)
         elif self.format is not None and self.format not in TEXT_FORMATS:
             raise UsageError(
                 f"--format {self.format} needs --out",
@@ -143,11 +142,6 @@ class OutputFile:
 
 def check_target(out: Path, *, overwrite: bool) -> None:
     """Refuse a target that is not a file, or that exists without --overwrite."""
-    _check_place(out)
-    check_overwrite(out, overwrite=overwrite)
-
-
-def _check_place(out: Path) -> None:
     if out.is_dir():
         raise UsageError(f"--out {out} is a folder", hint="Name a file in it")
     if not out.parent.is_dir():
@@ -159,6 +153,8 @@ def _check_place(out: Path) -> None:
             f"--out {out} is a device or a pipe, not a file",
             hint="Redirect standard output to it instead",
         )
+    if out.exists() and not overwrite:
+        raise DatasetError(f"{out} already exists", hint="Add --overwrite to replace it")
 
 
 def _check_format(out: Path, form: str | None) -> None:
@@ -177,12 +173,6 @@ def _check_format(out: Path, form: str | None) -> None:
 def resolve_target(out: Path) -> Path:
     """Return the absolute path of a target; unlike a name from data, it may contain ``..``."""
     return out.parent.resolve() / out.name
-
-
-def check_overwrite(out: Path, *, overwrite: bool) -> None:
-    """Refuse to replace a file without --overwrite."""
-    if out.exists() and not overwrite:
-        raise DatasetError(f"{out} already exists", hint="Add --overwrite to replace it")
 
 
 def completeness_facts(state: RunState) -> dict[str, Any]:
