@@ -183,8 +183,12 @@ def _open_chosen(
     store = False if chosen["no_store"] else chosen["store"]
     if chosen["node"] is not None:
         return _open_node(chosen, store)
-    if chosen["local"] or chosen["dataset"] is not None:
-        return use_dataset(chosen["dataset"], store)
+    if chosen["dataset"] is not None:
+        from beaconframes.opened_dataset import open as open_dataset
+
+        return open_dataset(chosen["dataset"])
+    if chosen["local"]:
+        return _open_local(store)
     explorer = (Explorer if sends_requests else RequestlessExplorer)(
         chosen["url"],
         api_key=read_key(chosen["key_file"], prompt=chosen["ask_key"]),
@@ -211,41 +215,30 @@ def _open_node(chosen: dict[str, Any], store: bool | Path | None) -> Explorer:
 
 def _check_source(chosen: dict[str, Any]) -> None:
     """Refuse options that exclude the chosen source."""
-    source = next((name for name in EXCLUDED if chosen[name] not in {None, False}), None)
-    if source is None:
-        if chosen["execution"] is not None:
-            raise UsageError(
-                "--execution is given without --node",
-                hint="Give the address of the beacon node with --node",
-            )
-        return
-    wrong = [name for name in EXCLUDED[source] if chosen[name] not in {None, False}]
-    if not wrong:
-        return
-    name = wrong[0].replace("_", "-")
-    if source == "local" and "local" not in typed_options():
+    given = [name for name, value in chosen.items() if value not in {None, False}]
+    source = next((name for name in EXCLUDED if name in given), None)
+    if source is None and "execution" in given:
         raise UsageError(
-            f"BEACONFRAMES_LOCAL and --{name} exclude each other",
-            hint="Unset BEACONFRAMES_LOCAL, or choose a source with --url, --chain or --node",
+            "--execution is given without --node",
+            hint="Give the address of the beacon node with --node",
         )
-    raise UsageError(f"--{source} and --{name} exclude each other", hint="Use one of them")
+    for name in EXCLUDED.get(source or "", ()):
+        if name in given:
+            is_typed = source != "local" or "local" in typed_options()
+            raise UsageError(
+                f"{f'--{source}' if is_typed else 'BEACONFRAMES_LOCAL'} and "
+                f"--{name.replace('_', '-')} exclude each other",
+                hint="Use one of them",
+            )
 
 
 @contextlib.contextmanager
-def use_dataset(folder: Path | None, store: bool | Path | None = None) -> Iterator[Explorer]:
-    """Open a dataset, or serve the sample, while this command runs.
-
-    What is loaded from the sample is stored if *store* is set.
-    """
-    from beaconframes.opened_dataset import open as open_folder
+def _open_local(store: bool | Path | None) -> Iterator[Explorer]:
+    """Serve the sample while this command runs, and store what it loads if *store* is set."""
     from beaconframes.server import local
 
-    if folder is not None:
-        with open_folder(folder) as explorer:
-            yield explorer
-    else:
-        with open_stored_sample() as sample, local(sample, store=store) as explorer:
-            yield explorer
+    with open_stored_sample() as sample, local(sample, store=store) as explorer:
+        yield explorer
 
 
 @contextlib.contextmanager
