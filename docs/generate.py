@@ -31,7 +31,7 @@ from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.charts import CHARTS
 from beaconframes.cli.connection_options import list_options
 from beaconframes.cli.exit_codes import EXIT_CODES
-from beaconframes.cli.loader_titles import TITLES_FILE, build_titles
+from beaconframes.cli.loader_options import TITLES_FILE, build_titles
 from beaconframes.column_errors import COLUMNS_FILE
 from beaconframes.interactive import figure
 from beaconframes.plot import canvas

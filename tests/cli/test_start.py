@@ -10,7 +10,7 @@ import click
 import pytest
 
 from beaconframes import cli
-from beaconframes.cli.loader_titles import TITLES_FILE, build_titles, find_subject, read_titles
+from beaconframes.cli.loader_options import TITLES_FILE, build_titles, find_subject, read_titles
 
 HEAVY = {
     "httpx",

@@ -265,8 +265,7 @@ def test_export_options_differ_from_loader_arguments():
     for version in (1, 2):
         for name in loader_options.list_loaders(version):
             loader = loader_options.find_loader(name, version)
-            if not loader_options.loads_image(loader):
-                assert set() == set(loader_options.list_arguments(loader)) & options
+            assert set() == set(loader_options.list_arguments(loader)) & options
 
 
 def test_export_to_a_folder(run, chain, tmp_path):

@@ -196,7 +196,6 @@ def build_dataset_command() -> click.Command:
 export = LoaderGroup(
     name="export",
     build=build_command,
-    images=False,
     others={"dataset": ("Export all tables of a dataset.", build_dataset_command)},
     help=f"""Export rows as a dataset, or as one file.
 

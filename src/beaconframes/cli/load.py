@@ -9,7 +9,6 @@ from beaconframes.cli.connection_options import connection_options, open_explore
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import command
 from beaconframes.cli.loader_group import LoaderGroup
-from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     import click
@@ -20,6 +19,12 @@ if TYPE_CHECKING:
 def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that calls *loader*."""
 
+    @command(
+        *connection_options(),
+        name=name,
+        text=describe(loader),
+        arguments=loader_options.list_arguments(loader),
+    )
     def load_rows(
         arguments: dict[str, Any], *, strict: bool = False, chosen: output.Output, **values: Any
     ) -> None:
@@ -37,19 +42,24 @@ def build_command(name: str, loader: Loader) -> click.Command:
             requests = explorer.requests
         chosen.write(rows, {"loader": loader.__name__, "requests": requests})
 
+    return load_rows
+
+
+def build_chart_command() -> click.Command:
+    """Return the command that loads an image."""
+    from beaconframes.v1.chart import load_chart
+    from beaconframes.wall.png_file import check_ending, save
+
+    arguments = loader_options.list_arguments(load_chart)
+
+    @command(*connection_options(), name="chart", text=describe(load_chart), arguments=arguments)
     def load_image(arguments: dict[str, Any], *, file: output.OutputFile, **values: Any) -> None:
-        """Load an image and write it to a file."""
-        from beaconframes.wall import save
-
-        if file.out.suffix.lower() != ".png":
-            raise UsageError("an image needs --out with a PNG file", hint="Such as --out chart.png")
+        check_ending(file.out, (".png",))
         with open_explorer(values) as explorer:
-            save(loader(**arguments, explorer=explorer), file.out)
-        file.report(loader=loader.__name__)
+            save(load_chart(**arguments, explorer=explorer), file.out)
+        file.report(loader="load_chart")
 
-    arguments = loader_options.list_arguments(loader)
-    make = command(*connection_options(), name=name, text=describe(loader), arguments=arguments)
-    return make(load_image if loader_options.loads_image(loader) else load_rows)
+    return load_image
 
 
 def check_columns(loader: Loader, chosen: output.Output) -> None:
@@ -64,6 +74,7 @@ def check_columns(loader: Loader, chosen: output.Output) -> None:
 load = LoaderGroup(
     name="load",
     build=build_command,
+    others={"chart": ("A chart of the service as an image.", build_chart_command)},
     help="""Load rows and print them, or write them to a file.
 
     LOADER is the name of a loader without load_: load income-history is load_income_history. A

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli.common_options import SuggestingGroup, add_common_options
-from beaconframes.cli.loader_titles import read_titles
+from beaconframes.cli.loader_options import find_loader, read_titles
 from beaconframes.misspelled_names import SYNONYMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from beaconframes.cli.loader_options import Loader
-
-IMAGE_LOADER = "chart"
-"""The loader that returns an image."""
 
 
 class LoaderGroup(SuggestingGroup):
@@ -26,11 +23,10 @@ class LoaderGroup(SuggestingGroup):
         self,
         *,
         build: Callable[[str, Loader], click.Command],
-        images: bool = True,
         others: Mapping[str, tuple[str, Callable[[], click.Command]]] | None = None,
         **attributes: Any,
     ) -> None:
-        """Build commands with *build*; without *images*, omit loaders that return an image.
+        """Build the commands of loaders with *build*.
 
         *others* are further commands: a title, and the function that builds each.
         """
@@ -44,7 +40,6 @@ class LoaderGroup(SuggestingGroup):
             **attributes,
         )
         self.build = build
-        self.images = images
         self.others = others or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -54,12 +49,7 @@ class LoaderGroup(SuggestingGroup):
     def list_titles(self, ctx: click.Context) -> dict[str, dict[str, str]]:
         """Return the title of each loader of the selected version, by subject."""
         others = {name: title for name, (title, _) in self.others.items()}
-        subjects = read_titles(2 if ctx.params.get("v2") else 1)
-        loaders = {
-            subject: {n: title for n, title in titles.items() if self.images or n != IMAGE_LOADER}
-            for subject, titles in subjects.items()
-        }
-        return {"Commands": others, **loaders}
+        return {"Commands": others, **read_titles(2 if ctx.params.get("v2") else 1)}
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -79,13 +69,9 @@ class LoaderGroup(SuggestingGroup):
         """Build the command of a loader."""
         if cmd_name in self.others:
             return add_common_options(self.others[cmd_name][1]())
-        from beaconframes.cli.loader_options import find_loader, loads_image
-
         name = cmd_name.removeprefix("v2.")
         version = 2 if name != cmd_name or ctx.params.get("v2") else 1
         loader = find_loader(name, version)
-        if loader is not None and loads_image(loader) and not self.images:
-            return None
         if loader is None:
             if version == 1 and find_loader(name, 2) is not None:
                 ctx.fail(f"{name} is a loader of V2: add --v2.")

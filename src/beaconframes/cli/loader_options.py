@@ -1,13 +1,15 @@
-"""Loaders as commands: their names, and the options of their arguments."""
+"""Loaders as commands: their names, titles by subject, and the options of their arguments."""
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from beaconframes.cli import from_signature
-from beaconframes.cli.loader_titles import read_titles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -18,6 +20,37 @@ if TYPE_CHECKING:
 
 NOT_OPTIONS = ("explorer", "strict", "lazy", "frame", "max_requests")
 """Arguments of loaders that no command has, or that it has for every loader."""
+TITLES_FILE = Path(__file__).with_name("loader_titles.json")
+"""A generated file, so that listing the loaders is fast."""
+SUBJECTS = {
+    "Validators": ("validator", "validators"),
+    "Chain": (
+        "config",
+        "epoch",
+        "eth-store",
+        "graffitiwall",
+        "latestState",
+        "performance-aggregate",
+        "queues",
+        "state",
+        "sync-committee",
+        "sync_committee",
+        "yieldindex",
+    ),
+    "Blocks": ("block", "slot"),
+    "Execution": ("ens", "eth1deposit", "execution"),
+    "Service": (),
+}
+"""The first words of the routes of each subject; other routes are about the service."""
+
+
+@cache
+def read_titles(version: int) -> dict[str, dict[str, str]]:
+    """Return the loaders of V1 or V2 by subject: their names, each with a title."""
+    titles: dict[str, dict[str, dict[str, str]]] = json.loads(
+        TITLES_FILE.read_text(encoding="utf-8")
+    )
+    return titles[f"v{version}"]
 
 
 def list_loaders(version: int = 1) -> list[str]:
@@ -56,8 +89,26 @@ def list_arguments(loader: Loader, excluded: Collection[str] = ()) -> dict[str, 
     return from_signature.list_arguments(loader, {*NOT_OPTIONS, *excluded}, kinds=kinds)
 
 
-def loads_image(loader: Loader) -> bool:
-    """Return whether a loader returns an image instead of rows."""
+def build_titles() -> str:
+    """Return the content of the generated file."""
+    import beaconframes
+    from beaconframes.cli.docstrings import parse_title
     from beaconframes.exports.loader_calls import find_endpoint
 
-    return find_endpoint(loader) is None
+    titles: dict[str, dict[str, dict[str, str]]] = {}
+    for version, module in (("v1", beaconframes), ("v2", beaconframes.v2)):
+        titles[version] = {subject: {} for subject in SUBJECTS}
+        for name in (name for name in module.__all__ if name.startswith("load_")):
+            loader = getattr(module, name)
+            # The loader of an image has no endpoint of rows.
+            if endpoint := find_endpoint(loader):
+                loader_name = name.removeprefix("load_").replace("_", "-")
+                titles[version][find_subject(endpoint.route)][loader_name] = parse_title(loader)
+    return json.dumps(titles, indent=1) + "\n"
+
+
+def find_subject(route: str) -> str:
+    """Return the subject of a route such as ``GET /api/v1/slot/{slot}``."""
+    path = route.partition("/api/v")[2].partition("/")[2].removeprefix("ethereum/")
+    word = path.partition("/")[0]
+    return next((subject for subject, words in SUBJECTS.items() if word in words), "Service")

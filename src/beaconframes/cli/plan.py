@@ -72,7 +72,6 @@ def show_plan(load_plan: Plan, *, as_json: bool) -> None:
 plan = LoaderGroup(
     name="plan",
     build=build_command,
-    images=False,
     others={"report": ("A report on validators.", build_report)},
     help="""Estimate the number of requests and the duration of a load.
 
