@@ -74,13 +74,11 @@ def parse_command(line):
     """Parse a command line as the program does, without running it."""
     program, *rest = shlex.split(line.partition(" < ")[0])
     assert program == "beaconframes"
-    command, context = commands, click.Context(commands, info_name=program)
+    command, context = commands, commands.make_context(program, rest)
     while isinstance(command, click.Group):
-        name, command, rest = command.resolve_command(context, rest)
-        if isinstance(command, click.Group):
-            context = click.Context(command, info_name=name, parent=context)
-    with command.make_context(name, rest, parent=context):
-        pass
+        words = [*context._protected_args, *context.args]
+        name, command, rest = command.resolve_command(context, words)
+        context = command.make_context(name, rest, parent=context)
 
 
 @each_page(CHECKED)

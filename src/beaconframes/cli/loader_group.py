@@ -31,7 +31,8 @@ class LoaderGroup(SuggestingGroup):
         *others* are further commands: a title, and the function that builds each.
         """
         # Eager, so that a --help after it lists the loaders of V2.
-        version = click.Option(["--v2"], is_flag=True, is_eager=True, help="Loaders of V2.")
+        text = "Loaders of V2; also after the name of the loader."
+        version = click.Option(["--v2"], is_flag=True, is_eager=True, help=text)
         super().__init__(
             params=[version],
             subcommand_metavar="LOADER [OPTIONS]",
@@ -51,13 +52,9 @@ class LoaderGroup(SuggestingGroup):
         others = {name: title for name, (title, _) in self.others.items()}
         return {"Commands": others, **read_titles(2 if ctx.params.get("v2") else 1)}
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; --v2 may come after the name of the loader."""
-        if "--v2" in args[1:]:
-            ctx.params["v2"] = True
-        return super().resolve_command(ctx, args)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse --v2 first: it may come after the name of the loader."""
+        return super().parse_args(ctx, sorted(args, key=lambda word: word != "--v2"))
 
     def find_similar(self, ctx: click.Context, name: str) -> list[str]:
         """Return the loaders of the same meaning, or the loader with the most similar name."""
@@ -76,12 +73,7 @@ class LoaderGroup(SuggestingGroup):
             if version == 1 and find_loader(name, 2) is not None:
                 ctx.fail(f"{name} is a loader of V2: add --v2.")
             return None
-        command = self.build(name.replace("_", "-"), loader)
-        # Also here, because --v2 may come after the name of the loader.
-        command.params.append(
-            click.Option(["--v2"], is_flag=True, expose_value=False, help="Use the loader of V2.")
-        )
-        return add_common_options(command)
+        return add_common_options(self.build(name.replace("_", "-"), loader))
 
 
 @click.pass_context
