@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.index.indexing import IndexProgress
     from beaconframes.beacon_node.index.report import IndexReport
-    from beaconframes.time_range import Moment
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
 WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop immediately"
@@ -44,17 +44,19 @@ MAX_ROWS = 20
 """Unexplained epochs in the table on the terminal; --json lists all."""
 
 
-NOT_OPTIONS = ("node", "folder", "execution", "until", "executor", "on_epoch", "stop")
+NOT_OPTIONS = ("node", "folder", "execution", "executor", "on_epoch", "stop")
+OPTIONS = list_arguments(index_chain, NOT_OPTIONS, texts=TEXTS)
+# --follow has none.
+OPTIONS["until"] = replace(OPTIONS["until"], default=None)
 
 
-@command(arguments=list_arguments(index_chain, NOT_OPTIONS, texts=TEXTS))
+@command(arguments=OPTIONS)
 def index(
-    arguments: dict[str, Any],
     *,
     node: Annotated[str | None, "URL"] = None,
     execution: Annotated[str | None, "URL"] = None,
     out: Path,
-    until: Moment | None = None,
+    arguments: dict[str, Any],
     workers: Annotated[int | None, click.IntRange(min=1, max=4)] = None,
     follow: bool = False,
     check: bool = False,
@@ -77,8 +79,6 @@ def index(
         [BEACONFRAMES_EXECUTION]
     out
         Folder of the dataset.
-    until
-        Last epoch; the default is the last final one.
     workers
         Epochs that are read at the same time; the default is 2. With more than 500,000 validators
         it is 1.
@@ -104,10 +104,8 @@ def index(
                 hint="Give its address with --node or BEACONFRAMES_NODE; --check reads a "
                 "dataset without a node",
             )
-        if until is not None:
-            if follow:
-                raise UsageError("--follow and --until exclude each other", hint="Use one of them")
-            arguments["until"] = until
+        if follow and "until" in arguments:
+            raise UsageError("--follow and --until exclude each other", hint="Use one of them")
         if names := arguments.get("tables"):
             is_all = names == [ALL_TABLES]
             arguments["tables"] = ALL_TABLES if is_all else [*map(table_name_of, names)]
