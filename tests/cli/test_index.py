@@ -81,7 +81,7 @@ def test_stored_epochs_are_not_requested_again(folder, node, monkeypatch):
     monkeypatch.setenv("BEACONFRAMES_NODE", node.url.replace("://", "://alice:ZEBRA-9f86@"))
     before = len(node.log)
 
-    result = run("--out", folder, "--until", 2, "--json", "--workers", 1, "--debug")
+    result = run("--out", folder, "--until", 2, "--json", "--debug")
 
     report = json.loads(result.stdout)
     assert (0, [[0, 2]]) == (result.exit_code, report["epochs"])

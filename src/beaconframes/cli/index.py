@@ -16,7 +16,6 @@ from beaconframes.beacon_node.index.arguments import ALL_TABLES
 from beaconframes.beacon_node.index.follower import follow as follow_chain
 from beaconframes.beacon_node.index.indexing import index as index_chain
 from beaconframes.beacon_node.index.report import read_report
-from beaconframes.beacon_node.index.task_runner import open_threads
 from beaconframes.cli import exit_codes, signals
 from beaconframes.cli.from_signature import AsJson, command, list_arguments
 from beaconframes.cli.loader_options import table_name_of
@@ -57,7 +56,6 @@ def index(
     execution: Annotated[str | None, "URL"] = None,
     out: Path,
     arguments: dict[str, Any],
-    workers: Annotated[int | None, click.IntRange(min=1, max=4)] = None,
     follow: bool = False,
     check: bool = False,
     progress: bool | None = None,
@@ -79,9 +77,6 @@ def index(
         [BEACONFRAMES_EXECUTION]
     out
         Folder of the dataset.
-    workers
-        Epochs that are read at the same time; the default is 2. With more than 500,000 validators
-        it is 1.
     follow
         Add each epoch as it becomes final, and record orphaned blocks, until Ctrl-C.
     check
@@ -110,9 +105,7 @@ def index(
             is_all = names == [ALL_TABLES]
             arguments["tables"] = ALL_TABLES if is_all else [*map(table_name_of, names)]
         with settings(**({} if progress is None else {"progress": progress})):
-            report = write_index(
-                node, execution, out, arguments, workers=workers, follow=follow, as_json=as_json
-            )
+            report = write_index(node, execution, out, arguments, follow=follow, as_json=as_json)
     if not report.is_explained:
         click.get_current_context().exit(exit_codes.FAILURE)
 
@@ -123,7 +116,6 @@ def write_index(
     out: Path,
     arguments: dict[str, Any],
     *,
-    workers: int | None,
     follow: bool,
     as_json: bool,
 ) -> IndexReport:
@@ -140,11 +132,10 @@ def write_index(
     signals.set_hint(RESUME_HINT)
     with (
         closing(connection),
-        open_threads(workers) as executor,
         signals.handle_first([signal.SIGINT], lambda *_: stop.set(), WAIT_HINT),
     ):
         (follow_chain if follow else index_chain)(
-            connection, out, **arguments, executor=executor, on_epoch=count, stop=stop
+            connection, out, **arguments, on_epoch=count, stop=stop
         )
         report = read_report(out)
         facts = {"added_epochs": len(stored), "requests": connection.request_count}
