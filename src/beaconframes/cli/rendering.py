@@ -14,7 +14,7 @@ import click
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     import polars as pl
 
@@ -62,12 +62,9 @@ def print_lines(value: object) -> None:
         click.echo(visible(line))
 
 
-def print_table(rows: pl.DataFrame, most: int, columns: Iterable[str] = ()) -> None:
+def print_table(rows: pl.DataFrame, most: int) -> None:
     """Print the first *most* rows in the width of the terminal, then the numbers of hidden ones."""
-    chosen = list(columns) or rows.columns
-    for line in format_table(
-        rows.select(chosen), most, shutil.get_terminal_size((100, 24)).columns
-    ):
+    for line in format_table(rows, most, shutil.get_terminal_size((100, 24)).columns):
         click.echo(line)
 
 

@@ -142,19 +142,17 @@ def describe_head(service: Service, *, live: bool, speed: float) -> str:
 def show_log(*, with_requests: bool) -> Iterator[None]:
     """Write the reasons of refused requests to standard error, or a line for every request."""
     log, access_log = (logging.getLogger(name) for name in ("beaconframes.server", ACCESS_LOG))
-    before = (log.level, log.propagate, access_log.level)
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     log.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
-    if not with_requests:
-        access_log.setLevel(logging.WARNING)
+    access_log.setLevel(logging.NOTSET if with_requests else logging.WARNING)
     try:
         yield
     finally:
         log.removeHandler(handler)
         handler.close()
-        level, log.propagate, access_level = before
-        log.setLevel(level)
-        access_log.setLevel(access_level)
+        log.propagate = True
+        log.setLevel(logging.NOTSET)
+        access_log.setLevel(logging.NOTSET)

@@ -51,14 +51,12 @@ def open_store(url: str | None, chain: str | None, store: Path | None) -> Store:
 def suggest_store(path: Path) -> str:
     """Return a hint with the stores beside *path*."""
     root = path.parent
-    if root.is_file():
-        return f"{root} is a file"
     stores = ", ".join(str(ledger.parent) for ledger in sorted(root.glob("*/ledger.sqlite")))
     if stores:
         return f"Give one of the existing stores with --store: {stores}"
     if root.is_dir():
         return "The first load creates it"
-    return f"The folder {root} does not exist"
+    return f"{root} is a file" if root.is_file() else f"The folder {root} does not exist"
 
 
 def find_table(store: Store, table: str) -> str:
