@@ -83,23 +83,20 @@ def list_options(chart: str) -> dict[str, Argument]:
     texts = TEXTS | charts.ARGUMENTS
     if chart == "luck":
         texts["by"] = "Columns that have a group of validators, separated by commas."
+    _, *seconds = list_frames(function)
     loaders = list_second_frames()
     if chart in ("calendar", "effectiveness"):
         del loaders["validators"]  # Their --validators are those to load.
-    frames = {
-        name: build_file_argument(name, loaders[name], is_required=is_required)
-        for name, is_required in [*list_frames(function).items()][1:]
-        if name in loaders
-    }
-    shared = list_arguments(draw, ["kwargs"], texts=texts)
-    return frames | list_arguments(function, NOT_OPTIONS, texts=texts) | shared
+    loaders = {name: loaders[name] for name in seconds if name in loaders}
+    files = {name: f"File of load {loader}." for name, loader in loaders.items()}
+    kinds = {name: build_file_kind(loader) for name, loader in loaders.items()}
+    own = list_arguments(function, NOT_OPTIONS, texts=texts | files, kinds=kinds)
+    return own | list_arguments(draw, ["kwargs"], texts=texts)
 
 
-def build_file_argument(name: str, loader: str, *, is_required: bool) -> Argument:
-    """Return the argument of a second frame: a file of the rows of *loader*."""
-    default = inspect.Parameter.empty if is_required else None
-    kind = Kind(type=FILE, parse=lambda _option, file: read_file(file, loader))
-    return Argument(name, kind, default, f"File of load {loader}.")
+def build_file_kind(loader: str) -> Kind:
+    """Return the kind of an argument that is a file of the rows of *loader*."""
+    return Kind(type=FILE, parse=lambda _option, file: read_file(file, loader))
 
 
 @dataclass(frozen=True)
