@@ -364,8 +364,8 @@ def test_export_with_gaps(run, chain, tmp_path):
     folder = run(*words, "--out", tmp_path / "out")
 
     assert [3, 3, 3] == [result.exit_code, file.exit_code, folder.exit_code]
-    assert "1,000 gaps: validator_index 5000 (unknown to the service); " in file.stderr
-    assert "more, which --json lists" in file.stderr
+    assert "1,000 gaps: 1,000 validators (5000, 5001, 5002, ...) (unknown to the" in file.stderr
+    assert "--json lists all" in file.stderr
     assert "manifest" not in file.stderr
     assert "1,000 gaps, listed in the manifest" in folder.stderr
     assert json.loads(result.stdout)["complete"] is False
@@ -381,7 +381,7 @@ def test_export_of_rows_that_are_not_final(run, running, tmp_path):
 
     assert 3 == refused.exit_code
     assert "0 rows" in refused.stdout
-    assert "not exported: epoch 468 to 469. Run the same command again later" in refused.stderr
+    assert "not exported: epoch 468 to 469 (not final yet). Run the same" in refused.stderr
     report = json.loads(accepted.stdout)
     assert (0, 2, True) == (accepted.exit_code, report["rows"], report["complete"])
     assert ["false", "false"] == pl.read_csv(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,6 @@ from beaconframes.cli.rendering import print_json
 from beaconframes.cli.runner import current_state
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from beaconframes.cli.from_signature import Argument
     from beaconframes.cli.loader_options import Loader
     from beaconframes.exports import Export
@@ -137,9 +135,7 @@ def report_export(done: Export, *, as_json: bool) -> None:
     state = current_state()
     state.incomplete = state.incomplete or not done.complete
     if as_json:
-        facts = {"tables": done.tables, "bytes": done.bytes, "added": done.added}
-        facts |= {"unchanged": done.unchanged, "until": done.until, "unit": done.unit or None}
-        facts |= {"gaps": done.gaps, "path": str(done.path)}
+        facts = asdict(done) | {"unit": done.unit or None, "path": str(done.path)}
         # Of a round of --follow; the exit code is that of all rounds.
         print_json({"complete": done.complete, "rows": done.rows, **facts})
         return
@@ -150,30 +146,24 @@ def report_export(done: Export, *, as_json: bool) -> None:
         f"{count:,} file{'' if count == 1 else 's'} ({done.added:,} new), {done.bytes:,} bytes{end}"
     )
     if not done.complete:
-        print_message(describe_gaps(done))
+        print_message(summarize_gaps(done))
 
 
-def describe_gaps(done: Export) -> str:
+def summarize_gaps(done: Export) -> str:
     """Return a message about the gaps; only a dataset has a manifest that lists them."""
-    from beaconframes.exports.result import NOT_FINAL
+    import polars as pl
 
+    from beaconframes.exports.result import NOT_FINAL
+    from beaconframes.fetch.missing_report import describe_gaps
+
+    listed = describe_gaps(pl.DataFrame(done.gaps, infer_schema_length=None, strict=False))
     if all(gap.get("reason") == NOT_FINAL for gap in done.gaps):
-        late = [{**gap, "reason": None} for gap in done.gaps]
         hint = "Run the same command again later, or add --unfinalized"
-        return f"rows that are not final yet were not exported: {list_gaps(late)}. {hint}"
+        return f"rows were not exported: {listed}. {hint}"
     if Path(done.path).is_dir():
         listed = "listed in the manifest; the same command requests them again"
         return f"{len(done.gaps):,} gaps, {listed}"
-    return f"{len(done.gaps):,} gaps: {list_gaps(done.gaps)}"
-
-
-def list_gaps(gaps: Sequence[dict[str, Any]]) -> str:
-    """Return the first gaps as text."""
-    from beaconframes.fetch.missing_report import MAX_GAPS_IN_MESSAGE, describe_gap
-
-    listed = "; ".join(map(describe_gap, gaps[:MAX_GAPS_IN_MESSAGE]))
-    rest = len(gaps) - MAX_GAPS_IN_MESSAGE
-    return listed + (f"; and {rest:,} more, which --json lists" if rest > 0 else "")
+    return f"{len(done.gaps):,} gaps: {listed}; --json lists all"
 
 
 def build_dataset_command() -> click.Command:
