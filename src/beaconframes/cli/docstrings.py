@@ -36,7 +36,15 @@ PHRASES = {
     "``(x0, y0, x1, y1)``": "X1,Y1,X2,Y2",
 }
 """Words about objects of Python, and what the help has instead."""
-PYTHON_ONLY = ("computes eagerly", "since* and *until*, dates or times, are that range")
+PYTHON_ONLY = (
+    "computes eagerly",
+    "since* and *until*, dates or times, are that range",
+    "*kwargs* go to",
+    "*title*, *figsize*",
+    "is the result of ``bf.index(...)``",
+    "range(0, 1000)",
+    "Default: from the first to the last indexed one",
+)
 """Sentences that are about Python only have these words."""
 
 

@@ -33,14 +33,6 @@ TEXTS = {
 }
 """The help of options that are no arguments of the charts of the list."""
 NOT_OPTIONS = ("groups", "since", "until", "chain", "escape")
-PYTHON_PARAGRAPHS = (
-    "--kwargs go to",
-    "--title, --figsize",
-    "With --validators",
-    "FILE is the result of index",
-    "--epoch",
-)
-"""How paragraphs of docstrings begin that are about objects of Python."""
 IMAGE_SUFFIXES = (".png", ".svg", ".pdf")
 PAGE_SUFFIX = ".html"
 
@@ -177,12 +169,10 @@ def build_command(chart: str) -> click.Command:
 
 
 def describe_chart(chart: str) -> str:
-    """Return the help text of a chart: its docstring without the arguments of Python."""
+    """Return the help text of a chart: its docstring, about the rows of a file."""
     function = get_function(chart)
     frame = next(iter(inspect.signature(function).parameters))
-    paragraphs = describe(function, file=frame).split("\n\n")
-    kept = [text for text in paragraphs if not text.startswith(PYTHON_PARAGRAPHS)]
-    return "\n\n".join(kept).replace("is the result of", "has the rows of")
+    return describe(function, file=frame).replace("is the result of", "has the rows of")
 
 
 plot = BuiltGroup(
