@@ -96,7 +96,7 @@ def test_the_titles_of_the_loaders_are_up_to_date():
     ],
 )
 def test_the_subject_of_a_loader_is_that_of_its_route(route, subject):
-    """The first word of the route; what is about none of the subjects is about the service."""
+    """The first word of the route; what is about none of the subjects is about the chain."""
     assert subject == find_subject(route)
 
 

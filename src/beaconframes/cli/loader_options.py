@@ -24,24 +24,12 @@ TITLES_FILE = Path(__file__).with_name("loader_titles.json")
 """A generated file, so that listing the loaders is fast."""
 SUBJECTS = {
     "Validators": ("validator", "validators"),
-    "Chain": (
-        "config",
-        "epoch",
-        "eth-store",
-        "graffitiwall",
-        "latestState",
-        "performance-aggregate",
-        "queues",
-        "state",
-        "sync-committee",
-        "sync_committee",
-        "yieldindex",
-    ),
+    "Chain": (),
     "Blocks": ("block", "slot"),
     "Execution": ("ens", "eth1deposit", "execution"),
-    "Service": (),
+    "Service": ("entities", "entity", "machine-metrics", "poolprotocol"),
 }
-"""The first words of the routes of each subject; other routes are about the service."""
+"""The first words of the routes of each subject; other routes are about the chain."""
 
 
 @cache
@@ -111,4 +99,4 @@ def find_subject(route: str) -> str:
     """Return the subject of a route such as ``GET /api/v1/slot/{slot}``."""
     path = route.partition("/api/v")[2].partition("/")[2].removeprefix("ethereum/")
     word = path.partition("/")[0]
-    return next((subject for subject, words in SUBJECTS.items() if word in words), "Service")
+    return next((subject for subject, words in SUBJECTS.items() if word in words), "Chain")
