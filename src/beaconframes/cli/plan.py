@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     import click
 
     from beaconframes.cli.loader_options import Loader
-    from beaconframes.client.plan import Plan
 
 
 def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that plans a call of *loader*."""
-    from beaconframes.client import plan as plan_load
 
     @command(
         *connection_options(),
@@ -30,8 +28,7 @@ def build_command(name: str, loader: Loader) -> click.Command:
         arguments=loader_options.list_arguments(loader),
     )
     def print_plan(arguments: dict[str, Any], *, as_json: AsJson = False, **values: Any) -> None:
-        with open_explorer(values, sends_requests=False) as explorer:
-            show_plan(plan_load(loader, **arguments, explorer=explorer), as_json=as_json)
+        show_plan(loader, arguments, values, as_json=as_json)
 
     return print_plan
 
@@ -39,7 +36,6 @@ def build_command(name: str, loader: Loader) -> click.Command:
 def build_report() -> click.Command:
     """Return the command that plans a report."""
     from beaconframes.cli.report import TEXTS, read_files
-    from beaconframes.client import plan as plan_load
     from beaconframes.reports import report
 
     arguments = list_arguments(report, ["validators", "interactive"], texts=TEXTS)
@@ -54,14 +50,19 @@ def build_report() -> click.Command:
     ) -> None:
         """Estimate the requests of a report, as the command report makes it."""
         read_files(arguments, validators)
-        with open_explorer(values, sends_requests=False) as explorer:
-            show_plan(plan_load(report, **arguments, explorer=explorer), as_json=as_json)
+        show_plan(report, arguments, values, as_json=as_json)
 
     return plan_report
 
 
-def show_plan(load_plan: Plan, *, as_json: bool) -> None:
-    """Print a plan."""
+def show_plan(
+    function: Loader, arguments: dict[str, Any], values: dict[str, Any], *, as_json: bool
+) -> None:
+    """Print the plan of a call."""
+    from beaconframes.client import plan as plan_call
+
+    with open_explorer(values, sends_requests=False) as explorer:
+        load_plan = plan_call(function, **arguments, explorer=explorer)
     if as_json:
         derived = {"seconds": load_plan.seconds, "month_share": load_plan.month_share}
         print_json(asdict(load_plan) | derived)
