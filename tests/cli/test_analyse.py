@@ -522,8 +522,8 @@ def test_a_minimum_cost_is_an_amount_in_ether(run, problem_files, cost):
     ("line", "code", "text"),
     [
         ("income", 2, "--input or --validators is required"),
-        ("income --input FILE --since 5", 2, "--since and --input exclude each other"),
-        ("income --input FILE --url http://127.0.0.1:9", 2, "--url and --input exclude"),
+        ("income --input FILE --since 5", 2, "--input and --since exclude each other"),
+        ("income --input FILE --url http://127.0.0.1:9", 2, "--input and --url exclude"),
         ("income --input FILE --input FILE", 2, "two files for frame"),
         ("income FILE --input FILE", 2, "two files for frame"),
         ("income --input FILE --by operater", 2, "no column operater"),

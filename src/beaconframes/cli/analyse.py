@@ -17,7 +17,7 @@ from beaconframes.cli.analysis_frames import (
     parse_inputs,
     read_frame,
 )
-from beaconframes.cli.common_options import BuiltGroup, typed_options
+from beaconframes.cli.common_options import BuiltGroup, refuse_options
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import Kind, command, list_arguments
 from beaconframes.cli.messages import print_message
@@ -95,7 +95,8 @@ def build_command(name: str) -> click.Command:
                 chain: Any = explorer.chain
                 facts["requests"] = explorer.requests
         else:
-            check_offline()
+            others = [option for option in connection.NAMES if option != "chain"]
+            refuse_options(others, "--input", hint="All frames come from files")
             chain = values["chain"] or "mainnet"
         print_left_out(analysis, frames)
         result = compute(analysis, frames, arguments, step, chain)
@@ -201,25 +202,13 @@ def print_left_out(analysis: Analysis, frames: Mapping[str, Any]) -> None:
 
 def parse_range(analysis: Analysis, given: Mapping[str, Any]) -> dict[str, int]:
     """Return --since and --until of an analysis whose first frame is a file."""
+    others = [key for key in RANGE if key not in analysis.options]
+    refuse_options(others, "--input", hint=f"All rows of {analysis.first} come from the file")
     epochs = {key: given[key] for key in RANGE if key in given}
     for key, value in epochs.items():
-        if key not in analysis.options:
-            raise UsageError(
-                f"--{key} and --input exclude each other",
-                hint=f"All rows of {analysis.first} come from the file",
-            )
         if not isinstance(value, int):
             raise UsageError(f"--{key} {value!r} is not an epoch", hint="A file needs a number")
     return epochs
-
-
-def check_offline() -> None:
-    """Refuse options of an explorer where all frames come from files."""
-    if wrong := [o for o in connection.NAMES if o != "chain" and o in typed_options()]:
-        raise UsageError(
-            f"--{wrong[0].replace('_', '-')} and --input exclude each other",
-            hint="All frames come from files",
-        )
 
 
 analyse = BuiltGroup(

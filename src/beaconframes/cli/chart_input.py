@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli import connection_options as connection
-from beaconframes.cli.common_options import FILE, typed_options
+from beaconframes.cli.common_options import FILE, refuse_options
 from beaconframes.cli.from_signature import pop_arguments
 from beaconframes.cli.loader_options import find_loader, list_arguments
 from beaconframes.errors import DatasetError, UsageError
@@ -73,11 +73,8 @@ class RowsInput:
         if file is None:
             yield self.load(arguments, values)
             return
-        if wrong := [n for n in (*self.arguments, *connection.NAMES) if n in typed_options()]:
-            raise UsageError(
-                f"{file} and --{wrong[0].replace('_', '-')} exclude each other",
-                hint="Leave one of them out: rows come from the file, or are loaded",
-            )
+        hint = "Leave one of them out: rows come from the file, or are loaded"
+        refuse_options([*self.arguments, *connection.NAMES], str(file), hint=hint)
         rows = read_file(file, self.name)
         try:
             yield rows, {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli.runner import RunState
+from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -124,3 +125,10 @@ def typed_options() -> set[str]:
     context = click.get_current_context()
     line = click.core.ParameterSource.COMMANDLINE
     return {name for name in context.params if context.get_parameter_source(name) is line}
+
+
+def refuse_options(names: Iterable[str], beside: str, *, hint: str) -> None:
+    """Refuse options on the command line that have no effect *beside* another choice."""
+    if wrong := [name for name in names if name in typed_options()]:
+        option = f"--{wrong[0].replace('_', '-')}"
+        raise UsageError(f"{beside} and {option} exclude each other", hint=hint)

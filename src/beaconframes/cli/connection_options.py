@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.common_options import FILE, typed_options
+from beaconframes.cli.common_options import FILE, refuse_options, typed_options
 from beaconframes.cli.from_signature import find_kind, resolve_types
 from beaconframes.cli.key_file import read_key
 from beaconframes.cli.messages import print_message, print_warning
@@ -215,21 +215,16 @@ def _open_node(chosen: dict[str, Any], store: bool | Path | None) -> Explorer:
 
 def _check_source(chosen: dict[str, Any]) -> None:
     """Refuse options that exclude the chosen source."""
-    given = [name for name, value in chosen.items() if value not in {None, False}]
-    source = next((name for name in EXCLUDED if name in given), None)
-    if source is None and "execution" in given:
+    source = next((name for name in EXCLUDED if chosen[name] not in {None, False}), None)
+    if source is not None:
+        is_typed = source in typed_options()
+        beside = f"--{source}" if is_typed else "BEACONFRAMES_LOCAL"
+        refuse_options(EXCLUDED[source], beside, hint="Use one of them")
+    elif chosen["execution"] is not None:
         raise UsageError(
             "--execution is given without --node",
             hint="Give the address of the beacon node with --node",
         )
-    for name in EXCLUDED.get(source or "", ()):
-        if name in given:
-            is_typed = source != "local" or "local" in typed_options()
-            raise UsageError(
-                f"{f'--{source}' if is_typed else 'BEACONFRAMES_LOCAL'} and "
-                f"--{name.replace('_', '-')} exclude each other",
-                hint="Use one of them",
-            )
 
 
 @contextlib.contextmanager
