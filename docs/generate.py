@@ -29,7 +29,7 @@ from beaconframes.beacon_node.client.clients import CONSENSUS_CLIENTS
 from beaconframes.beacon_node.client.quirks import QUIRKS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.charts import CHARTS
-from beaconframes.cli.connection_options import list_options
+from beaconframes.cli.connection_options import describe_options
 from beaconframes.cli.exit_codes import EXIT_CODES
 from beaconframes.cli.loader_options import TITLES_FILE, build_titles
 from beaconframes.column_errors import COLUMNS_FILE
@@ -169,8 +169,7 @@ def build_settings() -> str:
 
 def build_connection_options() -> str:
     """Return the table of the options of the connection."""
-    context = click.Context(click.Command("load"))
-    records = (option.describe(context) for option in list_options())
+    records = describe_options(click.Context(click.Command("load")))
     return build_rows(
         ("option", "meaning"),
         ((f"`{names.replace('|', ' ')}`", mark_options(text)) for names, text in records),

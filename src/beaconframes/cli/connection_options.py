@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from beaconframes.cli.common_options import FILE, refuse_options, typed_options
-from beaconframes.cli.from_signature import find_kind, resolve_types
+from beaconframes.cli.from_signature import Argument, find_kind, resolve_types
 from beaconframes.cli.key_file import read_key
 from beaconframes.cli.messages import print_message, print_warning
 from beaconframes.errors import ConfigError, UsageError
@@ -33,11 +34,11 @@ class ConnectionOption(click.Option):
         """Return nothing for --help."""
         return None
 
-    def describe(self, ctx: click.Context) -> tuple[str, str]:
-        """Return the names of the option, and its help."""
-        record = super().get_help_record(ctx)
-        assert record is not None
-        return record
+
+def describe_options(context: click.Context) -> list[tuple[str, str]]:
+    """Return the names of each option, and its help."""
+    records = (click.Option.get_help_record(option, context) for option in list_options())
+    return list(filter(None, records))
 
 
 def connection_options() -> list[click.Parameter]:
@@ -61,13 +62,13 @@ def print_options(context: click.Context, _option: click.Parameter, chosen: bool
     if chosen and not context.resilient_parsing:
         formatter = context.make_formatter()
         with formatter.section("Options of the connection"):
-            formatter.write_dl([option.describe(context) for option in list_options()])
+            formatter.write_dl(describe_options(context))
         click.echo(formatter.getvalue().rstrip("\n"))
         context.exit()
 
 
 @cache
-def list_options() -> list[ConnectionOption]:
+def list_options() -> list[click.Option]:
     """Return the options of the settings, and those that choose another source."""
     return [
         *(build_setting(name) for name, setting in SETTINGS.items() if setting.is_option),
@@ -107,21 +108,15 @@ def list_options() -> list[ConnectionOption]:
     ]
 
 
-def build_setting(name: str) -> ConnectionOption:
+def build_setting(name: str) -> click.Option:
     """Return the option of a setting."""
     setting = SETTINGS[name]
-    types = resolve_types(SettingArguments)
-    kind = find_kind(types.get(name, str))
-    option = f"--{name.replace('_', '-')}"
-    is_pair = kind.flag and DEFAULTS[name] is None
-    return ConnectionOption(
-        [f"{option}/--no-{option[2:]}" if is_pair else option],
-        type=kind.type,
-        is_flag=kind.flag,
-        default=None,
-        metavar=setting.metavar,
-        help=f"{setting.summary} [{VARIABLES[name]}]",
-    )
+    kind = find_kind(resolve_types(SettingArguments).get(name, str))
+    text = f"{setting.summary} [{VARIABLES[name]}]"
+    # A flag whose default is False has no option that turns it off.
+    default = False if DEFAULTS[name] is False else None
+    argument = Argument(name, replace(kind, metavar=setting.metavar), default, text)
+    return argument.build(ConnectionOption)
 
 
 NAMES = tuple(option.name for option in list_options() if option.name)

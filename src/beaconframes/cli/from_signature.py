@@ -126,12 +126,12 @@ class Argument:
         """Return whether the function has no default for it."""
         return self.default is inspect.Parameter.empty
 
-    def build(self) -> click.Option:
+    def build(self, make: type[click.Option] = click.Option) -> click.Option:
         """Return the option; a flag that is on, or unknown, has another one that turns it off."""
         kind, option, text = self.kind, self.option, self.text
         if kind.flag:
             names = option if self.default is False else f"{option}/--no-{option[2:]}"
-            return click.Option(
+            return make(
                 [names, self.name],
                 is_flag=True,
                 default=self.default,
@@ -146,7 +146,7 @@ class Argument:
         # A default of None would be a value, and a required option would no longer be missing.
         has_default = not is_list and self.default not in (inspect.Parameter.empty, None, "", ())
         default: dict[str, Any] = {"default": self.default} if has_default else {}
-        return click.Option(
+        return make(
             [option, self.name],
             required=self.is_required,
             multiple=is_list,
