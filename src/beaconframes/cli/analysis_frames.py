@@ -22,19 +22,16 @@ if TYPE_CHECKING:
 def parse_inputs(analysis: Analysis, texts: Sequence[str]) -> dict[str, Path]:
     """Return the file of each frame of ``--input``."""
     files: dict[str, Path] = {}
+    hint = f"Write NAME=FILE; the names are {', '.join(analysis.frames)}"
     for text in texts:
         frame, equals, file = text.partition("=")
         if not equals or (frame not in analysis.frames and Path(text).exists()):
             frame, file = analysis.first, text
         elif frame not in analysis.frames:
-            raise UsageError(
-                f"--input {text}: there is no frame {frame!r}",
-                hint=f"Write NAME=FILE; the names are {', '.join(analysis.frames)}",
-            )
+            raise UsageError(f"--input {text}: there is no frame {frame!r}", hint=hint)
         if frame in files:
             raise UsageError(
-                f"--input has two files for {frame}: {files[frame]} and {file}",
-                hint=f"Write NAME=FILE; the names are {', '.join(analysis.frames)}",
+                f"--input has two files for {frame}: {files[frame]} and {file}", hint=hint
             )
         files[frame] = Path(file)
     return files

@@ -160,13 +160,10 @@ def read_file(file: Path, name: str | None) -> pl.DataFrame:
             rows.attrs = {"simulated": states_simulation(file)}  # type: ignore[attr-defined]
         elif form.name == "arrow":
             rows = pl.scan_ipc(file, glob=False).collect()
+        elif name is None and form.name == "csv":
+            rows = pl.read_csv(file, try_parse_dates=True, glob=False)
         elif name is None:
-            is_csv = form.name == "csv"
-            rows = (
-                pl.read_csv(file, try_parse_dates=True, glob=False)
-                if is_csv
-                else pl.read_ndjson(file.read_bytes())
-            )
+            rows = pl.read_ndjson(file.read_bytes())
         else:
             schema = schema_of(name)
             if (

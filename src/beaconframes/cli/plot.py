@@ -42,21 +42,18 @@ def list_charts() -> dict[str, str | None]:
     """Return the loader of the rows of each chart; None for the dataset of an index."""
     from beaconframes.charts import CHARTS
 
-    listed = {chart.__name__: loader for chart, loader in CHARTS.items()}
-    return {_name(chart): loader and _name(loader) for chart, loader in listed.items()} | WALL
+    return {
+        chart.__name__.replace("_", "-"): loader and loader.replace("_", "-")
+        for chart, loader in CHARTS.items()
+    } | WALL
 
 
 def list_second_frames() -> dict[str, str]:
     """Return the loader of the rows of each argument that is a second frame."""
     from beaconframes.charts import FRAMES
 
-    listed = {argument: _name(loader) for argument, loader in FRAMES.items()}
-    return listed | {"names": "validators"}
-
-
-def _name(function: str) -> str:
-    """Return the name of a chart or a loader on the command line."""
-    return function.replace("_", "-")
+    loaders = FRAMES | {"names": "validators"}
+    return {argument: loader.replace("_", "-") for argument, loader in loaders.items()}
 
 
 def get_function(chart: str, library: str = "plot") -> Callable[..., Any]:
