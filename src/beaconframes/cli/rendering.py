@@ -7,6 +7,7 @@ import shutil
 import unicodedata
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ import click
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -71,25 +72,23 @@ def print_table(rows: pl.DataFrame, most: int) -> None:
 def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
     """Yield the lines of a table; of a wide one with few rows, one line for each column."""
     shown = rows.head(most)
-    texts = {name: [format_cell(value) for value in shown[name].to_list()] for name in rows.columns}
-    fitting = select_columns({n: [visible(n), *cells] for n, cells in texts.items()}, width)
-    is_cut = len(fitting) < rows.width
-    is_short = 0 < rows.height <= min(most, MAX_VERTICAL_ROWS)
-    if is_cut and is_short and (lines := format_vertical(texts, width)):
-        yield from lines
-        return
-    right = {name for name in fitting if rows.schema[name].is_numeric()}
-    sizes = {n: max(map(display_width, [visible(n), *texts[n]])) for n in fitting}
-    head = GAP.join(pad(visible(n), sizes[n], right=n in right) for n in fitting)
-    yield click.style(head.rstrip(), bold=True)
-    for number in range(shown.height):
-        cells = (pad(texts[n][number], sizes[n], right=n in right) for n in fitting)
-        yield GAP.join(cells).rstrip()
+    columns = [[visible(n), *map(format_cell, shown[n].to_list())] for n in rows.columns]
+    fitting = count_fitting(columns, width)
+    if fitting < len(columns) and 0 < rows.height <= min(most, MAX_VERTICAL_ROWS):
+        lines = align([*zip(*columns, strict=True)])
+        if display_width(GAP.join(lines[0])) <= width:
+            for name, *cells in lines:
+                yield GAP.join([click.style(name, bold=True), *cells]).rstrip()
+            return
+    right = {number for number, dtype in enumerate(rows.dtypes) if dtype.is_numeric()}
+    for number, cells in enumerate(align(columns[:fitting], right)):
+        text = GAP.join(cells).rstrip()
+        yield text if number else click.style(text, bold=True)
     hidden = []
     if rows.height > shown.height:
         count = rows.height - shown.height
         hidden.append(f"{count:,} more {'row' if count == 1 else 'rows'}")
-    if rest := [visible(name) for name in rows.columns if name not in fitting]:
+    if rest := [name for name, *_ in columns[fitting:]]:
         noun = "column" if len(rest) == 1 else "columns"
         hidden.append(f"{len(rest)} more {noun}: {', '.join(rest)}")
     yield from (f"... {text}" for text in hidden)
@@ -97,29 +96,19 @@ def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:
         yield "no rows"
 
 
-def format_vertical(texts: Mapping[str, list[str]], width: int) -> list[str]:
-    """Return one line for each column: its name, and its value in each row; [] if wider."""
-    columns = [[visible(name) for name in texts], *zip(*texts.values(), strict=True)]
-    sizes = [max(map(display_width, cells)) for cells in columns]
-    if sum(sizes) + len(GAP) * (len(sizes) - 1) > width:
-        return []
-    lines = []
-    for line in zip(*columns, strict=True):
-        name, *cells = (pad(text, n, right=False) for text, n in zip(line, sizes, strict=True))
-        lines.append(GAP.join([click.style(name, bold=True), *cells]).rstrip())
-    return lines
+def count_fitting(columns: Sequence[Sequence[str]], width: int) -> int:
+    """Return how many of the first columns fit into *width*; at least one."""
+    ends = accumulate(max(map(display_width, column)) + len(GAP) for column in columns)
+    return max(1, sum(end - len(GAP) <= width for end in ends))
 
 
-def select_columns(texts: Mapping[str, list[str]], width: int) -> list[str]:
-    """Return the first columns that fit into *width*; at least one."""
-    fitting: list[str] = []
-    used = -len(GAP)
-    for name, cells in texts.items():
-        used += max(map(display_width, cells)) + len(GAP)
-        if used > width and fitting:
-            break
-        fitting.append(name)
-    return fitting
+def align(columns: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[list[str]]:
+    """Return the cells of each line, padded to the width of their columns."""
+    padded = []
+    for number, column in enumerate(columns):
+        size = max(map(display_width, column))
+        padded.append([pad(text, size, right=number in right) for text in column])
+    return [list(line) for line in zip(*padded, strict=True)]
 
 
 def format_cell(value: Any) -> str:
