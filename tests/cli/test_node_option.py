@@ -79,7 +79,7 @@ def test_a_plan_and_a_quota_name_the_node(node, store):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--node",), "--node has no address, and BEACONFRAMES_NODE is not set"),
+        (("--node",), "no node is given. Give its address with --node, or set BEACONFRAMES_NODE"),
         (("--node", "localhost:5052"), "does not start with http"),
         (("--node", "http://a", "--chain", "hoodi"), "--node and --chain exclude each other"),
         (("--node", "http://a", "--local"), "--node and --local exclude each other"),

@@ -14,7 +14,7 @@ from beaconframes.cli.common_options import FILE, refuse_options, typed_options
 from beaconframes.cli.from_signature import Argument, find_kind, resolve_types
 from beaconframes.cli.key_file import read_key
 from beaconframes.cli.messages import print_message, print_warning
-from beaconframes.errors import ConfigError, UsageError
+from beaconframes.errors import UsageError
 from beaconframes.setting_table import DEFAULTS, SETTINGS, VARIABLES, SettingArguments
 
 if TYPE_CHECKING:
@@ -141,7 +141,10 @@ def open_explorer(values: dict[str, Any], *, sends_requests: bool = True) -> Ite
     from beaconframes.config import settings
 
     chosen = {name: values.pop(name) for name in NAMES}
-    chosen["local"] = is_local(chosen)
+    typed = typed_options()
+    if "local" not in typed and typed & {*SOURCES}:
+        # Options override the environment.
+        chosen["local"] = False
     given = {}
     for name in SETTINGS.keys() & chosen.keys() - {*OF_EXPLORER, "node", "execution"}:
         value = chosen[name]
@@ -158,13 +161,6 @@ def open_explorer(values: dict[str, Any], *, sends_requests: bool = True) -> Ite
         yield explorer
 
 
-def is_local(chosen: dict[str, Any]) -> bool:
-    """Return whether to load from the sample; options override the environment."""
-    return bool(chosen["local"]) and (
-        "local" in typed_options() or not typed_options() & {*SOURCES}
-    )
-
-
 def _open_chosen(
     chosen: dict[str, Any], *, sends_requests: bool
 ) -> contextlib.AbstractContextManager[Explorer]:
@@ -177,7 +173,14 @@ def _open_chosen(
         raise UsageError("--store and --no-store exclude each other", hint="Use one of them")
     store = False if chosen["no_store"] else chosen["store"]
     if chosen["node"] is not None:
-        return _open_node(chosen, store)
+        from beaconframes.beacon_node.node import node
+
+        return node(
+            chosen["node"] or None,
+            execution=chosen["execution"],
+            rate=chosen["rate"],
+            store=store,
+        )
     if chosen["dataset"] is not None:
         from beaconframes.opened_dataset import open as open_dataset
 
@@ -193,19 +196,6 @@ def _open_chosen(
     )
     set_explorer(explorer)
     return explorer
-
-
-def _open_node(chosen: dict[str, Any], store: bool | Path | None) -> Explorer:
-    from beaconframes.beacon_node.node import node
-    from beaconframes.config import current as current_settings
-
-    url = chosen["node"] or None
-    if url is None and current_settings().node is None:
-        raise ConfigError(
-            "--node has no address, and BEACONFRAMES_NODE is not set",
-            hint="Give the address of the node with one of them, such as http://localhost:5052",
-        )
-    return node(url, execution=chosen["execution"], rate=chosen["rate"], store=store)
 
 
 def _check_source(chosen: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ _PYTHON_CALL = re.compile(r"\b(?:bf\.[\w.]+|[A-Z]\w+)\([^()]*\)")
 
 HINTS = {
     "bf.missing() lists them": "--json lists them",
+    'Pass its address, such as bf.node("http://localhost:5052"),': "Give its address with --node,",
     "bf.loaders() lists all loaders": "beaconframes dictionary lists all loaders",
     "or call bf.connect(api_key=...); without a key, bf.local() serves": (
         "or add --key-file or --ask-key; without a key, --local serves"

@@ -18,7 +18,7 @@ from beaconframes.cli.runner import current_state, flush_output
 from beaconframes.errors import DatasetError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import polars as pl
 
@@ -55,7 +55,7 @@ class Output:
     raw: bool = False
     as_json: AsJson = False
     unit: Annotated[str | None, click.Choice(["eth"], case_sensitive=False)] = None
-    columns: Annotated[str | None, "TEXT"] = None
+    columns: Annotated[Sequence[str] | None, "TEXT"] = None
     rows: Annotated[int, click.IntRange(min=0)] = 10
 
     def __post_init__(self) -> None:
@@ -82,8 +82,7 @@ class Output:
             rows = to_eth(rows, exact=not self.is_excel)
         if self.columns is None:
             return rows
-        names = [name.strip() for name in self.columns.split(",")]
-        if unknown := [name for name in names if name not in rows.columns]:
+        if unknown := [name for name in self.columns if name not in rows.columns]:
             from beaconframes.column_errors import explain_unknown_column, format_command
 
             message, hint = explain_unknown_column(
@@ -93,7 +92,7 @@ class Output:
                 format_command,
             )
             raise UsageError(message, hint=hint)
-        return rows.select(list(dict.fromkeys(names)))
+        return rows.select(list(dict.fromkeys(self.columns)))
 
     @property
     def is_excel(self) -> bool:
