@@ -16,7 +16,6 @@ from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import Argument, Kind, command, list_arguments, list_frames
 from beaconframes.cli.output import OutputFile
 from beaconframes.cli.wall import REGION_HELP, select_region
-from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,23 +103,17 @@ class Picture(OutputFile):
 
     def __post_init__(self) -> None:
         """Validate the options before any request."""
-        if self.suffix not in (*IMAGE_SUFFIXES, PAGE_SUFFIX):
-            raise UsageError(
-                f"--out {self.out.name} has no suffix of an image or a page",
-                hint=f"Suffixes: {', '.join(IMAGE_SUFFIXES)} or {PAGE_SUFFIX}",
-            )
-        super().__post_init__()
+        from beaconframes.wall.png_file import check_ending
 
-    @property
-    def suffix(self) -> str:
-        """Return the suffix of the file, which chooses its format."""
-        return self.out.suffix.lower()
+        check_ending(self.out, (*IMAGE_SUFFIXES, PAGE_SUFFIX))
+        super().__post_init__()
 
     def draw(self, chart: str, rows: Any, options: dict[str, Any]) -> None:
         """Draw a *chart* of *rows*, and write it atomically."""
         from beaconframes.wall.png_file import write_atomically
 
-        is_page = self.suffix == PAGE_SUFFIX
+        suffix = self.out.suffix.lower()
+        is_page = suffix == PAGE_SUFFIX
         drawn: Any = get_function(chart, "interactive" if is_page else "plot")(rows, **options)
         with write_atomically(self.out) as part:
             if is_page:
@@ -129,7 +122,7 @@ class Picture(OutputFile):
                 from matplotlib import pyplot as plt
 
                 figure = drawn.get_figure(root=True)
-                figure.savefig(part, format=self.suffix[1:], dpi=self.dpi)
+                figure.savefig(part, format=suffix[1:], dpi=self.dpi)
                 plt.close(figure)
         self.report(rows=rows.height)
 
