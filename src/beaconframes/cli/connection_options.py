@@ -108,7 +108,7 @@ def list_options() -> list[click.Option]:
     ]
 
 
-def build_setting(name: str) -> click.Option:
+def build_setting(name: str, make: type[click.Option] = ConnectionOption) -> click.Option:
     """Return the option of a setting."""
     setting = SETTINGS[name]
     kind = find_kind(resolve_types(SettingArguments).get(name, str))
@@ -116,7 +116,7 @@ def build_setting(name: str) -> click.Option:
     # A flag whose default is False has no option that turns it off.
     default = False if DEFAULTS[name] is False else None
     argument = Argument(name, replace(kind, metavar=setting.metavar), default, text)
-    return argument.build(ConnectionOption)
+    return argument.build(make)
 
 
 NAMES = tuple(option.name for option in list_options() if option.name)

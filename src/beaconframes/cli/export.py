@@ -14,6 +14,7 @@ import click
 
 from beaconframes import errors
 from beaconframes.cli import loader_options, output, signals
+from beaconframes.cli.common_options import refuse_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
 from beaconframes.cli.from_signature import AsJson, Kind, command, list_arguments
@@ -102,9 +103,8 @@ def build_command(name: str, loader: Loader) -> click.Command:
         minutes = values.pop("follow", None)
         if minutes and math.isnan(minutes):
             raise click.UsageError("--follow nan is not a number of minutes")
-        for other in ("until", "unfinalized"):
-            if minutes and (arguments | chosen).get(other):
-                raise click.UsageError(f"--follow and --{other} exclude each other")
+        if minutes:
+            refuse_options(["until", "unfinalized"], "--follow", hint="Leave one of them out")
 
         def export_once() -> Export:
             with open_explorer({**values}) as explorer:

@@ -306,7 +306,7 @@ def command(
         hints = resolve_types(function)
         classes: dict[str, Any] = {n: hint for n, hint in hints.items() if is_dataclass(hint)}
         several = {**groups, **{n: list_arguments(each) for n, each in classes.items()}}
-        own = list_arguments(function, several)
+        own = list_arguments(function, [*several, *(str(each.name) for each in more)])
         options: dict[str, Argument] = {}
         words = []
         for n, parameter in inspect.signature(function).parameters.items():

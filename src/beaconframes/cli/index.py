@@ -17,6 +17,7 @@ from beaconframes.beacon_node.index.follower import follow as follow_chain
 from beaconframes.beacon_node.index.indexing import index as index_chain
 from beaconframes.beacon_node.index.report import read_report
 from beaconframes.cli import exit_codes, signals
+from beaconframes.cli.connection_options import build_setting
 from beaconframes.cli.from_signature import AsJson, command, list_arguments
 from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message, replace_arguments
@@ -49,7 +50,7 @@ OPTIONS = list_arguments(index_chain, NOT_OPTIONS, texts=TEXTS)
 OPTIONS["until"] = replace(OPTIONS["until"], default=None)
 
 
-@command(arguments=OPTIONS)
+@command(build_setting("progress", click.Option), arguments=OPTIONS)
 def index(
     *,
     node: Annotated[str | None, "URL"] = None,
@@ -58,8 +59,8 @@ def index(
     arguments: dict[str, Any],
     follow: bool = False,
     check: bool = False,
-    progress: bool | None = None,
     as_json: AsJson = False,
+    progress: bool | None,
 ) -> None:
     """Write the chain of a beacon node into a dataset.
 
@@ -81,9 +82,6 @@ def index(
         Add each epoch as it becomes final, and record orphaned blocks, until Ctrl-C.
     check
         Report the epochs of the dataset that are unexplained. Without --node, no request is sent.
-    progress
-        Show progress on standard error; the default is to show it on a terminal.
-        [BEACONFRAMES_PROGRESS]
     """
     if check and node is None:
         report = read_report(out)
