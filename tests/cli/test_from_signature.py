@@ -142,7 +142,7 @@ def test_sections_of_a_docstring():
 
     assert ["", "Parameters", "Returns"] == list(sections)
     assert {"rows", "income", "every", "min_count"} == set(describe_arguments(example))
-    assert {"": ["No sections - at all"]} == split_sections(
+    assert {"": "No sections - at all"} == split_sections(
         type("A", (), {"__doc__": "No sections - at all"})
     )
 

@@ -20,6 +20,8 @@ _MARKUP = re.compile(
 """Code, a public name, or an argument, maybe with its value."""
 _CALL = re.compile(r"(?P<path>\w+(?:\.\w+)*)(?:\(\.*\))?")
 """A function, with or without parentheses."""
+_TITLE = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
+"""The title of a section, with a line of dashes below it."""
 _END_OF_TITLE = re.compile(r", (?:one|a) row|[.;:(]")
 _BOTH_ENDS = "First and last "
 
@@ -48,30 +50,17 @@ PYTHON_ONLY = (
 """Sentences that are about Python only have these words."""
 
 
-def split_sections(function: Callable[..., Any]) -> dict[str, list[str]]:
-    """Return the lines of each section of a docstring; the text before them has the name ""."""
-    lines = (inspect.getdoc(function) or "").split("\n")
-    sections: dict[str, list[str]] = {"": []}
-    name = ""
-    for number, line in enumerate(lines):
-        if number and is_underline(line, lines[number - 1]):
-            name = sections[name].pop()
-            sections[name] = []
-        else:
-            sections[name].append(line)
-    return sections
+def split_sections(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the text of each section of a docstring; the text before them has the name ""."""
+    before, *sections = _TITLE.split(inspect.getdoc(function) or "")
+    return {"": before, **dict(zip(sections[::2], sections[1::2], strict=True))}
 
 
-def is_underline(line: str, above: str) -> bool:
-    """Return whether a line of dashes makes the line *above* the title of a section."""
-    return bool(line) and line == "-" * len(above)
-
-
-def list_parameters(lines: list[str]) -> dict[str, str]:
-    """Return the description of each parameter in the lines of its section."""
+def list_parameters(section: str) -> dict[str, str]:
+    """Return the description of each parameter in the text of their section."""
     texts: dict[str, str] = {}
     names: list[str] = []
-    for line in lines:
+    for line in section.split("\n"):
         if line and not line.startswith(" "):
             names = line.split(", ")
         else:
@@ -83,7 +72,7 @@ def describe_arguments(
     function: Callable[..., Any], options: Collection[str] | None = None
 ) -> dict[str, str]:
     """Return the help of each argument; *options* are those that the command has, or all."""
-    parameters = list_parameters(split_sections(function).get("Parameters", []))
+    parameters = list_parameters(split_sections(function).get("Parameters", ""))
     texts = {n: translate(text, function, options) for n, text in parameters.items()}
     if texts.get("until", "").startswith(_BOTH_ENDS):
         # Two options have two texts; the forms of a time are with the first.
@@ -101,7 +90,7 @@ def describe(
     function: Callable[..., Any], options: Collection[str] | None = None, *, file: str = ""
 ) -> str:
     """Return the text before the sections; *file* is the argument that the command calls FILE."""
-    return translate("\n".join(split_sections(function)[""]), function, options, file=file)
+    return translate(split_sections(function)[""], function, options, file=file)
 
 
 def parse_title(loader: Callable[..., Any]) -> str:
