@@ -7,11 +7,6 @@ import click
 from beaconframes.cli.from_signature import AsJson, command
 
 
-def endpoint_name_of(loader: str) -> str:
-    """Return the name of the endpoint of a loader."""
-    return loader.replace("-", "_").replace("load_", "", 1)
-
-
 @command()
 def dictionary(name: str | None = None, *, as_json: AsJson = False) -> None:
     """Print the columns of a loader, or the loaders with a column.
@@ -36,6 +31,7 @@ def dictionary(name: str | None = None, *, as_json: AsJson = False) -> None:
         mark = "*" if row["key"] else " "
         subject = f"{row['loader']:<{width}}" if width else f"{row['column']:<44}"
         click.echo(f"{mark} {subject}{row['type']:<20}{row['meaning']}")
-    endpoint = ENDPOINTS_BY_NAME.get(endpoint_name_of(name)) if name else None
+    endpoint_name = (name or "").replace("-", "_").replace("load_", "", 1)
+    endpoint = ENDPOINTS_BY_NAME.get(endpoint_name)
     if endpoint is not None and endpoint.table.keeps_every_field:
         click.echo("  The columns are not documented: each field of the service is a column.")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def build_command(name: str, loader: Loader) -> click.Command:
     """Return the command that calls *loader*."""
+    from beaconframes.exports.loader_calls import find_endpoint
 
     @command(
         *connection_options(),
@@ -35,8 +36,10 @@ def build_command(name: str, loader: Loader) -> click.Command:
         strict
             Write no rows if any requested rows are missing.
         """
-        if chosen.columns is not None:
-            check_columns(loader, chosen)
+        endpoint = find_endpoint(loader)
+        if endpoint is not None and not endpoint.table.keeps_every_field:
+            # Unknown columns are refused before any request.
+            chosen.select(endpoint.table.empty())
         with open_explorer(values) as explorer:
             rows = loader(**arguments, strict=strict or None, explorer=explorer)
             requests = explorer.requests
@@ -60,15 +63,6 @@ def build_chart_command() -> click.Command:
         file.report(loader="load_chart")
 
     return load_image
-
-
-def check_columns(loader: Loader, chosen: output.Output) -> None:
-    """Refuse unknown columns before any request, if the columns of the loader are documented."""
-    from beaconframes.exports.loader_calls import find_endpoint
-
-    endpoint = find_endpoint(loader)
-    if endpoint is not None and not endpoint.table.keeps_every_field:
-        chosen.select(endpoint.table.empty())
 
 
 load = LoaderGroup(

@@ -71,6 +71,10 @@ def report(
             write_report(made, out, explorer.requests, overwrite=overwrite, as_json=as_json)
 
         if out is not None and every is not None:
+
+            def print_path(path: Path) -> None:
+                click.echo(click.format_filename(path), err=True)
+
             paths = save_every(every, out, arguments, explorer, print_path)
             print_folder(out, paths, as_json=as_json)
             return
@@ -105,11 +109,6 @@ def check_output(out: Path | None, every: str | None, *, overwrite: bool) -> Non
                 f"--out {out} has no ending of a report", hint=f"Use one of {', '.join(FORMATS)}"
             )
         output.check_target(out, overwrite=overwrite)
-
-
-def print_path(path: Path) -> None:
-    """Print the name of a written page to standard error."""
-    click.echo(click.format_filename(path), err=True)
 
 
 def print_folder(folder: Path, paths: list[Path], *, as_json: bool) -> None:
