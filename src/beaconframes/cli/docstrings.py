@@ -43,6 +43,7 @@ PYTHON_ONLY = (
     "since* and *until*, dates or times, are that range",
     "*kwargs* go to",
     "*title*, *figsize*",
+    "penalties after an exit are no missed votes",
     "is the result of ``bf.index(...)``",
     "range(0, 1000)",
     "Default: from the first to the last indexed one",
