@@ -10,6 +10,7 @@ from beaconframes.analysis.engines import check_distinct
 from beaconframes.errors import UsageError
 from beaconframes.pandas_frames import to_pandas
 
+from .test_apr import EARNED, HELD, INDEX
 from .test_attestations import ROWS as DUTIES
 from .test_daily_income import stats
 from .test_income import history
@@ -74,12 +75,23 @@ def test_a_validator_may_be_in_several_groups():
 
 
 DATED = LATE.select("validator_index", "epoch", "time", balance_gwei=5, effective_balance_gwei=5)
-HELD = balances((7, 0, 5), (7, 1, 5))
+BALANCES = balances((7, 0, 5), (7, 1, 5))
 EPOCHS = pl.DataFrame({"epoch": [0, 1], "eligible_ether_gwei": [10**12, 10**12]})
 SEEN = pl.DataFrame(
     {"validator_index": [7], "activation_epoch": [0], "exit_epoch": [None]},
     schema_overrides={"exit_epoch": pl.Int64},
 )
+PRODUCED = pl.DataFrame(
+    {
+        "block_number": [9, 10],
+        "proposer_index": [1, 1],
+        "epoch": [675, 676],
+        "producer_reward_wei": [5, 6],
+        "block_reward_wei": [5, 6],
+        "relay_tag": ["a", None],
+    }
+)
+RATED = analysis.daily_income(stats((1, {})), PRODUCED)
 COUNTED = stats((1, {"missed_attestations": 3, "missed_sync": 1, "participated_sync": 9}))
 
 
@@ -98,17 +110,27 @@ def twice(frame):
         "faults": lambda: analysis.attestation_faults(twice(DUTIES)),
         "luck, balances": lambda: analysis.proposal_luck(OWN, twice(stakes(LATE)), EPOCHS),
         "luck, epochs": lambda: analysis.proposal_luck(OWN, stakes(LATE), twice(EPOCHS)),
+        "luck, validators": lambda: analysis.proposal_luck(
+            OWN, stakes(LATE), EPOCHS, validators=twice(SEEN)
+        ),
         "luck of seats": lambda: analysis.sync_luck(COMMITTEES, twice(stakes(LATE)), EPOCHS),
         "daily balances": lambda: analysis.daily_balances(twice(DATED)),
-        "changes, balances": lambda: analysis.reconcile(twice(HELD), LATE),
-        "changes, income": lambda: analysis.reconcile(HELD, twice(LATE)),
+        "changes, balances": lambda: analysis.reconcile(twice(BALANCES), LATE),
+        "changes, income": lambda: analysis.reconcile(BALANCES, twice(LATE)),
         "daily losses": lambda: analysis.daily_losses(twice(COUNTED)),
         "daily votes": lambda: analysis.daily_votes(twice(COUNTED), SEEN),
+        "daily votes, validators": lambda: analysis.daily_votes(COUNTED, twice(SEEN)),
         "daily sync": lambda: analysis.daily_sync(twice(COUNTED)),
         "apr, income": lambda: analysis.apr(pl.concat([EARLY, LATE]), stakes(LATE)),
         "apr, balances": lambda: analysis.apr(LATE, pl.concat([stakes(LATE), stakes(LATE)])),
         "ledger": lambda: analysis.ledger(LATE, pl.concat([PAID, PAID])),
+        "apr, validators": lambda: analysis.apr(EARNED, HELD, validators=twice(SEEN)),
+        "apr, index": lambda: analysis.apr(EARNED, HELD, twice(INDEX)),
         "daily income": lambda: analysis.daily_income(stats((1, {}), (1, {}))),
+        "daily income, blocks": lambda: analysis.daily_income(stats((1, {})), twice(PRODUCED)),
+        "daily rates": lambda: analysis.daily_rates(twice(RATED)),
+        "daily rates, index": lambda: analysis.daily_rates(RATED, twice(INDEX)),
+        "payments of relays": lambda: analysis.relay_payments(twice(PRODUCED)),
         "chart": lambda: plot.income(pl.concat([EARLY, LATE])),
         "interactive chart": lambda: interactive.income(pl.concat([EARLY, LATE])),
         "chart of withdrawals": lambda: plot.withdrawals(pl.concat([PAID, PAID])),

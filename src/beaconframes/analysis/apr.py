@@ -119,6 +119,7 @@ def apr(
     layers = map_rows(income_rows, lambda part: sum_layers(part, columns))
     validator_days = sum_validator_days(join_stakes(layers, balance_rows), groups, length)
     if validators is not None:
+        check_distinct(validators, ["validator_index"], loader="load_validators")
         active_periods = open_frame_like(
             validators, _ACTIVE_PERIOD, loader="load_validators", like=validator_days
         )
@@ -145,6 +146,7 @@ def compute_rates(
     parts = map_rows(validator_days, lambda part: _add_weights(part, is_whole))
     days = _aggregate_days(parts, ["day", *groups], _WHOLE)
     if index is not None:
+        check_distinct(index, ["day"], loader="load_yield_index")
         index_days = drop_missing(
             open_frame_like(index, _INDEX, loader="load_yield_index", like=days), _INDEX
         )

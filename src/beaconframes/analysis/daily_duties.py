@@ -119,6 +119,7 @@ def daily_votes(
     columns = [*_KEYS, "time", "missed_attestations", *groups]
     source = open_frame(stats, columns, loader="load_validator_stats")
     length = resolve_chain(chain, (stats, "day")).epochs_per_day
+    check_distinct(validators, ["validator_index"], loader="load_validators")
     period = ["validator_index", "activation_epoch", "exit_epoch"]
     active = collect(select_columns(validators, period, loader="load_validators"))
     rows = collect(drop_missing(source, [*_KEYS, "missed_attestations"]))

@@ -152,6 +152,7 @@ def _credit_deposits(rows: pl.DataFrame) -> pl.DataFrame:
 
 def sum_blocks(blocks: IntoFrame, length: int) -> pl.DataFrame:
     """Sum what validators received by day; null where the payment of a block is unknown."""
+    check_distinct(blocks, ["block_number"], loader="load_produced_blocks")
     lazy = open_frame(blocks, _BLOCK, loader="load_produced_blocks")
     rows = collect(drop_missing(lazy, _BLOCK[:2]))
     amount, fees = (pl.col(name).cast(pl.Int128) for name in _BLOCK[2:])

@@ -76,6 +76,7 @@ def daily_rates(
     groups = list_columns(by, {"validator_days", "share", *_AMOUNTS, *_RATES})
     needed = ["day"] if validators is None else ["day", "validator_index"]
     columns = list(dict.fromkeys([*needed, *groups, "effective_balance_gwei", *_AMOUNTS]))
+    check_distinct(daily, ["validator_index", "day"], groups, loader="daily_income")
     source = open_frame(daily, columns, loader="daily_income")
     rows = collect(source).with_columns(share=pl.lit(1.0))
     if validators is not None:
@@ -87,6 +88,7 @@ def daily_rates(
             index_reward=pl.lit(None, pl.Float64), is_compared=pl.lit(value=True)
         )
     else:
+        check_distinct(index, ["day"], loader="load_yield_index")
         days = collect(select_columns(index, ["day", "apr"], loader="load_yield_index"))
         rows = rows.join(days, on="day", how="left").with_columns(
             index_reward=pl.col("apr") * pl.col("stake"), is_compared=pl.col("apr").is_not_null()

@@ -211,6 +211,7 @@ def _open_shares(
     check_distinct(epochs, ["epoch"], loader="load_epochs")
     rows = balance_rows.join(totals, on="epoch", how="inner")
     if validators is not None:
+        check_distinct(validators, ["validator_index"], loader="load_validators")
         active_periods = open_frame_like(
             validators, _ACTIVE_PERIOD, loader="load_validators", like=balance_rows
         )

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from beaconframes.analysis.aggregation import sum_known
-from beaconframes.analysis.engines import list_columns, open_frame, return_table, sum_by
+from beaconframes.analysis.engines import (
+    check_distinct,
+    list_columns,
+    open_frame,
+    return_table,
+    sum_by,
+)
 from beaconframes.analysis.proposal_costs import COSTS, missed_proposals
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.frames import collect, drop_missing, list_column_names, to_polars
@@ -97,6 +103,7 @@ def relay_payments(blocks: IntoFrameT, *, by: str | Sequence[str] = ()) -> IntoF
         their builder paid the proposer: it does not know the relay. Sorted. This computes eagerly.
     """
     groups = list_columns(by, {"blocks", "relay_blocks", "relay_payments_wei"})
+    check_distinct(blocks, ["block_number"], groups, loader="load_produced_blocks")
     columns = [*groups, "producer_reward_wei", "relay_tag"]
     has_payments = _PAYMENT in list_column_names(blocks)
     columns += [_PAYMENT] * has_payments
