@@ -119,11 +119,12 @@ def test_parts_by_hand(source):
     assert (1, 0, False) == (row["days"], row["days_estimated"], row["consensus_only"])
 
 
-def test_a_missed_proposal_has_no_fees_to_compare():
+@pytest.mark.parametrize("outcome", ["missed", "orphaned"])
+def test_a_missed_proposal_has_no_fees_to_compare(outcome):
     """Its fees are in its cost: below the average, they would count twice. A later one is open."""
     more = [
         PROPOSALS.with_columns(slot=pl.lit(slot, pl.Int64), status=pl.lit(status))
-        for slot, status in [(FIRST * 32 + 8, "missed"), (FIRST * 32 + 9, "scheduled")]
+        for slot, status in [(FIRST * 32 + 8, outcome), (FIRST * 32 + 9, "scheduled")]
     ]
 
     (row,) = compare(BY_EPOCH).rows(named=True)
