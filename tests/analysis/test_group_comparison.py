@@ -94,6 +94,8 @@ def test_rare_losses_are_not_read_as_difference():
         # A division of 8 validators into two halves has 70 ways; of 4, only 6.
         ([9.0] * 4, [0.0, 1.0] * 2, True),
         ([9.0] * 2, [0.0] * 2, None),
+        # Two of the twenty ways have these halves: chance has them in one of ten divisions.
+        ([9.0] * 3, [0.0] * 3, None),
         ([9.0, None], [0.0] * 30, None),
         # One of twenty ways, which chance has as often as the level allows.
         ([9.0, 9.0], [9.0] * 3 + [0.0] * 5, False),

@@ -127,7 +127,9 @@ def _is_rare(own: pl.Series, others: pl.Series, chance: float) -> bool | None:
     parts = [known.to_numpy() for known in (_select_known(own), _select_known(others))]
     few = min(map(len, parts))
     values = np.concatenate(sorted(parts, key=len))
-    if chance * math.comb(len(values), few) < 1:
+    # Of two halves, it does not matter which one is the group.
+    ways = math.comb(len(values), few) / (2 if 2 * few == len(values) else 1)
+    if chance * ways < 1:
         return None
     values -= values.mean()
     # The means of both parts follow from the sum of one.
