@@ -315,6 +315,11 @@ def test_daily_rates_count_the_epochs_in_which_a_validator_is_active():
     assert [1.2] == pytest.approx(alike["validator_days"].to_list())
     partial = analysis.daily_rates(days, validators=periods.head(3), chain="mainnet")
     assert [2.2] == pytest.approx(partial["validator_days"].to_list())
+    labels = pl.DataFrame({"validator_index": [1, 2, 2], "label": ["a", "a", "b"]})
+    labelled = analysis.daily_rates(
+        days.join(labels, "validator_index"), by="label", validators=periods, chain="mainnet"
+    )
+    assert [1.2, 0.2] == pytest.approx(labelled["validator_days"].to_list())
     with pytest.raises(UsageError, match="repeat each other"):
         analysis.daily_rates(days, validators=pl.concat([periods, periods]))
     each = analysis.daily_rates(days, by="validator_index", validators=periods, chain="mainnet")
