@@ -230,6 +230,9 @@ def test_fees_of_days_without_an_index_are_not_compared():
 
     assert 365 * 2_000_000 / (32 * ETH) == pytest.approx(row["apr_as_index"])
     assert 365 * 13_000_000 / (64 * ETH) == pytest.approx(row["apr_on_effective"])
+    # A group may be named like the rate of the index.
+    grouped = analysis.daily_rates(daily.with_columns(apr=pl.lit(1)), index, by="apr")
+    assert [0.02, None] == grouped["index_apr"].to_list()
 
 
 def test_losses_by_hand():

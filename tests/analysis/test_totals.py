@@ -542,6 +542,8 @@ def test_the_earliest_activation_is_that_of_a_recorded_chain():
         (analysis.ledger_totals, "validators"),
         (analysis.relay_payments, "blocks"),
         (analysis.daily_rates, "validator_days"),
+        (analysis.daily_rates, "index_apr"),
+        (analysis.daily_rates, "stake"),
         (analysis.daily_votes, "votes"),
         (analysis.daily_sync, "signed"),
     ],

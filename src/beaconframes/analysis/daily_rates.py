@@ -30,6 +30,8 @@ Every = Literal["day", "all"]
 
 _AMOUNTS = ["consensus_income_gwei", "execution_income_wei", "priority_fees_wei"]
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index"]
+_SUMS = ["share", "validator_days", "execution", "fees", "stake"]
+_INDEX = ["index_apr", "difference_bp"]
 _WEI_PER_GWEI = 10**9
 
 
@@ -73,7 +75,7 @@ def daily_rates(
         computes eagerly.
     """
     check_choice("every", every, get_args(Every))
-    groups = list_columns(by, {"validator_days", "share", *_AMOUNTS, *_RATES})
+    groups = list_columns(by, {*_SUMS, *_AMOUNTS, *_RATES, *_INDEX})
     needed = ["day"] if validators is None else ["day", "validator_index"]
     columns = list(dict.fromkeys([*needed, *groups, "effective_balance_gwei", *_AMOUNTS]))
     check_distinct(daily, ["validator_index", "day"], groups, loader="daily_income")
@@ -90,8 +92,10 @@ def daily_rates(
     else:
         check_distinct(index, ["day"], loader="load_yield_index")
         days = collect(select_columns(index, ["day", "apr"], loader="load_yield_index"))
-        rows = rows.join(days, on="day", how="left").with_columns(
-            index_reward=pl.col("apr") * pl.col("stake"), is_compared=pl.col("apr").is_not_null()
+        # Another name: the rate may be a group.
+        rows = rows.join(days.rename({"apr": "index_apr"}), on="day", how="left").with_columns(
+            index_reward=pl.col("index_apr") * pl.col("stake"),
+            is_compared=pl.col("index_apr").is_not_null(),
         )
     if every == "all":
         rows, keys = _sum_range(rows, groups), groups
@@ -115,7 +119,7 @@ def daily_rates(
         rows = rows.with_columns(
             index_apr=pl.col("index_reward") / _drop_zeros("compared_stake")
         ).with_columns(difference_bp=(pl.col("apr_as_index") - pl.col("index_apr")) * 1e4)
-        columns += ["index_apr", "difference_bp"]
+        columns += _INDEX
     return return_table(rows.select(columns), source, daily)
 
 
