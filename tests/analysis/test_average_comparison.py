@@ -9,6 +9,7 @@ from beaconframes import analysis
 from beaconframes.analysis.average_comparison import PARTS
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import UsageError
+from beaconframes.pandas_frames import to_pandas
 
 from .test_attestation_losses import HEAD, NO_SOURCE, NO_TARGET, SOURCE, TARGET
 from .test_daily_costs import days_of_the_network
@@ -179,6 +180,15 @@ def test_balances_without_an_income_are_not_compared():
     for income in (INCOME.filter(is_known), unknown):
         (row,) = compare(BY_EPOCH | {"income": income}).rows(named=True)
         assert pytest.approx(float(whole) / 2, rel=1e-12) == float(row["average_wei"])
+
+
+def test_income_without_a_balance_is_not_compared():
+    """Average validators would earn nothing for it."""
+    one = {name: rows.filter(pl.col("validator_index") == 1) for name, rows in BY_EPOCH.items()}
+
+    for kind in (lambda rows: rows, to_pandas):
+        known = BY_EPOCH | {"income": kind(INCOME), "balances": one["balances"]}
+        assert compare(one).rows() == compare(known).rows()
 
 
 def test_days_without_a_rate_of_votes_have_that_of_the_others():

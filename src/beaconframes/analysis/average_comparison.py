@@ -26,6 +26,7 @@ from beaconframes.analysis.engines import (
     open_frame,
     open_frame_like,
     resolve_chain,
+    return_lazy,
     return_table,
 )
 from beaconframes.analysis.income import income as sum_income
@@ -33,7 +34,14 @@ from beaconframes.analysis.income_columns import AMOUNTS, PENALTIES, REWARDS
 from beaconframes.analysis.problem_totals import problem_totals
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.errors import UsageError
-from beaconframes.frames import collect, drop_missing, map_rows, read_rows, to_polars
+from beaconframes.frames import (
+    collect,
+    drop_missing,
+    list_column_names,
+    map_rows,
+    read_rows,
+    to_polars,
+)
 from beaconframes.progress import show_elapsed
 
 if TYPE_CHECKING:
@@ -170,6 +178,7 @@ def _sum_epochs(
     clock: Chain,
 ) -> _Own:
     """Return income and effective balances by day, from a row per epoch."""
+    income = _select_held(income, balances)
     sums = to_polars(sum_income(income, blocks=blocks, every="epoch", chain=clock))
     fees = to_polars(sum_income(income, every="epoch", chain=clock))
     fees = fees.select("epoch", fees=pl.col("execution_income_wei"))
@@ -188,6 +197,14 @@ def _sum_epochs(
         received=sum_known(pl.col("execution_income_wei").cast(pl.Int128)),
     )
     return _Own(days, full)
+
+
+def _select_held(income: IntoFrame, balances: IntoFrame) -> IntoFrame:
+    """Return the income of the epochs in which the balance of its validator is known."""
+    lazy = open_frame(income, list_column_names(income), loader="load_income_history")
+    stakes = open_frame_like(balances, STAKES, loader="load_balance_history", like=lazy)
+    held = lazy.join(drop_missing(stakes, STAKES), on=STAKES[:2], how="semi")
+    return return_lazy(held, income)
 
 
 def _sum_duties(income: IntoFrame, balances: IntoFrame, validators: pl.DataFrame) -> pl.DataFrame:
