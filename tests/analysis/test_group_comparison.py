@@ -97,6 +97,8 @@ def test_rare_losses_are_not_read_as_difference():
         # Two of the twenty ways have these halves: chance has them in one of ten divisions.
         ([9.0] * 3, [0.0] * 3, None),
         ([9.0, None], [0.0] * 30, None),
+        # Of 28 ways, two have means this far apart: below those of the others as well as above.
+        ([1.0] * 2, [-1.0] * 2 + [0.0] * 4, False),
         # One of twenty ways, which chance has as often as the level allows.
         ([9.0, 9.0], [9.0] * 3 + [0.0] * 5, False),
     ],
@@ -123,7 +125,7 @@ def test_each_measure_is_one_more_comparison():
 
 
 def test_wrong_arguments_are_explained():
-    rows = pl.DataFrame({"group": ["a", "b"], "value": [1, 2], "k": [9, 9], "n": [3, 3]})
+    rows = pl.DataFrame({"group": ["a", "b"], "value": [1, 2], "k": [1, 9], "n": [3, 3]})
     with pytest.raises(UsageError, match=r"k is not a part of n.*\(part, whole\)"):
         analysis.compare_groups(rows, by="group", shares={"share": ("k", "n")})
     with pytest.raises(UsageError, match="by='value' is a column of the result"):
