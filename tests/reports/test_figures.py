@@ -113,7 +113,7 @@ def test_the_effectiveness_beside_that_of_the_network(own, network, word):
         (3_000_000, WEI, None, "look"), (3_000_001, WEI, None, "act"),
         (3_000_001, WEI, "at least", "act"), (1_500_001, WEI, "at least", "unknown"),
         (3_000_001, WEI, "incomplete", "unknown"), (1_000_000, None, None, "unknown"),
-        (1_000_000, 0, None, "unknown"),
+        (1_000_000, 0, None, "unknown"), (1_000_000, -WEI, None, "unknown"),
     ],
 )  # fmt: skip
 def test_losses_beside_those_of_average_validators(lost, missed, mark, word):
@@ -125,7 +125,7 @@ def test_losses_beside_those_of_average_validators(lost, missed, mark, word):
     assert word == card.word
     assert (mark or "") in card.number
     known = f"{missed // 10**13 / 10**5:.5f} ETH" if missed is not None else "unknown"
-    assert f"average validators {known}" == card.comparison
+    assert f"average validators {known}".replace("-", "\u2212") == card.comparison
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,8 @@ def test_offline_validators_are_named_by_their_losses():
     assert "Act first: 7 validators offline now: 16, 15, 14, 13, 12 and 2 more." == offline[-1]
     leaving = list_verdict(frames(statuses=("exiting_offline", "slashing_offline")))
     assert "Act first: 2 validators offline now: 11, 10." == leaving[-1]
+    online = list_verdict(frames(statuses=("exiting_online", "slashing_online")))
+    assert "Act first: nothing, no validator is offline now." == online[-1]
     assert "Active: 2 of 2 validators." == list_verdict(frames(statuses=("active",) * 2))[-1]
 
 
