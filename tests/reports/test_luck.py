@@ -99,6 +99,7 @@ def test_all_committees_of_the_range_count_where_requests_are_free(made, chain):
     assert [0, 1, 2] == inputs.list_selected_periods()
     assert [2] == dataclasses.replace(inputs, first=1).list_selected_periods()
     assert [0, 1] == dataclasses.replace(inputs, last=255).list_selected_periods()
+    assert [2] == dataclasses.replace(inputs, first=256, last=256).list_selected_periods()
 
     with bf.open(chain.path):
         report = bf.report(MINE, since=0, until=467, detail="epochs")
