@@ -367,10 +367,14 @@ def test_fees_without_a_percentile_are_invalid():
     [
         ({"id": [0], "result": "0x1"}, "not that of a JSON-RPC call"),
         ({"id": 0, "error": {"code": [3], "message": "odd"}}, "reported: odd"),
+        ({"id": None, "error": {"code": -32700, "message": "Parse error"}}, "reported: Parse"),
     ],
 )
 def test_unusual_members_of_an_answer_are_no_failure_of_ours(answer, message):
-    """An id or a code that is a list has no meaning."""
+    """An id or a code that is a list has no meaning; of a call that is not understood, it is null.
+
+    The last one is section 5 of JSON-RPC 2.0.
+    """
     node = make_node()
     node.handle_request = lambda request: reply(200, answer)
     with pytest.raises(BeaconframesError, match=message):
