@@ -97,6 +97,20 @@ def test_public_keys_load_the_rows_of_their_validators(load):
     assert 0 == again.requests < planned.requests
 
 
+def test_a_plan_of_public_keys_is_that_of_their_validators(monkeypatch):
+    """Each one has a record in the responses, whatever its index is."""
+    monkeypatch.setattr(BeaconApi, "request_has_validator", lambda self, index: True)
+    with BeaconNodeStub("electra", head=71, faults=("debug-forbidden",)) as stub:
+        keys = read_keys(stub)
+        with bf.node(stub.url, store=False):
+            by_index, by_key, of_one = (
+                bf.plan(bf.load_income_history, members, since=2, until=3)
+                for members in ([1, 2, 3], [1, *keys[2:4]], [1])
+            )
+    assert (by_index.requests, by_index.bytes) == (by_key.requests, by_key.bytes)
+    assert of_one.bytes < by_key.bytes
+
+
 SETS = [
     bf.v2.load_rewards_aggregate,
     bf.v2.load_performance_aggregate,
@@ -138,6 +152,25 @@ def test_connections_share_an_index(tmp_path, monkeypatch):
             assert [1, 7] == bf.load_validators([1, 7], explorer=second)[
                 "validator_index"
             ].to_list()
+
+
+def test_a_validator_that_another_connection_adds_meanwhile_stays(tmp_path, monkeypatch):
+    """Between the list of known validators and the new one, the other connection adds number 7."""
+    with BeaconNodeStub("capella", head=95) as stub:
+        monkeypatch.setattr(BeaconApi, "request_has_validator", lambda self, index: True)
+        first, second = bf.node(stub.url, store=tmp_path), bf.node(stub.url, store=tmp_path)
+        request = BeaconApi.validators
+
+        def request_late(api, *arguments):
+            found = request(api, *arguments)
+            if api is first.connection.api and ("head", [9]) == arguments:
+                bf.load_balance_history([7], since=5, until=5, explorer=second)
+            return found
+
+        monkeypatch.setattr(BeaconApi, "validators", request_late)
+        with first, second:
+            bf.load_balance_history([9], since=5, until=5, explorer=first)
+            assert [7, 9] == first.index.validators["validator_index"].to_list()
 
 
 def test_a_stored_chain_may_grow(tmp_path, monkeypatch):
