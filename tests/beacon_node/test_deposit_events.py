@@ -319,7 +319,10 @@ def test_signatures_that_the_registry_proves():
 
 @pytest.mark.more
 def test_index_adds_the_deposits_of_new_final_blocks(tmp_path, monkeypatch):
-    """Each range is requested once; the numbers continue, and what is stored counts as earlier."""
+    """Each range is requested once; the numbers continue, and what is stored counts as earlier.
+
+    The second range has no deposit.
+    """
     folder = tmp_path / "chain"
     processed = []
 
@@ -341,7 +344,7 @@ def test_index_adds_the_deposits_of_new_final_blocks(tmp_path, monkeypatch):
             stub.recording.rpc["eth_getBlockByNumber", json.dumps([number, True])]
         )["result"]
         node.methods["eth_blockNumber"] = "0x100"
-        for head in (100, 190):
+        for head in (100, 110, 190):
             stub.advance(head)
             connection = NodeConnection(stub.url)
             connection.execution = node.api()
@@ -351,9 +354,9 @@ def test_index_adds_the_deposits_of_new_final_blocks(tmp_path, monkeypatch):
 
     ranges = [call[1][0] for call in node.calls if call[0] == "eth_getLogs"]
     ranges = [(int(chosen["fromBlock"], 16), int(chosen["toBlock"], 16)) for chosen in ranges]
-    assert 2 == len(ranges)
-    assert [16, 16] == processed  # The deposits of genesis, in the state of the last epoch.
-    assert (0, ranges[0][1] + 1) == (ranges[0][0], ranges[1][0])
+    assert 3 == len(ranges)
+    assert [16, 16, 16] == processed  # The deposits of genesis, in the state of the last epoch.
+    assert [0, ranges[0][1] + 1, ranges[1][1] + 1] == [first for first, _ in ranges]
     with bf.local(folder):
         deposits = bf.load_deposits([3, 4])
         origin = bf.load_deposit_origin(SENDER)
