@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -151,6 +152,16 @@ def test_sync_committees_have_the_expected_seats():
             assert rows["seat"].to_list() == list(range(32))
             assert seats.tolist() == rows["validator_index"].to_list()
             assert rows.select("start_epoch", "end_epoch").row(0) == (8 * period, 8 * period + 7)
+
+
+def test_the_first_sync_committee_begins_with_its_fork():
+    """The fork may be later than its period, as Altair at epoch 5 of a period of 8 epochs."""
+    spec = load_blocks("capella").spec
+    spec = dataclasses.replace(spec, fork_epochs=spec.fork_epochs | {"altair": 5})
+    for epoch, bounds in ((6, (5, 7)), (8, (8, 15))):
+        reader = SimpleNamespace(sync_committee=lambda _: np.arange(32))
+        rows = build_members(SimpleNamespace(spec=spec, epoch=epoch, reader=reader))
+        assert bounds == rows.select("start_epoch", "end_epoch").row(0)
 
 
 def test_the_latest_state_has_no_prices():

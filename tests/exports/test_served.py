@@ -90,16 +90,17 @@ def test_gaps_stay_gaps_in_an_export_of_an_export(tmp_path, explorer):
         assert not json.loads((tmp_path / "two/manifest.json").read_text())["complete"]
 
 
-def test_an_export_has_no_rows_outside_of_its_request(tmp_path, explorer):
+@pytest.mark.parametrize(("since", "until"), [(100, 200), (200, 200)])
+def test_an_export_has_no_rows_outside_of_its_request(tmp_path, explorer, since, until):
     """No withdrawals are not the same as withdrawals that were never requested."""
-    own = {"validators": [*range(20), 25], "since": 100, "until": 200}
+    own = {"validators": [*range(20), 25], "since": since, "until": until}
     bf.export(bf.load_validator_withdrawals, tmp_path / "out", **own)
     bf.export(bf.load_epochs, tmp_path / "out", since=0, until=400)
     expected = bf.load_validator_withdrawals(**own)
     wanted = [
-        {"validators": [25, 30], "since": 100, "until": 200},
-        {"validators": [1], "since": 100, "until": 201},
-        {"validators": [1], "since": 99, "until": 200},
+        {"validators": [25, 30], "since": since, "until": until},
+        {"validators": [1], "since": since, "until": until + 1},
+        {"validators": [1], "since": since - 1, "until": until},
     ]
 
     with bf.local(tmp_path / "out"):
