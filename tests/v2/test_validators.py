@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -12,7 +13,7 @@ from polars.testing import assert_frame_equal
 
 import beaconframes as bf
 from beaconframes import errors
-from beaconframes.answers.v2 import duties, rewards
+from beaconframes.answers.v2 import duties, duty_slots, rewards
 from beaconframes.server import Server
 
 from ..support.faults import FAULTS, FaultServer, error_body
@@ -217,6 +218,32 @@ def test_yields_follow_from_income_and_stake(explorer):
     assert found["roi"][0] == pytest.approx((gain - loss + received) / stake)
     for name in ("consensus_", "execution_", ""):
         assert found[f"{name}apy"][0] == pytest.approx(365 * found[f"{name}roi"][0])
+
+
+def test_a_slashed_validator_has_no_votes_after_its_exit(chain, explorer):
+    """It has penalties until it can withdraw, but no duties."""
+    slashed = chain.scan("validators").filter("slashed").sort("exit_epoch").head(1).collect()
+    index, leaves = slashed.select("validator_index", "exit_epoch").row(0)
+
+    found = bf.v2.load_performance(index, since=leaves - 1, until=leaves)
+
+    counts = (f"attestations_{name}" for name in ("assigned", "included", "missed"))
+    assigned, included, missed = found.sort("epoch").select(counts).to_numpy().T
+    assert [1, 0] == assigned.tolist()
+    assert [1, 0] == (included + missed).tolist()
+
+
+def test_an_orphaned_block_is_not_that_of_a_slot():
+    """The number is that of the block in the chain; the newest slot comes first."""
+    blocks = {"slot": [8, 8, 9], "proposer_index": 2, "exec_block_number": [5, 6, 7]}
+    tables = {
+        "blocks": pl.LazyFrame(blocks | {"status": ["orphaned", "proposed", "orphaned"]}),
+        "validators": pl.LazyFrame({"validator_index": [2], "pubkey": ["0x22"]}),
+    }
+
+    rows = duty_slots.derive_proposals(SimpleNamespace(scan=tables.get)).collect()
+
+    assert [(9, None), (8, 6)] == rows.select("slot", "block_number").rows()
 
 
 @pytest.mark.more
