@@ -9,6 +9,7 @@ import pytest
 
 import beaconframes as bf
 from beaconframes.answers.v2.queues import derive_places
+from beaconframes.answers.v2.sync_committees import find_known_range
 from beaconframes.endpoint import Head
 from beaconframes.errors import NotServed
 
@@ -99,6 +100,13 @@ def test_committees_of_validators_and_members_of_committees_agree_with_seats(exp
     assert (0, 767) == periods.select("first_epoch", "last_epoch").row(0)
     with pytest.raises(NotServed):
         bf.v2.load_sync_committee_validators(3)
+
+
+def test_without_any_committee_the_requested_slots_were_searched():
+    view = SimpleNamespace(
+        scan=lambda _: pl.LazyFrame(schema=dict.fromkeys(["start_epoch", "end_epoch"], pl.Int64))
+    )
+    assert (64, 95) == find_known_range(view, 64, 95)
 
 
 def test_a_stated_activation_is_no_estimate(chain):
