@@ -214,34 +214,25 @@ class Endpoint:
 
     def request(self, fields: Fields, *, public: bool = False) -> Request:
         """Return the request that sends *fields*; in V2 all of them are in the body."""
+        method, path, query, body = self.method, self.path, {}, None
         if self.envelope is Envelope.V2:
-            return Request(
-                self.method,
-                self.path,
-                body=msgspec.json.encode(fields),
-                endpoint=self.route,
-                envelope=self.envelope,
-                absent=self.absent,
-                accept=self.accept,
-            )
-        if self.post is not None and len(fields[self.post.arg]) > LONGEST_IN_A_PATH:
-            return Request(
-                "POST",
-                self.post.path,
-                body=json.dumps({self.post.field: fields[self.post.arg]}).encode(),
-                endpoint=f"POST {self.post.path}",
-                envelope=self.envelope,
-                absent=self.absent,
-            )
-        path = self.alias if public and self.alias else self.path
-        in_path = set(PLACEHOLDER.findall(path))
+            body = msgspec.json.encode(fields)
+        elif self.post is not None and len(fields[self.post.arg]) > LONGEST_IN_A_PATH:
+            method, path = "POST", self.post.path
+            body = json.dumps({self.post.field: fields[self.post.arg]}).encode()
+        else:
+            path = self.alias if public and self.alias else path
+            in_path = set(PLACEHOLDER.findall(path))
+            query = {name: text for name, text in fields.items() if name not in in_path}
         return Request(
-            self.method,
+            method,
             PLACEHOLDER.sub(lambda m: quote(fields[m[1]], safe=","), path),
-            query=tuple((n, text) for n, text in fields.items() if n not in in_path),
-            endpoint=f"{self.method} {path}",
+            query=tuple(query.items()),
+            body=body,
+            endpoint=f"{method} {path}",
             envelope=self.envelope,
             absent=self.absent,
+            accept=self.accept,
         )
 
     def mark_open_rows(self, rows: pl.DataFrame, chain_head: ChainHead) -> pl.DataFrame:
