@@ -22,9 +22,8 @@ from beaconframes.endpoint.parameter import (
 from beaconframes.endpoint.validator_sets import (
     IDENTIFIERS,
     PARTY,
-    Entities,
     ValidatorSet,
-    check_id_or_path,
+    build_party,
     check_text,
     describe_sets,
 )
@@ -98,10 +97,9 @@ class ValidatorSelector(ColumnParameter):
             )
         if not isinstance(validators, ValidatorSet):
             validators = build_identifier_set(validators)
-        validator_set = validators.to_json()
-        if IDENTIFIERS not in validator_set:
-            return [Batch({"validator": validator_set})]
-        items = validator_set[IDENTIFIERS]
+        if IDENTIFIERS not in validators.fields:
+            return [Batch({"validator": validators.fields})]
+        items = validators.fields[IDENTIFIERS]
         return self.split(self.batch(items), chain_head.batch_limit) if items else []
 
     def batch(self, items: list[int | str]) -> Batch:
@@ -243,8 +241,7 @@ class OwnerOrOperator(NamedParameter):
         """Return the owner or operator in the form of a set of validators; no field without one."""
         if values[self.arg] is None:
             return [Batch()]
-        value = check_id_or_path(values[self.arg], self.arg)
-        return [Batch(Entities(**{self.arg: value}).to_json()["entities"])]
+        return [Batch({self.arg: build_party(self.arg, values[self.arg])})]
 
     @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:

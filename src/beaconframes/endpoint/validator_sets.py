@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.endpoint.identifiers import (
@@ -18,81 +18,23 @@ from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 IDENTIFIERS = "validator_identifiers"
 
 
 @dataclass(frozen=True)
 class ValidatorSet:
-    """A set of validators, as `validators`, `dashboard` and the other functions return it."""
+    """A set of validators, as `validators`, `dashboard` and the other functions return it.
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the value of ``validator`` in the body of a request."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+    ``fields`` are the value of ``validator`` in the body of a request.
+    """
 
-
-@dataclass(frozen=True)
-class Identified(ValidatorSet):
-    """Validators by index or public key."""
-
-    identifiers: tuple[int | str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the list: indices as numbers, public keys as text."""
-        return {IDENTIFIERS: list(self.identifiers)}
+    # A dictionary has no hash; the hash of a set only has to be that of its equals.
+    fields: Mapping[str, Any] = field(hash=False)
 
 
-@dataclass(frozen=True)
-class Dashboard(ValidatorSet):
-    """The validators of a saved dashboard, or of one of its groups."""
-
-    dashboard_id: int
-    group_id: int | None = None
-
-
-@dataclass(frozen=True)
-class Withdrawal(ValidatorSet):
-    """The validators with a withdrawal address, or with full withdrawal credentials."""
-
-    withdrawal: str
-
-
-@dataclass(frozen=True)
-class DepositAddress(ValidatorSet):
-    """The validators that received a deposit from an address."""
-
-    deposit_address: str
-
-
-@dataclass(frozen=True)
-class Entity(ValidatorSet):
-    """The validators that the service assigns to an entity, or to one of its sub-entities."""
-
-    entity: str
-    sub_entity: str | None = None
-
-
-@dataclass(frozen=True)
-class Entities(ValidatorSet):
-    """The validators of an owner, of an operator, or of both."""
-
-    owner: int | str | None = None
-    operator: int | str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the owner and the operator, by id (a number) or by path (a text)."""
-        entities = {"owner": self.owner, "operator": self.operator}
-        return {
-            "entities": {
-                name: {"id" if isinstance(value, int) else "path": value}
-                for name, value in entities.items()
-                if value is not None
-            }
-        }
-
-
-def validators(subjects: int | str | Iterable[int | str]) -> Identified:
+def validators(subjects: int | str | Iterable[int | str]) -> ValidatorSet:
     """Return a set of validators by index or public key: one or many, mixed. For every plan.
 
     Raises
@@ -101,76 +43,76 @@ def validators(subjects: int | str | Iterable[int | str]) -> Identified:
         An item is not a validator.
     """
     texts = normalize_validators(subjects)
-    return Identified(tuple(text if text.startswith("0x") else int(text) for text in texts))
+    items = [text if text.startswith("0x") else int(text) for text in texts]
+    return ValidatorSet({IDENTIFIERS: items})
 
 
-def dashboard(id: int, group: int | None = None) -> Dashboard:  # noqa: A002 - the name in the API
+def dashboard(id: int, group: int | None = None) -> ValidatorSet:  # noqa: A002 - as in the API
     """Return the validators of your dashboard number *id*, or of one *group* of it.
 
     For every plan. Dashboards are created on the website of the service.
     """
-    return Dashboard(
-        check_natural(id, "dashboard"),
-        None if group is None else check_natural(group, "dashboard group"),
-    )
+    fields = {"dashboard_id": check_natural(id, "dashboard")}
+    if group is not None:
+        fields["group_id"] = check_natural(group, "dashboard group")
+    return ValidatorSet(fields)
 
 
-def withdrawal(credential: str) -> Withdrawal:
+def withdrawal(credential: str) -> ValidatorSet:
     """Return the validators with a withdrawal address, or with 32 bytes of credentials.
 
     For the larger plans only. The service refreshes the set once per epoch.
     """
-    return Withdrawal(
-        normalize_hex(
-            credential, (ADDRESS_PATTERN, CREDENTIALS_PATTERN), "an address or credentials"
-        )
-    )
+    patterns = (ADDRESS_PATTERN, CREDENTIALS_PATTERN)
+    text = normalize_hex(credential, patterns, "an address or credentials")
+    return ValidatorSet({"withdrawal": text})
 
 
-def deposit_address(address: str) -> DepositAddress:
+def deposit_address(address: str) -> ValidatorSet:
     """Return the validators that received a deposit from *address*.
 
     For the larger plans only. The service refreshes the set once per epoch.
     """
-    return DepositAddress(normalize_hex(address, (ADDRESS_PATTERN,), "an address of 40 hex digits"))
+    text = normalize_hex(address, (ADDRESS_PATTERN,), "an address of 40 hex digits")
+    return ValidatorSet({"deposit_address": text})
 
 
-def entity(name: str, sub_entity: str | None = None) -> Entity:
+def entity(name: str, sub_entity: str | None = None) -> ValidatorSet:
     """Return the validators of an entity; its name is case-sensitive.
 
     For the larger plans only. The service refreshes the set once per day. It has announced
     that owners and operators replace entities (see `owner` and `operator`).
     """
-    return Entity(
-        check_text(name, "entity"),
-        None if sub_entity is None else check_text(sub_entity, "sub_entity"),
-    )
+    fields = {"entity": check_text(name, "entity")}
+    if sub_entity is not None:
+        fields["sub_entity"] = check_text(sub_entity, "sub_entity")
+    return ValidatorSet(fields)
 
 
-def owner(name: int | str, operator: int | str | None = None) -> Entities:
+def owner(name: int | str, operator: int | str | None = None) -> ValidatorSet:
     """Return the validators of an owner and of the owners below it, or only those of *operator*.
 
     Each is an id (a number) or a path (a text such as ``"lido/csm"``). For the larger plans only.
     The service has not published how ids are written: every number is sent as an id.
     """
-    return Entities(
-        owner=check_id_or_path(name, "owner"),
-        operator=None if operator is None else check_id_or_path(operator, "operator"),
-    )
+    parties = {"owner": name} if operator is None else {"owner": name, "operator": operator}
+    return ValidatorSet({"entities": {arg: build_party(arg, parties[arg]) for arg in parties}})
 
 
-def operator(name: int | str) -> Entities:
+def operator(name: int | str) -> ValidatorSet:
     """Return the validators of an operator and of the operators below it.
 
     An id (a number) or a path (a text such as ``"lido/csm"``). For the larger plans only.
     """
-    return Entities(operator=check_id_or_path(name, "operator"))
+    return ValidatorSet({"entities": {"operator": build_party("operator", name)}})
 
 
-def check_id_or_path(value: int | str, argument: str) -> int | str:
-    """Return the id or the path of an owner or operator, or raise UsageError."""
+def build_party(argument: str, value: int | str) -> dict[str, int | str]:
+    """Return an owner or operator in the form of a request, or raise UsageError."""
     is_id = hasattr(value, "__index__")
-    return check_natural(value, argument) if is_id else check_text(value, argument)
+    return (
+        {"id": check_natural(value, argument)} if is_id else {"path": check_text(value, argument)}
+    )
 
 
 def normalize_hex(text: Any, patterns: tuple[re.Pattern[str], ...], expected: str) -> str:
