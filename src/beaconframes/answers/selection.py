@@ -70,7 +70,7 @@ def select_rows(
             epochs = {first // view.chain.slots_per_epoch for first, _ in filter(None, slots)}
             rows = rows.filter(match_numbers(pl.col("epoch"), epochs))
         if endpoint.name in SUMMARIES:
-            rows = select_sums(endpoint, SUMMARIES[endpoint.name](rows), fields)
+            rows = select_sums(endpoint, SUMMARIES[endpoint.name](rows), fields, view)
         tables = SCANNED_TABLES.get() or ()
     finally:
         SCANNED_TABLES.reset(token)

@@ -27,7 +27,6 @@ from beaconframes.endpoint.parameters_v1 import (
 from beaconframes.endpoint.parameters_v2 import (
     ChainName,
     EntityName,
-    MachineSelector,
     OwnerOrOperator,
     SearchText,
     SortOrder,
@@ -80,7 +79,6 @@ __all__ = [
     "Identifiers",
     "JsonSchema",
     "LastEpochs",
-    "MachineSelector",
     "NamedParameter",
     "Numbers",
     "ObjectNotFound",

@@ -146,26 +146,32 @@ class ValidatorSelector(ColumnParameter):
 
 @dataclass(frozen=True)
 class ValueFilter(NamedParameter):
-    """Some of the values of a column: a list in the body; no list selects all of them."""
+    """Some of the values of a column: a list in the body; no list selects all of them.
+
+    The values are *words*; without these, they are texts of any kind.
+    """
 
     arg: str
     column: Column
-    words: tuple[str, ...]
-
-    role = Role.FILTER
+    words: tuple[str, ...] = ()
+    role: Literal[Role.FILTER, Role.SUBJECT] = Role.FILTER
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return the values, each once; no field for none."""
         words = values[self.arg]
         items = [] if words is None else iterate_items(words)
-        chosen = list(dict.fromkeys(check_word(word, self.words, self.arg) for word in items))
+        chosen = list(dict.fromkeys(self.check(item) for item in items))
         return [Batch({self.arg: chosen}) if chosen else Batch()]
+
+    def check(self, item: Any) -> str:
+        """Return one value, or raise UsageError."""
+        return check_word(item, self.words, self.arg) if self.words else check_text(item, self.arg)
 
     @property
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
-        words = {"type": "string", "enum": list(self.words)}
-        return {self.arg: {"type": ["array", "null"], "items": words}}
+        text = {"type": "string", "enum": list(self.words)} if self.words else {"type": "string"}
+        return {self.arg: {"type": ["array", "null"], "items": text}}
 
 
 ORDERS = ("asc", "desc")
@@ -247,21 +253,3 @@ class OwnerOrOperator(NamedParameter):
     def field_schemas(self) -> Mapping[str, JsonSchema]:
         """Return the JSON Schema of each field, by wire name."""
         return {self.arg: PARTY}
-
-
-@dataclass(frozen=True)
-class MachineSelector(Parameter):
-    """Machines by name; all of them by default."""
-
-    column: Column
-
-    role = Role.SUBJECT
-    args = ("machines",)
-    field_schemas: ClassVar = {"machines": {"type": "array", "items": {"type": "string"}}}
-
-    def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
-        """Return the names, each once."""
-        machines = values["machines"]
-        items = [] if machines is None else iterate_items(machines)
-        names = list(dict.fromkeys(check_text(name, "machines") for name in items))
-        return [Batch({"machines": names} if names else {})]

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from beaconframes.client import Values, loader
-from beaconframes.endpoint import Cursor, Endpoint, Envelope, MachineSelector, Shape, TimestampRange
+from beaconframes.endpoint import (
+    Cursor,
+    Endpoint,
+    Envelope,
+    Role,
+    Shape,
+    TimestampRange,
+    ValueFilter,
+)
 from beaconframes.errors import SchemaError
 from beaconframes.schema import Count, Flag, Number, Slot, Table, Text, UnixTime
 from beaconframes.time_range import Moment
@@ -128,7 +136,10 @@ MACHINE_METRICS = Endpoint(
     "machine_metrics",
     route="POST /api/v2/machine-metrics",
     table=MachineMetrics,
-    parameters=(MachineSelector(MachineMetrics.machine), TimestampRange(MachineMetrics.time)),
+    parameters=(
+        ValueFilter("machines", MachineMetrics.machine, role=Role.SUBJECT),
+        TimestampRange(MachineMetrics.time),
+    ),
     pagination=Cursor(),
     envelope=Envelope.V2,
     shape=Shape.OBJECT,

@@ -93,12 +93,12 @@ def select_page(endpoint: Endpoint, rows: pl.LazyFrame, fields: Fields, view: Vi
     return rows
 
 
-def select_sums(endpoint: Endpoint, sums: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
+def select_sums(endpoint: Endpoint, sums: pl.LazyFrame, fields: Fields, view: View) -> pl.LazyFrame:
     """Return the selected *sums* of rows, in the order in which the service sends them."""
     for parameter in endpoint.all_parameters:
         choice = find_selector(type(parameter)).select_sums
         if choice is not None:
-            sums = choice(parameter, sums, fields)
+            sums = choice(parameter, sums, fields, view)
     return sums
 
 

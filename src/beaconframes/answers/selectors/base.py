@@ -42,8 +42,8 @@ class RowSelector:
     """Returns those rows that a request for their number selects, in the order of an answer."""
     find_slots: FindSlots | None = None
     """Finds the first and the last slot of the rows."""
-    select_sums: Order | None = None
-    """Returns the selected sums of rows, in their order."""
+    select_sums: Select | None = None
+    """Returns the selected sums of rows, in their order: shares are computed from all rows."""
 
     @property
     def has_positions(self) -> bool:

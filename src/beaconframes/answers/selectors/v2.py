@@ -12,7 +12,6 @@ from beaconframes.endpoint import (
     ChainName,
     Cursor,
     EntityName,
-    MachineSelector,
     OwnerOrOperator,
     RequestRefused,
     SearchText,
@@ -46,67 +45,51 @@ def match_members(parameter: ValidatorSelector, fields: Fields, view: View) -> p
 def match_values(parameter: ValueFilter, fields: Fields, _view: View) -> pl.Expr | None:
     """Match the rows with one of the values; all rows without a list."""
     words = fields.get(parameter.arg) or []
-    if not isinstance(words, list) or any(word not in parameter.words for word in words):
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise RequestRefused(f"{parameter.arg} must be a list of texts")
+    if parameter.words and not set(parameter.words).issuperset(words):
         raise RequestRefused(f"{parameter.arg} must be a list of {', '.join(parameter.words)}")
     return pl.col(parameter.column.name).is_in(words) if words else None
 
 
-def check_order(parameter: SortOrder, fields: Fields, _view: View) -> None:
-    """Check column and direction. Only sums are sorted."""
+def sort_sums(
+    parameter: SortOrder, rows: pl.LazyFrame, fields: Fields, _view: View
+) -> pl.LazyFrame:
+    """Return *rows* sorted; equal rows stay in their order."""
     words = parameter.words
     by, order = fields.get("sort_by", words[0]), fields.get("sort_order", "desc")
     if by not in words or order not in ORDERS:
         raise RequestRefused(f"sort_by must be one of {words}, and sort_order one of {ORDERS}")
+    return rows.sort(by, descending=order == "desc", nulls_last=True, maintain_order=True)
 
 
-def sort_sums(parameter: SortOrder, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
-    """Return *rows* sorted; equal rows stay in their order."""
-    return rows.sort(
-        fields.get("sort_by", parameter.words[0]),
-        descending=fields.get("sort_order", "desc") == "desc",
-        nulls_last=True,
-        maintain_order=True,
-    )
-
-
-def check_entity(_parameter: EntityName, fields: Fields, _view: View) -> None:
-    """Check the name. Shares are computed from all rows."""
+def select_entity(
+    _parameter: EntityName, rows: pl.LazyFrame, fields: Fields, _view: View
+) -> pl.LazyFrame:
+    """Return the entity itself."""
     if not isinstance(fields.get("entity"), str):
         raise RequestRefused("entity must be a text")
+    return rows.filter(entity=fields["entity"])
 
 
-def check_search(_parameter: SearchText, fields: Fields, _view: View) -> None:
-    """Check the text. Shares are computed from all rows."""
-    if not isinstance(fields.get("search", ""), str):
-        raise RequestRefused("search must be a text")
-
-
-def search_sums(_parameter: SearchText, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
+def search_sums(
+    _parameter: SearchText, rows: pl.LazyFrame, fields: Fields, _view: View
+) -> pl.LazyFrame:
     """Return the rows whose name contains the text, in upper or lower case."""
-    text = fields.get("search", "").lower()
-    found = pl.col("name").str.to_lowercase().str.contains(text, literal=True)
+    if not isinstance(text := fields.get("search", ""), str):
+        raise RequestRefused("search must be a text")
+    found = pl.col("name").str.to_lowercase().str.contains(text.lower(), literal=True)
     return rows.filter(found) if text else rows
 
 
-def check_party(parameter: OwnerOrOperator, fields: Fields, view: View) -> None:
-    """Check the party. Shares are computed from all rows."""
-    if parameter.arg in fields:
-        parse_party(fields[parameter.arg], view)
-
-
-def select_party(parameter: OwnerOrOperator, rows: pl.LazyFrame, fields: Fields) -> pl.LazyFrame:
+def select_party(
+    parameter: OwnerOrOperator, rows: pl.LazyFrame, fields: Fields, view: View
+) -> pl.LazyFrame:
     """Return the party itself: in the local explorer each owner is its own operator."""
-    for name, value in fields.get(parameter.arg, {}).items():
-        rows = rows.filter(pl.col(name) == value)
-    return rows
-
-
-def match_machines(parameter: MachineSelector, fields: Fields, _view: View) -> pl.Expr | None:
-    """Match the rows of the machines."""
-    names = fields.get("machines") or []
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise RequestRefused("machines must be a list of names")
-    return pl.col(parameter.column.name).is_in(names) if names else None
+    if parameter.arg not in fields:
+        return rows
+    parse_party(fields[parameter.arg], view)
+    return rows.filter(**fields[parameter.arg])
 
 
 SELECTORS_V2: dict[type[Parameter], RowSelector] = {
@@ -114,13 +97,9 @@ SELECTORS_V2: dict[type[Parameter], RowSelector] = {
     Cursor: RowSelector(),
     ValidatorSelector: RowSelector(find_members, match_members),
     ValueFilter: RowSelector(match=match_values),
-    SortOrder: RowSelector(match=check_order, select_sums=sort_sums),
-    EntityName: RowSelector(
-        match=check_entity,
-        select_sums=lambda _, rows, fields: rows.filter(entity=fields["entity"]),
-    ),
-    SearchText: RowSelector(match=check_search, select_sums=search_sums),
-    OwnerOrOperator: RowSelector(match=check_party, select_sums=select_party),
-    MachineSelector: RowSelector(match=match_machines),
+    SortOrder: RowSelector(select_sums=sort_sums),
+    EntityName: RowSelector(select_sums=select_entity),
+    SearchText: RowSelector(select_sums=search_sums),
+    OwnerOrOperator: RowSelector(select_sums=select_party),
 }
 """The selector of each type of parameter. Pages are made of complete lists."""
