@@ -1,6 +1,6 @@
 """The transport that joins the head and the body of an answer."""
 
-from beaconframes.server.joined_writes import MAX_JOINED_BYTES, JoinedWrites
+from beaconframes.server.uvicorn_server import MAX_JOINED_BYTES, JoinedWrites
 
 
 class Recorder:

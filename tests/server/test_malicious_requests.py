@@ -146,7 +146,7 @@ def test_random_bytes_are_refused(running):
 def test_malformed_http_is_refused(running, monkeypatch):
     """S07: oversized, contradictory and unusual requests have a 4xx or are closed."""
     with monkeypatch.context() as patch:
-        patch.setattr("beaconframes.server.slow_clients.REQUEST_SECONDS", 0.3)
+        patch.setattr("beaconframes.server.uvicorn_server.REQUEST_SECONDS", 0.3)
         found = send_malformed_requests(running)
 
     assert {} == {name: s for name, s in found.items() if not (s == 0 or 400 <= s < 500)}
@@ -304,7 +304,7 @@ def test_answers_are_of_one_version_of_the_dataset(tmp_path):
 @pytest.mark.more
 def test_slow_connections_do_not_delay_other_clients(running, monkeypatch):
     """S03: a request is answered before any of 300 silent connections is closed."""
-    monkeypatch.setattr("beaconframes.server.slow_clients.REQUEST_SECONDS", 600)
+    monkeypatch.setattr("beaconframes.server.uvicorn_server.REQUEST_SECONDS", 600)
     silent = [socket.create_connection(address(running)) for _ in range(300)]
     try:
         for connection in silent[::3]:

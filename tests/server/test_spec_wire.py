@@ -12,7 +12,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from beaconframes.server import Server, slow_clients
+from beaconframes.server import Server, uvicorn_server
 
 
 @pytest.fixture
@@ -260,7 +260,7 @@ def test_cross_site_posts_are_refused(explorer, headers, status):
 @pytest.mark.parametrize("body", [b"", b"Host: {host}\r\nContent-Length: 1000\r\n\r\n{"])
 def test_incomplete_requests_are_closed(explorer, monkeypatch, begun, body):
     """S03: a connection is closed after the deadline, even if it sends a byte now and then."""
-    monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(uvicorn_server, "REQUEST_SECONDS", 0.2)
     host = explorer.url.removeprefix("http://")
     name, port = host.split(":")
     with socket.create_connection((name, int(port)), timeout=30) as connection:
@@ -282,7 +282,7 @@ def test_complete_requests_stay_connected(explorer, monkeypatch):
             opened.add(answer.extensions["network_stream"].get_extra_info("client_addr"))
             # Only now: on a busy machine the first request may come later than that. The next ones
             # arrive as a whole.
-            monkeypatch.setattr(slow_clients, "REQUEST_SECONDS", 0.1)
+            monkeypatch.setattr(uvicorn_server, "REQUEST_SECONDS", 0.1)
             time.sleep(0.2)
     assert 1 == len(opened)
 

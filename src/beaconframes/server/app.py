@@ -16,10 +16,9 @@ from starlette.routing import Route
 
 from beaconframes.server import wire
 from beaconframes.server.access import V2_PREFIX, Access
-from beaconframes.server.access_log import AccessLog
 from beaconframes.server.faults import FaultMiddleware, FaultPlan
-from beaconframes.server.host_check import HostCheck
 from beaconframes.server.limits import RATE_LIMIT_HEADERS, RateLimitMiddleware
+from beaconframes.server.middleware import AccessLog, HostCheck, KeyCheck
 from beaconframes.server.openapi import HEALTH_PATHS, OPENAPI_PATH, encode_openapi
 from beaconframes.server.service import (
     JSON,
@@ -35,8 +34,6 @@ from beaconframes.v1.chart import CHART_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from beaconframes.endpoint import Endpoint
     from beaconframes.server.service import Service
@@ -118,21 +115,6 @@ def build_app(
     application.add_middleware(HostCheck, origins=origins)
     application.add_middleware(AccessLog)
     return application
-
-
-class KeyCheck:
-    """Middleware that answers 401 to requests without the key that they need."""
-
-    def __init__(self, app: ASGIApp, *, access: Access) -> None:
-        """Forward requests that *access* permits to *app*."""
-        self.app, self.access = app, access
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        answer: ASGIApp = self.app
-        if scope["type"] == "http" and not self.access.permits(Request(scope)):
-            answer = build_error_for(scope["path"], 401)
-        await answer(scope, receive, send)
 
 
 def build_get_handler(

@@ -26,8 +26,7 @@ from beaconframes.server.access import (
 from beaconframes.server.app import build_app
 from beaconframes.server.faults import parse_faults
 from beaconframes.server.service import Service
-from beaconframes.server.slow_clients import RequestDeadlineProtocol
-from beaconframes.server.stoppable_server import StoppableServer
+from beaconframes.server.uvicorn_server import RequestDeadlineProtocol, StoppableServer
 from beaconframes.server.wire import Wire  # noqa: TC001 - for get_type_hints
 from beaconframes.setting_rules import parse_size
 from beaconframes.simulator.head_clock import HeadClock
