@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from beaconframes.server.v2 import find_endpoints
+from beaconframes.server.service_v2 import find_endpoints
 
 from ..support.json_schemas import ANY, build_validator, generate
 

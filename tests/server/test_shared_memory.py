@@ -341,7 +341,7 @@ def test_a_list_of_v2_is_selected_once_for_all_its_pages(chain, monkeypatch):
         selected.append(endpoint.name)
         return selection.select_rows(endpoint, *arguments)
 
-    monkeypatch.setattr("beaconframes.server.v2.service.select_rows", select_rows)
+    monkeypatch.setattr("beaconframes.server.service_v2.select_rows", select_rows)
     service = Service(chain)
 
     def count_rows(validators):

@@ -1,12 +1,13 @@
-"""Access: the caller behind a request, its tier, and the requests that this tier permits."""
+"""Access: the caller of a request, its tier, and the requests and parameters it permits."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
+from beaconframes.endpoint.validator_sets import IDENTIFIERS, PREMIUM_FIELDS
 from beaconframes.errors import UsageError
 from beaconframes.text import shorten
 
@@ -23,6 +24,16 @@ Tier: TypeAlias = Literal["free", "premium"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 NO_KEY = "nokey"
 """In place of a tier: requests without a valid key."""
+
+MAX_VALIDATORS: dict[Tier, int] = {"free": 20, "premium": 100}
+"""Maximum number of validators in a request, by tier."""
+
+PREMIUM_ENDPOINTS = {"metadata", "entities", "sub_entities", "owners", "operators"}
+
+WINDOWS_ONLY = {"yield_index"}
+"""Endpoints whose range may be anything but a window only with a premium key."""
+
+UPGRADE = "upgrade your subscription to use it."
 
 V2_PREFIX = "/api/v2/"
 LIMIT = re.compile(r"(?:(?P<tier>nokey|free|premium):)?(?P<limits>[a-z0-9=,]+)", re.ASCII)
@@ -162,3 +173,25 @@ def parse_bearer_key(request: Request) -> str | None:
     """Return the API key of a V2 request."""
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     return key.strip() if scheme.lower() == "bearer" else None
+
+
+def find_denial(endpoint: str, fields: Mapping[str, Any], tier: Tier) -> str | None:
+    """Return the error message if a key of *tier* does not permit a request, otherwise None."""
+    if tier != "premium" and endpoint in PREMIUM_ENDPOINTS:
+        return f"this endpoint is not allowed for your subscription tier. {UPGRADE}"
+    interval = fields.get("range")
+    if tier != "premium" and endpoint in WINDOWS_ONLY and isinstance(interval, dict):
+        for form in interval.keys() - {"evaluation_window"}:
+            return f"the range {form} is not allowed for your subscription tier. {UPGRADE}"
+    validator = fields.get("validator")
+    if not isinstance(validator, dict):
+        return None
+    if tier != "premium" and (premium := PREMIUM_FIELDS & set(validator)):
+        return f"the selector {min(premium)} is not allowed for your subscription tier. {UPGRADE}"
+    identifiers, limit = validator.get(IDENTIFIERS), MAX_VALIDATORS[tier]
+    if isinstance(identifiers, list) and len(identifiers) > limit:
+        return (
+            f"number of validator identifiers exceeds allowed limit of {limit} for your "
+            "subscription tier. upgrade your subscription to name more."
+        )
+    return None

@@ -27,7 +27,7 @@ from beaconframes.server.service import (
     build_error_for,
     build_error_v2,
 )
-from beaconframes.server.v2 import find_endpoints
+from beaconframes.server.service_v2 import find_endpoints
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1._execution_requests import REQUEST_LISTS
 from beaconframes.v1.chart import CHART_PATH

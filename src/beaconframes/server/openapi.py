@@ -14,7 +14,7 @@ from beaconframes.endpoint import NATURAL, Envelope, Shape
 from beaconframes.endpoint.validator_sets import describe_sets
 from beaconframes.schema.encode import choose_paths
 from beaconframes.server import wire as wires
-from beaconframes.server.v2.service import find_endpoints, is_paged
+from beaconframes.server.service_v2 import find_endpoints, is_paged
 from beaconframes.v1 import ENDPOINTS
 from beaconframes.v1._execution_requests import REQUEST_LISTS
 from beaconframes.v1.chart import CHART_PATH

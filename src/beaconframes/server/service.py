@@ -29,8 +29,7 @@ from beaconframes.endpoint.chain_metadata import (
 from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER, encode_uncovered
 from beaconframes.server import wire
 from beaconframes.server.access import V2_PREFIX
-from beaconframes.server.v2 import ServiceV2, encode_error
-from beaconframes.server.v2.service import ERROR_MESSAGES
+from beaconframes.server.service_v2 import ERROR_MESSAGES, ServiceV2, encode_error
 from beaconframes.simulator.simulated_chain import SimulatedChain
 from beaconframes.v1.validators import VALIDATORS
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import logging
+import secrets
+import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +21,14 @@ from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.schema.envelope_context import DATASET_MEMBER
-from beaconframes.server.v2.cursors import CursorCodec, hash_request
-from beaconframes.server.v2.tiers import find_denial
+from beaconframes.server.access import find_denial
 from beaconframes.v2 import ENDPOINTS
 from beaconframes.v2._reward_columns import RewardColumns
 from beaconframes.v2.queues import QUEUES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from beaconframes.answers.view import DatasetView, DatasetViews
@@ -31,7 +37,6 @@ if TYPE_CHECKING:
     from beaconframes.server.access import Tier
 
 log = logging.getLogger("beaconframes.server")
-
 
 ERROR_MESSAGES = {
     400: BAD_REQUEST,
@@ -51,6 +56,11 @@ SERVED_CHAINS = ("mainnet", "hoodi")
 
 MEMBERS = ("range", "paging", "last_updated", DATASET_MEMBER)
 """The members of an envelope after the data, in their order."""
+
+PAGE_FIELDS = ("cursor", "page_size")
+"""Fields that may differ between the pages of one list."""
+
+POSITION_AND_SLOT = ">QQ"
 
 
 def encode_error(status: int, *, message: str = "", method: str = "") -> bytes:
@@ -184,3 +194,40 @@ def check_chain(own: Chain, name: Any) -> None:
     if name in SERVED_CHAINS:
         raise ObjectNotFound(f"{name} is not served here, only {served_as}")
     raise RequestRefused(f"unknown chain {name!r}")
+
+
+class CursorCodec:
+    """Encodes and decodes cursors: opaque texts, valid only for the request that returned them.
+
+    Those of another server are refused.
+    """
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(16)
+
+    def encode(self, position: int, slot: int, request_hash: bytes) -> str:
+        """Return a cursor to the record at *position* of the answer with the head at *slot*."""
+        raw = struct.pack(POSITION_AND_SLOT, position, slot)
+        return base64.urlsafe_b64encode(raw + self._sign(raw, request_hash)).decode().rstrip("=")
+
+    def decode(self, cursor: str, request_hash: bytes) -> tuple[int, int]:
+        """Return position and slot of *cursor*; raise RequestRefused if it is not valid."""
+        try:
+            raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        except ValueError:
+            raise RequestRefused("cursor is not valid") from None
+        size = struct.calcsize(POSITION_AND_SLOT)
+        if not hmac.compare_digest(raw[size:], self._sign(raw[:size], request_hash)):
+            raise RequestRefused("cursor belongs to another request")
+        position, slot = struct.unpack(POSITION_AND_SLOT, raw[:size])
+        return int(position), int(slot)
+
+    def _sign(self, raw: bytes, request_hash: bytes) -> bytes:
+        return hmac.digest(self._secret, raw + request_hash, "sha256")[:12]
+
+
+def hash_request(path: str, fields: Mapping[str, Any]) -> bytes:
+    """Return a hash of a request that is the same for all its pages."""
+    shared = {name: value for name, value in fields.items() if name not in PAGE_FIELDS}
+    content = msgspec.json.encode([path, shared], order="deterministic")
+    return hashlib.sha256(content).digest()
