@@ -25,7 +25,6 @@ from beaconframes.endpoint import (
     Shape,
     SlotNotFinal,
 )
-from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.schema import EnvelopeContext, Json, RequestField
 from beaconframes.schema.envelope_context import find_cell
 
@@ -119,8 +118,6 @@ class AnswerBuilder:
         for group in self._group(calls, refused):
             try:
                 rows = self._read(group)
-            except TableAbsent:
-                raise
             except RequestRefused as refusal:
                 refused += [(call, refusal) for call in group.calls]
                 continue
@@ -170,8 +167,6 @@ class AnswerBuilder:
             found: Collection[int] | RequestRefused | None = None
             try:
                 found = find_numbers(parameter, batch.fields, self.view)
-            except TableAbsent:
-                raise
             except RequestRefused as refusal:
                 found = refusal
             for expected in batch.expected:

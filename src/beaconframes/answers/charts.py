@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from beaconframes.endpoint import RequestRefused
+
 if TYPE_CHECKING:
-    from beaconframes.dataset import Dataset
+    from beaconframes.answers.view import DatasetView
 
 WIDTH, HEIGHT, MARGIN = 800, 400, 48
 TEXT_COLOR, LINE_COLOR, BACKGROUND = "#222222", "#1f77b4", "white"
@@ -25,17 +27,21 @@ CHARTS = {
 """The title of each chart, and its value per epoch."""
 
 
-def draw_chart(dataset: Dataset, name: str) -> bytes | None:
-    """Return the chart *name* as PNG, or None for an unknown chart or a dataset without epochs."""
-    if name not in CHARTS or "epochs" not in dataset.tables():
-        return None
+NO_DATA = "no data available for the requested chart"
+
+
+def draw_chart(view: DatasetView, name: str) -> bytes:
+    """Return the chart *name* as PNG, or raise RequestRefused if it is unknown or has no data."""
     from PIL import Image, ImageDraw
 
+    if name not in CHARTS:
+        raise RequestRefused(NO_DATA)
+    view.table_cache.require("epochs")
     title, value = CHARTS[name]
-    epochs = dataset.scan("epochs").filter(pl.col("finalized")).sort("epoch")
+    epochs = view.dataset.scan("epochs").filter(pl.col("finalized")).sort("epoch")
     points = epochs.select("epoch", value=value.cast(pl.Float64)).drop_nulls().collect()
     if points.is_empty():
-        return None
+        raise RequestRefused(NO_DATA)
     first, last = points["epoch"][0], points["epoch"][-1]
     inner_width = WIDTH - 2 * MARGIN
     # The picture shows one point per pixel column.
@@ -51,7 +57,7 @@ def draw_chart(dataset: Dataset, name: str) -> bytes | None:
     pen.rectangle((MARGIN, top, WIDTH - MARGIN, bottom), outline=TEXT_COLOR)
     path = [(MARGIN + x, bottom - (v - low) / spread * (bottom - top)) for x, v in line.rows()]
     pen.line(path if len(path) > 1 else path * 2, fill=LINE_COLOR, width=2)
-    simulated = ", simulated" if dataset.meta.get("simulated") else ""
+    simulated = ", simulated" if view.dataset.meta.get("simulated") else ""
     pen.text((MARGIN, MARGIN // 3), title + simulated, fill=TEXT_COLOR)
     pen.text((MARGIN + 4, top + 2), f"{high:,.6g}", fill=TEXT_COLOR)
     pen.text((MARGIN + 4, bottom - 14), f"{low:,.6g}", fill=TEXT_COLOR)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import polars as pl
 
-from beaconframes.answers import charts
 from beaconframes.answers.answer import AnswerBuilder, describe_refusal
+from beaconframes.answers.charts import draw_chart
 from beaconframes.answers.v2 import SUNSETS
 from beaconframes.cache.pubkey_index import KEYS_PATH
 from beaconframes.dataset.dataset import Dataset, PublishedDataset
-from beaconframes.endpoint import Envelope
+from beaconframes.endpoint import Envelope, RequestRefused
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.errors import (
     BadRequest,
@@ -60,22 +60,18 @@ class DatasetSource(Source):
 
     def fetch(self, request: Request) -> bytes:
         """Return the validators with some public keys, or a chart as PNG."""
-        view, name = self.views.current(), request.path.rpartition("/")[2]
+        view = self.views.current()
         if request.path == KEYS_PATH:
             keys = msgspec.json.decode(request.body or b"{}")["indicesOrPubkey"].split(",")
             return msgspec.json.encode(
                 [{"pubkey": key, "validator_index": view.index_of(key)} for key in keys]
             )
         try:
-            if name in charts.CHARTS:
-                view.table_cache.require("epochs")
+            return draw_chart(view, request.path.rpartition("/")[2])
         except TableAbsent as refusal:
             raise build_absence_error(refusal, request.endpoint) from None
-        picture = charts.draw_chart(view.dataset, name)
-        if picture is None:
-            text = "no data available for the requested chart"
-            raise build_error(400, text, request.endpoint)
-        return picture
+        except RequestRefused as refusal:
+            raise build_error(400, refusal.message, request.endpoint) from None
 
     def fetch_rows(
         self,

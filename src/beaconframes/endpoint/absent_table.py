@@ -116,8 +116,8 @@ class SlotNotFinal(ObjectNotFound):
     """A request for a slot that is not finalized; the service states so in its answer."""
 
 
-class TableAbsent(RequestRefused):
-    """A request for rows of a table that the dataset does not have."""
+class TableAbsent(BeaconframesError):
+    """A request for rows of a table that the dataset does not have, whatever its fields are."""
 
     def __init__(self, absent: AbsentTable) -> None:
         """Refuse the request because of the *absent* table."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from starlette.responses import Response
 
-from beaconframes.answers import charts
+from beaconframes.answers.charts import draw_chart
 from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.answers.selection import find_drawn_epochs, scan_rows
 from beaconframes.answers.uncovered import find_uncovered, is_uncovered
@@ -164,13 +164,11 @@ class Service:
         self._count_request()
         view = self.views.current()
         try:
-            if name in charts.CHARTS:
-                view.table_cache.require("epochs")
+            picture = draw_chart(view, name)
         except TableAbsent as refusal:
             return self.build_absence(refusal, view)
-        picture = charts.draw_chart(view.dataset, name)
-        if picture is None:
-            return build_error("no data available for the requested chart", 400)
+        except RequestRefused as refusal:
+            return build_error(refusal.message, 400)
         return Response(picture, media_type="image/png", headers=NOSNIFF)
 
     def build_absence(

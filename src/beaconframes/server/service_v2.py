@@ -18,7 +18,6 @@ from beaconframes.answers.selection import build_envelope, select_rows
 from beaconframes.answers.v2 import RECORDS, ROWS, UNPAGED, UNSENT
 from beaconframes.answers.v2.queues import OldQueuesRecord
 from beaconframes.endpoint import ObjectNotFound, RequestRefused, Role, Shape
-from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.endpoint.pagination import PAGE_SIZE
 from beaconframes.schema.envelope_context import DATASET_MEMBER
 from beaconframes.server.access import find_denial
@@ -112,8 +111,6 @@ class ServiceV2:
             return 403, encode_error(403, message=denial)
         try:
             return 200, self.encode_answer(endpoint, fields)
-        except TableAbsent:
-            raise
         except RequestRefused as refusal:
             status, text = describe_refusal(endpoint, refusal)
             log.info("POST %s: %s: %s", endpoint.path, status, refusal.message)
