@@ -99,18 +99,18 @@ class ChangingList(list):
         return is_contained
 
 
-@pytest.mark.parametrize("name", ["get_explorer", "get_explorer_without_key"])
-def test_threads_may_close_the_default(name, running, monkeypatch):
+@pytest.mark.parametrize("needs_key", [True, False])
+def test_threads_may_close_the_default(needs_key, running, monkeypatch):
     """A thread that closes the source of another one is no IndexError or ValueError there."""
     with bf.Explorer(running.url) as explorer:
         explorers = ChangingList([explorer])
         for module in (client.connection, client.explorer):
             monkeypatch.setattr(module, "default_explorers", explorers)
-        assert getattr(client.connection, name)() is explorer
+        assert get_explorer(needs_key=needs_key) is explorer
         explorer.close()
         explorers.append(explorer)
         explorer.close()
-    assert isinstance(getattr(client.connection, name)(), bf.Explorer)
+    assert isinstance(get_explorer(needs_key=needs_key), bf.Explorer)
 
 
 def test_a_misspelled_variable_of_the_key_is_named(monkeypatch):

@@ -48,27 +48,16 @@ def set_explorer(explorer: Explorer | None) -> None:
         default_explorers.append(explorer)
 
 
-def get_explorer(explorer: Explorer | None = None) -> Explorer:
-    """Return *explorer*, or the default one: the last open one, or one from the environment."""
-    if explorer is not None:
-        return check_explorer(explorer)
-    # Another thread may close it after a check.
-    with suppress(IndexError):
-        return default_explorers[-1]
-    return connect()
+def get_explorer(explorer: Explorer | None = None, *, needs_key: bool = True) -> Explorer:
+    """Return *explorer*, or the default one: the last open one, or one from the environment.
 
-
-def get_explorer_without_key(explorer: Explorer | None = None) -> Explorer:
-    """Return *explorer*, or the default one, or one for calls without requests and key."""
-    if explorer is not None:
-        return check_explorer(explorer)
-    with suppress(IndexError):
-        return default_explorers[-1]
-    return RequestlessExplorer()
-
-
-def check_explorer(explorer: Explorer) -> Explorer:
-    """Return *explorer*, or raise a UsageError for an object of another type."""
+    Calls without requests need no key.
+    """
+    if explorer is None:
+        # Another thread may close it after a check.
+        with suppress(IndexError):
+            return default_explorers[-1]
+        return connect() if needs_key else RequestlessExplorer()
     if not isinstance(explorer, Explorer):
         raise UsageError(
             f"explorer= is an object of type {type(explorer).__name__}, not an explorer",
@@ -82,4 +71,4 @@ def quota(explorer: Explorer | None = None) -> Quota:
 
     Sends no request: the figures are from earlier responses to any process on this machine.
     """
-    return get_explorer_without_key(explorer).read_quota()
+    return get_explorer(explorer, needs_key=False).read_quota()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import polars as pl
 
-from beaconframes.client.connection import get_explorer_without_key
+from beaconframes.client.connection import get_explorer
 from beaconframes.client.estimate import Estimate, estimate_load
 from beaconframes.client.explorer import Explorer
 from beaconframes.client.quota import read_quota
@@ -165,7 +165,7 @@ def plan(loader: Callable[..., Any], *arguments: Any, **options: Any) -> Plan:
             hint=f"Give the function and then its arguments: bf.plan({example})",
         )
     explorer = options.pop("explorer", None)
-    planned = PlanningExplorer(get_explorer_without_key(explorer))
+    planned = PlanningExplorer(get_explorer(explorer, needs_key=False))
     ended = PlanningEnded()
     try:
         loader(*arguments, explorer=planned, **options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.cache import pubkey_index
-from beaconframes.client.connection import get_explorer_without_key
+from beaconframes.client.connection import get_explorer
 from beaconframes.dataset import Dataset, ledger
 from beaconframes.dataset.coverage import MAX_UNIT, WHOLE_CHAIN, filter_covered
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
@@ -271,7 +271,7 @@ def store(explorer: Explorer | None = None) -> Store:
         bf.store().tables()       # the tables as a frame
         bf.store().prune("attestations_slim", last=300_000)
     """
-    used_explorer = get_explorer_without_key(explorer)
+    used_explorer = get_explorer(explorer, needs_key=False)
     path = used_explorer.store_path
     if path is None:
         raise ConfigError(
