@@ -180,15 +180,8 @@ def loader(
     """
 
     def decorate(function: Callable[..., Values]) -> Callable[..., Frame]:
-        def load_rows(
-            *args: Any,
-            explorer: Explorer | None = None,
-            strict: bool | None = None,
-            lazy: bool = False,
-            frame: Literal["polars", "pandas"] | None = None,
-            max_requests: int | None = None,
-            **kwargs: Any,
-        ) -> Frame:
+        def load_rows(*args: Any, **kwargs: Any) -> Frame:
+            options = {name: kwargs.pop(name) for name in OPTIONS if name in kwargs}
             try:
                 values = function(*args, **kwargs)
             except TypeError as error:
@@ -202,16 +195,8 @@ def loader(
                 if is_list and len(value) == 0:
                     _warn_if_empty(endpoint, name)
                 elif type(value) is int and value in POSSIBLE_YEARS:
-                    _warn_if_year(endpoint, name, value, explorer)
-            return load(
-                endpoint,
-                values,
-                explorer=explorer,
-                strict=strict,
-                lazy=lazy,
-                frame=frame,
-                max_requests=max_requests,
-            )
+                    _warn_if_year(endpoint, name, value, options.get("explorer"))
+            return load(endpoint, values, **options)
 
         own = inspect.signature(function)
         update_wrapper(load_rows, function)
