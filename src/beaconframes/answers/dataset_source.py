@@ -22,7 +22,7 @@ from beaconframes.errors import (
     TableNotInDataset,
 )
 from beaconframes.fetch.paginator import find_first_page_error
-from beaconframes.fetch.response_warnings import build_sunset_warning
+from beaconframes.fetch.response_warnings import warn_of_sunset
 from beaconframes.fetch.source import FetchedRows, Source, plan_calls
 from beaconframes.progress import count_rows
 from beaconframes.v1 import ENDPOINTS
@@ -98,12 +98,16 @@ class DatasetSource(Source):
             rows = endpoint.mark_open_rows(answer.rows, chain_head)
             endpoint.table.check(rows, chain_head.chain)
             count_rows(rows.height)
+            warnings: list[Warning] = []
+            if endpoint.envelope is Envelope.V2 and endpoint.name in SUNSETS:
+                header = SUNSETS[endpoint.name]
+                warnings = warn_of_sunset(endpoint, header, self._reported_sunsets)
             failed = {id(call) for call, _ in answer.refused} - {id(call) for call in not_found}
             yield FetchedRows(
                 [call for call in pending if id(call) not in failed],
                 rows,
                 not_found,
-                warnings=self._warn_of_sunset(endpoint),
+                warnings=warnings,
                 uncovered=answer.uncovered,
                 has_all_validators=self._has_all_validators,
             )
@@ -117,14 +121,6 @@ class DatasetSource(Source):
             )
         except TableAbsent as refusal:
             raise build_absence_error(refusal, calls[0].request.endpoint) from None
-
-    def _warn_of_sunset(self, endpoint: Endpoint) -> list[Warning]:
-        """Return the warning that the service will remove *endpoint*, once."""
-        is_ending = endpoint.envelope is Envelope.V2 and endpoint.name in SUNSETS
-        if not is_ending or endpoint.route in self._reported_sunsets:
-            return []
-        self._reported_sunsets.add(endpoint.route)
-        return [build_sunset_warning(endpoint, SUNSETS[endpoint.name])]
 
 
 def narrow_call(

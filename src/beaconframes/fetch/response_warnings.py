@@ -71,8 +71,12 @@ class ResponseWarnings:
 
     def all(self, reported_sunsets: set[str]) -> list[Warning]:
         """Return every warning; the sunset of an endpoint only once per *reported_sunsets*."""
-        warnings = (self.moved_window, self.sunset(reported_sunsets))
-        return [warning for warning in warnings if warning is not None]
+        warnings: list[Warning] = []
+        if (moved := self.moved_window) is not None:
+            warnings.append(moved)
+        if self._sunset is not None:
+            warnings += warn_of_sunset(self.endpoint, self._sunset, reported_sunsets)
+        return warnings
 
     @property
     def moved_window(self) -> WindowMoved | None:
@@ -94,27 +98,24 @@ class ResponseWarnings:
                 )
         return None
 
-    def sunset(self, reported: set[str]) -> EndpointDeprecated | None:
-        """Return the warning that the endpoint will end, unless it was *reported* before."""
-        route = self.endpoint.route
-        if self._sunset is None or route in reported:
-            return None
-        reported.add(route)
-        return build_sunset_warning(self.endpoint, self._sunset)
 
+def warn_of_sunset(endpoint: Endpoint, header: str, reported: set[str]) -> list[Warning]:
+    """Return the warning that an endpoint will end, as stated in a sunset *header*.
 
-def build_sunset_warning(endpoint: Endpoint, header: str) -> EndpointDeprecated:
-    """Return the warning that an endpoint will end, as stated in a sunset *header*."""
-    instead = (
-        f"Use {endpoint.replaced_by}"
-        if endpoint.replaced_by
-        else ("Check whether a newer version of beaconframes has its replacement")
-    )
-    return EndpointDeprecated(
-        f"the service will remove this endpoint{sunset_date(header)}",
+    There is none if it is one of the routes that were *reported*.
+    """
+    if endpoint.route in reported:
+        return []
+    reported.add(endpoint.route)
+    date = parse_date(header)
+    when = "" if date is None else f" on {date:%Y-%m-%d %H:%M} UTC"
+    other = "Check whether a newer version of beaconframes has its replacement"
+    warning = EndpointDeprecated(
+        f"the service will remove this endpoint{when}",
         endpoint=endpoint.route,
-        hint=instead,
+        hint=f"Use {endpoint.replaced_by}" if endpoint.replaced_by else other,
     )
+    return [warning]
 
 
 @cache
@@ -141,9 +142,3 @@ def describe_range(stated: Any) -> str:
         if isinstance(part, dict):
             return f"{unit} {shorten(part.get('start'))} to {shorten(part.get('end'))}"
     return shorten(stated)
-
-
-def sunset_date(header: str) -> str:
-    """Return the date in a sunset *header*, if it is one."""
-    date = parse_date(header)
-    return "" if date is None else f" on {date:%Y-%m-%d %H:%M} UTC"
