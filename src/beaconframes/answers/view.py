@@ -22,6 +22,7 @@ from beaconframes.v1.attestations import Attestations
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from beaconframes.client.explorer import ChainClock
     from beaconframes.dataset import Dataset, Grid
     from beaconframes.derive.chain_tables import View
     from beaconframes.endpoint import Head
@@ -47,13 +48,6 @@ MAX_VIEWS = 4
 Result = TypeVar("Result")
 
 
-class Clock(Protocol):
-    """The head of a live chain."""
-
-    def head(self) -> Head:
-        """Return the present head."""
-
-
 class DrawnAttestations(Protocol):
     """The attestations of epochs that a simulated dataset does not store."""
 
@@ -76,7 +70,7 @@ class Simulation(Protocol):
     """What a simulated chain adds to the rows of its dataset."""
 
     @property
-    def clock(self) -> Clock | None:
+    def clock(self) -> ChainClock | None:
         """Return the clock of a live chain."""
 
     def draw_attestations(self, dataset: Dataset) -> DrawnAttestations:

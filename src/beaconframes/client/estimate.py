@@ -35,16 +35,12 @@ if TYPE_CHECKING:
     from beaconframes.cache.read_through import ReadThrough
     from beaconframes.cache.validator_epochs import ValidatorEpochsCache
     from beaconframes.endpoint import Call, Endpoint
-    from beaconframes.fetch.source import Connection, RequestEstimate, Source
+    from beaconframes.fetch.source import Connection, RequestEstimate
     from beaconframes.intervals import Intervals
 
 
 class EstimatedExplorer(ExplorerWithStore, Protocol):
     """An explorer, as far as estimates need it."""
-
-    @property
-    def source(self) -> Source:
-        """Return the source of missing rows."""
 
     validator_epochs: ValidatorEpochsCache
     """The activity epochs of validators."""

@@ -75,7 +75,10 @@ if TYPE_CHECKING:
 
 
 class ChainClock(Protocol):
-    """The time of a chain."""
+    """The clock of a live chain."""
+
+    def head(self) -> Head:
+        """Return the present head."""
 
     def now(self) -> datetime:
         """Return the current time."""
@@ -151,7 +154,8 @@ class Explorer:
             head = read_stored_head(self.local_store, self.chain, needed=self._sends_requests)
         self._read_head = head if callable(head) else None
         head = head() if callable(head) else head
-        self._head = HeadV1(self.fetch, fixed=head, stated=lambda: self.source.stated_head)
+        self._head = HeadV1(self.fetch, lambda: self.source.stated_head)
+        self._head.fixed = head
         self._chain_error: BeaconframesError | None = None
         """Why the service did not state its chain."""
 
@@ -293,39 +297,35 @@ class Explorer:
     @property
     def chain_head(self) -> ChainHead:
         """Return the chain head, as reported by V1."""
-        head, fixed = self._head, self._head.fixed
-        return ChainHead(
-            self.chain,
-            head.head,
-            self._read_clock,
-            fixed=fixed,
-            present=self.now,
-            batch_limit=self.source.identifier_limit_of(Envelope.V1).current,
-            reread=head.reread if fixed is None else None,
-            recent=head.recent if fixed is None else None,
-            last_reported=(lambda: head.last) if fixed is None else None,
-            drops_old_units=lambda: self.source.drops_old_units,
-        )
+        return self._build_chain_head(Envelope.V1)
 
     @property
     def chain_head_v2(self) -> ChainHead:
         """Return the chain head, as reported by V2."""
-        head, fixed = self._head_v2, self._head.fixed
+        return self._build_chain_head(Envelope.V2)
+
+    def _build_chain_head(self, envelope: Envelope) -> ChainHead:
+        """Return the chain head, as reported by the API version with this envelope."""
+        head = self._head_v2 if envelope is Envelope.V2 else self._head
+        limit, fixed = self.source.identifier_limit_of(envelope), self._head.fixed
+        is_moving = fixed is None
         return ChainHead(
             self.chain,
-            lambda: head if fixed is None else fixed,
+            head.head if fixed is None else lambda: fixed,
             self._read_clock,
             fixed=fixed,
             present=self.now,
-            batch_limit=self.source.identifier_limit_of(Envelope.V2).current,
-            refuses_ranges=self.source.identifier_limit_of(Envelope.V2).refuses_ranges,
-            reread=head.reread if fixed is None else None,
-            last_reported=(lambda: head.last) if fixed is None else None,
+            batch_limit=limit.current,
+            refuses_ranges=limit.refuses_ranges,
+            reread=head.reread if is_moving else None,
+            recent=head.recent if is_moving else None,
+            last_reported=(lambda: head.last) if is_moving else None,
+            drops_old_units=lambda: self.source.drops_old_units,
         )
 
     def chain_head_of(self, endpoint: Endpoint) -> ChainHead:
         """Return the chain head, as reported by the API version of *endpoint*."""
-        return self.chain_head_v2 if endpoint.envelope is Envelope.V2 else self.chain_head
+        return self._build_chain_head(endpoint.envelope)
 
     def expire_head(self) -> None:
         """Discard the cached chain head, so that the next use requests it."""

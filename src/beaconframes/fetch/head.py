@@ -66,52 +66,57 @@ def read_pinned() -> dict[object, Any]:
     return {} if heads is None else heads
 
 
-class FinalityAgreement:
-    """The finalized epoch or slot of several responses: replicas of the service may lag or err."""
+class StatedHead:
+    """The head as the service states it, and the finalized epoch or slot of its responses.
 
-    def __init__(self) -> None:
-        self.highest = -1
-        """The highest reported value: finality never goes back."""
-        self.agreed = -1
-        """The highest value that two responses agree on."""
+    Replicas of the service may lag or err.
+    """
 
-    def add(self, stated: int) -> None:
-        """Add the value of one more response."""
-        if stated < self.highest:
-            log.warning(
-                "the service reports that %d is finalized, but reported %d before",
-                stated,
-                self.highest,
-            )
-        self.agreed = max(self.agreed, min(self.highest, stated))
-        self.highest = max(self.highest, stated)
-
-
-class HeadV1:
-    """The head as V1 states it, in one response."""
+    _highest = -1
+    """The highest reported value: finality never goes back."""
+    _agreed = -1
+    """The highest value that two responses agree on."""
 
     def __init__(
         self,
         fetch: Callable[[Request], bytes],
-        fixed: Head | None = None,
         stated: Callable[[], Head | None] = lambda: None,
     ) -> None:
-        """Use the *fixed* head, or without one *fetch* the current head from the service.
+        """Fetch the head with *fetch*.
 
         A dataset without a table of the latest state has *stated* its head in a header.
         """
         self._fetch, self._stated = fetch, stated
         self._lock = threading.Lock()
-        self.fixed = fixed
-        self._finality = FinalityAgreement()
-        self._head: Head | None = None
-        self._fetched_at = 0.0
 
     def copy(self, fetch: Callable[[Request], bytes]) -> Self:
         """Return a copy that requests with *fetch*; this head does not get its responses."""
         copied = copy.copy(self)
-        vars(copied).update(_fetch=fetch, _finality=copy.copy(self._finality))
+        vars(copied)["_fetch"] = fetch
         return copied
+
+    def _add_final(self, stated: int) -> None:
+        """Add the finalized epoch or slot of one more response."""
+        if stated < self._highest:
+            log.warning(
+                "the service reports that %d is finalized, but reported %d before",
+                stated,
+                self._highest,
+            )
+        self._agreed = max(self._agreed, min(self._highest, stated))
+        self._highest = max(self._highest, stated)
+
+    def recent(self) -> Head | None:
+        """Return the head if it was fetched in the last 12 seconds; sends no request."""
+        return None
+
+
+class HeadV1(StatedHead):
+    """The head as V1 states it, in one response; or a head that is *fixed*."""
+
+    fixed: Head | None = None
+    _head: Head | None = None
+    _fetched_at = 0.0
 
     @property
     def last(self) -> Head | None:
@@ -139,7 +144,7 @@ class HeadV1:
             if head is None or time.monotonic() - self._fetched_at > HEAD_MAX_AGE:
                 stated = self._refresh()
                 # Replicas of the service may lag: finality never goes back.
-                head = self._head = replace(stated, finalized_epoch=self._finality.highest)
+                head = self._head = replace(stated, finalized_epoch=self._highest)
         pinned[self] = head
         return head
 
@@ -155,13 +160,13 @@ class HeadV1:
         with self._lock:
             if refresh:
                 stated = self._refresh()
-                self._head = replace(stated, finalized_epoch=self._finality.highest)
-            return self._finality.agreed
+                self._head = replace(stated, finalized_epoch=self._highest)
+            return self._agreed
 
     def _refresh(self) -> Head:
         """Return the head as one more response states it."""
         head = self._request()
-        self._finality.add(head.finalized_epoch)
+        self._add_final(head.finalized_epoch)
         self._fetched_at = time.monotonic()
         return head
 
@@ -176,7 +181,7 @@ class HeadV1:
         return Head(state.current_epoch, state.current_finalized_epoch, state.current_slot)
 
 
-class HeadV2:
+class HeadV2(StatedHead):
     """The head as V2 states it: the latest and the finalized slot, in one response each."""
 
     def __init__(
@@ -185,19 +190,14 @@ class HeadV2:
         chain: Chain,
         stated: Callable[[], Head | None] = lambda: None,
     ) -> None:
-        """Fetch the head of *chain* from the service; *stated* is as in `HeadV1`."""
-        self._fetch, self._stated = fetch, stated
+        """Fetch the head of *chain* from the service."""
+        super().__init__(fetch, stated)
         self._chain = chain
-        self._lock = threading.Lock()
         self._slots: dict[str, tuple[int, float]] = {}
-        self._finality = FinalityAgreement()
 
-    def copy(self, fetch: Callable[[Request], bytes]) -> Self:
-        """Return a copy that requests with *fetch*; this head does not get its responses."""
-        copied = copy.copy(self)
-        own = {"_finality": copy.copy(self._finality), "_slots": dict(self._slots)}
-        vars(copied).update(_fetch=fetch, **own)
-        return copied
+    def head(self) -> HeadV2:
+        """Return this head, which fetches only the slots that are used."""
+        return self
 
     @property
     def last(self) -> Head | None:
@@ -234,7 +234,7 @@ class HeadV2:
     def reread(self) -> HeadV2:
         """Discard the slots, so that the next use requests them; they may be lower."""
         with self._lock:
-            self._slots.clear()
+            self._slots = {}
         for view in ("latest", "finalized"):
             read_pinned().pop((self, view), None)
         return self
@@ -244,16 +244,16 @@ class HeadV2:
         with self._lock:
             if refresh:
                 self._refresh("finalized")
-            agreed = self._finality.agreed
-            return self._final_epoch(agreed) if agreed >= 0 else -1
+            return self._final_epoch(self._agreed) if self._agreed >= 0 else -1
 
     def _refresh(self, view: str) -> int:
         stated = self._request(view)
         if view == "finalized":
-            self._finality.add(stated)
+            self._add_final(stated)
         # Replicas of the service may lag: the head never goes back.
         slot = max(stated, self._slots.get(view, (0, 0.0))[0])
-        self._slots[view] = slot, time.monotonic()
+        # A new dictionary, because copies of this head have the old one.
+        self._slots = {**self._slots, view: (slot, time.monotonic())}
         return slot
 
     def _request(self, view: str) -> int:
