@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -62,40 +63,28 @@ HINTS: dict[type[BeaconframesError], str] = {
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class AttemptFailed(Exception):
     """One failed attempt: the error for the user, and whether and when to retry.
 
     It never leaves this package. The public error is created from it, so that no traceback leads
     into frames that hold headers or bodies.
+
+    ``kind`` is that of the public error, ``max_attempts`` how many attempts it permits in all.
+    ``quoted`` is text of the service, of any length and content. ``retry_after`` is the wait that
+    the service requested, in seconds. With ``pauses_all`` no thread sends during the wait.
+    ``table`` is the attribute of `TableNotInDataset`.
     """
 
-    def __init__(
-        self,
-        kind: type[BeaconframesError],
-        message: str,
-        *,
-        quoted: str = "",
-        hint: str | None = None,
-        max_attempts: int = MAX_ATTEMPTS,
-        retry_after: float | None = None,
-        pauses_all: bool = False,
-        table: str | None = None,
-    ) -> None:
-        """State the *kind* of the public error and how many attempts it permits in all.
-
-        *quoted* is text of the service, of any length and content. *retry_after* is the wait that
-        the service requested, in seconds. With *pauses_all* no thread sends during the wait.
-        *table* is the attribute of `TableNotInDataset`.
-        """
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.quoted = quoted
-        self.hint = hint
-        self.max_attempts = max_attempts
-        self.retry_after = retry_after
-        self.pauses_all = pauses_all
-        self.table = table
+    kind: type[BeaconframesError]
+    message: str
+    _: KW_ONLY
+    quoted: str = ""
+    hint: str | None = None
+    max_attempts: int = MAX_ATTEMPTS
+    retry_after: float | None = None
+    pauses_all: bool = False
+    table: str | None = None
 
     def public_error(
         self, endpoint: str, attempts: int, redact: Callable[[str], str]
