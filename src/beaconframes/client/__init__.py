@@ -19,27 +19,3 @@ from beaconframes.client.loader import (
 from beaconframes.client.plan import Plan, plan
 from beaconframes.client.quota import Quota
 from beaconframes.client.store import Store, store
-
-__all__ = [
-    "Eager",
-    "EagerRange",
-    "Explorer",
-    "Frame",
-    "Lazy",
-    "LazyRange",
-    "Pandas",
-    "PandasRange",
-    "Plan",
-    "Quota",
-    "Store",
-    "Subjects",
-    "SubjectsOrSet",
-    "Values",
-    "connect",
-    "load",
-    "loader",
-    "plan",
-    "quota",
-    "set_explorer",
-    "store",
-]

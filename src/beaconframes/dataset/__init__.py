@@ -19,15 +19,3 @@ from beaconframes.dataset.dataset import Dataset, PublishedDataset, TableSize
 from beaconframes.dataset.ledger import Segment
 from beaconframes.dataset.maintenance import Damage
 from beaconframes.dataset.segments import Writer
-
-__all__ = [
-    "Covered",
-    "Damage",
-    "Dataset",
-    "Grid",
-    "PublishedDataset",
-    "Segment",
-    "Selection",
-    "TableSize",
-    "Writer",
-]
