@@ -217,7 +217,6 @@ class AnswerBuilder:
         )
 
     def _join(self, parts: Sequence[tuple[Group, pl.DataFrame]]) -> pl.DataFrame:
-        """Return the rows of all groups."""
         table, chain = self.table, self.view.chain
         if not table.keeps_every_field:
             return pl.concat([table.empty(), *(rows for _, rows in parts)])

@@ -50,7 +50,6 @@ class DatasetSource(Source):
     """
 
     def __init__(self, views: DatasetViews) -> None:
-        """Read the dataset of *views*."""
         self.views = views
         is_simulated = views.dataset.meta.get("simulated")
         self._has_all_validators = bool(

@@ -17,7 +17,6 @@ class MemoryCache:
     """Values by key; the least recently used are evicted. All caches of an explorer share it."""
 
     def __init__(self, max_bytes: int = CACHE_BYTES) -> None:
-        """Cache up to *max_bytes*."""
         self.max_bytes = max_bytes
         self.size = 0
         """Bytes of all values."""

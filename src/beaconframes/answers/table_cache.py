@@ -202,8 +202,6 @@ class TableCache:
         return None if numbers is None else self._get_index(endpoint, parameters[0]).find(numbers)
 
     def _get_index(self, endpoint: Endpoint, parameter: Parameter) -> NumberIndex:
-        """Return the positions of the endpoint's rows by number."""
-
         def read() -> tuple[int, NumberIndex]:
             assert parameter.rows_column is not None
             column = parameter.rows_column.name
@@ -338,7 +336,6 @@ class TableCache:
     def _encode(
         self, endpoint: Endpoint, rows: pl.DataFrame, fields: Fields, view: View
     ) -> list[bytes]:
-        """Return the JSON texts of the records of *rows*."""
         without = endpoint.omitted_fields(fields)
         return endpoint.table.encode_records(rows, view.chain, without=without, public=self.public)
 
@@ -363,7 +360,6 @@ class TableCache:
 
 
 def _compress(rows: pl.DataFrame) -> bytes:
-    """Return *rows* as a compressed Arrow stream."""
     file = BytesIO()
     rows.write_ipc_stream(file, compression="zstd")
     return file.getvalue()

@@ -267,7 +267,6 @@ class DatasetViews:
             self._whole = TableCache(dataset, self.memory)
 
     def _read(self) -> None:
-        """Read the dataset as it is now."""
         state = ledger.read_file_states(self.dataset.path)
         self._ledger_version = ledger.read_version(self.dataset.path) if state else None
         view = self._show(self.dataset)

@@ -62,7 +62,6 @@ from beaconframes.summary import render_html
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
-    from types import TracebackType
     from typing import Self, Unpack
 
     from beaconframes.cache.local_store import LocalStore
@@ -251,16 +250,9 @@ class Explorer:
         )
 
     def __enter__(self) -> Self:
-        """Return the explorer itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close the connection."""
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -129,13 +129,11 @@ class Plan:
         return f"{format_seconds(self.seconds)} at {self.rate:g} request{plural} per second"
 
     def __str__(self) -> str:
-        """Return the plan, one line for each figure."""
         return render_text(self.loader, self.lines())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the plan as a table, for a notebook."""
         return render_html(self.loader, self.lines())
 
 

@@ -52,13 +52,11 @@ class Quota:
         return [*lines, ("source", self.source)]
 
     def __str__(self) -> str:
-        """Return the quota, one line for each figure."""
         return render_text(self.host, self.lines())
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the quota as a table, for a notebook."""
         return render_html(self.host, self.lines())
 
 

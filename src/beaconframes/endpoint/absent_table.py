@@ -120,6 +120,5 @@ class TableAbsent(BeaconframesError):
     """A request for rows of a table that the dataset does not have, whatever its fields are."""
 
     def __init__(self, absent: AbsentTable) -> None:
-        """Refuse the request because of the *absent* table."""
         super().__init__(absent.message, hint=absent.hint)
         self.absent = absent

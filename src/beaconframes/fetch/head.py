@@ -171,7 +171,6 @@ class HeadV1(StatedHead):
         return head
 
     def _request(self) -> Head:
-        """Return the head of one response."""
         try:
             state = parse_latest_state(self._fetch(LATEST_STATE))
         except TableNotInDataset:
@@ -257,7 +256,6 @@ class HeadV2(StatedHead):
         return slot
 
     def _request(self, view: str) -> int:
-        """Return the slot of *view* of one response."""
         try:
             return parse_slot(self._fetch(slot_request(self._chain, view)))
         except TableNotInDataset:

@@ -227,7 +227,6 @@ class Pipeline:
     def _explain_gaps(
         self, missing: pl.DataFrame, reasons: GapReasons, fetched: FetchSummary
     ) -> Gaps:
-        """Return the gaps in *missing* with their *reasons*."""
         gaps = reasons.find(missing, self.rows.keys)
         if not fetched.partial:
             return gaps

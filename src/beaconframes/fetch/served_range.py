@@ -341,7 +341,6 @@ class ServedRange:
         self.last = last if self.last is None else min(last, self.last)
 
     def _disagreement(self, requested: range, refusal: ServiceError) -> SnapshotMoved:
-        """Return the error for replicas that disagree about the head."""
         unit, low, high = self.unit, min(self.latest), max(self.latest)
         if self.is_guessed:
             low = requested.stop - 1

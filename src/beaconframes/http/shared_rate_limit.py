@@ -115,7 +115,6 @@ class SharedRateLimit:
     """
 
     def __init__(self, folder: Path | None, host: str, key: Secret | None) -> None:
-        """Open nothing yet."""
         self.host = host
         self._folder, self._key = folder, key
         self.account = ""

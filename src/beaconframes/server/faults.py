@@ -78,7 +78,6 @@ class FaultMiddleware:
     """Middleware that delays answers and replaces some of them by faults."""
 
     def __init__(self, app: ASGIApp, plan: FaultPlan) -> None:
-        """Apply *plan* to the requests to *app*."""
         self.app, self.plan = app, plan
         self._random = random.Random(SEED)  # noqa: S311 - repeatable, not secret
 

@@ -34,7 +34,6 @@ from beaconframes.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
-    from types import TracebackType
 
     from beaconframes.dataset import Dataset
 
@@ -197,16 +196,9 @@ class Server:
         self._socket.close()
 
     def __enter__(self) -> Self:
-        """Return the server itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Stop the server."""
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

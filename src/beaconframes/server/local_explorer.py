@@ -92,11 +92,9 @@ class Local(Explorer):
         set_explorer(self)
 
     def __repr__(self) -> str:
-        """Return the address and the name of the dataset."""
         return f"Local({self.url!r}, {self.service.dataset.path.name!r})"
 
     def _repr_html_(self) -> str:
-        """Return dataset, settings and requests for a notebook."""
         return render_html(f"Local explorer {self.url}", self._describe())
 
     def _describe(self) -> list[tuple[str, str]]:

@@ -35,7 +35,6 @@ class AccessLog:
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        """Log the requests to *app*."""
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -107,7 +106,6 @@ class KeyCheck:
     """Middleware that answers 401 to requests without the key that they need."""
 
     def __init__(self, app: ASGIApp, *, access: Access) -> None:
-        """Forward requests that *access* permits to *app*."""
         self.app, self.access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -36,14 +36,12 @@ class JoinedWrites:
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        """Write to *transport*."""
         self._transport = transport
         self._loop = loop
         self._parts: list[bytes] = []
         self._size = 0
 
     def __getattr__(self, name: str) -> Any:
-        """Return another member of the transport."""
         return getattr(self._transport, name)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

@@ -124,7 +124,6 @@ def count_consolidations(view: View) -> list[pl.LazyFrame]:
 
 
 def _count(events: pl.LazyFrame, name: str) -> pl.LazyFrame:
-    """Return count and sum of *events*, one row per slot."""
     return events.group_by("slot").agg(
         pl.len().cast(pl.Int64).alias(f"{name}_count"),
         gwei_to_wei(pl.col("amount_gwei").sum()).alias(f"{name}_wei"),
