@@ -103,7 +103,7 @@ def test_key_is_in_one_header_only(fault, request_, logged):
             session.fetch(request_)
         except BeaconframesError as error:
             shown = dump(error)
-        shown += f"{session!r} {vars(session)!r} {vars(session._redact)!r}"
+        shown += f"{session!r} {vars(session)!r} {vars(session.redact)!r}"
         session.close()
     sent = [one.headers for one in server.seen]
     name, value = ("authorization", f"Bearer {MARKER}") if request_ is V2 else ("apikey", MARKER)

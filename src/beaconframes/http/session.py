@@ -75,7 +75,7 @@ class Session:
         self.stated_headers: dict[str, str] = {}
         """What a local explorer states about itself, in any response, also of an error."""
         self._timeouts = timeouts or Timeouts()
-        self._redact = Redactor(key, *(credentials.secrets if credentials else ()))
+        self.redact = Redactor(key, *(credentials.secrets if credentials else ()))
         self._parse = parse
         self._open_transport = partial(
             Transport,
@@ -93,10 +93,6 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({getattr(self, 'base_url', None)!r})"
-
-    def redact(self, text: str) -> str:
-        """Return *text* without the key and the credentials of this session."""
-        return self._redact(text)
 
     def fetch(
         self,
@@ -124,7 +120,7 @@ class Session:
             transport = self._count_request()
             yield from transport.stream_lines(request, self._timeouts, deadline.seconds_left)
         except AttemptFailed as failure:
-            outcome = failure.public_error(request.endpoint, 1, self._redact)
+            outcome = failure.public_error(request.endpoint, 1, self.redact)
         else:
             return
         # Raised here, so that no frame of the traceback holds a header.
@@ -137,7 +133,7 @@ class Session:
             self.rate_limiter.update(headers, status)
             for name in STATED_HEADERS:
                 if name in headers:
-                    self.stated_headers[name] = self._redact(headers[name])
+                    self.stated_headers[name] = self.redact(headers[name])
             wait = parse_retry_after(status, headers)
             if wait is not None and wait <= MAX_RETRY_AFTER:
                 self.rate_limiter.pause(wait)
@@ -148,7 +144,7 @@ class Session:
                 return self._parse(response, request)
             except AttemptFailed:
                 # Parsed again after redaction, so that the error cannot quote a part of the key.
-                response = response.redacted(self._redact)
+                response = response.redacted(self.redact)
             return self._parse(response, request)
 
         seconds_left = deadline.seconds_left
@@ -192,7 +188,7 @@ class Session:
                 hint="Create a new one after the fork: two processes cannot share a connection",
             )
         if (spent := self.rate_limiter.spent_quota_error()) is not None:
-            return spent.public_error(request.endpoint, 0, self._redact)
+            return spent.public_error(request.endpoint, 0, self.redact)
         deadline = Deadline(timeouts.total, self.rate_limiter.clock, self._closed, stop)
         attempts = 0
 
@@ -214,7 +210,7 @@ class Session:
                 quota=self.retry_quota,
             )
         except AttemptFailed as failure:
-            return failure.public_error(request.endpoint, attempts, self._redact)
+            return failure.public_error(request.endpoint, attempts, self.redact)
         except KeyboardInterrupt:
             # The original traceback leads into frames that hold the key.
             return KeyboardInterrupt()
