@@ -167,8 +167,8 @@ def find_window_slots(parameter: RollingWindow, fields: Fields, view: View) -> t
     return view.chain.first_slot_of(first), view.chain.last_slot_of(last)
 
 
-def find_timed_slots(_parameter: Parameter, fields: Fields, view: View) -> tuple[int, int]:
-    """Return the first and the last slot of a range of time, or raise RequestRefused."""
+def parse_seconds(fields: Fields) -> tuple[int, int]:
+    """Return the first and the last second of a range of time, or raise RequestRefused."""
     interval = fields.get("range") or {}
     bounds = interval.get("timestamp", {}) if isinstance(interval, dict) else None
     if not isinstance(bounds, dict) or set(interval) - {"timestamp"}:
@@ -176,6 +176,12 @@ def find_timed_slots(_parameter: Parameter, fields: Fields, view: View) -> tuple
     start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
     if not (is_natural(start) and is_natural(end) and start <= end <= LAST_SECOND):
         raise RequestRefused("range.timestamp must have a start, and an end that is not before it")
+    return start, end
+
+
+def find_timed_slots(_parameter: Parameter, fields: Fields, view: View) -> tuple[int, int]:
+    """Return the first and the last slot of a range of time."""
+    start, end = parse_seconds(fields)
     genesis, length = int(view.chain.genesis.timestamp()), view.chain.seconds_per_slot
     last = view.head.latest("slot", view.chain, finalized=True)
     first = max(-((genesis - start) // length), 0)
@@ -189,14 +195,7 @@ def match_timed_slots(parameter: SlotTimeRange, fields: Fields, view: View) -> p
 
 def match_times(parameter: TimestampRange, fields: Fields, _view: View) -> pl.Expr:
     """Match the rows in the range."""
-    interval = fields.get("range", {"timestamp": {}})
-    bounds = interval.get("timestamp") if isinstance(interval, dict) else None
-    if not isinstance(bounds, dict):
-        raise RequestRefused("range must have a timestamp")
-    start, end = bounds.get("start", 0), bounds.get("end", LAST_SECOND)
-    if not is_natural(start) or not is_natural(end) or start > end:
-        raise RequestRefused("range.timestamp must have a start and an end")
-    return pl.col(parameter.column.name).dt.epoch("s").is_between(start, end)
+    return pl.col(parameter.column.name).dt.epoch("s").is_between(*parse_seconds(fields))
 
 
 def find_day_slots(parameter: DayRange, fields: Fields, view: View) -> tuple[int, int]:
