@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections import OrderedDict
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -67,8 +65,8 @@ MAX_PIECES = 2
 POSITION = "position in the table"
 """The column with the position of each row."""
 
-MAX_RECENT_NAMES = 1_000
-"""Number of requested windows and derived tables that are remembered."""
+NAME_BYTES = 500
+"""The memory that the name of a requested window or derived table takes, approximately."""
 
 
 class TableCache:
@@ -93,8 +91,6 @@ class TableCache:
         self._kind = find_kind(dataset)
         self._key = object()
         self._scans: dict[str, pl.LazyFrame] = {}
-        self._recent_names: OrderedDict[Hashable, None] = OrderedDict()
-        self._lock = threading.Lock()
 
     def select_records(
         self, endpoint: Endpoint, fields: Fields, view: View, rows: pl.LazyFrame | None = None
@@ -341,12 +337,9 @@ class TableCache:
 
     def was_requested(self, name: Hashable) -> bool:
         """Return whether *name* was requested recently, and remember this request."""
-        with self._lock:
-            was_requested = name in self._recent_names
-            self._recent_names[name] = None
-            self._recent_names.move_to_end(name)
-            if len(self._recent_names) > MAX_RECENT_NAMES:
-                self._recent_names.popitem(last=False)
+        key = (self._key, ("requested", name))
+        was_requested = self.memory.find(key) is not None
+        self.memory.put(key, NAME_BYTES, value=None)
         return was_requested
 
     def find(self, name: Hashable) -> Any:

@@ -304,14 +304,6 @@ class DatasetViews:
                 break
         return result
 
-    def _at_earlier_head(self, slot: int) -> DatasetView:
-        """Return the view of a dataset that has grown since the first page of a list."""
-        view = self._fixed
-        if slot != view.head.slot and slot in self._heads:
-            view = copy(view)
-            view.head, view.version = self._heads[slot]
-        return view
-
     def current(self) -> DatasetView:
         """Return the view of the present head."""
         if self.clock is not None:
@@ -320,15 +312,19 @@ class DatasetViews:
         return self._fixed
 
     def at(self, slot: int) -> DatasetView:
-        """Return the view of the head at *slot*."""
+        """Return the view of the head at *slot*: that of the first page of a list."""
         if self.simulation is None or self.clock is None:
-            return self._at_earlier_head(slot)
+            view = self._fixed
+            if slot != view.head.slot and slot in self._heads:
+                # The dataset has grown since.
+                view = copy(view)
+                view.head, view.version = self._heads[slot]
+            return view
         with self._lock:
-            view = self._views.get(slot)
-            if view is None:
-                view = self._show(self.simulation.show_at(self.dataset, slot, self._whole.scan))
-                self._views[slot] = view
+            if slot not in self._views:
+                shown = self.simulation.show_at(self.dataset, slot, self._whole.scan)
+                self._views[slot] = self._show(shown)
                 if len(self._views) > MAX_VIEWS:
                     self._views.popitem(last=False)
             self._views.move_to_end(slot)
-        return view
+            return self._views[slot]
