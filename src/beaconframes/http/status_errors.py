@@ -199,28 +199,15 @@ def _rate_limited(headers: Mapping[str, str], body: bytes) -> AttemptFailed:
         )
     text = error_text(headers, body)
     wait = parse_retry_after(429, headers)
-    if wait is not None and wait <= MAX_RETRY_AFTER:
+    window = headers.get("ratelimit-window", "").strip().lower()
+    is_spent = window in {"hour", "day", "month"}
+    is_soon = not is_spent if wait is None else wait <= MAX_RETRY_AFTER
+    if is_soon:
         return AttemptFailed(
             RateLimited, "too many requests", quoted=text, retry_after=wait, pauses_all=True
         )
-    window = headers.get("ratelimit-window", "").strip().lower()
-    retry = (
-        "" if wait is None else f"; retry in {wait:.0f} s, at {format_retry_date(wait, headers)}"
-    )
-    if window in {"hour", "day", "month"}:
-        return AttemptFailed(
-            QuotaSpent,
-            f"the requests of this {window} are used up{retry}",
-            quoted=text,
-            retry_after=wait,
-            max_attempts=1,
-        )
+    reason = f"the requests of this {window} are used up" if is_spent else "too many requests"
     if wait is not None:
-        return AttemptFailed(
-            RateLimited,
-            f"too many requests{retry}",
-            quoted=text,
-            retry_after=wait,
-            max_attempts=1,
-        )
-    return AttemptFailed(RateLimited, "too many requests", quoted=text, pauses_all=True)
+        reason += f"; retry in {wait:.0f} s, at {format_retry_date(wait, headers)}"
+    kind = QuotaSpent if is_spent else RateLimited
+    return AttemptFailed(kind, reason, quoted=text, retry_after=wait, max_attempts=1)
