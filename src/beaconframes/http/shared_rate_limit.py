@@ -74,16 +74,16 @@ PAUSE = (
 # whatever order the responses arrive, unless the plan has changed.
 UPDATE_LIMITS = (
     "INSERT INTO limits (account, per_second, per_minute, per_hour, per_month, month, remaining,"
-    " used, reported_at) VALUES (:account, :second, :minute, :hour, :monthly, :month, :remaining,"
-    " :used, :reported_at) ON CONFLICT (account) DO UPDATE SET"
-    " per_second = ifnull(:second, per_second), per_minute = ifnull(:minute, per_minute),"
-    " per_hour = ifnull(:hour, per_hour),"
+    " used, reported_at) VALUES (:account, :per_second, :per_minute, :per_hour, :per_month,"
+    " :month, :remaining, :used, :reported_at) ON CONFLICT (account) DO UPDATE SET"
+    " per_second = ifnull(:per_second, per_second), per_minute = ifnull(:per_minute, per_minute),"
+    " per_hour = ifnull(:per_hour, per_hour),"
     " remaining = CASE WHEN month <> :month THEN :remaining"
     " WHEN :remaining IS NULL THEN remaining"
-    " WHEN remaining IS NULL OR per_month IS NOT :monthly THEN :remaining"
+    " WHEN remaining IS NULL OR per_month IS NOT :per_month THEN :remaining"
     " ELSE min(remaining, :remaining) END,"
     " used = :used + CASE month WHEN :month THEN used ELSE 0 END,"
-    " per_month = ifnull(:monthly, per_month), month = :month,"
+    " per_month = ifnull(:per_month, per_month), month = :month,"
     " reported_at = ifnull(:reported_at, reported_at)"
 )
 
@@ -145,17 +145,7 @@ class SharedRateLimit:
 
     def update(self, limits: ReportedLimits) -> None:
         """Record the *limits* that a response reports, and count the request."""
-        self._write(
-            UPDATE_LIMITS,
-            second=limits.per_second,
-            minute=limits.per_minute,
-            hour=limits.per_hour,
-            monthly=limits.per_month,
-            month=limits.month,
-            remaining=limits.remaining,
-            used=limits.used,
-            reported_at=limits.reported_at,
-        )
+        self._write(UPDATE_LIMITS, **vars(limits))
 
     def close(self) -> None:
         """Close the file; a later call opens it again."""
