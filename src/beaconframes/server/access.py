@@ -117,14 +117,14 @@ class Access:
         return self.limits.get(caller.tier or NO_KEY)
 
 
-def parse_limits(texts: str | Sequence[str]) -> dict[str, Limits]:
+def parse_limits(texts: Sequence[str]) -> dict[str, Limits]:
     """Return the limits of each tier, parsed from texts such as ``"free:second=1,month=1000"``.
 
     A text without a tier sets the limits of all tiers, and ``"service"`` those of the public
-    service; see also `has_service_windows`.
+    service.
     """
     limits: dict[str, Limits] = {}
-    for text in [texts] if isinstance(texts, str) else texts:
+    for text in texts:
         if text == "service":
             limits |= SERVICE_LIMITS
             continue
@@ -138,14 +138,6 @@ def parse_limits(texts: str | Sequence[str]) -> dict[str, Limits]:
         tiers = [match["tier"]] if match["tier"] else [NO_KEY, *TIERS]
         limits |= {tier: Limits(**numbers) for tier in tiers}
     return limits
-
-
-def has_service_windows(texts: str | Sequence[str]) -> bool:
-    """Return whether the limits include those of the service, and with them its windows.
-
-    The public service drops attestation duties after 100 epochs. A dataset has all of them.
-    """
-    return "service" in ([texts] if isinstance(texts, str) else texts)
 
 
 def parse_assignments(text: str) -> dict[str, int] | None:

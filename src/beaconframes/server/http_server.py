@@ -20,7 +20,6 @@ from beaconframes.server.access import (
     Access,
     Limits,
     Tier,
-    has_service_windows,
     parse_limits,
 )
 from beaconframes.server.app import build_app
@@ -129,6 +128,7 @@ class Server:
                 f"cache_bytes={cache_bytes!r} is not a size",
                 hint='Use a number of bytes above 0, or a text such as "64MB"',
             )
+        limits = [limits] if isinstance(limits, str) else limits
         if not live and (start is not None or speed != 1.0):
             raise UsageError("start and speed need a live chain", hint="Add live=True")
         clock = HeadClock(dataset, start=start, speed=speed) if live else None
@@ -140,7 +140,8 @@ class Server:
             wire,
             clock=clock,
             cache_bytes=size,
-            drops_old_units=has_service_windows(limits),
+            # It drops attestation duties after 100 epochs; a dataset has all of them.
+            drops_old_units="service" in limits,
             old_queues=old_queues,
         )
         application = build_app(self.service, access, parse_faults(faults), check_origins(origins))
@@ -223,7 +224,7 @@ def check_origins(origins: Collection[str]) -> list[str]:
     return [origin.lower() for origin in listed]
 
 
-def resolve_limits(limits: str | Sequence[str], rate: int | None, wire: Wire) -> dict[str, Limits]:
+def resolve_limits(limits: Sequence[str], rate: int | None, wire: Wire) -> dict[str, Limits]:
     """Return the limits of each tier: those of *limits*, with *rate* requests per second."""
     if rate is not None and rate < 1:
         raise UsageError(
