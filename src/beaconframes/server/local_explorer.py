@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
@@ -48,47 +49,39 @@ class Local(Explorer):
 
         Loaders return frames of the kind *frame*, and send the first of the *keys*.
         """
-        self.server = Server(dataset, keys=keys, wire=wire, **options)
-        self.service = self.server.service
-        key = next(iter(keys), ANY_KEY if wire == "public" else None)
-        try:
-            self._connect(dataset, key, store=store, frame=frame)
-        except BaseException:
-            self.server.close()
-            raise
-
-    def _connect(
-        self,
-        dataset: Dataset,
-        key: str | None,
-        *,
-        store: bool | str | os.PathLike[str] | None,
-        frame: Literal["polars", "pandas"] | None,
-    ) -> None:
-        """Let loaders send requests to the server, with this *key*."""
-        chain, clock = self.service.chain, self.service.clock
-        head: Head | Callable[[], Head] | None = None
-        if clock is None:
-            may_change = self.service.views.may_change
-            head = (lambda: self.service.head) if may_change else self.service.head
-        super().__init__(
-            self.server.url, api_key=key, chain=chain, frame=frame, head=head, store=False
-        )
-        self.clock = clock
-        for session in self.source.sessions:
-            session.stated_headers.update(self.service.headers)
-        settings = current_settings(store=store)
-        location = settings.store if store else False
-        if location:
-            self.local_store = create_local_store(
-                location,
-                build_store_address(dataset),
-                chain,
-                simulated=True,
-                limit=settings.store_limit,
+        with ExitStack() as on_failure:
+            self.server = Server(dataset, keys=keys, wire=wire, **options)
+            on_failure.callback(self.server.close)
+            self.service = self.server.service
+            chain, clock = self.service.chain, self.service.clock
+            head: Head | Callable[[], Head] | None = None
+            if clock is None:
+                may_change = self.service.views.may_change
+                head = (lambda: self.service.head) if may_change else self.service.head
+            super().__init__(
+                self.server.url,
+                api_key=next(iter(keys), ANY_KEY if wire == "public" else None),
+                chain=chain,
+                frame=frame,
+                head=head,
+                store=False,
             )
-        meta = dataset.meta
-        self.about = {name: meta.get(name) for name in ("service", "simulated")}
+            self.clock = clock
+            for session in self.source.sessions:
+                session.stated_headers.update(self.service.headers)
+            settings = current_settings(store=store)
+            location = settings.store if store else False
+            if location:
+                self.local_store = create_local_store(
+                    location,
+                    build_store_address(dataset),
+                    chain,
+                    simulated=True,
+                    limit=settings.store_limit,
+                )
+            meta = dataset.meta
+            self.about = {name: meta.get(name) for name in ("service", "simulated")}
+            on_failure.pop_all()
         set_explorer(self)
 
     def __repr__(self) -> str:
