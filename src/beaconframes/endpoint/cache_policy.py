@@ -67,12 +67,16 @@ class CachePolicy:
     """The way in which the rows of an endpoint are stored.
 
     ``unit`` is the parameter of epochs, slots or days: a range, or numbers listed one by one.
-    ``subject`` is the parameter of validators, if rows are of validators.
+    ``unit_name`` is epoch, slot, day or period, and empty for other numbers. ``subject`` is the
+    parameter of validators, if rows are of validators.
     """
 
     endpoint: Endpoint
     unit: Parameter
+    unit_column: str
+    unit_name: str
     subject: Parameter | None
+    subject_column: str | None
     filters: tuple[Parameter, ...]
 
     @classmethod
@@ -86,40 +90,28 @@ class CachePolicy:
             return None
         if units[0].role is Role.UNITS and subjects:
             return None
-        if any(parameter.rows_column is None for parameter in (*units, *subjects)):
+        subject = subjects[0] if subjects else None
+        column = units[0].rows_column
+        subject_column = None if subject is None else subject.rows_column
+        if column is None or (subject is not None and subject_column is None):
             return None
-        policy = cls(
+        if not column.unit and not endpoint.final_rows:
+            # Execution block numbers have no calendar: only the rows state whether they are final.
+            return None
+        return cls(
             endpoint,
             units[0],
-            subjects[0] if subjects else None,
+            column.name,
+            column.unit,
+            subject,
+            None if subject_column is None else subject_column.name,
             endpoint.parameters_of(Role.FILTER),
         )
-        # Execution block numbers have no calendar: only the rows state whether they are final.
-        return policy if policy.unit_name or endpoint.final_rows else None
 
     @property
     def is_listed(self) -> bool:
         """Return whether units are listed one by one instead of as a range."""
         return self.unit.role is Role.UNITS
-
-    @property
-    def unit_column(self) -> str:
-        """Return the name of the unit's column."""
-        assert self.unit.rows_column is not None
-        return self.unit.rows_column.name
-
-    @property
-    def unit_name(self) -> str:
-        """Return epoch, slot, day or period; an empty text for other numbers."""
-        assert self.unit.rows_column is not None
-        return self.unit.rows_column.unit
-
-    @property
-    def subject_column(self) -> str | None:
-        """Return the name of the subject's column, if rows have subjects."""
-        if self.subject is None or self.subject.rows_column is None:
-            return None
-        return self.subject.rows_column.name
 
     @property
     def window(self) -> int:
@@ -204,18 +196,13 @@ class CachePolicy:
         else:
             batch_limit = 1 if self.subject is None else self.subject.batch_limit(chain_head)
             rectangles = cover_missing(missing, batch_limit=batch_limit, window=self.window)
-        return [self.rectangle_arguments(rectangle, values) for rectangle in rectangles]
-
-    def rectangle_arguments(
-        self, rectangle: Rectangle, values: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the arguments that fetch one rectangle."""
-        subjects: dict[str, Any] = {}
-        if self.subject is not None:
-            subjects = {self.subject.arguments()[0]: [int(item) for item in rectangle.subjects]}
-        return self.unfiltered(
-            values, {**subjects, "since": rectangle.first, "until": rectangle.last}
-        )
+        fetched = []
+        for rectangle in rectangles:
+            arguments: dict[str, Any] = {"since": rectangle.first, "until": rectangle.last}
+            if self.subject is not None:
+                arguments[self.subject.arguments()[0]] = [int(item) for item in rectangle.subjects]
+            fetched.append(self.unfiltered(values, arguments))
+        return fetched
 
     def unfiltered(self, values: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Return *values* updated by *arguments*, without shared filters."""
