@@ -627,7 +627,7 @@ def test_abandoned_requests_count_as_connections(monkeypatch):
     start, wait = transport._Exchange.start, transport.Transport._wait_for_abandoned
 
     def count(exchange):
-        counts.append(len(exchange._open))
+        counts.append(len(exchange._transport.open_exchanges))
         start(exchange)
 
     def note_and_wait(*args):

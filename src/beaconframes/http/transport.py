@@ -44,9 +44,9 @@ POLL_INTERVAL = 0.1
 """Seconds: how often a waiting call checks its deadline and whether it was stopped."""
 MAX_CONNECTIONS = 8
 MAX_ABANDONED_WAIT = 2.0
+"""Seconds: how long a request waits for abandoned ones to end, to open no further connection."""
 FIRST_BYTES = 2**20
 """Bytes of a page after which its stated length is believed, and its memory allocated."""
-"""Seconds: how long a request waits for abandoned ones to end, to open no further connection."""
 SecondsLeft = Callable[[], float]
 """Returns the seconds until the deadline of a call; raises AttemptFailed when the call is over."""
 Parse = Callable[[HttpResponse], ResponsePage]
@@ -83,10 +83,10 @@ class Transport:
         self._base_url = base_url.rstrip("/")
         self._key = key
         self._credentials = credentials
-        self._max_body = max_body
-        self._client = _open_client(base_url, transport)
+        self.max_body = max_body
+        self.client = _open_client(base_url, transport)
         self._lock = threading.Lock()
-        self._open: set[_Exchange] = set()
+        self.open_exchanges: set[_Exchange] = set()
         """The exchanges that have a connection, abandoned ones included."""
 
     def send(
@@ -104,20 +104,12 @@ class Transport:
         and Ctrl-C at any time. An abandoned exchange ends when its headers or the next chunk of its
         body arrive, or after the read timeout.
         """
-        exchange = _Exchange(
-            self._client,
-            self._build(request, timeouts),
-            self._auth(request),
-            parse=parse,
-            open_exchanges=self._open,
-            max_body=self._max_body,
-            first_bytes=request.first_bytes,
-        )
+        exchange = _Exchange(self, request, timeouts, parse)
         try:
             with self._lock:
-                if len(self._open) >= MAX_CONNECTIONS:
+                if len(self.open_exchanges) >= MAX_CONNECTIONS:
                     self._wait_for_abandoned(seconds_left)
-                self._open.add(exchange)
+                self.open_exchanges.add(exchange)
             exchange.start()
             _wait(exchange.head, seconds_left)
             status, headers = exchange.head.result()
@@ -139,7 +131,7 @@ class Transport:
         self, request: Request, timeouts: Timeouts, seconds_left: SecondsLeft
     ) -> Iterator[str]:
         """Yield the lines of a response that does not end; raise AttemptFailed when it does."""
-        stream = _LineStream(self._client, self._build(request, timeouts), self._auth(request))
+        stream = _LineStream(self.prepare(request, timeouts))
         stream.start()
         try:
             while True:
@@ -160,14 +152,15 @@ class Transport:
     def _wait_for_abandoned(self, seconds_left: SecondsLeft) -> None:
         """Wait until a connection is free; but not long, because abandoned requests may hang."""
         end = time.monotonic() + MAX_ABANDONED_WAIT
-        while len(self._open) >= MAX_CONNECTIONS and time.monotonic() < end:
+        while len(self.open_exchanges) >= MAX_CONNECTIONS and time.monotonic() < end:
             time.sleep(min(seconds_left(), POLL_INTERVAL / 5))
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
+        self.client.close()
 
-    def _build(self, request: Request, timeouts: Timeouts) -> httpx.Request:
+    def prepare(self, request: Request, timeouts: Timeouts) -> Callable[[], httpx.Response]:
+        """Return the function that sends *request*, and returns the response before its body."""
         query = f"?{urlencode(request.query, quote_via=quote)}" if request.query else ""
         headers = {
             "Accept": request.accept or "application/json",
@@ -176,27 +169,27 @@ class Transport:
         }
         if request.body is not None:
             headers["Content-Type"] = "application/json"
-        return self._client.build_request(
+        built = self.client.build_request(
             request.method,
             f"{self._base_url}{request.path}{query}",
             content=request.body,
             headers=headers,
             timeout=(timeouts.connect, timeouts.read, timeouts.read, timeouts.read),
         )
+        auth = functools.partial(self._add_key, request.path)
+        return functools.partial(
+            self.client.send, built, stream=True, auth=auth, follow_redirects=False
+        )
 
-    def _auth(self, request: Request) -> Callable[[httpx.Request], httpx.Request]:
-        """Return the function that adds the key: the last change before the request is sent."""
-
-        def add_key(sent: httpx.Request) -> httpx.Request:
-            if self._credentials is not None:
-                return self._credentials.apply(sent)
-            if self._key is not None and request.path.startswith("/api/v2/"):
-                sent.headers["Authorization"] = f"Bearer {self._key.reveal()}"
-            elif self._key is not None:
-                sent.headers["apikey"] = self._key.reveal()
-            return sent
-
-        return add_key
+    def _add_key(self, path: str, request: httpx.Request) -> httpx.Request:
+        """Add the key to a *request*: its last change before it is sent."""
+        if self._credentials is not None:
+            return self._credentials.apply(request)
+        if self._key is not None and path.startswith("/api/v2/"):
+            request.headers["Authorization"] = f"Bearer {self._key.reveal()}"
+        elif self._key is not None:
+            request.headers["apikey"] = self._key.reveal()
+        return request
 
     def _failure(self, error: Exception, timeouts: Timeouts) -> AttemptFailed:
         # By name, not by class: only `_open_client` imports the HTTP client.
@@ -244,24 +237,12 @@ class _Exchange(threading.Thread):
     """One request and its response, on a daemon thread that the caller can abandon."""
 
     def __init__(
-        self,
-        client: httpx.Client,
-        request: httpx.Request,
-        auth: Callable[[httpx.Request], httpx.Request],
-        *,
-        parse: Parse,
-        open_exchanges: set[_Exchange],
-        max_body: int,
-        first_bytes: int | None,
+        self, transport: Transport, request: Request, timeouts: Timeouts, parse: Parse
     ) -> None:
         super().__init__(name="beaconframes-http", daemon=True)
-        self._open = open_exchanges
-        self._client = client
-        self._request = request
-        self._auth = auth
-        self._max_body = max_body
-        self._parse = parse
-        self._first_bytes = math.inf if first_bytes is None else first_bytes
+        self._transport, self._parse = transport, parse
+        self._send = transport.prepare(request, timeouts)
+        self._first_bytes = math.inf if request.first_bytes is None else request.first_bytes
         self.head: Future[tuple[int, dict[str, str]]] = Future()
         self.page: Future[ResponsePage | None] = Future()
         """The parsed response; None for an error, which the calling thread parses."""
@@ -273,7 +254,7 @@ class _Exchange(threading.Thread):
         try:
             page = self._receive()
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
-            self._open.discard(self)
+            self._transport.open_exchanges.discard(self)
             pending: Future[Any] = self.page if self.head.done() else self.head
             # The frames of a traceback would keep the memory of the body.
             pending.set_exception(error.with_traceback(None))
@@ -282,9 +263,7 @@ class _Exchange(threading.Thread):
 
     def _receive(self) -> ResponsePage | None:
         """Send the request; return the parsed response, or None for an error."""
-        response = self._client.send(
-            self._request, stream=True, auth=self._auth, follow_redirects=False
-        )
+        response = self._send()
         with closing(response):
             status = response.status_code
             headers = {
@@ -297,10 +276,10 @@ class _Exchange(threading.Thread):
                 with suppress(Exception):
                     for chunk in self._read_body(response, MAX_ERROR_BODY):
                         self.error_body += chunk
-        if self._client.is_closed and "network_stream" in response.extensions:
+        if self._transport.client.is_closed and "network_stream" in response.extensions:
             # A connection that was opened while the client was closed is not in its pool.
             response.extensions["network_stream"].close()
-        self._open.discard(self)
+        self._transport.open_exchanges.discard(self)
         if status != 200:
             return None
         # Parsed here, where the body was allocated: a page in a second thread would need as
@@ -312,9 +291,11 @@ class _Exchange(threading.Thread):
         # Unlike a join of all chunks, this needs the memory of the body only once.
         buffer, size = io.BytesIO(), 0
         stated = response.headers.get("content-length", "")
-        is_stated = len(stated) < 10 and stated.isdecimal() and int(stated) <= self._max_body
+        is_stated = (
+            len(stated) < 10 and stated.isdecimal() and int(stated) <= self._transport.max_body
+        )
         most = int(stated) if is_stated else 0
-        for chunk in self._read_body(response, self._max_body):
+        for chunk in self._read_body(response, self._transport.max_body):
             if size >= FIRST_BYTES and most > size:
                 # A buffer that grows with each chunk is copied several times.
                 buffer.seek(most - 1)
@@ -344,24 +325,16 @@ class _Exchange(threading.Thread):
 class _LineStream(threading.Thread):
     """A response that does not end, read line by line on a daemon thread."""
 
-    def __init__(
-        self,
-        client: httpx.Client,
-        request: httpx.Request,
-        auth: Callable[[httpx.Request], httpx.Request],
-    ) -> None:
+    def __init__(self, send: Callable[[], httpx.Response]) -> None:
         super().__init__(name="beaconframes-stream", daemon=True)
-        self._client, self._request, self._auth = client, request, auth
+        self._send = send
         self.lines: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
         """The lines, and at the end the reason why there are no more."""
         self.is_abandoned = False
 
     def run(self) -> None:
         try:
-            response = self._client.send(
-                self._request, stream=True, auth=self._auth, follow_redirects=False
-            )
-            with closing(response):
+            with closing(self._send()) as response:
                 if response.status_code != 200:
                     body = b"".join(decode_body(response.iter_raw(), response.headers, MAX_BODY))
                     raise error_for_status(response.status_code, dict(response.headers), body)
