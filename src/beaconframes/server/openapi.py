@@ -33,19 +33,11 @@ API_VERSION = "1.0.3"
 """Version of the service's own description, which the specification follows."""
 SCHEMAS = "#/components/schemas/"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
-WEI_TEXT: JsonSchema = {"type": "string", "pattern": "^(0|-?[1-9][0-9]*)$"}
-TYPES: dict[Any, JsonSchema] = {
-    int: {"type": "integer"},
-    str: {"type": "string"},
-    float: {"type": "number"},
-    bool: {"type": "boolean"},
-    int | str: WEI_TEXT,
+TEXTS: dict[Any, JsonSchema] = {
+    int | str: {"type": "string", "pattern": "^(0|-?[1-9][0-9]*)$"},
     datetime: {"type": "string", "format": "date-time"},
-    list[int]: {"type": "array", "items": {"type": "integer"}},
-    msgspec.Raw: {},
-    Any: {},
 }
-"""The JSON Schema of each wire type of a column."""
+"""The JSON Schema of wire types that are texts of one form."""
 
 BOUNDS: JsonSchema = {
     "description": "Both included; an end before the start stands for an empty range.",
@@ -342,4 +334,5 @@ def describe_node(fields: dict[str, Any], filled_objects: Collection[str] = ()) 
 
 def describe_column(column: Column) -> JsonSchema:
     """Return the JSON Schema of a column."""
-    return {**TYPES[column.wire_type()], "description": column.doc}
+    kind = column.wire_type()
+    return {**(TEXTS.get(kind) or msgspec.json.schema(kind)), "description": column.doc}
