@@ -638,14 +638,15 @@ def test_forms_of_the_latest_state(state):
 @pytest.mark.parametrize("slot", [{"slot": 7}, [{"slot": 7}], {"slot": "7"}, {"slot": 7.0}])
 def test_forms_of_the_v2_slot(slot):
     """An object or one in a list, a number or text."""
-    assert 7 == head.parse_slot(json.dumps(slot).encode())
+    data = json.dumps(slot).encode()
+    assert 7 == head.HeadV2(lambda _: data, bf.MAINNET).slot("latest")
 
 
 @pytest.mark.parametrize("data", ["[]", "[{},{}]", "5", "{}", '{"slot":-1}', f'{{"slot":{2**70}}}'])
 def test_an_invalid_head_is_a_protocol_error(data):
     """No head is assumed instead."""
     with pytest.raises(errors.ProtocolError, match="cannot be read"):
-        head.parse_slot(data.encode())
+        head.HeadV2(lambda _: data.encode(), bf.MAINNET).slot("latest")
     with pytest.raises(errors.ProtocolError, match="cannot be read"):
         head.parse_latest_state(data.encode())
 

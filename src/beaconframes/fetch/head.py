@@ -256,8 +256,15 @@ class HeadV2(StatedHead):
         return slot
 
     def _request(self, view: str) -> int:
+        request = Request(
+            "POST",
+            "/api/v2/ethereum/slot",
+            body=msgspec.json.encode({"chain": self._chain.name, "slot": {"view": view}}),
+            endpoint="POST /api/v2/ethereum/slot",
+            envelope=Envelope.V2,
+        )
         try:
-            return parse_slot(self._fetch(slot_request(self._chain, view)))
+            return parse_one(self._fetch(request), SlotNumber, "slot", request.endpoint).slot
         except TableNotInDataset:
             if (head := self._stated()) is None:
                 raise
@@ -269,17 +276,6 @@ class HeadV2(StatedHead):
         # Only whole epochs become final. The finalized slot may be the first slot of the next
         # epoch, or the last slot with a block. In both cases only the epoch before it is final.
         return epoch if position == self._chain.slots_per_epoch - 1 else max(epoch - 1, 0)
-
-
-def slot_request(chain: Chain, view: str) -> Request:
-    """Return the request for the slot of *view*."""
-    return Request(
-        "POST",
-        "/api/v2/ethereum/slot",
-        body=msgspec.json.encode({"chain": chain.name, "slot": {"view": view}}),
-        endpoint="POST /api/v2/ethereum/slot",
-        envelope=Envelope.V2,
-    )
 
 
 def encode_stated_head(request: Request, head: Head, chain: Chain) -> bytes:
@@ -301,11 +297,6 @@ def parse_one(data: bytes, kind: type[T], what: str, endpoint: str) -> T:
         return decoded[0]
     except NOT_JSON as error:
         raise ProtocolError(f"the {what} cannot be read ({error})", endpoint=endpoint) from None
-
-
-def parse_slot(data: bytes) -> int:
-    """Return the number of the slot in *data*."""
-    return parse_one(data, SlotNumber, "slot", "POST /api/v2/ethereum/slot").slot
 
 
 def parse_latest_state(data: bytes) -> LatestState:
