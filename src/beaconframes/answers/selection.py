@@ -86,7 +86,7 @@ def scan_rows(endpoint: Endpoint, view: DatasetView, drawn: range) -> pl.LazyFra
     """Return the rows of an *endpoint*, with those of the epochs that have to be *drawn*."""
     if endpoint.envelope is Envelope.V2:
         if drawn:
-            view = view.with_old_duties(view.chain.first_slot_of(drawn.start))
+            view = view.with_old_duties(drawn.start)
         return ROWS[endpoint.name](view)
     table = find_stored_table(endpoint)
     view.table_cache.require(table)

@@ -145,14 +145,11 @@ class DatasetView:
         drawn = self.simulation.draw_attestations(self.dataset)
         return drawn if drawn.epochs else None
 
-    def with_old_duties(self, slot: int) -> DatasetView:
-        """Return this view, with the attestation duties of *slot* also if they are not stored."""
-        epoch = slot // self.chain.slots_per_epoch
-        if self.old_attestations is None or epoch not in self.old_attestations.epochs:
-            return self
+    def with_old_duties(self, epoch: int) -> DatasetView:
+        """Return this view, with the attestation duties of an *epoch* that are not stored."""
+        assert self.old_attestations is not None
         view = copy(self)
-        duties = self.old_attestations.draw_duties(epoch)
-        view.drawn = {Attestations.table_name: duties}
+        view.drawn = {Attestations.table_name: self.old_attestations.draw_duties(epoch)}
         return view
 
     def scan(self, table: str, schema: pl.Schema | None = None) -> pl.LazyFrame:
