@@ -170,19 +170,24 @@ def derive_seat_rewards(view: View, seats: pl.LazyFrame) -> pl.LazyFrame:
     A seat that signs a block earns the reward; a seat that does not sign loses the same amount.
     """
     period = view.chain.epochs_per_sync_period
-    blocks = view.scan("blocks").filter(
-        pl.col("sync_aggregate_bits").is_not_null(), pl.col("status") == "proposed"
-    )
     seat_counts = seats.group_by("period", "validator_index").agg(seats=pl.len().cast(pl.Int64))
     change = pl.col("sync_committee_reward_gwei") + pl.col("sync_committee_penalty_gwei")
     return (
         view.scan("income_history")
         .select("epoch", "validator_index", change=change, period=pl.col("epoch") // period)
         .join(seat_counts, on=["period", "validator_index"])
-        .join(blocks.group_by("epoch").agg(blocks=pl.len().cast(pl.Int64)), on="epoch")
+        .join(count_epoch_blocks(view), on="epoch")
         .select(
             "epoch",
             "validator_index",
             seat_reward=pl.col("change") // (pl.col("seats") * pl.col("blocks")),
         )
     )
+
+
+def count_epoch_blocks(view: View) -> pl.LazyFrame:
+    """Return the number of canonical blocks with a sync aggregate, one row per epoch."""
+    blocks = view.scan("blocks").filter(
+        pl.col("sync_aggregate_bits").is_not_null(), pl.col("status") == "proposed"
+    )
+    return blocks.group_by("epoch").agg(blocks=pl.len().cast(pl.Int64))

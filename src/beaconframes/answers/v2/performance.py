@@ -12,7 +12,13 @@ import polars as pl
 import polars.selectors as cs
 
 from beaconframes.answers.v2.amounts import find_last_epoch
-from beaconframes.answers.v2.duties import LATE, MISSED, count_blocks_between, has_late_events
+from beaconframes.answers.v2.duties import (
+    LATE,
+    MISSED,
+    count_blocks_between,
+    count_epoch_blocks,
+    has_late_events,
+)
 from beaconframes.answers.v2.rewards import scan_income
 from beaconframes.derive.validator_tables import is_active
 
@@ -165,14 +171,6 @@ def derive_members(view: View) -> pl.LazyFrame:
     """Return the members of sync committees, one row per validator and period."""
     seats = view.scan("sync_committees").select("validator_index", "period").unique()
     return seats.with_columns(is_member=pl.lit(value=True))
-
-
-def count_epoch_blocks(view: View) -> pl.LazyFrame:
-    """Return the number of canonical blocks with a sync aggregate, one row per epoch."""
-    blocks = view.scan("blocks").filter(
-        pl.col("sync_aggregate_bits").is_not_null(), pl.col("status") == "proposed"
-    )
-    return blocks.group_by("epoch").agg(blocks=pl.len().cast(pl.Int64))
 
 
 def derive_proposals(view: View) -> pl.LazyFrame:
