@@ -156,18 +156,15 @@ def describe_get(endpoint: Endpoint, path: str, *, public: bool) -> dict[str, An
 
 def describe_post(endpoint: Endpoint, *, public: bool) -> dict[str, Any]:
     """Return the operation of the POST form of a V1 endpoint."""
-    operation = describe_get(endpoint, "", public=public)
-    assert endpoint.post is not None
-    (schema,) = [
-        parameter["schema"]
-        for parameter in operation.pop("parameters")
-        if parameter["name"] == endpoint.post.arg
-    ]
-    body = {"type": "object", "properties": {endpoint.post.field: schema}}
+    post, operation = endpoint.post, describe_get(endpoint, "", public=public)
+    assert post is not None
+    schema = wires.describe_fields(endpoint, "public" if public else "spec")[post.arg]
+    body = {"type": "object", "properties": {post.field: schema}, "required": [post.field]}
+    del operation["parameters"]
     return {
         **operation,
         "operationId": f"{endpoint.name}_post",
-        "requestBody": wrap_json({**body, "required": [endpoint.post.field]}),
+        "requestBody": wrap_json(body),
     }
 
 
