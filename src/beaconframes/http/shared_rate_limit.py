@@ -124,7 +124,8 @@ class SharedRateLimit:
 
     def reported_limits(self) -> ReportedLimits:
         """Return the limits that any process has learned."""
-        return self._transaction(self._select_limits)
+        rows = self._transaction(lambda it: it.execute(SELECT_LIMITS, (self.account,)))
+        return ReportedLimits(*rows[0]) if rows else ReportedLimits()
 
     def acquire(self, rate: float | None, now: Callable[[], float]) -> tuple[float, int]:
         """Return 0 and the number of a new permit, or the seconds until the next try and 0.
@@ -152,10 +153,6 @@ class SharedRateLimit:
         database, self._database = self._database, None
         if database is not None:
             database.close()
-
-    def _select_limits(self, database: Database) -> ReportedLimits:
-        rows = database.execute(SELECT_LIMITS, (self.account,))
-        return ReportedLimits(*rows[0]) if rows else ReportedLimits()
 
     def _acquire(self, database: Database, rate: float | None, now: float) -> tuple[float, int]:
         rows = database.execute(SELECT_RATE, (self.account,))
