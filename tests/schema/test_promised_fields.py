@@ -27,7 +27,13 @@ for special in ("v2/machine_names", "v2/queues", "v2/machine_metrics", "address_
 TABLES |= {"account": Account, "holding": Holding}
 CONTEXT = EnvelopeContext(
     {"range": b'{"epoch":{"start":1,"end":1},"slot":{"start":32,"end":63}}'},
-    {"slot": {"number": 32}, "epoch": 1, "entity": "Lido"},
+    {
+        "slot": {"number": 32},
+        "epoch": 1,
+        "entity": "Lido",
+        **dict.fromkeys(("address", "domain", "eth1address", "validators"), "0xab"),
+        "withdrawalCredentialsOrEth1address": "0xab",
+    },
 )
 PUBKEY = "0x" + "00" * 48
 INCOME = {

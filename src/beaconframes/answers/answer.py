@@ -25,7 +25,7 @@ from beaconframes.endpoint import (
     Shape,
     SlotNotFinal,
 )
-from beaconframes.schema import EnvelopeContext, Json, RequestField
+from beaconframes.schema import EnvelopeContext, Json
 from beaconframes.schema.envelope_context import find_cell
 
 if TYPE_CHECKING:
@@ -99,10 +99,9 @@ class AnswerBuilder:
         self.is_v2 = endpoint.envelope is Envelope.V2
         if not self.is_v2:
             view.table_cache.require(find_stored_table(endpoint))
-        # The key is in the rows, except where the answer does not state it.
+        # The key of V2 is in the rows, except where the answer does not state it.
         columns = self.table.spec.context_columns
-        self._context_columns = [c for c in columns if not c.key or c.nullable]
-        self._request_fields = [c for c in self.table.columns if isinstance(c, RequestField)]
+        self._context_columns = [c for c in columns if not (self.is_v2 and c.key) or c.nullable]
         self._is_single = (
             self.table.keeps_every_field or self.table.is_ranking or endpoint.name in SUMMARIES
         )
@@ -179,16 +178,15 @@ class AnswerBuilder:
     def _find_context(self, call: Call) -> tuple[EnvelopeContext, dict[str, Any]]:
         """Return what the answer to *call* states beside its records, and the cells from there."""
         members = {}
-        if self._context_columns:
+        if self.is_v2 and self._context_columns:
             members = build_envelope(self.endpoint, call.fields, self.view)
         context = EnvelopeContext(members, call.fields)
         cells = {
             column.name: find_cell(self.table.spec, column, column.context_paths, context)
             for column in self._context_columns
         }
-        key = {c.name for c in self._context_columns if c.key}
-        cells = {name: cell for name, cell in cells.items() if name not in key or cell is None}
-        return context, cells | {c.name: call.fields[c.field] for c in self._request_fields}
+        key = {c.name for c in self._context_columns if c.key} if self.is_v2 else set()
+        return context, {n: cell for n, cell in cells.items() if n not in key or cell is None}
 
     def _read(self, group: Group) -> pl.DataFrame:
         """Return the rows of a *group*, in the schema of the table or of its records."""

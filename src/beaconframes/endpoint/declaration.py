@@ -18,7 +18,7 @@ from beaconframes.endpoint.identifiers import LONGEST_IN_A_PATH
 from beaconframes.endpoint.parameter import Role
 from beaconframes.endpoint.request import EMPTY_LIST, Envelope, Request
 from beaconframes.errors import IntegrityError, NotFound, ResponseError
-from beaconframes.schema import EnvelopeContext, RequestField
+from beaconframes.schema import EnvelopeContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -321,22 +321,12 @@ class Endpoint:
 
     def decode(self, fetched: Sequence[tuple[Call, Page]], chain: Chain) -> pl.DataFrame:
         """Return the rows of all *fetched* pages, each with the call that requested it."""
-        if any(column.context for column in self.table.columns):
+        contexts = []
+        if self.table.spec.context_columns:
             contexts = [
                 EnvelopeContext(page.envelope_fields, call.fields) for call, page in fetched
             ]
-            return self.table.decode((page.data for _, page in fetched), chain, contexts)
-        requested = [column for column in self.table.columns if isinstance(column, RequestField)]
-        if not requested:
-            return self.table.decode((page.data for _, page in fetched), chain)
-        frames = [
-            self.table.decode([page.data], chain).with_columns(
-                pl.col(column.name).fill_null(pl.lit(call.fields[column.field]))
-                for column in requested
-            )
-            for call, page in fetched
-        ]
-        return pl.concat([self.table.empty(), *frames])
+        return self.table.decode((page.data for _, page in fetched), chain, contexts)
 
     def omitted_fields(self, fields: Fields) -> set[str]:
         """Return the wire fields that are not in a response to *fields*."""

@@ -28,7 +28,7 @@ from beaconframes.schema.numbers import (
     Wei,
 )
 from beaconframes.schema.table import Table
-from beaconframes.schema.texts import Code, DecimalText, Hex, Json, NumberCode, RequestField, Text
+from beaconframes.schema.texts import Code, DecimalText, Hex, Json, NumberCode, Text
 from beaconframes.schema.times import (
     DayTime,
     EpochTime,

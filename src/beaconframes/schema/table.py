@@ -15,7 +15,6 @@ from beaconframes.schema.decode import complete_columns, decode
 from beaconframes.schema.decode_inferred import decode_inferred
 from beaconframes.schema.invariants import build_rules
 from beaconframes.schema.numbers import Position
-from beaconframes.schema.texts import RequestField
 from beaconframes.text import shorten, type_name
 
 if TYPE_CHECKING:
@@ -280,9 +279,7 @@ def describe_source(column: Column) -> str:
     """Return the wire fields of a column, for the data dictionary."""
     if paths := column.wire_paths or column.context_paths:
         return ", ".join(paths)
-    if isinstance(column, Position):
-        return "list position"
-    return "request" if isinstance(column, RequestField) else "derived"
+    return "list position" if isinstance(column, Position) else "derived"
 
 
 def format_key(key: Sequence[str], row: Mapping[str, Any]) -> str:

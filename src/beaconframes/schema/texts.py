@@ -94,22 +94,6 @@ class DecimalText(Text):
         return series
 
 
-class RequestField(Text):
-    """A value of the request that the response does not repeat; ``wire`` is the request's field."""
-
-    derived = True
-
-    @property
-    def field(self) -> str:
-        """Return the field of the request: ``wire``, or else the column's name."""
-        return str(self.wire or self.name)
-
-    @property
-    def wire_paths(self) -> tuple[str, ...]:
-        """Return no paths: the value is not in the response."""
-        return ()
-
-
 @dataclass(eq=False)
 class Hex(Text):
     """Bytes as lower-case ``0x`` text; the texts ``none`` mean "no value" and become null.

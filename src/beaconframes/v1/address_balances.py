@@ -26,7 +26,6 @@ from beaconframes.schema import (
     Ether,
     Hex,
     Json,
-    RequestField,
     Table,
     Text,
 )
@@ -63,7 +62,7 @@ class Holding(Table):
 class AddressBalances(Table):
     """Balances of addresses. One row per address for its ether, and one per token."""
 
-    address = RequestField("Address.", key=True)
+    address = Text("Address.", key=True, context="request.address")
     token = Hex("Contract of the token; null for ether.", key=True, wire="tokens[].address")
     symbol = Text(
         "Symbol, as the contract states it: do not trust it. Null for ether.",
@@ -81,17 +80,20 @@ class AddressBalances(Table):
         cls,
         pages: Iterable[bytes],
         chain: Chain,
-        contexts: Sequence[EnvelopeContext] = (),  # noqa: ARG003 - every table's
+        contexts: Sequence[EnvelopeContext] = (),
     ) -> pl.DataFrame:
         """Return the rows of all *pages*: the ether of each address, then its tokens."""
         frames = [cls.empty()]
-        for account in Account.decode(pages, chain).iter_rows(named=True):
+        requested = [context.fields["address"] for context in contexts]
+        for number, account in enumerate(Account.decode(pages, chain).iter_rows(named=True)):
             tokens = Holding.decode([(account["tokens"] or "[]").encode()], chain)
             ether = pl.DataFrame(
                 {"balance_wei": [account["balance_wei"]]}, schema_overrides=cls.schema()
             )
             rows = pl.concat([ether, tokens], how="diagonal")
-            address = pl.lit(account["address"], pl.String).alias("address")
+            # The public service does not return an unknown address.
+            own = account["address"] or (requested[number] if requested else None)
+            address = pl.lit(own, pl.String).alias("address")
             frames.append(rows.with_columns(address).select(cls.schema().names()))
         return pl.concat(frames)
 

@@ -7,17 +7,17 @@ from typing import Literal
 
 from beaconframes.client import Explorer, Frame, load
 from beaconframes.endpoint import ADDRESS, ENS_NAME, AddressOrName, Endpoint, Pages
-from beaconframes.schema import Count, Flag, Hex, RequestField, Table
+from beaconframes.schema import Count, Flag, Hex, Table, Text
 from beaconframes.v1._validator_lookup import null_placeholder_indices
 
 
 class DepositOrigin(Table):
     """Validators by depositor. One row per public key and validity of the signatures."""
 
-    from_address = RequestField(
+    from_address = Text(
         "Requested address or name: the sender of the deposits.",
         key=True,
-        wire="eth1address",
+        context="request.eth1address",
     )
     pubkey = Hex(
         "BLS public key of the validator.", key=True, wire=("public_key", "publickey"), size=48

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import ADDRESS, ENS_NAME, Endpoint, Shape, Texts
-from beaconframes.schema import Hex, RequestField, SameAddress, Table, Text
+from beaconframes.schema import Hex, SameAddress, Table, Text
 
 
 class Names(Table):
     """ENS lookups. One row per requested name or address."""
 
-    requested = RequestField("Requested name or address.", key=True, wire="domain")
+    requested = Text("Requested name or address.", key=True, context="request.domain")
     address = Hex("Address of the name, or the requested address.")
     domain = Text(
         "Primary name of the address; may differ from the requested name; empty if it has none.",

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from beaconframes.client import Subjects, Values, loader
 from beaconframes.endpoint import Batch, Endpoint, ExpectedRows, Identifiers, Shape
 from beaconframes.errors import UsageError
-from beaconframes.schema import Number, RequestField, Table, Text, UnixTime
+from beaconframes.schema import Number, Table, Text, UnixTime
 
 
 class ProposalLuck(Table):
     """Proposal luck. One row per set of validators."""
 
-    validators = RequestField("Requested validators of the set, separated by commas.", key=True)
+    validators = Text(
+        "Requested validators of the set, separated by commas.",
+        key=True,
+        context="request.validators",
+    )
     proposal_luck = Number(
         "Proposed over expected blocks: 1 is as expected; null without a proposal.", nullable=True
     )

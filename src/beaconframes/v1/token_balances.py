@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import ADDRESS, AddressOrName, Endpoint, Pages, identifiers
-from beaconframes.schema import DecimalPlaces, DecimalText, Hex, RequestField, Table, Text
+from beaconframes.schema import DecimalPlaces, DecimalText, Hex, Table, Text
 
 if TYPE_CHECKING:
     from beaconframes.endpoint import Fields
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class TokenBalances(Table):
     """Token balances of an address. One row per address and token."""
 
-    address = RequestField("Address that holds the tokens.", key=True)
+    address = Text("Address that holds the tokens.", key=True, context="request.address")
     token = Hex("Contract of the token.", key=True, wire="address")
     symbol = Text("Symbol, as the contract states it: do not trust it.", nullable=True)
     balance = DecimalText("Number of tokens, as exact decimal text; to_tokens converts it.")

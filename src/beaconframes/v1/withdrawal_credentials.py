@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from beaconframes.client import Values, loader
 from beaconframes.endpoint import ADDRESS, CREDENTIALS, ENS_NAME, AddressOrName, Endpoint, Pages
-from beaconframes.schema import Count, Hex, RequestField, Table
+from beaconframes.schema import Count, Hex, Table, Text
 
 PATH_FIELD = "withdrawalCredentialsOrEth1address"
 
@@ -15,11 +15,11 @@ PATH_FIELD = "withdrawalCredentialsOrEth1address"
 class WithdrawalCredentials(Table):
     """Validators by withdrawal credentials. One row per validator."""
 
-    credentials = RequestField(
+    credentials = Text(
         "Requested credentials, address or name. An address stands for both kinds of "
         "credentials that pay to it, 0x01 and 0x02.",
         key=True,
-        wire=PATH_FIELD,
+        context=f"request.{PATH_FIELD}",
     )
     validator_index = Count("Validator.", key=True, wire=("validatorindex", "validator_index"))
     pubkey = Hex("BLS public key.", wire=("publickey", "public_key"), size=48)
