@@ -112,10 +112,6 @@ class Access:
         is_v2 = request.scope["path"].startswith(V2_PREFIX)
         return not is_v2 if self.wire == "public" else not self.tiers
 
-    def limits_of(self, caller: Caller) -> Limits | None:
-        """Return the limits of a caller; None if its requests are not limited."""
-        return self.limits.get(caller.tier or NO_KEY)
-
 
 def parse_limits(texts: Sequence[str]) -> dict[str, Limits]:
     """Return the limits of each tier, parsed from texts such as ``"free:second=1,month=1000"``.

@@ -167,9 +167,6 @@ class Server:
             target=self._server.run, args=([self._socket],), name="beaconframes-local", daemon=True
         )
         self._thread.start()
-        self._wait_until_started()
-
-    def _wait_until_started(self) -> None:
         deadline = time.monotonic() + STARTUP_SECONDS
         while not self._server.started and self._thread.is_alive() and time.monotonic() < deadline:
             time.sleep(0.005)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 from starlette.responses import Response
 
-from beaconframes.server.access import V2_PREFIX, Access, Limits
+from beaconframes.server.access import NO_KEY, V2_PREFIX, Access, Limits
 from beaconframes.server.service import NOSNIFF, build_error_for
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class RateLimitMiddleware:
             await self.app(scope, receive, send)
             return
         caller = self.access.identify(Request(scope))
-        limits_of_caller = self.access.limits_of(caller)
+        limits_of_caller = self.access.limits.get(caller.tier or NO_KEY)
         if limits_of_caller is None:
             await self.app(scope, receive, send)
             return

@@ -122,7 +122,9 @@ class Service:
             records = view.table_cache.select_records(endpoint, translated, view, rows)
             uncovered = find_uncovered(endpoint, translated, view)
             if uncovered and not records and is_uncovered(endpoint, translated, uncovered):
-                return self.build_uncovered(uncovered)
+                response = build_error("this dataset does not have the requested rows", 404)
+                response.headers.update(self.headers | build_uncovered_header(uncovered))
+                return response
             body = wire.encode_body(endpoint, records, translated, self.wire)
         except TableAbsent as refusal:
             return self.build_absence(refusal, view)
@@ -181,12 +183,6 @@ class Service:
         response.headers[ABSENT_TABLE_HEADER] = refusal.absent.encode()
         # Clients cannot read the head from the latest state or from a slot that is absent.
         response.headers[HEAD_HEADER] = encode_head(view.head)
-        return response
-
-    def build_uncovered(self, uncovered: Uncovered) -> Response:
-        """Return the error response to a request for an epoch or slot that is not covered."""
-        response = build_error("this dataset does not have the requested rows", 404)
-        response.headers.update(self.headers | build_uncovered_header(uncovered))
         return response
 
     def _count_request(self) -> None:
