@@ -78,14 +78,10 @@ class Server:
 
         Parameters
         ----------
-        dataset
-            The dataset to answer from.
+        dataset, keys, limits, faults, cache_bytes
+            As for `local`. A list of keys means premium keys.
         port
             The port on loopback.
-        keys
-            The accepted API keys, each with its tier: ``{"k": "free"}``. A list means premium keys.
-            V2 answers requests with a valid key only. So does V1 on the specification's wire; on
-            the public wire it answers other requests within the limits of no key.
         require_key
             Whether every request needs a key, also if *keys* is empty; any key is then accepted.
             V2 of the public wire always needs one.
@@ -93,13 +89,6 @@ class Server:
             The names, shapes and errors of the specification, or of the ``"public"`` service.
         rate
             Requests per second that each key may send.
-        limits
-            The limits of each tier: ``"second=5,hour=1000,month=30000"``,
-            ``["nokey:second=2", "free:second=1,month=1000"]``, or ``"service"`` for those of the
-            public service. Each key is counted separately. Only with ``"service"`` are epochs
-            refused that the public service has dropped: attestation duties after 100 epochs.
-        faults
-            Faults to simulate: ``["503@10%", "hang@1%", "latency=80ms"]``.
         origins
             Origins whose web pages may read answers: ``["http://localhost:3000"]``.
         old_queues
@@ -112,9 +101,6 @@ class Server:
             The epoch at which a live chain starts; by default that of the present time.
         speed
             How many times faster than the clock a live chain moves.
-        cache_bytes
-            The largest size of the rows in memory: a number of bytes, or a text such as
-            ``"64MB"``.
 
         Raises
         ------
