@@ -19,7 +19,7 @@ from beaconframes.answers.v2.duties import (
     count_epoch_blocks,
     has_late_events,
 )
-from beaconframes.answers.v2.rewards import scan_income
+from beaconframes.answers.v2.rewards import derive_proposals, scan_income
 from beaconframes.derive.validator_tables import is_active
 
 if TYPE_CHECKING:
@@ -171,23 +171,6 @@ def derive_members(view: View) -> pl.LazyFrame:
     """Return the members of sync committees, one row per validator and period."""
     seats = view.scan("sync_committees").select("validator_index", "period").unique()
     return seats.with_columns(is_member=pl.lit(value=True))
-
-
-def derive_proposals(view: View) -> pl.LazyFrame:
-    """Return counts of assigned and successful proposals, one row per validator and epoch."""
-    is_canonical = pl.col("status") == "proposed"
-    slashings = pl.col("attester_slashings_count") + pl.col("proposer_slashings_count")
-    slots = (
-        view.scan("blocks")
-        .filter(pl.col("status").is_in(["proposed", "missed", "orphaned"]))
-        .group_by("slot", "epoch", validator_index="proposer_index")
-        .agg(proposed=is_canonical.any(), slashings=slashings.filter(is_canonical).sum())
-    )
-    return slots.group_by("validator_index", "epoch").agg(
-        proposals_assigned=pl.len().cast(pl.Int64),
-        proposals_successful=pl.col("proposed").sum().cast(pl.Int64),
-        slashings_included=pl.col("slashings").sum(),
-    )
 
 
 def derive_delays(view: View) -> pl.LazyFrame:

@@ -165,19 +165,29 @@ def add_missed_rewards(view: View, rows: pl.LazyFrame) -> pl.LazyFrame:
     ).drop("has_missed")
 
 
+def derive_proposals(view: View) -> pl.LazyFrame:
+    """Return counts of assigned and successful proposals, one row per validator and epoch."""
+    is_canonical = pl.col("status") == "proposed"
+    slashings = pl.col("attester_slashings_count") + pl.col("proposer_slashings_count")
+    slots = (
+        view.scan("blocks")
+        .filter(pl.col("status").is_in(["proposed", "missed", "orphaned"]))
+        .group_by("slot", "epoch", validator_index="proposer_index")
+        .agg(proposed=is_canonical.any(), slashings=slashings.filter(is_canonical).sum())
+    )
+    return slots.group_by("validator_index", "epoch").agg(
+        proposals_assigned=pl.len().cast(pl.Int64),
+        proposals_successful=pl.col("proposed").sum().cast(pl.Int64),
+        slashings_included=pl.col("slashings").sum(),
+    )
+
+
 def derive_missed_blocks(view: View) -> pl.LazyFrame:
     """Return what missed blocks would have earned, one row per proposer and epoch with any.
 
     That is the mean of the rewards of the blocks of the same epoch, rounded down. It is null if the
     reward of one of them is unknown: an index of chosen validators has the income of these only.
     """
-    is_canonical = pl.col("status") == "proposed"
-    slots = (
-        view.scan("blocks")
-        .filter(pl.col("status").is_in(["proposed", "missed", "orphaned"]))
-        .group_by("epoch", "slot", validator_index="proposer_index")
-        .agg(is_missed=~is_canonical.any())
-    )
     cl_reward = sum_gwei(INCLUDED, INCLUDED_SYNC, INCLUDED_SLASHING, "slashing_reward")
     # The income of an epoch has the rewards of all blocks that a validator proposed in it.
     key = ["epoch", "validator_index"]
@@ -186,11 +196,10 @@ def derive_missed_blocks(view: View) -> pl.LazyFrame:
     # First the semi join, so that memory holds the few rows of proposers.
     known = incomes.join(proposers, on=key, how="semi")
     el_reward = sum_known("producer_reward_wei").cast(pl.Int128)
-    missed = pl.col("missed")
+    missed = pl.col("proposals_assigned") - pl.col("proposals_successful")
     return (
-        slots.filter("is_missed")
-        .group_by("epoch", "validator_index")
-        .agg(missed=pl.len().cast(pl.Int64))
+        derive_proposals(view)
+        .filter(missed > 0)
         .join(
             proposers.join(known, on=key, how="left").group_by("epoch").agg(sum_known("cl_reward")),
             on="epoch",
