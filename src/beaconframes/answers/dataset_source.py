@@ -9,9 +9,10 @@ import polars as pl
 
 from beaconframes.answers.answer import AnswerBuilder, describe_refusal
 from beaconframes.answers.charts import draw_chart
+from beaconframes.answers.table_cache import find_kind
 from beaconframes.answers.v2 import SUNSETS
 from beaconframes.cache.pubkey_index import KEYS_PATH
-from beaconframes.dataset.dataset import Dataset, PublishedDataset
+from beaconframes.dataset import Dataset
 from beaconframes.endpoint import Envelope, RequestRefused
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.errors import (
@@ -51,10 +52,7 @@ class DatasetSource(Source):
 
     def __init__(self, views: DatasetViews) -> None:
         self.views = views
-        is_simulated = views.dataset.meta.get("simulated")
-        self._has_all_validators = bool(
-            is_simulated and not isinstance(views.dataset, PublishedDataset)
-        )
+        self._has_all_validators = find_kind(views.dataset) == "simulation"
         self._reported_sunsets: set[str] = set()
 
     def fetch(self, request: Request) -> bytes:

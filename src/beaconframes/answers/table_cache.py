@@ -88,7 +88,7 @@ class TableCache:
         self.dataset, self.memory = dataset, memory
         self.public, self.is_computed = public, is_computed
         self._table_sizes = dataset.tables()
-        self._kind = find_kind(dataset)
+        self.kind = find_kind(dataset)
         self._key = object()
         self._scans: dict[str, pl.LazyFrame] = {}
 
@@ -288,14 +288,14 @@ class TableCache:
         A table of days is absent as long as it has no rows.
         """
         if not self.has(name):
-            return AbsentTable(name, self._kind)
-        if name not in DAY_TABLES or self._kind != "dataset" or self._table_sizes[name].rows:
+            return AbsentTable(name, self.kind)
+        if name not in DAY_TABLES or self.kind != "dataset" or self._table_sizes[name].rows:
             return None
         days = self._table_sizes.get(ValidatorStats.table_name)
         # Without priority fees there is no yield index, however long the chain is.
         has_fees = name not in EXECUTION_TABLES or self.dataset.meta.get("execution", True)
         is_short = has_fees and not (days and days.rows)
-        return AbsentTable(name, "short" if is_short else self._kind)
+        return AbsentTable(name, "short" if is_short else self.kind)
 
     def _get_window(
         self, endpoint: Endpoint, subject: Parameter, fields: Fields, view: View

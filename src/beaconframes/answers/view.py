@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import polars as pl
 
 from beaconframes.answers.memory_cache import CACHE_BYTES, MemoryCache
-from beaconframes.answers.table_cache import TableCache
+from beaconframes.answers.table_cache import TableCache, find_kind
 from beaconframes.dataset import ledger
-from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.v1.attestations import Attestations
 
@@ -98,18 +97,17 @@ class DatasetView:
         """
         self.dataset, self.simulation = dataset, simulation
         self.drops_old_units = drops_old_units
-        is_export = isinstance(dataset, PublishedDataset)
+        is_live = simulation is not None and simulation.clock is not None
+        self.table_cache = TableCache(dataset, memory, public=public, is_computed=is_live)
+        self.is_simulated = self.table_cache.kind == "simulation"
         # To read the metadata takes a millisecond: once for all requests.
         meta = dataset.meta
-        self.is_simulated = bool(meta.get("simulated")) and not is_export
         self.first_epoch: int = meta.get("first_epoch", 0) if self.is_simulated else 0
         """First epoch that a simulated chain has rows of."""
         metadata = ChainMetadata.parse(meta)
         self.chain, self.head = metadata.chain, metadata.head
         self.version = 0
         """Changes of the dataset before this view."""
-        is_live = simulation is not None and simulation.clock is not None
-        self.table_cache = TableCache(dataset, memory, public=public, is_computed=is_live)
         self.drawn: dict[str, pl.DataFrame] = {}
 
     @cached_property
@@ -244,8 +242,7 @@ class DatasetViews:
         self.clock = clock = None if simulation is None else simulation.clock
         self.version = 0
         """Changes of the dataset that were read so far."""
-        is_complete = isinstance(dataset, PublishedDataset) or dataset.meta.get("simulated")
-        self.may_change = clock is None and not is_complete
+        self.may_change = clock is None and find_kind(dataset) == "dataset"
         """Whether another process may change the dataset."""
         self.memory = MemoryCache(cache_bytes)
         self._show = partial(

@@ -12,10 +12,10 @@ from starlette.responses import Response
 from beaconframes.answers.charts import draw_chart
 from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.answers.selection import find_drawn_epochs, scan_rows
+from beaconframes.answers.table_cache import find_kind
 from beaconframes.answers.uncovered import find_uncovered, is_uncovered
 from beaconframes.answers.v2 import STORED, SUNSETS
 from beaconframes.answers.view import DatasetViews
-from beaconframes.dataset.dataset import PublishedDataset
 from beaconframes.endpoint import Endpoint, RequestRefused
 from beaconframes.endpoint.absent_table import ABSENT_TABLE_HEADER, TableAbsent
 from beaconframes.endpoint.chain_metadata import (
@@ -94,7 +94,7 @@ class Service:
             WINDOWS_HEADER: "service" if drops_old_units else "none",
             **NOSNIFF,
         }
-        if isinstance(dataset, PublishedDataset) or not dataset.meta.get("simulated"):
+        if find_kind(dataset) != "simulation":
             self.headers[DATASET_HEADER] = "partial"
         self.requests = 0
         self._request_lock = threading.Lock()
