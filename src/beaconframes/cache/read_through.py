@@ -38,7 +38,7 @@ from beaconframes.fetch.completeness import (
 )
 from beaconframes.fetch.dataset_gaps import find_uncovered_units
 from beaconframes.fetch.gap_reasons import Gaps, build_gaps, build_interval_gaps
-from beaconframes.fetch.pipeline import LoadResult, MemoryRows, collect
+from beaconframes.fetch.pipeline import LoadResult, collect
 from beaconframes.intervals import (
     clip_intervals,
     intervals_of,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class ReadThrough(MemoryRows):
+class ReadThrough:
     """The rows of one load: stored rows, and fetched rows that cannot be stored."""
 
     connection: Connection
@@ -204,11 +204,11 @@ class ReadThrough(MemoryRows):
         """Return the keys of all rows so far."""
         return self.select().rows.select(self.endpoint.table.key()).collect()
 
-    def requirement(self, calls: Sequence[Call]) -> Requirement:  # noqa: ARG002 - part of MemoryRows
+    def requirement(self, calls: Sequence[Call]) -> Requirement:  # noqa: ARG002 - part of RowStore
         """Return the rows that must exist."""
         return Requirement.of(self.policy.expected_rows(self.requested).items())
 
-    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:  # noqa: ARG002 - part of MemoryRows
+    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:  # noqa: ARG002 - part of RowStore
         """Return the requested rows that are missing, one row per gap."""
         if self.connection.offline and self.missing:
             return build_interval_gaps(self.grid.subject, self.grid.unit, self.missing, NOT_STORED)

@@ -1,14 +1,14 @@
 """The pipeline of a load: stored rows, requests, pages, rows, checks, result.
 
-`Pipeline.load_rows` has these steps in this order. The rows of a load are `MemoryRows`; with a
-store, they are `cache.read_through.ReadThrough`, which extends these by the stored rows.
+`Pipeline.load_rows` has these steps in this order. Stored rows and rows of this load share
+one interface, `RowStore`; without a store, `MemoryRows` is an empty one.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
@@ -77,6 +77,44 @@ class LoadResult:
         return self.rows
 
 
+class RowStore(Protocol):
+    """The rows of one load: those that are stored, and those that are fetched for it."""
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """Return the arguments of the load."""
+
+    def start(self) -> None:
+        """Start or restart the load: drop the rows fetched so far."""
+
+    def missing_arguments(self) -> list[Mapping[str, Any]]:
+        """Return the loader arguments that fetch what is not stored."""
+
+    def refetch_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return all arguments of a load, with these *arguments* instead of the requested ones."""
+
+    def put(self, fetched: FetchedRows) -> None:
+        """Add fetched rows; store the final ones."""
+
+    def keys(self) -> pl.DataFrame:
+        """Return the keys of all rows so far."""
+
+    def requirement(self, calls: Sequence[Call]) -> Requirement:
+        """Return the rows that must exist, after *calls*."""
+
+    def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:
+        """Return the requested rows that are missing after *calls*, one row per gap."""
+
+    def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
+        """Return the part of *missing* that this load has requested."""
+
+    def put_absent(self, gaps: Gaps) -> None:
+        """Store that the rows of *gaps* do not exist, where that is certain."""
+
+    def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
+        """Return the rows of the load."""
+
+
 @dataclass
 class FetchSummary:
     """What a load has fetched so far, and the units that the service accepts."""
@@ -96,7 +134,7 @@ class Pipeline:
 
     source: Source
     endpoint: Endpoint
-    rows: MemoryRows
+    rows: RowStore
     chain_head: ChainHead
     validators: ValidatorSource
 
@@ -212,7 +250,7 @@ class Pipeline:
 
 
 class MemoryRows:
-    """The rows of one load that are fetched for it: without a store, all of them."""
+    """The rows of a load without a store."""
 
     def __init__(
         self, endpoint: Endpoint, values: Mapping[str, Any], chain_head: ChainHead
@@ -224,15 +262,15 @@ class MemoryRows:
         self._is_merged = False
 
     def start(self) -> None:
-        """Start or restart the load: drop the rows fetched so far."""
+        """Drop all rows."""
         self._frames, self._wide_schema, self._is_merged = [], None, False
 
     def missing_arguments(self) -> list[Mapping[str, Any]]:
-        """Return the loader arguments that fetch what is not stored."""
+        """Return the requested arguments: nothing is stored."""
         return [self.values]
 
     def refetch_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return all arguments of the load, with *arguments* instead of the requested ones."""
+        """Return the requested arguments with *arguments* instead."""
         return {**self.values, **arguments}
 
     def put(self, fetched: FetchedRows) -> None:
@@ -253,16 +291,16 @@ class MemoryRows:
         return Requirement.of_calls(self._endpoint, calls)
 
     def find_missing(self, calls: Sequence[Call]) -> pl.DataFrame:
-        """Return the requested rows that are missing after *calls*, one row per gap."""
+        """Return the rows that *calls* requested and that are missing, one row per gap."""
         required = Requirement.of_calls(self._endpoint, calls)
         return find_missing(self._endpoint, required, self._merge(), self._chain_head)
 
     def only_requested(self, missing: pl.DataFrame) -> pl.DataFrame:
-        """Return the part of *missing* that this load has requested: without a store, all."""
+        """Return *missing*: all of it was requested."""
         return missing
 
     def put_absent(self, gaps: Gaps) -> None:
-        """Store that the rows of *gaps* do not exist, where that is certain."""
+        """Store nothing."""
 
     def result(self, gaps: Gaps, required: Requirement, warnings: list[Warning]) -> LoadResult:
         """Return the rows, sorted by key."""
