@@ -50,7 +50,8 @@ def test_an_invalid_argument_leaves_no_server(chain):
     with pytest.raises(ConfigError, match="nope"):
         bf.local(chain.path, frame="nope")
 
-    assert before == threading.active_count()
+    # A thread of a test before may end meanwhile.
+    assert before >= threading.active_count()
 
 
 def test_head_and_body_are_one_write(running):

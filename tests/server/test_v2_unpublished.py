@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import beaconframes as bf
+from beaconframes.answers.v2.duty_slots import find_known_range
 from beaconframes.answers.v2.queues import derive_places
-from beaconframes.answers.v2.sync_committees import find_known_range
 from beaconframes.endpoint import Head
 from beaconframes.errors import NotServed
 
