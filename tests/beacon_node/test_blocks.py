@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from beaconframes.beacon_node.chain.votes import read_votes
 from beaconframes.beacon_node.client.slot_blocks import (
-    apply_state_roots,
-    find_roots_to_check,
+    check_links,
+    check_state,
     read_orphan,
     read_slots,
 )
 from beaconframes.beacon_node.tables.attestations import build_slot_attestations
 from beaconframes.beacon_node.tables.blocks import decode_graffiti
+from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.errors import ResponseError
 from beaconframes.v1 import ENDPOINTS, _blocks, graffiti_wall
 
@@ -238,11 +239,11 @@ def test_deposits_before_electra_are_rows_of_their_block():
         "signature": "0x" + "ef" * 96,
     }
     block = chain.change(40, ("message", "body", "deposits"), [{"proof": [], "data": data}] * 2)
-    slots = read_slots(chain.spec, {40: block}, proposers={}, last_root="0x" + "11" * 32)
+    slots = read_slots(chain.spec, {40: block}, proposers={})
     deposits = build_block_tables(chain.spec, slots)["slot_deposits"]
     assert deposits.drop("time").row(1, named=True) == {
         "block_slot": 40,
-        "block_root": "0x" + "11" * 32,
+        "block_root": compute_block_root(chain.spec, block["message"]),
         "block_index": 1,
         "pubkey": "0x" + "ab" * 48,
         "withdrawal_credentials": "0x00" + "cd" * 31,
@@ -286,35 +287,25 @@ def test_the_genesis_block_has_no_proposer_even_if_the_node_does_not_have_it():
         assert row["block_root"] == chain.headers[0]["root"]
 
 
-def test_the_last_root_is_unknown_without_a_later_block():
-    chain = load_blocks("electra")
-    answers = {slot: chain.answers[slot] for slot in range(8, 16)}
-    slots = read_slots(chain.spec, answers, proposers=chain.proposers)
-    last = slots[-1]
-    assert (last.slot, last.root) == (15, None)
-    assert all(slot.root for slot in slots if slot.block and slot is not last)
-    root = chain.headers[15]["root"]
-    slots = read_slots(chain.spec, answers, proposers=chain.proposers, last_root=root.upper())
-    assert slots[-1].root == root
-
-
 def test_a_lost_block_is_an_error_and_not_a_missed_slot():
-    """A pruned node answers 404 as for a missed slot: then the root before would be wrong."""
+    """A pruned node answers 404 as for a missed slot: then the next block has another parent."""
     chain = load_blocks("electra")
     roots = {slot: header["root"] for slot, header in chain.headers.items()}
     answers = {slot: chain.answers[slot] for slot in range(8, 24)}
-    slots = read_slots(chain.spec, answers, proposers=chain.proposers, roots=roots)
+    slots = read_slots(chain.spec, answers, proposers=chain.proposers)
     assert [(slot.slot, slot.root) for slot in slots if slot.block] == [
         (slot, roots[slot]) for slot in range(8, 24) if slot in roots
     ]
     # Slot 14 is missed.
-    assert find_roots_to_check(slots) == [13, 23]
-    answers[17] = None
-    slots = read_slots(chain.spec, answers, proposers=chain.proposers)
-    assert find_roots_to_check(slots) == [13, 16, 23]
-    assert slots[16 - 8].root == roots[17]
+    check_links(slots)
+    check_links(slots, roots[23].upper())
+    lost = read_slots(chain.spec, answers | {17: None}, proposers=chain.proposers)
     with pytest.raises(ResponseError, match=r"block of slot 16 .*has lost a later block"):
-        read_slots(chain.spec, answers, proposers=chain.proposers, roots={16: roots[16].upper()})
+        check_links(lost)
+    lost = read_slots(chain.spec, answers | {23: None}, proposers=chain.proposers)
+    check_links(lost)
+    with pytest.raises(ResponseError, match=r"block of slot 22 .*has lost a later block"):
+        check_links(lost, roots[23])
 
 
 def test_a_block_of_another_genesis_time_is_an_error():
@@ -329,26 +320,21 @@ def test_the_roots_of_a_state_confirm_blocks_and_missed_slots():
     """A state has the roots of the last 64 slots of the minimal preset."""
     chain, state = load_blocks("electra"), load_states("electra").state(3)
     answers = {slot: chain.answers[slot] for slot in range(34)}
-    slots = read_slots(chain.spec, answers, proposers=chain.proposers)
-    checked = apply_state_roots(chain.spec, slots, state)
-    assert slots == checked
-    unknown = [replace(slot, root=None) for slot in slots]
-    filled = apply_state_roots(chain.spec, unknown, state)
-    assert [slot.root for slot in slots[:31]] == [slot.root for slot in filled[:31]]
-    # The state is that of slot 31, before the header of which its own root is known.
-    assert filled[31].root is None
+    check_state(chain.spec, read_slots(chain.spec, answers, proposers=chain.proposers), state)
     lost = read_slots(chain.spec, answers | {17: None}, proposers=chain.proposers)
     with pytest.raises(ResponseError, match="block of slot 16"):
-        apply_state_roots(chain.spec, lost, state)
-    lost = [replace(slot, root=None) for slot in lost]
-    with pytest.raises(ResponseError, match=r"block of slot 17 .*it is missing"):
-        apply_state_roots(chain.spec, lost, state)
+        check_state(chain.spec, lost, state)
+    # The state is that of slot 31: no later block shows that the last ones are lost.
+    last = dict.fromkeys(range(29, 34))
+    lost = read_slots(chain.spec, answers | last, proposers=chain.proposers)
+    with pytest.raises(ResponseError, match=r"block of slot 29 .*it is missing"):
+        check_state(chain.spec, lost, state)
     # No other block of the epoch shows that its first one follows a block of another fork.
     first = chain.answers[16]
     forked = {**first, "message": {**first["message"], "parent_root": "0x" + "ab" * 32}}
     slots = read_slots(chain.spec, {16: forked}, proposers=chain.proposers)
-    with pytest.raises(ResponseError, match=r"block of slot 16 .*its parent is 0xabab"):
-        apply_state_roots(chain.spec, slots, state)
+    with pytest.raises(ResponseError, match=r"block of slot 16 .*the state has the root"):
+        check_state(chain.spec, slots, state)
 
 
 def test_orphaned_blocks_are_rows_beside_the_canonical_one():
@@ -428,10 +414,10 @@ def test_a_validator_that_a_later_state_does_not_have_is_an_error(path, value, f
     for epoch in (2, 3):
         count = len(states.state(epoch).balances)
         with pytest.raises(ResponseError, match=rf"slot 18 .*{count} validators") as caught:
-            apply_state_roots(chain.spec, slots, states.state(epoch))
+            check_state(chain.spec, slots, states.state(epoch))
         assert field in caught.value.message
     # The registry may have grown since an earlier state.
-    assert apply_state_roots(chain.spec, slots, states.state(1)) == slots
+    check_state(chain.spec, slots, states.state(1))
 
 
 def test_an_unknown_validator_in_a_slashing_is_an_error():
@@ -444,7 +430,7 @@ def test_an_unknown_validator_in_a_slashing_is_an_error():
         block = chain.change(slot, ("message", "proposer_index"), "0")
         slots = read_slots(chain.spec, {slot: block}, proposers={})
         with pytest.raises(ResponseError) as caught:
-            apply_state_roots(chain.spec, slots, replace(state, balances=state.balances[:count]))
+            check_state(chain.spec, slots, replace(state, balances=state.balances[:count]))
         assert field in caught.value.message
 
 
@@ -480,7 +466,7 @@ def test_the_canonical_block_of_a_slot_paints_and_not_the_orphaned_one():
     )
     slots = [
         read_orphan(chain.spec, "0x" + "aa" * 32, orphan, slot=18),
-        *read_slots(chain.spec, {18: canonical}, proposers={}, last_root="0x" + "ab" * 32),
+        *read_slots(chain.spec, {18: canonical}, proposers={}),
     ]
     wall = build_block_tables(chain.spec, slots)["graffiti_wall"]
     assert [(18, 1, 2, "ff0000")] == wall.select("slot", "x", "y", "color").rows()
@@ -514,7 +500,7 @@ def test_any_wrong_value_gives_rows_or_an_error_that_names_the_slot(data, value)
     chain, (slot, path) = load_blocks("electra"), data.draw(st.sampled_from(list_places()))
     block, refused = chain.change(slot, path, value), None
     try:
-        slots = read_slots(chain.spec, {slot: block}, proposers={}, last_root="0x" + "ab" * 32)
+        slots = read_slots(chain.spec, {slot: block}, proposers={})
         votes = read_votes(chain.spec, slots, chain.committees)
         assert build_block_tables(chain.spec, slots)["blocks"].height == 1
         assert build_slot_attestations(chain.spec, votes).height == len(votes)

@@ -47,8 +47,7 @@ class RecordedBlocks:
     @functools.cached_property
     def slots(self):
         """The slots with their blocks."""
-        last_root = self.headers[max(self.headers)]["root"]
-        return read_slots(self.spec, self.answers, proposers=self.proposers, last_root=last_root)
+        return read_slots(self.spec, self.answers, proposers=self.proposers)
 
     @functools.cached_property
     def committees(self):

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from beaconframes.beacon_node.chain.cached_node import CACHED_EPOCHS, CachedNode
+from beaconframes.beacon_node.chain.cached_node import CachedNode
 from beaconframes.beacon_node.chain.votes import read_votes
-from beaconframes.beacon_node.client.block_checks import build_error
 from beaconframes.beacon_node.client.slot_blocks import (
     MISSED,
     SlotBlock,
-    apply_state_roots,
-    find_roots_to_check,
+    add_proposers,
+    check_links,
+    check_state,
     read_slots,
 )
 from beaconframes.beacon_node.execution.payments import read_payments
-from beaconframes.consensus.block_root import compute_block_root
 from beaconframes.consensus.shuffling import compute_committees, compute_proposers
 from beaconframes.consensus.state import SharedColumns, decode_state
 from beaconframes.errors import (
@@ -31,7 +29,7 @@ from beaconframes.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -83,12 +81,11 @@ class ChainReader(CachedNode):
         }
 
     def slots(self, epoch: int) -> list[SlotBlock]:
-        """Return the slots of an epoch with their blocks, checked."""
+        """Return the slots of an epoch with their blocks and proposers, checked."""
 
         def read() -> list[SlotBlock]:
-            slots = self._read_slots(epoch)
-            self._check_roots(slots)
-            return slots
+            self.check_blocks(epoch)
+            return add_proposers(self._parse_slots(epoch), self.missed_proposers(epoch))
 
         return self.cached("slots", epoch, read)
 
@@ -110,59 +107,33 @@ class ChainReader(CachedNode):
         return sorted([*found, *orphans], key=lambda slot: slot.slot)
 
     def _parse_slots(self, epoch: int) -> list[SlotBlock]:
-        """Return the slots of an epoch with their blocks; the last root is not known."""
+        """Return the slots of an epoch with their blocks, without requests for duties."""
 
         def parse() -> list[SlotBlock]:
-            return read_slots(self.spec, self.signed_blocks(epoch), proposers=self.proposers(epoch))
+            return read_slots(self.spec, self.signed_blocks(epoch), proposers={})
 
         return self.cached("parsed slots", epoch, parse, size=CACHED_VOTES)
 
-    def _read_slots(self, epoch: int) -> list[SlotBlock]:
-        if self.has_state(epoch) and epoch < self.last_complete_epoch:
-            # The state has the root of each slot, and shows a block that the node has lost.
-            return apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch + 1))
-        return self._confirm_slots(epoch, self.missed_proposers(epoch))
-
-    def _check_roots(self, slots: Sequence[SlotBlock]) -> None:
-        """Raise ResponseError if the content of a block has another root than the chain states."""
-        size = CACHED_EPOCHS * self.spec.slots_per_epoch
-        for slot in slots:
-            signed = None if slot.block is None else self.signed_block(slot.slot)
-            if signed is None or slot.root is None:
-                continue
-            compute = partial(compute_block_root, self.spec, signed["message"])
-            found = self.cached("block roots", slot.slot, compute, size=size)
-            if found != slot.root:
-                raise build_error(
-                    slot.slot,
-                    f"its content has the root {found}, but the chain has {slot.root}: the node "
-                    "has altered the block",
-                )
-
-    def _confirm_slots(self, epoch: int, proposers: Mapping[int, int]) -> list[SlotBlock]:
-        """Return the slots of an epoch; headers confirm the roots that no next block confirms."""
-        spec, signed_blocks = self.spec, self.signed_blocks(epoch)
-        # The root of the last block is the parent root of the first block after it.
-        last_root = None
-        if epoch < self.last_complete_epoch:
-            following = self.block_messages(epoch + 1).values()
-            last_root = next((message["parent_root"] for message in following), None)
-        slots = read_slots(spec, signed_blocks, proposers=proposers, last_root=last_root)
-        # A node that has lost a block answers as for a missed slot.
-        roots = {slot: self._request_root(slot) for slot in find_roots_to_check(slots)}
-        return read_slots(
-            spec, signed_blocks, proposers=proposers, last_root=last_root, roots=roots
-        )
-
     def check_blocks(self, epoch: int) -> None:
-        """Raise ResponseError if a block of an epoch is invalid, or if the node has lost it.
+        """Raise ResponseError if a block of an epoch is invalid, altered, or if one is lost."""
 
-        Without states, no proposer duties are requested: pruned nodes may not have them.
-        """
-        if self.has_states:
-            self.slots(epoch)
-        else:
-            self._check_roots(self._confirm_slots(epoch, {}))
+        def check() -> None:
+            slots = self._parse_slots(epoch)
+            if self.has_state(epoch) and epoch < self.last_complete_epoch:
+                # The state has the root of each slot, and shows a block that the node has lost.
+                check_state(self.spec, slots, self.state(epoch + 1))
+            else:
+                check_links(slots, self._find_last_root(epoch))
+
+        self.cached("checked blocks", epoch, check)
+
+    def _find_last_root(self, epoch: int) -> str | None:
+        """Return the root of the last block of an epoch, as the next block or a header has it."""
+        if epoch < self.last_complete_epoch:
+            for message in self.block_messages(epoch + 1).values():
+                return str(message["parent_root"])
+        last = max(self.block_messages(epoch), default=None)
+        return None if last is None else self._request_root(last)
 
     def header(self, slot: int) -> dict[str, Any] | None:
         """Return root and header of the block of a slot; None if the slot has none."""
@@ -217,35 +188,25 @@ class ChainReader(CachedNode):
 
     def votes(self, epoch: int) -> list[IncludedVote]:
         """Return the attestations in the blocks of an epoch, with their signers."""
-        return self.cached(
-            "votes", epoch, lambda: self._read_votes(epoch, self.slots(epoch)), size=CACHED_VOTES
-        )
+        self.check_blocks(epoch)
+        return self._read_votes(epoch)
 
     def votes_without_last_root(self, epoch: int) -> list[IncludedVote]:
-        """Return the attestations of `votes`, without the root of the last block of the epoch.
+        """Return the attestations of `votes`, without a check of the last block of the epoch.
 
-        That root needs the state of the next epoch. The state of this one confirms the others.
+        That check needs the state of the next epoch. The state of this one confirms the others.
         """
-
-        def read() -> list[IncludedVote]:
-            slots = apply_state_roots(self.spec, self._parse_slots(epoch), self.state(epoch))
-            self._check_roots(slots)
-            return self._read_votes(epoch, slots)
-
         if not self.has_state(epoch):
             return self.votes(epoch)
-        return self.cached("votes without last root", epoch, read, size=CACHED_VOTES)
+        check_state(self.spec, self._parse_slots(epoch), self.state(epoch))
+        return self._read_votes(epoch)
 
-    def _read_votes(self, epoch: int, slots: Sequence[SlotBlock]) -> list[IncludedVote]:
-        """Return the attestations in the blocks of *slots*; their signers are found once."""
-
+    def _read_votes(self, epoch: int) -> list[IncludedVote]:
         def read() -> list[IncludedVote]:
             near = {number: self.committees(number) for number in (epoch - 1, epoch) if number >= 0}
-            return read_votes(self.spec, slots, near)
+            return read_votes(self.spec, self._parse_slots(epoch), near)
 
-        places = {slot.slot: slot for slot in slots}
-        votes = self.cached("signers", epoch, read, size=CACHED_VOTES)
-        return [replace(vote, place=places[vote.place.slot]) for vote in votes]
+        return self.cached("votes", epoch, read, size=CACHED_VOTES)
 
     def state(self, epoch: int) -> BeaconState:
         """Return the state after the last slot of an epoch, before the transition at its end."""

@@ -128,10 +128,7 @@ def _check_data(spec: Spec, vote: IncludedVote) -> None:
 
 def _find_signers(spec: Spec, vote: IncludedVote, committees: SlotCommittees) -> IncludedVote:
     """Return the attestation with its signers; since Electra it spans several committees."""
-    try:
-        bits = decode_bitlist(vote.attestation.aggregation_bits)
-    except ValueError as error:
-        raise vote.build_error(f"has invalid aggregation_bits: {error}") from None
+    bits = decode_bitlist(vote.attestation.aggregation_bits)
     count = len(committees.sizes)
     spanned = _list_committees(spec, vote)
     if spanned and spanned[-1] >= count:

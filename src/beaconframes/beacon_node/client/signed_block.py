@@ -11,6 +11,8 @@ Uint: TypeAlias = Annotated[int, Meta(ge=0)]
 Index: TypeAlias = Annotated[int, Meta(ge=0, lt=2**40)]  # VALIDATOR_REGISTRY_LIMIT
 Amount: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Data: TypeAlias = Annotated[str, Meta(pattern=r"^0x(?:[0-9a-fA-F]{2})*\Z")]
+# The highest bit of the last byte marks the end.
+Bits: TypeAlias = Annotated[str, Meta(pattern=r"^0x(?:[0-9a-fA-F]{2})*(?!00)[0-9a-fA-F]{2}\Z")]
 Address: TypeAlias = Annotated[str, Meta(pattern=r"^0x[0-9a-fA-F]{40}\Z")]
 Root: TypeAlias = Annotated[str, Meta(pattern=r"^0x[0-9a-fA-F]{64}\Z")]
 Pubkey: TypeAlias = Annotated[str, Meta(pattern=r"^0x[0-9a-fA-F]{96}\Z")]
@@ -52,7 +54,7 @@ class AttestationData(_Object):
 class Attestation(_Object):
     """An aggregate; since Electra, ``committee_bits`` are the committees that it spans."""
 
-    aggregation_bits: Data
+    aggregation_bits: Bits
     data: AttestationData
     signature: Signature
     committee_bits: Data | None = None

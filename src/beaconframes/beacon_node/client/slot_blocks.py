@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from beaconframes.beacon_node.client.block_checks import build_error, check_validators, parse_block
+from beaconframes.consensus.block_root import compute_block_root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.client.signed_block import Body, ExecutionPayload, SignedBlock
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
-    from beaconframes.errors import ResponseError
 
 PROPOSED: Final = "proposed"
 MISSED: Final = "missed"
@@ -33,133 +33,94 @@ class SlotBlock:
 
 
 def read_slots(
-    spec: Spec,
-    signed_blocks: Mapping[int, Any],
-    *,
-    proposers: Mapping[int, int],
-    last_root: str | None = None,
-    roots: Mapping[int, str] | None = None,
+    spec: Spec, signed_blocks: Mapping[int, Any], *, proposers: Mapping[int, int]
 ) -> list[SlotBlock]:
     """Return the slots of *signed_blocks* in order, each with its canonical block.
 
     *signed_blocks* has the JSON of each slot's block, None for a slot without one. The root of a
-    block is the parent root of the next block; *last_root* is the root of the last block. Without
-    it, that root is None: request ``/eth/v1/beacon/headers/{slot}``, or add later slots to
-    *signed_blocks*. *proposers* has the proposers of missed slots.
-
-    A node that has lost a block answers as for a missed slot. *roots* has the roots of some slots
-    from headers: one that is not the parent root of the next block is a `ResponseError`. Those of
-    `find_roots_to_check` are enough.
+    block follows from its content: `check_links` or `check_state` compares it with the chain.
+    *proposers* has the proposers of missed slots.
     """
     slots: list[SlotBlock] = []
-    child_root = last_root.lower() if last_root else None
-    known = {slot: root.lower() for slot, root in (roots or {}).items()}
+    child_root = None
     for slot in sorted(signed_blocks, reverse=True):
-        if signed_blocks[slot] is None:
-            slots.append(_build_empty_slot(slot, proposers, child_root))
-            continue
-        child_root = child_root or known.get(slot)
-        if known.get(slot) not in (None, child_root):
-            raise _build_root_error(
-                slot, known[slot], f"the next block has the parent {child_root}"
+        signed = signed_blocks[slot]
+        if signed is not None:
+            block = parse_block(spec, slot, signed)
+            root = compute_block_root(spec, signed["message"])
+            index = None if slot == 0 else block.message.proposer_index
+            slots.append(SlotBlock(slot, PROPOSED, index, root, block))
+            child_root = block.message.parent_root.lower()
+        elif slot == 0:  # Some clients do not have the genesis block.
+            slots.append(SlotBlock(slot, PROPOSED, root=child_root))
+        else:
+            slots.append(SlotBlock(slot, MISSED))
+    return add_proposers(slots[::-1], proposers)
+
+
+def add_proposers(slots: Sequence[SlotBlock], proposers: Mapping[int, int]) -> list[SlotBlock]:
+    """Return *slots* with the proposers of missed ones; those of blocks must be the same."""
+    found = []
+    for slot in slots:
+        index, duty = slot.proposer_index, proposers.get(slot.slot)
+        if index is not None and duty not in (None, index):
+            raise build_error(
+                slot.slot, f"message.proposer_index is {index}, but the duty was that of {duty}"
             )
-        block = parse_block(spec, slot, signed_blocks[slot])
-        slots.append(_build_slot(block, child_root, proposers.get(slot)))
-        child_root = block.message.parent_root.lower()
-    return slots[::-1]
+        found.append(replace(slot, proposer_index=duty) if slot.status == MISSED else slot)
+    return found
 
 
-def find_roots_to_check(slots: Sequence[SlotBlock]) -> list[int]:
-    """Return the slots of blocks that the next slot does not confirm: it has no block.
+def check_links(slots: Sequence[SlotBlock], last_root: str | None = None) -> None:
+    """Raise ResponseError unless each block of *slots* is the parent of the next one.
 
-    Only these roots are wrong if the node has lost a block, or if the last root is unknown.
+    *last_root* is the root that the chain states of the last block. A node that has lost a block
+    answers as for a missed slot.
     """
-    canonical = [slot for slot in slots if slot.status != ORPHANED]
-    has_next = [slot.status == PROPOSED for slot in canonical[1:]] + [False]
-    return [
-        slot.slot
-        for slot, confirmed in zip(canonical, has_next, strict=True)
-        if slot.status == PROPOSED and not confirmed
-    ]
+    root = last_root and last_root.lower()
+    for slot in reversed(slots):
+        if slot.block is not None:
+            _check_root(slot, root, f"the next block has the parent {root}")
+            root = slot.block.message.parent_root.lower()
 
 
-def apply_state_roots(
-    spec: Spec, slots: Sequence[SlotBlock], state: BeaconState
-) -> list[SlotBlock]:
-    """Return *slots* with the block roots that a later state has, after a check of all of them.
+def check_state(spec: Spec, slots: Sequence[SlotBlock], state: BeaconState) -> None:
+    """Raise ResponseError unless *slots* are those of the chain of a later *state*.
 
     A state has the roots of the last ``slots_per_historical_root`` slots; a slot without a block
     has the root of the block before. Its registry has all validators that earlier blocks name.
-
-    Raises
-    ------
-    ResponseError
-        The node has lost a block, the slots belong to another chain than the state, or a block
-        names a validator that is not in the state.
     """
+    for slot in slots:
+        if slot.block is not None and slot.slot <= state.slot:
+            check_validators(slot.block, len(state.balances))
+    check_links(slots)
     size = spec.slots_per_historical_root
-    first = min((slot.slot for slot in slots), default=0) - 1
+    first = max(state.slot - size, 0)
     roots = {
         slot: "0x" + state.block_roots[slot % size].tobytes().hex()
-        for slot in range(max(state.slot - size, first, 0), state.slot)
+        for slot in range(max(first, slots[0].slot - 1), state.slot)
     }
-    checked = []
     for slot in slots:
-        if slot.block is not None and slot.status == PROPOSED and slot.slot <= state.slot:
-            check_validators(slot.block, len(state.balances))
         root = roots.get(slot.slot)
-        if root is None or slot.status == ORPHANED:
-            checked.append(slot)
-        elif slot.status == PROPOSED:
-            if slot.root not in (None, root):
-                raise _build_root_error(slot.slot, slot.root, f"the state has the root {root}")
-            parent = None if slot.block is None else slot.block.message.parent_root.lower()
-            if parent is not None and roots.get(slot.slot - 1, parent) != parent:
-                raise build_error(
-                    slot.slot,
-                    f"its parent is {parent}, but the state has the root {roots[slot.slot - 1]} "
-                    "before it: the chain was reorganized between two requests",
-                )
-            checked.append(replace(slot, root=root))
-        else:
-            if roots.get(slot.slot - 1, root) != root:
-                raise build_error(slot.slot, f"it is missing, but the state has its root {root}")
-            checked.append(slot)
-    return checked
+        if slot.status == PROPOSED:
+            _check_root(slot, root, f"the state has the root {root}")
+        elif root is not None and roots.get(slot.slot - 1, root) != root:
+            raise build_error(slot.slot, f"it is missing, but the state has its root {root}")
 
 
-def _build_root_error(slot: int, root: str | None, contradiction: str) -> ResponseError:
-    """Return the error for a root that another answer of the node contradicts."""
-    return build_error(
-        slot,
-        f"its root is {root}, but {contradiction}. The node has lost a later block, or the chain "
-        "was reorganized between two requests",
-    )
+def _check_root(slot: SlotBlock, root: str | None, contradiction: str) -> None:
+    if root is not None and slot.root not in (None, root):
+        raise build_error(
+            slot.slot,
+            f"its content has the root {slot.root}, but {contradiction}: the node has altered the "
+            "block or has lost a later block, or the chain was reorganized between two requests",
+        )
 
 
 def read_orphan(spec: Spec, root: str, data: Any, *, slot: int) -> SlotBlock:
     """Return a block that is not part of the canonical chain."""
     block = parse_block(spec, slot, data)
     return SlotBlock(slot, ORPHANED, block.message.proposer_index, root.lower(), block)
-
-
-def _build_empty_slot(slot: int, proposers: Mapping[int, int], child_root: str | None) -> SlotBlock:
-    """Return a slot without a block. Some clients do not have the genesis block."""
-    if slot == 0:
-        return SlotBlock(slot, PROPOSED, root=child_root)
-    return SlotBlock(slot, MISSED, proposers.get(slot))
-
-
-def _build_slot(block: SignedBlock, root: str | None, proposer: int | None) -> SlotBlock:
-    """Return a slot with its canonical block; genesis has no proposer."""
-    slot, index = block.message.slot, block.message.proposer_index
-    if slot == 0:
-        return SlotBlock(slot, PROPOSED, None, root, block)
-    if proposer not in (None, index):
-        raise build_error(
-            slot, f"message.proposer_index is {index}, but the duty was that of {proposer}"
-        )
-    return SlotBlock(slot, PROPOSED, index, root, block)
 
 
 _NO_HASH: Final = "0x" + "00" * 32

@@ -43,7 +43,7 @@ MORE_ROUTES: Final = (
     "blocks of the validators and their slots in a sync committee need one more request each, and "
     "balances that rewards do not explain need the blocks of their epoch"
 )
-MORE_HEADERS: Final = "slots without a block may need one more request each, and their duties"
+MORE_DUTIES: Final = "the duties of slots without a block may need one more request per epoch"
 
 GENESIS: Final = -1
 """Stands for the epoch of the genesis state."""
@@ -176,7 +176,7 @@ class LoadEstimate:
                 self._add(route, 0, end)
             # The block after an epoch confirms its last block.
             self._add(BLOCK, 0, max(end, min(end + 1, self._last)))
-            self._may_be_more[MORE_HEADERS] = None
+            self._may_be_more[MORE_DUTIES] = None
             self._add(PROPOSERS, epoch, epoch)
             self._epochs[VALIDATORS].add(GENESIS)
             for number in range(0, last + 1, self._spec.epochs_per_sync_committee_period):
@@ -190,7 +190,7 @@ class LoadEstimate:
             self._add(STATE, epoch - 1, later)
             return
         # The root of the last block is in the block after it.
-        self._may_be_more[MORE_HEADERS] = None
+        self._may_be_more[MORE_DUTIES] = None
         self._add(BLOCK, epoch, later)
         self._add(COMMITTEES, epoch - 1, epoch)
 
