@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from beaconframes.beacon_node.client.validator_rows import ValidatorRow
+    from beaconframes.consensus.registry import Ints
     from beaconframes.consensus.spec import Spec
 
-    Ints = NDArray[np.int64]
     Message = Mapping[str, Any]
     Entry = Mapping[str, Any]
 

@@ -10,14 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from beaconframes.consensus.epoch_moves import Move
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.consensus.slot_income import SlotIncome
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-
 
 UNKNOWN = -1
 """A missed reward that the node does not state."""

@@ -14,11 +14,8 @@ from beaconframes.consensus.slot_income import KINDS, SlotIncome
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from beaconframes.beacon_node.amounts.chosen_validators import BalanceMove, ChosenValidators
-
-    Ints = NDArray[np.int64]
+    from beaconframes.consensus.registry import Ints
 
 
 @dataclass(eq=False)

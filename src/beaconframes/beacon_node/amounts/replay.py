@@ -20,11 +20,8 @@ from beaconframes.consensus.state import BeaconState
 from beaconframes.errors import BadRequest, NotFound, NotServed, ServerError, ServiceError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from beaconframes.beacon_node.chain.reader import ChainReader
-
-    Ints = NDArray[np.int64]
+    from beaconframes.consensus.registry import Ints
 
 CACHED_EPOCHS = 10
 """Replayed epochs that are cached.

@@ -24,13 +24,8 @@ from beaconframes.consensus.rewards import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
-    from beaconframes.consensus.registry import Registry
+    from beaconframes.consensus.registry import Bools, Ints, Registry
     from beaconframes.consensus.spec import Spec
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
 
 WEIGHTS: Final = {
     "source": TIMELY_SOURCE_WEIGHT,

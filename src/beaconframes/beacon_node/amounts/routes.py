@@ -37,15 +37,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
-    from numpy.typing import NDArray
-
     from beaconframes.beacon_node.chain.reader import ChainReader
     from beaconframes.consensus.epoch_moves import Move
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.consensus.slot_income import SlotIncome
 
     T = TypeVar("T")
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
     Chosen = tuple[int, ...] | None
 
 VOTES: Final = ("source", "target", "head")

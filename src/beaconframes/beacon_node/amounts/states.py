@@ -22,15 +22,11 @@ from beaconframes.consensus.slot_income import EpochRegistry, compute_slot_incom
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from beaconframes.beacon_node.chain.reader import ChainReader
     from beaconframes.consensus.epoch_moves import Transition
-    from beaconframes.consensus.registry import Registry
+    from beaconframes.consensus.registry import Ints, Registry
     from beaconframes.consensus.slot_income import SlotIncome
     from beaconframes.consensus.state import BeaconState
-
-    Ints = NDArray[np.int64]
 
 REWARDS, TRANSITION, REPLAY = "attestation rewards", "transition", "replay"
 """Objects of an epoch that a reader caches."""

@@ -31,11 +31,10 @@ from beaconframes.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from numpy.typing import NDArray
-
     from beaconframes.beacon_node.chain.votes import IncludedVote
     from beaconframes.beacon_node.client.api import BeaconApi
     from beaconframes.beacon_node.execution.payments import BlockPayment
+    from beaconframes.consensus.registry import Ints
     from beaconframes.consensus.shuffling import Committees
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
@@ -287,12 +286,12 @@ class ChainReader(CachedNode):
             return {}
         return self.proposers(epoch)
 
-    def sync_committee(self, epoch: int) -> NDArray[np.int64]:
+    def sync_committee(self, epoch: int) -> Ints:
         """Return the validator of each seat of the sync committee in an epoch."""
         period = epoch // self.spec.epochs_per_sync_committee_period
         first = self.slots_of(epoch)[0]
 
-        def read() -> NDArray[np.int64]:
+        def read() -> Ints:
             if first > self.head_slot:
                 return self.api.sync_committee("head", epoch)
             if self.has_state(epoch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.client.signed_block import Attestation
     from beaconframes.beacon_node.client.slot_blocks import SlotBlock
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.consensus.shuffling import Committees
     from beaconframes.consensus.spec import Spec
     from beaconframes.errors import ResponseError
-
-    Ints: TypeAlias = NDArray[np.int64]
-    Bools: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from beaconframes.beacon_node.client.session import NodeSession
+    from beaconframes.consensus.registry import Ints
 
 MAX_IDS: Final = 5000
 """Identifiers of one POST request."""
@@ -150,7 +149,7 @@ class BeaconApi(RewardsApi):
         rows = self._decode(route, page.data, list[dict[str, Any]])
         return Committees.from_api(self.chain_spec, epoch, rows)
 
-    def sync_committee(self, state_id: int | str, epoch: int) -> NDArray[np.int64]:
+    def sync_committee(self, state_id: int | str, epoch: int) -> Ints:
         """Return the validator of each seat of the sync committee of an epoch."""
         route = "/eth/v1/beacon/states/{state_id}/sync_committees"
         page = self._fetch(route, {"state_id": state_id}, query=[("epoch", epoch)], timeouts=SLOW)

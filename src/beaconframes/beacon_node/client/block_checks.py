@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from beaconframes.consensus.spec import Spec
 
-
 _ADDED_BY_FORK: Final = (
     ("altair", "message.body.sync_aggregate"),
     ("bellatrix", "message.body.execution_payload"),

@@ -9,18 +9,17 @@ import msgspec
 from beaconframes.beacon_node.client.signed_block import Checkpoint, Index, Root, SignedHeader
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from beaconframes.consensus.registry import Ints
 
 
 class AttestationRewardRows(NamedTuple):
     """Attestation rewards of one epoch in gwei, signed; arrays of equal length."""
 
-    validator_indices: NDArray[np.int64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    head: NDArray[np.int64]
-    inactivity: NDArray[np.int64]
+    validator_indices: Ints
+    source: Ints
+    target: Ints
+    head: Ints
+    inactivity: Ints
     ideal: dict[tuple[str, int], int]
     """What a timely vote earns, by vote and effective balance; empty if the node has none."""
 

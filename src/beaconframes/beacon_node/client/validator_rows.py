@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
+    from beaconframes.consensus.registry import Ints
 
 EPOCHS: Final = (
     "activation_eligibility_epoch",

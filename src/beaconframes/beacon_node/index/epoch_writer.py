@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
 
-
 GROUP = 15
 """Epochs in a row that are compacted together, before the day that they belong to."""
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from beaconframes.dataset import Dataset
     from beaconframes.intervals import Intervals
 
-
 COVERAGE = {
     "epoch": pl.Int64(),
     "time": pl.Datetime("us", "UTC"),

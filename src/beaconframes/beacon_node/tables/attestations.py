@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -17,15 +17,11 @@ from beaconframes.v1.slot_attestations import SlotAttestations
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from beaconframes.beacon_node.chain.votes import IncludedVote
     from beaconframes.beacon_node.tables.epoch_data import EpochData
+    from beaconframes.consensus.registry import Ints
     from beaconframes.consensus.shuffling import Committees
     from beaconframes.consensus.spec import Spec
-
-    Ints: TypeAlias = NDArray[np.int64]
-
 
 _NEVER: Final = 2**63 - 1
 

@@ -19,12 +19,9 @@ from beaconframes.v1.income_history import IncomeHistory
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from beaconframes.beacon_node.amounts.epoch_amounts import EpochAmounts
     from beaconframes.beacon_node.tables.epoch_data import EpochData
-
-    Ints = NDArray[np.int64]
+    from beaconframes.consensus.registry import Ints
 
 REWARD_COLUMNS = {
     "attestation_inclusion": "proposer_attestation_inclusion_reward_gwei",
