@@ -13,5 +13,7 @@ def build_block_tables(spec, slots, votes=None):
 
 def build_reward_tables(amounts, chain):
     """Return the tables of the *amounts* of an epoch by name."""
-    data = SimpleNamespace(amounts=amounts, spec=SimpleNamespace(chain=chain))
+    data = SimpleNamespace(
+        amounts=amounts, spec=SimpleNamespace(chain=chain), validators=amounts.validators.tolist()
+    )
     return {name: INDEXED_TABLES[name].rows(data) for name in REWARD_TABLES}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import polars as pl
 
-from beaconframes.beacon_node.amounts.epoch_amounts import find_positions
 from beaconframes.beacon_node.tables.declaration import INCOME, NodeTable
 from beaconframes.beacon_node.tables.frames import build_frame
 from beaconframes.schema import Count, Epoch, EpochTime, Gwei, Slot, SlotTime, Table, Text
@@ -18,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from beaconframes.beacon_node.tables.epoch_data import EpochData
-    from beaconframes.consensus.epoch_moves import Move
-    from beaconframes.consensus.slot_income import SlotIncome as SlotIncomeRow
 
 
 class SlotIncome(Table):
@@ -103,83 +98,66 @@ TRANSFERS = ("switch_to_compounding", "pending_consolidation", "fork_upgrade")
 SWITCHES = ("switch_to_compounding",)
 
 
-def build_rows(table: type[SlotIncome | EpochMoves], data: EpochData) -> pl.DataFrame:
-    """Return the amounts by kind of chosen validators, in blocks or at the end of the epoch."""
-    rows: Sequence[SlotIncomeRow] | Sequence[Move] = data.amounts.moves
-    unit = "epoch"
-    if table is SlotIncome:
-        rows, unit = data.amounts.slot_income, "slot"
-    indices = np.array([row.validator_index for row in rows], np.int64)
-    _, is_chosen = find_positions(data.amounts.validators, indices)
-    chosen = [rows[place] for place in np.flatnonzero(is_chosen).tolist()]
-    columns: dict[str, Any] = {
-        unit: np.array([row[0] for row in chosen], np.int64),
-        "kind": pl.Series("kind", [row.kind for row in chosen], pl.String),
-        "validator_index": np.array([row.validator_index for row in chosen], np.int64),
-        "amount_gwei": np.array([row.amount_gwei for row in chosen], np.int64),
-    }
-    return build_frame(table, columns, data.spec.chain)
+def select_rows(data: EpochData, rows: Sequence[Any], unit: str = "slot") -> pl.DataFrame:
+    """Return the amounts of chosen validators: *rows* of unit, kind, validator and amount."""
+    schema = {unit: pl.Int64, "kind": pl.String, "validator_index": pl.Int64}
+    frame = pl.DataFrame(rows, schema | {"amount_gwei": pl.Int64}, orient="row")
+    if data.validators is None:
+        return frame
+    return frame.filter(pl.col("validator_index").is_in(data.validators))
 
 
-def build_events(table: type[Table], kinds: Collection[str], data: EpochData) -> pl.DataFrame:
-    """Return the amounts of some *kinds*, one row per slot and validator."""
+def build_slot_income(data: EpochData) -> pl.DataFrame:
+    """Return the amounts by kind in blocks."""
+    rows = select_rows(data, data.amounts.slot_income)
+    return build_frame(SlotIncome, rows.to_dict(), data.spec.chain)
+
+
+def build_epoch_moves(data: EpochData) -> pl.DataFrame:
+    """Return the amounts by kind at the end of the epoch."""
+    rows = select_rows(data, data.amounts.moves, "epoch")
+    return build_frame(EpochMoves, rows.to_dict(), data.spec.chain)
+
+
+def build_events(
+    table: type[Table], kinds: Collection[str], data: EpochData, sign: int = 1
+) -> pl.DataFrame:
+    """Return the amounts of some *kinds* times *sign*, one row per slot and validator."""
     amounts, last_slot = data.amounts, data.spec.chain.last_slot_of(data.amounts.epoch)
     moves = [(last_slot, *row[1:]) for row in amounts.moves]
-    sums: Counter[tuple[int, int]] = Counter()
-    for slot, kind, index, amount in [*amounts.slot_income, *moves]:
-        if kind in kinds:
-            sums[slot, index] += amount
-    indices = np.array([index for _, index in sums], np.int64)
-    _, is_chosen = find_positions(amounts.validators, indices)
-    columns = {
-        "slot": np.array([slot for slot, _ in sums], np.int64)[is_chosen],
-        "validator_index": indices[is_chosen],
-        "amount_gwei": np.array(list(sums.values()), np.int64)[is_chosen],
-    }
-    return build_frame(table, columns, data.spec.chain)
-
-
-def build_switches(data: EpochData) -> pl.DataFrame:
-    """Return the balances that switches to compounding credentials moved, as positive amounts."""
-    rows = build_events(SwitchEvents, SWITCHES, data)
-    return rows.with_columns(-pl.col("amount_gwei"))
+    rows = [row for row in [*amounts.slot_income, *moves] if row[1] in kinds]
+    sums = select_rows(data, rows).group_by("slot", "validator_index")
+    frame = sums.agg(pl.col("amount_gwei").sum() * sign)
+    return build_frame(table, frame.to_dict(), data.spec.chain)
 
 
 def build_deposits(data: EpochData) -> pl.DataFrame:
     """Return the deposits that reached a balance, one row per deposit."""
-    counts: Counter[tuple[int, int]] = Counter()
-    rows: list[tuple[int, int, int, int]] = []
-    for slot, index, amount in data.amounts.deposits:
-        rows.append((slot, index, counts[slot, index], amount))
-        counts[slot, index] += 1
-    array = np.array(rows, np.int64).reshape(-1, 4)
-    names = list(DepositEvents.schema())
-    indices = array[:, names.index("validator_index")]
-    _, is_chosen = find_positions(data.amounts.validators, indices)
-    columns = dict(zip(names, array[is_chosen].T, strict=True))
+    rows = select_rows(data, [(slot, None, *row) for slot, *row in data.amounts.deposits])
+    number = pl.int_range(pl.len()).over("slot", "validator_index").alias("deposit_index")
+    columns = rows.drop("kind").with_columns(number).to_dict()
     return build_frame(DepositEvents, columns, data.spec.chain)
 
 
 def build_unexplained(data: EpochData) -> pl.DataFrame:
     """Return the changes of balance that are not explained, one row per validator and epoch."""
-    changes, empty = data.amounts.unexplained, np.zeros(0, np.int64)
-    change = np.concatenate([empty, *(one.change for one in changes)])
-    explained = np.concatenate([empty, *(one.explained for one in changes)])
-    columns = {
-        "validator_index": np.concatenate([empty, *(one.validators for one in changes)]),
-        "epoch": np.concatenate([empty, *(np.full(len(c.validators), c.epoch) for c in changes)]),
-        "change_gwei": change,
-        "explained_gwei": explained,
-        "unexplained_gwei": change - explained,
-    }
-    return build_frame(UnexplainedChanges, columns, data.spec.chain)
+    columns = ("validator_index", "change_gwei", "explained_gwei")
+    changes = [
+        pl.DataFrame(dict(zip(columns, arrays, strict=True))).with_columns(epoch=pl.lit(epoch))
+        for epoch, *arrays in data.amounts.unexplained
+    ]
+    if not changes:
+        return UnexplainedChanges.empty()
+    unexplained = pl.col("change_gwei") - pl.col("explained_gwei")
+    rows = pl.concat(changes).with_columns(unexplained_gwei=unexplained)
+    return build_frame(UnexplainedChanges, rows.to_dict(), data.spec.chain)
 
 
 TABLES: Final = (
-    NodeTable(SlotIncome, "slot", INCOME, partial(build_rows, SlotIncome)),
-    NodeTable(EpochMoves, "epoch", INCOME, partial(build_rows, EpochMoves)),
+    NodeTable(SlotIncome, "slot", INCOME, build_slot_income),
+    NodeTable(EpochMoves, "epoch", INCOME, build_epoch_moves),
     NodeTable(DepositEvents, "slot", INCOME, build_deposits),
     NodeTable(TransferEvents, "slot", INCOME, partial(build_events, TransferEvents, TRANSFERS)),
-    NodeTable(SwitchEvents, "slot", INCOME, build_switches),
+    NodeTable(SwitchEvents, "slot", INCOME, partial(build_events, SwitchEvents, SWITCHES, sign=-1)),
     NodeTable(UnexplainedChanges, "epoch", INCOME, build_unexplained),
 )
