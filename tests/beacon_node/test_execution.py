@@ -12,7 +12,6 @@ import pytest
 
 from beaconframes.beacon_node.client.clients import EXECUTION_CLIENTS
 from beaconframes.beacon_node.execution.payments import read_payments, sum_fees
-from beaconframes.beacon_node.tables.blocks import build_execution_blocks
 from beaconframes.beacon_node.tables.readings import read_address_balances, read_gas_fees
 from beaconframes.calendar import MAINNET
 from beaconframes.errors import (
@@ -28,6 +27,7 @@ from beaconframes.v1._execution_blocks import ExecutionBlocks
 
 from ..support.beacon_node_stub import read_recording
 from ..support.execution_node import FakeNode, RpcError, reply
+from ..support.node_tables import build_execution_blocks
 from ..support.recorded_blocks import load_blocks
 
 CHAIN = "capella"
@@ -117,7 +117,7 @@ def test_rows_of_execution_blocks():
     spec = load_blocks(CHAIN).spec
     payments = read_payments(make_node().api(), pick(19, 23))
 
-    frame = build_execution_blocks(spec, payments, finalized_epoch=1)
+    frame = build_execution_blocks(spec, 2, payments)
 
     assert ExecutionBlocks.schema() == frame.schema
     row = frame.row(0, named=True)
@@ -136,7 +136,7 @@ def test_rows_of_execution_blocks():
         "proposer_index": load_blocks(CHAIN).slots[19].proposer_index,
         "slot": 19,
         "epoch": 2,
-        "finalized": False,
+        "finalized": True,
         "internal_transactions_count": None,
         "relay_tag": None,
         "relay_builder_pubkey": None,
@@ -301,7 +301,7 @@ def test_payment_of_a_builder(fields, status, paid):
 
     node = make_node(eth_getBlockByNumber=paying_block, eth_getBlockReceipts=paying_receipts)
     payments = read_payments(node.api(), pick(20))
-    frame = build_execution_blocks(load_blocks(CHAIN).spec, payments, finalized_epoch=9)
+    frame = build_execution_blocks(load_blocks(CHAIN).spec, 2, payments)
 
     names = ["block_reward_wei", "block_mev_reward_wei", "producer_reward_wei"]
     names += ["relay_producer_fee_recipient"]

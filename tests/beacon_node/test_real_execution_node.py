@@ -18,11 +18,11 @@ from beaconframes.beacon_node.execution.deposit_events import (
     read_deposits,
 )
 from beaconframes.beacon_node.execution.payments import read_payments
-from beaconframes.beacon_node.tables.blocks import build_execution_blocks
 from beaconframes.beacon_node.tables.readings import read_address_balances, read_gas_fees
 from beaconframes.calendar import MAINNET
 
 from ..support.execution_chains import Anvil, EthTester, to_int
+from ..support.node_tables import build_execution_blocks
 
 pytestmark = pytest.mark.more
 
@@ -113,8 +113,7 @@ def test_fees_and_payments_are_the_change_of_balances(chain):
     burnt = 21_000 * paying.payload.base_fee_per_gas
     assert gained(builder, numbers[2]) == paying.fees_wei - ETH // 20 - burnt
 
-    spec = SimpleNamespace(epoch_of=lambda slot: slot // 32, chain=MAINNET)
-    frame = build_execution_blocks(spec, payments, finalized_epoch=3)
+    frame = build_execution_blocks(SimpleNamespace(chain=MAINNET), 0, payments)
     assert [payment.producer_reward_wei for payment in payments] == [
         int(amount) for amount in frame["producer_reward_wei"]
     ]

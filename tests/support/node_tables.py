@@ -11,6 +11,13 @@ def build_block_tables(spec, slots, votes=None):
     return {name: INDEXED_TABLES[name].rows(data) for name in BLOCK_TABLES}
 
 
+def build_execution_blocks(spec, epoch, payments):
+    """Return the execution blocks of an *epoch*, from what they paid."""
+    reader = SimpleNamespace(payments=lambda _: payments)
+    data = SimpleNamespace(spec=spec, epoch=epoch, reader=reader)
+    return INDEXED_TABLES["execution_blocks"].rows(data)
+
+
 def build_reward_tables(amounts, chain):
     """Return the tables of the *amounts* of an epoch by name."""
     data = SimpleNamespace(

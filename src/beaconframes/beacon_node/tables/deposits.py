@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from beaconframes.beacon_node.tables.declaration import DEPOSIT, PAYMENTS, NodeTable
-from beaconframes.beacon_node.tables.frames import build_frame
+from beaconframes.beacon_node.tables.frames import build_rows
 from beaconframes.v1._deposits import Deposits
 from beaconframes.v1.deposit_origin import DepositOrigin
 
@@ -27,18 +27,15 @@ def build_deposits(
 
     See `find_validity`.
     """
-    names = (
-        "block_number", "tx_index", "tx_hash", "time", "from_address", "pubkey",
-        "withdrawal_credentials", "amount_gwei", "signature", "removed", "tx_input",
-    )  # fmt: skip
-    columns: dict[str, Any] = {
-        name: [getattr(deposit, name) for deposit in deposits] for name in names
-    }
-    columns["merkletree_index"] = [
-        "0x" + struct.pack("<Q", deposit.number).hex() for deposit in deposits
+    rows = [
+        vars(deposit)
+        | {
+            "merkletree_index": "0x" + struct.pack("<Q", deposit.number).hex(),
+            "valid_signature": is_valid,
+        }
+        for deposit, is_valid in zip(deposits, validity, strict=True)
     ]
-    columns["valid_signature"] = list(validity)
-    return build_frame(Deposits, columns, chain)
+    return build_rows(Deposits, rows, chain)
 
 
 def find_validity(

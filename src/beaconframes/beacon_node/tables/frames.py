@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.schema import TimeOf
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from beaconframes.calendar import Chain
     from beaconframes.schema import Column, Table
@@ -45,6 +45,17 @@ def build_frame(table: type[Table], columns: Mapping[str, Any], chain: Chain) ->
         for name, dtype in table.schema().items()
     )
     return table.arrange(rows)
+
+
+def build_rows(table: type[Table], rows: Sequence[Mapping[str, Any]], chain: Chain) -> pl.DataFrame:
+    """Return *rows* of *table* by `build_frame`, from their values by column name.
+
+    What a row does not have is null; what is no column is left out.
+    """
+    given = set[str]().union(*rows)
+    names = [name for name in table.schema() if name in given]
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    return build_frame(table, columns, chain) if rows else table.empty()
 
 
 def build_column(column: Column, values: Any) -> pl.Series:

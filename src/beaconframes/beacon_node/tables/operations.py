@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from beaconframes.beacon_node.client.slot_blocks import ORPHANED
 from beaconframes.beacon_node.tables.declaration import BLOCKS, NodeTable
-from beaconframes.beacon_node.tables.frames import build_frame
+from beaconframes.beacon_node.tables.frames import build_rows
 from beaconframes.schema import Count, Gwei, Hex, Slot, Table, Text
 from beaconframes.v1._execution_requests import DepositRequests
 from beaconframes.v1.attester_slashings import AttesterSlashings
@@ -64,7 +64,6 @@ def of_bodies(
     A row may leave out slot, epoch and root of its block. What orphaned blocks include is in the
     tables whose rows are identified by the block root.
     """
-    names = [name for name in table.schema().names() if name != "time"]
     with_orphans = "block_root" in table.key()
 
     def build(data: EpochData) -> pl.DataFrame:
@@ -79,8 +78,7 @@ def of_bodies(
                 "block_root": slot.root,
             }
             rows += [place | row for row in list_rows(slot.block.message.body)]
-        columns = {name: [row[name] for row in rows] for name in names}
-        return build_frame(table, columns, data.spec.chain)
+        return build_rows(table, rows, data.spec.chain)
 
     return NodeTable(table, unit, BLOCKS, build)
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from beaconframes.beacon_node.client.signed_block import Amount, Pubkey
 from beaconframes.beacon_node.client.validator_rows import EPOCHS
 from beaconframes.beacon_node.tables.declaration import HEAD, NOTHING, NodeTable
-from beaconframes.beacon_node.tables.frames import build_frame
+from beaconframes.beacon_node.tables.frames import build_frame, build_rows
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.errors import ResponseError
@@ -124,7 +124,7 @@ def build_validator_queue(
         is_new = ~deposits["pubkey"].is_in(validators["pubkey"].implode())
         row["entering_count"] = deposits.filter(is_new)["pubkey"].n_unique()
         row["entering_balance_gwei"] = deposits["amount_gwei"].sum()
-    return build_frame(ValidatorQueue, {name: [value] for name, value in row.items()}, spec.chain)
+    return build_rows(ValidatorQueue, [row], spec.chain)
 
 
 def _read_deposits(pending: Any) -> pl.DataFrame:
@@ -159,7 +159,7 @@ def build_latest_state(
         "finality_delay": epoch - finalized_epoch,
         "syncing": is_syncing,
     }
-    return build_frame(LatestState, {name: [value] for name, value in row.items()}, spec.chain)
+    return build_rows(LatestState, [row], spec.chain)
 
 
 def build_members(data: EpochData) -> pl.DataFrame:
