@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from beaconframes.beacon_node.client.signed_block import Checkpoint, Index, Root, SignedHeader
+from beaconframes.beacon_node.client.signed_block import Checkpoint, Header, Index, Root, Signed
 
 if TYPE_CHECKING:
     from beaconframes.consensus.registry import Ints
@@ -79,7 +79,7 @@ class BlockHeader(msgspec.Struct):
     """A header with the root of its block."""
 
     root: Root
-    header: SignedHeader
+    header: Signed[Header]
 
 
 class Checkpoints(msgspec.Struct):

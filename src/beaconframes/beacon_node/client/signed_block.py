@@ -1,10 +1,15 @@
-"""The JSON of a signed beacon block: its fields, their types, and the fork that added them."""
+"""The JSON of a signed beacon block: its fields and their types.
+
+Fields that are columns of a table have the name of the column.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
+
+T = TypeVar("T")
 
 # The Beacon API writes integers as texts, which the lax mode of msgspec parses exactly.
 Uint: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -24,6 +29,13 @@ LARGEST_WEI: Final = 10**28 - 1
 
 class _Object(Struct, gc=False):
     """A JSON object; fields without a column are ignored."""
+
+
+class Signed(_Object, Generic[T]):
+    """A message with the signature of its validator."""
+
+    message: T
+    signature: Signature
 
 
 class Eth1Data(_Object):
@@ -85,18 +97,11 @@ class Header(_Object):
     body_root: Root
 
 
-class SignedHeader(_Object):
-    """A header with the signature of the proposer."""
-
-    message: Header
-    signature: Signature
-
-
 class ProposerSlashing(_Object):
     """Two headers of one slot by one proposer."""
 
-    signed_header_1: SignedHeader
-    signed_header_2: SignedHeader
+    signed_header_1: Signed[Header]
+    signed_header_2: Signed[Header]
 
 
 class DepositData(_Object):
@@ -104,7 +109,7 @@ class DepositData(_Object):
 
     pubkey: Pubkey
     withdrawal_credentials: Root
-    amount: Amount
+    amount_gwei: Amount = field(name="amount")
     signature: Signature
 
 
@@ -121,13 +126,6 @@ class VoluntaryExit(_Object):
     validator_index: Index
 
 
-class SignedVoluntaryExit(_Object):
-    """An exit with the signature of the validator."""
-
-    message: VoluntaryExit
-    signature: Signature
-
-
 class SyncAggregate(_Object):
     """The signatures of the sync committee."""
 
@@ -138,10 +136,10 @@ class SyncAggregate(_Object):
 class Withdrawal(_Object):
     """An amount that leaves the balance of a validator."""
 
-    index: Amount
+    withdrawal_index: Amount = field(name="index")
     validator_index: Index
     address: Address
-    amount: Amount
+    amount_gwei: Amount = field(name="amount")
 
 
 class ExecutionPayload(_Object):
@@ -168,30 +166,23 @@ class CredentialChange(_Object):
     """The change from a BLS key to an address."""
 
     validator_index: Index
-    from_bls_pubkey: Pubkey
-    to_execution_address: Address
-
-
-class SignedCredentialChange(_Object):
-    """A change of credentials with the signature of the old key."""
-
-    message: CredentialChange
-    signature: Signature
+    bls_pubkey: Pubkey = field(name="from_bls_pubkey")
+    address: Address = field(name="to_execution_address")
 
 
 class WithdrawalRequest(_Object):
     """A request to withdraw an amount, or to exit with the amount 0."""
 
     source_address: Address
-    validator_pubkey: Pubkey
-    amount: Amount
+    pubkey: Pubkey = field(name="validator_pubkey")
+    amount_gwei: Amount = field(name="amount")
 
 
 class ConsolidationRequest(_Object):
     """A request to move a balance, or to switch to compounding if source and target are equal."""
 
     source_address: Address
-    source_pubkey: Pubkey
+    pubkey: Pubkey = field(name="source_pubkey")
     target_pubkey: Pubkey
 
 
@@ -213,10 +204,10 @@ class Body(_Object):
     attester_slashings: list[AttesterSlashing]
     attestations: list[Attestation]
     deposits: list[Deposit]
-    voluntary_exits: list[SignedVoluntaryExit]
+    voluntary_exits: list[Signed[VoluntaryExit]]
     sync_aggregate: SyncAggregate | None = None
     execution_payload: ExecutionPayload | None = None
-    bls_to_execution_changes: list[SignedCredentialChange] | None = None
+    bls_to_execution_changes: list[Signed[CredentialChange]] | None = None
     blob_kzg_commitments: list[Data] | None = None
     execution_requests: ExecutionRequests | None = None
 
@@ -231,8 +222,4 @@ class Block(_Object):
     body: Body
 
 
-class SignedBlock(_Object):
-    """A block with the signature of its proposer."""
-
-    message: Block
-    signature: Signature
+SignedBlock: TypeAlias = Signed[Block]

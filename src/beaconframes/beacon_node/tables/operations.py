@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import asdict
+
 from beaconframes.beacon_node.client.slot_blocks import ORPHANED
 from beaconframes.beacon_node.tables.declaration import BLOCKS, NodeTable
 from beaconframes.beacon_node.tables.frames import build_rows
@@ -25,9 +27,9 @@ if TYPE_CHECKING:
 
     from beaconframes.beacon_node.client.signed_block import (
         Body,
-        DepositData,
+        Header,
         IndexedAttestation,
-        SignedHeader,
+        Signed,
     )
     from beaconframes.beacon_node.tables.epoch_data import EpochData
 
@@ -86,27 +88,21 @@ def of_bodies(
 def list_withdrawals(body: Body) -> Iterator[Row]:
     """Yield the withdrawals of a block."""
     payload = body.execution_payload
-    for withdrawal in (payload.withdrawals if payload else None) or ():
-        yield {
-            "withdrawal_index": withdrawal.index,
-            "validator_index": withdrawal.validator_index,
-            "address": withdrawal.address,
-            "amount_gwei": withdrawal.amount,
-        }
+    yield from map(asdict, (payload.withdrawals if payload else None) or ())
 
 
 def list_deposits(body: Body) -> Iterator[Row]:
     """Yield the deposits of a block; since Electra, blocks have requests instead."""
     for n, deposit in enumerate(body.deposits):
-        # The proof is JSON on the node, and text of a database in the service.
-        yield {"block_index": n, "proof": None, **_describe_deposit(deposit.data)}
+        # Its proof is JSON on the node, and text of a database in the service.
+        yield {"block_index": n, **asdict(deposit.data)}
 
 
 def list_deposit_requests(body: Body) -> Iterator[Row]:
     """Yield the deposit requests of a block, which exist since Electra."""
     requests = body.execution_requests
     for n, deposit in enumerate(requests.deposits if requests else ()):
-        yield {"request_index": n, **_describe_deposit(deposit)}
+        yield {"request_index": n, **asdict(deposit)}
 
 
 def list_blob_commitments(body: Body) -> Iterator[Row]:
@@ -116,34 +112,11 @@ def list_blob_commitments(body: Body) -> Iterator[Row]:
 
 def list_execution_requests(body: Body) -> Iterator[Row]:
     """Yield the requests for withdrawals and consolidations of a block, since Electra."""
-    requests = body.execution_requests
-    for n, withdrawal in enumerate(requests.withdrawals if requests else ()):
-        yield {
-            "kind": "withdrawal",
-            "request_index": n,
-            "source_address": withdrawal.source_address,
-            "pubkey": withdrawal.validator_pubkey,
-            "target_pubkey": None,
-            "amount_gwei": withdrawal.amount,
-        }
-    for n, consolidation in enumerate(requests.consolidations if requests else ()):
-        yield {
-            "kind": "consolidation",
-            "request_index": n,
-            "source_address": consolidation.source_address,
-            "pubkey": consolidation.source_pubkey,
-            "target_pubkey": consolidation.target_pubkey,
-            "amount_gwei": None,
-        }
-
-
-def _describe_deposit(deposit: DepositData) -> Row:
-    return {
-        "pubkey": deposit.pubkey,
-        "withdrawal_credentials": deposit.withdrawal_credentials,
-        "amount_gwei": deposit.amount,
-        "signature": deposit.signature,
-    }
+    if (requests := body.execution_requests) is not None:
+        for n, withdrawal in enumerate(requests.withdrawals):
+            yield {"kind": "withdrawal", "request_index": n, **asdict(withdrawal)}
+        for n, consolidation in enumerate(requests.consolidations):
+            yield {"kind": "consolidation", "request_index": n, **asdict(consolidation)}
 
 
 def list_voluntary_exits(body: Body) -> Iterator[Row]:
@@ -160,16 +133,13 @@ def list_voluntary_exits(body: Body) -> Iterator[Row]:
 def list_bls_changes(body: Body) -> Iterator[Row]:
     """Yield the changes of withdrawal credentials of a block, which exist since Capella."""
     for change in body.bls_to_execution_changes or ():
-        pubkey, address = change.message.from_bls_pubkey, change.message.to_execution_address
+        message = change.message
         # The specification requires that the old credentials are this hash of the key.
-        digest = hashlib.sha256(bytes.fromhex(pubkey[2:])).hexdigest()
-        yield {
-            "validator_index": change.message.validator_index,
-            "bls_pubkey": pubkey,
+        digest = hashlib.sha256(bytes.fromhex(message.bls_pubkey[2:])).hexdigest()
+        yield asdict(message) | {
             "bls_signature": change.signature,
-            "address": address,
             "withdrawal_credentials_0x00": f"0x00{digest[2:]}",
-            "withdrawal_credentials_0x01": f"0x01{'00' * 11}{address[2:]}",
+            "withdrawal_credentials_0x01": f"0x01{'00' * 11}{message.address[2:]}",
         }
 
 
@@ -184,7 +154,7 @@ def list_proposer_slashings(body: Body) -> Iterator[Row]:
         }
 
 
-def _describe_header(prefix: str, header: SignedHeader) -> Row:
+def _describe_header(prefix: str, header: Signed[Header]) -> Row:
     message = header.message
     return {
         f"{prefix}_slot": _limit(message.slot),
