@@ -6,8 +6,8 @@ import re
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -64,19 +64,12 @@ CREDENTIALS_HINT = (
 _TEXT = msgspec.json.Decoder(str | None)
 
 
-@dataclass
-class Measured:
+class Measured(NamedTuple):
     """What the successful requests of one route took."""
 
     requests: int = 0
     byte_count: int = 0
     seconds: float = 0.0
-
-    def add(self, byte_count: int, seconds: float) -> None:
-        """Add one request."""
-        self.requests += 1
-        self.byte_count += byte_count
-        self.seconds += seconds
 
 
 class NodeSession:
@@ -158,12 +151,13 @@ class NodeSession:
         page = self._session.fetch(request, timeouts=timeouts, stop=stop)
         with self._lock:
             if first_bytes is None:
-                measured = self.measured.setdefault(route, Measured())
-                measured.add(len(page.data), time.monotonic() - started_at)
+                count, size, seconds = self.measured.get(route, Measured())
+                seconds += time.monotonic() - started_at
+                self.measured[route] = Measured(count + 1, size + len(page.data), seconds)
             elif "content-encoding" not in page.headers:
-                size = page.headers.get("content-length", "")
-                if re.fullmatch(r"[0-9]{1,15}", size):
-                    self.stated_sizes[route] = max(int(size), self.stated_sizes.get(route, 0))
+                stated = page.headers.get("content-length", "")
+                if re.fullmatch(r"[0-9]{1,15}", stated):
+                    self.stated_sizes[route] = max(int(stated), self.stated_sizes.get(route, 0))
         return page
 
     def stream_lines(
