@@ -184,7 +184,9 @@ def add_credentials(address: NodeAddress, url: str, variable: str) -> str | Secr
     )
 
 
-def build_address(connection: NodeConnection, reader: ChainReader, source: str) -> NodeAddress:
+def build_address(
+    connection: NodeConnection, reader: ChainReader, validators: Collection[int] | None
+) -> NodeAddress:
     """Return the address of the node for other processes, without its credentials."""
     sessions = [connection.api.session]
     if reader.execution is not None:
@@ -194,6 +196,6 @@ def build_address(connection: NodeConnection, reader: ChainReader, source: str) 
         None if reader.execution is None else reader.execution.session.url,
         frozenset(session.url for session in sessions if session.has_credentials),
         reader.head_slot,
-        source,
+        str(connection.find_source(validators)),
         dict(connection.capabilities.oldest),
     )

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
     from beaconframes.beacon_node.index.task_runner import Executor
     from beaconframes.beacon_node.node import Node
-    from beaconframes.calendar import Chain
     from beaconframes.consensus.state import BeaconState
     from beaconframes.time_range import Moment
 
@@ -215,17 +214,6 @@ class Indexer:
         for _, reader, _ in self.nodes:
             reader.close()
 
-    def _open_builders(self) -> list[EpochBuilder]:
-        """Return the builders of epochs, one for each node."""
-        return [
-            EpochBuilder(
-                reader,
-                amounts,
-                build_address(connection, reader, str(connection.find_source(self.validators))),
-            )
-            for connection, reader, amounts in self.nodes
-        ]
-
     def write(
         self,
         status: ChainStatus,
@@ -246,12 +234,12 @@ class Indexer:
         every = [connection.find_starts(self.tables) for connection, _, _ in self.nodes]
         starts = {name: max(each[name] for each in every) for name in self.tables}
         tasks = self.chain_index.find_tasks(self.tables, epochs, starts=starts)
+        builders = [
+            EpochBuilder(reader, amounts, build_address(connection, reader, self.validators))
+            for connection, reader, amounts in self.nodes
+        ]
         written = write_epochs(
-            self.chain_index.dataset,
-            self._open_builders(),
-            tasks,
-            executor,
-            settled=status.settled_epoch,
+            self.chain_index.dataset, builders, tasks, executor, settled=status.settled_epoch
         )
         try:
             with closing(written), show_epochs("index", len(tasks)) as count:
@@ -271,52 +259,49 @@ class Indexer:
             # What came before is stored: its head makes it a dataset that can be served.
             reader = self.connection.open_reader(status, self.validators)
             with suppress(BeaconframesError), closing(reader):
-                write_head(self.chain_index, self.connection, reader, self.connection.chain)
+                self._write_head(reader)
             raise
 
     def write_head(self) -> None:
         """Write the tables of the last indexed epoch, and the tables that follow from others."""
-        state = write_head(self.chain_index, self.connection, self.reader, self.connection.chain)
+        state = self._write_head(self.reader)
         if self.has_deposits:
             is_whole = self.chain_index.validators is None
             write_deposits(self.chain_index, self.connection, state if is_whole else None)
 
-
-def write_head(
-    chain_index: ChainIndex, connection: NodeConnection, reader: ChainReader, chain: Chain
-) -> BeaconState | None:
-    """Write the tables of the last indexed epoch, and the tables that follow from others.
-
-    Returns the state of that epoch, if the node has states.
-    """
-    covered = chain_index.get_coverage().epochs
-    if not covered:
-        return None
-    last = covered[-1][1]
-    slot = chain.last_slot_of(last)
-    pending: Any = None
-    state = None
-    if reader.has_states:
-        state = reader.state(last)
-        validators, pending = read_state_validators(state), state.pending_deposits
-        if chain_index.validators is not None:
-            validators = validators.filter(
-                pl.col("validator_index").is_in(sorted(chain_index.validators))
+    def _write_head(self, reader: ChainReader) -> BeaconState | None:
+        """Write the tables of the head; return the state of its epoch, if the node has states."""
+        chain_index = self.chain_index
+        covered = chain_index.get_coverage().epochs
+        if not covered:
+            return None
+        last = covered[-1][1]
+        slot = chain_index.chain.last_slot_of(last)
+        pending: Any = None
+        state = None
+        if reader.has_states:
+            state = reader.state(last)
+            validators, pending = read_state_validators(state), state.pending_deposits
+            if chain_index.validators is not None:
+                validators = validators.filter(
+                    pl.col("validator_index").is_in(sorted(chain_index.validators))
+                )
+        else:
+            ids = None if chain_index.validators is None else sorted(chain_index.validators)
+            rows = reader.request_state(
+                slot, lambda slot: self.connection.api.validators(slot, ids)
             )
-    else:
-        ids = None if chain_index.validators is None else sorted(chain_index.validators)
-        rows = reader.request_state(slot, lambda slot: connection.api.validators(slot, ids))
-        validators = read_validators(rows)
-        pending = reader.request_state(
-            slot, lambda slot: connection.read_pending_deposits(slot, slot)
+            validators = read_validators(rows)
+            pending = reader.request_state(
+                slot, lambda slot: self.connection.read_pending_deposits(slot, slot)
+            )
+        proposed = list(reader.block_messages(last)) or [slot]
+        chain_index.update_head(
+            head=Head(last, last, slot),
+            last_proposed_slot=proposed[-1],
+            is_syncing=False,
+            validators=validators,
+            pending_deposits=pending,
         )
-    proposed = list(reader.block_messages(last)) or [slot]
-    chain_index.update_head(
-        head=Head(last, last, slot),
-        last_proposed_slot=proposed[-1],
-        is_syncing=False,
-        validators=validators,
-        pending_deposits=pending,
-    )
-    chain_index.derive()
-    return state
+        chain_index.derive()
+        return state
