@@ -183,11 +183,9 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
                 hint=f"Tables: {', '.join(sorted({*INDEXED_TABLES, *derived, *DEPOSITS}))}",
             )
         ability = connection.find_ability(name)
-        has_rows = ability.oldest_epoch is not None
-        if not (connection.can_index(name) if name in INDEXED_TABLES else has_rows):
+        if ability.oldest_epoch is None:
             raise UsageError(
-                f"this node cannot answer {name}: {ability.reason}",
-                hint="Leave the table out",
+                f"this node cannot answer {name}: {ability.reason}", hint="Leave the table out"
             )
     return tuple(name for name in INDEXED_TABLES if name in tables or name in REWARD_TABLES)
 

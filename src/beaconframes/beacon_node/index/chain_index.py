@@ -130,10 +130,7 @@ class ChainIndex:
         *,
         starts: Mapping[str, int] | None = None,
     ) -> list[EpochTask]:
-        """Return the tasks that complete *tables* for some *epochs*.
-
-        *starts* has the first epoch of each table that begins after others.
-        """
+        """Return the tasks that complete *tables* for some *epochs*; see `coverage.find_tasks`."""
         chosen = self.validators if validators is None else validators
         return find_tasks(self.dataset, self.chain, tables, epochs, chosen, starts)
 
@@ -255,7 +252,7 @@ class ChainIndex:
         All means those of the index.
         """
         coverage = self.get_coverage(validators)
-        data = ChainTables(self.dataset, self.chain, self._head(), coverage)
+        data = ChainTables(self.dataset, self.chain, self.head, coverage)
         write_derived_tables(self.dataset, data)
 
     def get_coverage(self, validators: Collection[int] | None = None) -> Coverage:
@@ -275,7 +272,9 @@ class ChainIndex:
         """Return the indexed epochs, one row per epoch, with the status of its income."""
         return compute_coverage(self.dataset, self.chain)
 
-    def _head(self) -> Head:
+    @property
+    def head(self) -> Head:
+        """Return the head of the index: the last epoch whose income is known."""
         meta = self.dataset.meta
         return Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
 

@@ -72,8 +72,7 @@ class GrowingIndex:
     @property
     def head(self) -> Head:
         """Return the head of the index: the last epoch whose income is known."""
-        meta = self.chain_index.dataset.meta
-        return Head(meta["latest_epoch"], meta["finalized_epoch"], meta["latest_slot"])
+        return self.chain_index.head
 
     def refresh(self) -> ChainStatus:
         """Request the head of the node, at most once per slot, and write it into the index.
@@ -177,11 +176,9 @@ class GrowingIndex:
 
     def can_answer(self, table: str) -> bool:
         """Return whether the node can answer a table."""
-        if table in INDEXED_TABLES:
+        if table in INDEXED_TABLES or table in DEPOSITS:
             return self.node.can_index(table)
-        if table == UpcomingDuties.table_name:
-            return True
-        return table in DEPOSITS and self.node.find_ability(table).oldest_epoch is not None
+        return table == UpcomingDuties.table_name
 
     def find_needs(self, endpoint: Endpoint, calls: Sequence[Call]) -> Needs:
         """Return what *calls* of *endpoint* need.
