@@ -1,4 +1,4 @@
-"""Checks of a signed block: its fork, its sizes, its time, and the validators that it names."""
+"""Checks of a signed block: its fork, its sizes and its time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from beaconframes.beacon_node.client.signed_block import LARGEST_WEI, SignedBloc
 from beaconframes.errors import ResponseError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from beaconframes.consensus.spec import Spec
 
 _ADDED_BY_FORK: Final = (
@@ -45,16 +43,6 @@ def parse_block(spec: Spec, slot: int, data: Any) -> SignedBlock:
     _check_sizes(spec, slot, block)
     _check_time(spec, slot, block)
     return block
-
-
-def check_validators(block: SignedBlock, validator_count: int) -> None:
-    """Raise ResponseError if a block names a validator whose index is *validator_count* or more."""
-    for field, index in _list_validators(block):
-        if index >= validator_count:
-            raise build_error(
-                block.message.slot,
-                f"{field} is {index}, but there are {validator_count} validators",
-            )
 
 
 def build_error(slot: int, detail: str) -> ResponseError:
@@ -106,26 +94,3 @@ def _check_time(spec: Spec, slot: int, block: SignedBlock) -> None:
             f"message.body.execution_payload.timestamp is {payload.timestamp}, but the slot begins "
             f"at {int(start.timestamp())} by the node's genesis time, {spec.genesis_time}",
         )
-
-
-def _list_validators(block: SignedBlock) -> Iterator[tuple[str, int]]:
-    """Yield the field and the largest validator index of each part of the block."""
-    body = block.message.body
-    yield "message.proposer_index", block.message.proposer_index
-    for n, proposer_slashing in enumerate(body.proposer_slashings):
-        field = f"message.body.proposer_slashings[{n}].signed_header_1.message.proposer_index"
-        yield field, proposer_slashing.signed_header_1.message.proposer_index
-    for n, slashing in enumerate(body.attester_slashings):
-        for number, vote in enumerate((slashing.attestation_1, slashing.attestation_2), start=1):
-            field = f"message.body.attester_slashings[{n}].attestation_{number}.attesting_indices"
-            yield field, max(vote.attesting_indices, default=0)
-    for n, voluntary_exit in enumerate(body.voluntary_exits):
-        field = f"message.body.voluntary_exits[{n}].message.validator_index"
-        yield field, voluntary_exit.message.validator_index
-    for n, change in enumerate(body.bls_to_execution_changes or ()):
-        field = f"message.body.bls_to_execution_changes[{n}].message.validator_index"
-        yield field, change.message.validator_index
-    payload = body.execution_payload
-    for n, withdrawal in enumerate((payload and payload.withdrawals) or ()):
-        field = f"message.body.execution_payload.withdrawals[{n}].validator_index"
-        yield field, withdrawal.validator_index

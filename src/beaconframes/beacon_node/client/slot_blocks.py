@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from beaconframes.beacon_node.client.block_checks import build_error, check_validators, parse_block
+from beaconframes.beacon_node.client.block_checks import build_error, parse_block
 from beaconframes.consensus.block_root import compute_block_root
 
 if TYPE_CHECKING:
@@ -88,11 +88,8 @@ def check_state(spec: Spec, slots: Sequence[SlotBlock], state: BeaconState) -> N
     """Raise ResponseError unless *slots* are those of the chain of a later *state*.
 
     A state has the roots of the last ``slots_per_historical_root`` slots; a slot without a block
-    has the root of the block before. Its registry has all validators that earlier blocks name.
+    has the root of the block before.
     """
-    for slot in slots:
-        if slot.block is not None and slot.slot <= state.slot:
-            check_validators(slot.block, len(state.balances))
     check_links(slots)
     size = spec.slots_per_historical_root
     first = max(state.slot - size, 0)
