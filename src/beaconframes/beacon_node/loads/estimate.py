@@ -177,7 +177,6 @@ class LoadEstimate:
             # The block after an epoch confirms its last block.
             self._add(BLOCK, 0, max(end, min(end + 1, self._last)))
             self._may_be_more[MORE_DUTIES] = None
-            self._add(PROPOSERS, epoch, epoch)
             self._epochs[VALIDATORS].add(GENESIS)
             for number in range(0, last + 1, self._spec.epochs_per_sync_committee_period):
                 self._add_sync_committee(number)
