@@ -86,14 +86,6 @@ def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
     return (
         pl.LazyFrame({"epoch": numbers_of(epochs)}, schema={"epoch": pl.Int64})
         .join(differing.group_by("epoch").agg(counts.sum()), on="epoch", how="left")
-        .join(
-            pl.LazyFrame(
-                {"epoch": numbers_of(unverified), "is_unverified": True},
-                schema={"epoch": pl.Int64, "is_unverified": pl.Boolean},
-            ),
-            on="epoch",
-            how="left",
-        )
         .join(remarked, on="epoch", how="left")
         .sort("epoch")
         .select(
@@ -102,7 +94,7 @@ def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
             status=pl.when(pl.col("unexplained_count").is_not_null())
             .then(pl.lit(UNEXPLAINED))
             .when(
-                pl.col("is_unverified").is_not_null()
+                pl.col("epoch").is_in(numbers_of(unverified))
                 | pl.col("remark").str.contains(OPTIMISTIC, literal=True)
             )
             .then(pl.lit(UNVERIFIED))
