@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
@@ -94,8 +93,6 @@ class NodeSession:
         self.has_credentials = credentials is not None
         self.client_version = ""
         """The version that the node has stated, for the texts of errors."""
-        self.requests: Counter[str] = Counter()
-        """Requests by route, retries not included."""
         self.measured: dict[str, Measured] = {}
         """What successful requests took, by route."""
         self.stated_sizes: dict[str, int] = {}
@@ -190,8 +187,6 @@ class NodeSession:
         names = " + ".join(sorted({method for method, _ in calls}))
         body = msgspec.json.encode(batch if len(batch) > 1 else batch[0])
         request = Request("POST", "", body=body, endpoint=names, envelope=Envelope.BARE)
-        with self._lock:
-            self.requests[names] += 1
         page = self._session.fetch(request, timeouts=SLOW)
         return parse_results(page.data, calls, names, self._session.redact)
 
@@ -204,8 +199,6 @@ class NodeSession:
         body: Any,
         accept: str,
     ) -> Request:
-        with self._lock:
-            self.requests[route] += 1
         given = {name: quote(str(text), safe="") for name, text in (path_arguments or {}).items()}
         method = "GET" if body is None else "POST"
         return Request(
