@@ -99,11 +99,11 @@ class RouteAmounts:
         now, later = self.validators(epoch, chosen), self.validators(epoch + 1, chosen)
         rewards = self.rewards(epoch, chosen)
         # The block of an epoch's first slot belongs to the interval before it.
-        own = intervals[:2]
-        missed: Counter[int] = Counter()
-        for interval in own:
-            for (number, index), count in interval.missed.items():
-                missed[index] += count if number == epoch else 0
+        first, second, *_ = intervals
+
+        def of_epoch(rows: list[Any]) -> list[Any]:
+            return [row for row in rows if self.spec.epoch_of(row.slot) == epoch]
+
         return EpochAmounts(
             epoch=epoch,
             validators=later.indices,
@@ -115,21 +115,15 @@ class RouteAmounts:
             has_balance=np.isin(later.indices, now.indices),
             balances=later.spread(now.registry.balances, now.indices),
             effective_balances=later.spread(now.registry.effective_balances, now.indices),
-            slot_income=[
-                row
-                for interval in own
-                for row in interval.slot_income
-                if self.spec.epoch_of(row.slot) == epoch
-            ],
-            moves=[row for interval in own for row in interval.moves if row.epoch == epoch],
-            deposits=[
-                row
-                for interval in own
-                for row in interval.deposits
-                if self.spec.epoch_of(row.slot) == epoch
-            ],
+            slot_income=of_epoch(first.slot_income + second.slot_income),
+            moves=[row for row in first.moves + second.moves if row.epoch == epoch],
+            deposits=of_epoch(first.deposits + second.deposits),
             missed=self._find_missed(epoch, chosen, rewards, until),
-            proposals_missed=missed,
+            proposals_missed={
+                index: count
+                for (number, index), count in (first.missed + second.missed).items()
+                if number == epoch
+            },
             unexplained=[
                 interval.unexplained
                 for interval in intervals
@@ -192,14 +186,6 @@ class RouteAmounts:
         is_slashed = registry.slashed & (epoch + 1 < registry.withdrawable_epochs)
         is_rewarded = registry.is_active(epoch) | is_slashed
         ids = validators.indices[is_rewarded].tolist()
-        if not ids:  # An empty list requests the rewards of all validators.
-            none = np.zeros(len(is_rewarded), np.int64)
-            return Rewards(
-                is_rewarded,
-                dict.fromkeys(PARTS, none),
-                dict.fromkeys(VOTES, none),
-                np.zeros(len(is_rewarded), np.bool_),
-            )
         rows = self.api.attestation_rewards(epoch, None if chosen is None else ids)
         parts = {
             part: validators.spread(getattr(rows, part), rows.validator_indices) for part in PARTS
@@ -208,7 +194,7 @@ class RouteAmounts:
             is_rewarded = np.isin(validators.indices, rows.validator_indices)
         effective = registry.effective_balances.tolist()
         ideal = {
-            vote: np.array([rows.ideal.get((vote, amount), UNKNOWN) for amount in effective])
+            vote: np.array([rows.ideal.get((vote, gwei), UNKNOWN) for gwei in effective], np.int64)
             for vote in VOTES
         }
         contradicted = find_contradicted(

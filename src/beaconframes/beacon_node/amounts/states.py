@@ -179,9 +179,7 @@ class StateAmounts:
                 balances = registry.balances[: registry.count].copy()
         expected = registry.balances
         differs = np.flatnonzero(expected != after.balances)
-        is_known = differs < len(before.balances)
-        known = np.zeros(len(differs), np.int64)
-        known[is_known] = before.balances[differs[is_known]]
+        known = _extend(before.balances, len(expected))[differs]
         unexplained = Change(
             epoch, differs, after.balances[differs] - known, expected[differs] - known
         )

@@ -36,9 +36,11 @@ class RewardsApi(CheckedRequests):
         for all. Each must be in the response.
         """
         route = "/eth/v1/beacon/rewards/attestations/{epoch}"
-        body = [] if ids is None else [str(each) for each in ids]
-        page = self._fetch(route, {"epoch": epoch}, body=body, timeouts=SLOW)
-        decoded = self._decode(route, page.data, AttestationRewards)
+        decoded = AttestationRewards([])
+        if ids != []:  # An empty list requests the rewards of all validators.
+            body = [] if ids is None else [str(each) for each in ids]
+            page = self._fetch(route, {"epoch": epoch}, body=body, timeouts=SLOW)
+            decoded = self._decode(route, page.data, AttestationRewards)
         rewards = decoded.total_rewards
         if ids is not None:
             chosen = set(ids)
