@@ -29,7 +29,7 @@ from beaconframes.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable
 
     from beaconframes.beacon_node.chain.votes import IncludedVote
     from beaconframes.beacon_node.client.api import BeaconApi
@@ -144,28 +144,20 @@ class ChainReader(CachedNode):
 
         A node that has lost a block answers as for a missed slot.
         """
-        parent = self._find_header(range(slot - 1, -1, -1))
-        child = self._find_header(range(slot + 1, self.head_slot + 1))
+        parent = next(filter(None, map(self.header, range(slot - 1, -1, -1))), None)
+        child = next(filter(None, map(self.header, range(slot + 1, self.head_slot + 1))), None)
         # Some clients do not have the genesis block; the head has no next block.
         if parent is None or child is None:
             return
-        first, _ = _read_link(parent)
-        last, root = _read_link(child)
-        if root != str(parent["root"]).lower():
+        first, last = (each["header"]["message"] for each in (parent, child))
+        if last["parent_root"].lower() != parent["root"].lower():
             raise ResponseError(
-                f"the node has no block between the slots {first} and {last}, but the block of "
-                f"slot {last} has the parent {root}, which is not that of slot {first}",
+                f"the node has no block between the slots {first['slot']} and {last['slot']}, but "
+                f"the block of slot {last['slot']} has the parent {last['parent_root']}, which is "
+                f"not that of slot {first['slot']}",
                 hint="The node has lost a block, or the chain was reorganized. Try again, or use "
                 "another node",
             )
-
-    def _find_header(self, slots: Iterable[int]) -> dict[str, Any] | None:
-        """Return root and header of the first block in *slots*; None if there is no block."""
-        for slot in slots:
-            header = self.header(slot)
-            if header is not None:
-                return header
-        return None
 
     def _request_root(self, slot: int) -> str:
         header = self.api.header(slot)
@@ -299,9 +291,3 @@ class ChainReader(CachedNode):
             return self.request_state(first, lambda slot: self.api.sync_committee(slot, epoch))
 
         return self.cached("sync_committee", period, read)
-
-
-def _read_link(header: Mapping[str, Any]) -> tuple[int, str]:
-    """Return the slot of a block and the root of its parent."""
-    message = header["header"]["message"]
-    return int(message["slot"]), str(message["parent_root"]).lower()
