@@ -226,7 +226,7 @@ def test_large_state_is_in_memory_once():
     """The body grows in place; a check of the state reads its first chunk only."""
     chunks = Chunks(connect()[0].state(95)[:48])
     api = connect_large(chunks)
-    api.check_state(95)
+    api.state(95, first_bytes=48)
     assert 1 == chunks.read
 
     tracemalloc.start()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.beacon_node.capabilities import Capabilities
 from beaconframes.beacon_node.chain.reader import MANY_VALIDATORS
+from beaconframes.beacon_node.client.api import SSZ_HEAD
 from beaconframes.beacon_node.client.block_checks import parse_block
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, FORKS, is_since
 from beaconframes.errors import (
@@ -95,7 +97,7 @@ class _Probe:
         self._find("states", self._at_state(lambda slot: api.validators(slot, [0])), self.first)
         # Between the oldest state and now, other routes of old states may end earlier.
         oldest = self.oldest.get("states", self.first)
-        self._find("ssz", self._at_state(api.check_state), oldest)
+        self._find("ssz", self._at_state(partial(api.state, first_bytes=SSZ_HEAD.itemsize)), oldest)
         self._find(
             "duties",
             self._at_state(lambda slot: api.committees(slot, self.spec.epoch_of(slot))),

@@ -35,7 +35,8 @@ MAX_IDS: Final = 5000
 """Identifiers of one POST request."""
 MAX_IDS_IN_QUERY: Final = 64
 """Identifiers of one GET request: as many as fit into an address, as the specification says."""
-_SSZ_HEAD: Final = np.dtype([("time", "<u8"), ("root", "V32"), ("slot", "<u8")])
+SSZ_HEAD: Final = np.dtype([("time", "<u8"), ("root", "V32"), ("slot", "<u8")])
+"""With what a state begins."""
 
 
 class BeaconApi(RewardsApi):
@@ -66,10 +67,10 @@ class BeaconApi(RewardsApi):
             page = self._fetch(route, {"block_id": block_id})
         except NotFound:
             return None
-        text = _lower_hex(page.data)
+        text = page.data.lower()  # Roots and signatures are compared as texts.
         self._decode(route, text, SignedBlock)
         data = _drop_null(self._decode(route, text, dict[str, Any]))
-        self._check_slot(route, block_id, data, ("message", "slot"))
+        self._check_slot(route, block_id, data["message"]["slot"])
         return data
 
     def header(self, block_id: int | str = "head") -> dict[str, Any] | None:
@@ -79,7 +80,7 @@ class BeaconApi(RewardsApi):
             data = self._get_object(route, {"block_id": block_id}, BlockHeader)
         except NotFound:
             return None
-        self._check_slot(route, block_id, data, ("header", "message", "slot"))
+        self._check_slot(route, block_id, data["header"]["message"]["slot"])
         return data
 
     def head(self) -> dict[str, Any]:
@@ -128,8 +129,10 @@ class BeaconApi(RewardsApi):
         if chosen == []:
             return []
         rows = self._request_validators(state_id, chosen)
-        if chosen is not None and (missing := _find_missing(chosen, rows)):
-            self._check_missing(state_id, missing, rows)
+        if chosen is not None:
+            found = {text for row in rows for text in (str(row.index), row.validator.pubkey)}
+            if missing := [each for each in dict.fromkeys(chosen) if each not in found]:
+                self._check_missing(state_id, missing, rows)
         return rows
 
     def request_has_validator(self, index: int) -> bool:
@@ -170,22 +173,15 @@ class BeaconApi(RewardsApi):
         """Return the pending consolidations of a state, since Electra."""
         return self._get_pending("pending_consolidations", state_id)
 
-    def state(self, state_id: int | str) -> bytes:
-        """Return a whole state as SSZ: on mainnet about 350 MB."""
-        return self._request_state(state_id)
-
-    def check_state(self, state_id: int | str) -> None:
-        """Raise the error that `state` would raise, without reading the whole state."""
-        self._request_state(state_id, first_bytes=_SSZ_HEAD.itemsize)
-
-    def _request_state(self, state_id: int | str, first_bytes: int | None = None) -> bytes:
+    def state(self, state_id: int | str, *, first_bytes: int | None = None) -> bytes:
+        """Return a whole state as SSZ, on mainnet about 350 MB, or its *first_bytes* alone."""
         route = "/eth/v2/debug/beacon/states/{state_id}"
         page = self._fetch(
             route, {"state_id": state_id}, accept=SSZ, timeouts=SLOW, first_bytes=first_bytes
         )
-        if len(page.data) < _SSZ_HEAD.itemsize:
+        if len(page.data) < SSZ_HEAD.itemsize:
             raise self._schema_error(route, f"has {len(page.data)} bytes only")
-        head = np.frombuffer(page.data, _SSZ_HEAD, 1)[0]
+        head = np.frombuffer(page.data, SSZ_HEAD, 1)[0]
         genesis = int(head["time"]), bytes(head["root"])
         if genesis != (self.chain_spec.genesis_time, self.chain_spec.genesis_validators_root):
             raise self._integrity_error(
@@ -195,7 +191,7 @@ class BeaconApi(RewardsApi):
                 "old-genesis",
                 hint="Delete the data folder of the node and start it again",
             )
-        self._check_slot(route, state_id, {"slot": int(head["slot"])}, ("slot",))
+        self._check_slot(route, state_id, int(head["slot"]))
         return page.data
 
     # Duties and events.
@@ -253,8 +249,8 @@ class BeaconApi(RewardsApi):
             elif field == "data":
                 lines.append(value)
             elif not line and lines:
-                text = _lower_hex("\n".join(lines).encode())
-                data = self._decode("/eth/v1/events", text, dict[str, Any])
+                text = "\n".join(lines).lower()
+                data = self._decode("/eth/v1/events", text.encode(), dict[str, Any])
                 yield Event(name, data)
                 name, lines = "", []
 
@@ -267,7 +263,7 @@ class BeaconApi(RewardsApi):
         except BadRequest as error:
             # Some clients answer so where they do not have the route.
             raise NotServed(error.message, hint=error.hint, endpoint=error.endpoint) from None
-        return self._decode(route, _lower_hex(page.data), list[dict[str, Any]])
+        return self._decode(route, page.data.lower(), list[dict[str, Any]])
 
     def _request_validators(self, state_id: int | str, ids: list[str] | None) -> list[ValidatorRow]:
         route = "/eth/v1/beacon/states/{state_id}/validators"
@@ -332,14 +328,6 @@ class BeaconApi(RewardsApi):
         )
 
 
-def _lower_hex(data: bytes) -> bytes:
-    """Return JSON whose texts are all hex or numbers, that of blocks for instance, in lower case.
-
-    Roots and signatures are compared as texts.
-    """
-    return data.lower()
-
-
 def _drop_null(fields: dict[str, Any]) -> dict[str, Any]:
     """Return JSON without the fields that are null: some clients write absent ones so."""
     return {
@@ -347,9 +335,3 @@ def _drop_null(fields: dict[str, Any]) -> dict[str, Any]:
         for name, value in fields.items()
         if value is not None
     }
-
-
-def _find_missing(ids: Sequence[str], rows: list[ValidatorRow]) -> list[str]:
-    """Return the *ids* without a row."""
-    found = {text for row in rows for text in (str(row.index), row.validator.pubkey)}
-    return [each for each in dict.fromkeys(ids) if each not in found]

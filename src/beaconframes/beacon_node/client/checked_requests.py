@@ -156,19 +156,12 @@ class CheckedRequests:
             raise self._schema_error(route, f"is invalid: {error}") from None
         return value
 
-    def _check_slot(
-        self, route: str, requested: int | str, data: dict[str, Any], path: tuple[str, ...]
-    ) -> None:
+    def _check_slot(self, route: str, requested: int | str, slot: int | str) -> None:
         """Raise IntegrityError if the answer is for another slot than the *requested* one."""
-        if not str(requested).isdigit():
-            return
-        value: Any = data
-        for name in path:
-            value = value.get(name) if isinstance(value, dict) else None
-        if str(value) != str(requested):
+        if str(requested).isdigit() and str(slot) != str(requested):
             raise self._integrity_error(
                 route,
-                f"slot {requested} was requested, but the response is for slot {value}",
+                f"slot {requested} was requested, but the response is for slot {slot}",
                 "reorganization",
                 hint="Repeat the request; request finalized slots only",
             )
