@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from beaconframes.beacon_node.connection import ChainStatus, NodeConnection
 from beaconframes.beacon_node.node import Node
-from beaconframes.beacon_node.tables import DEPOSITS, INDEXED_TABLES, LARGE_TABLES, REWARD_TABLES
+from beaconframes.beacon_node.tables import DEPOSITS, INDEXED_TABLES, REWARD_TABLES
 from beaconframes.derive.derivations import DERIVATIONS
 from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
 from beaconframes.errors import UsageError
@@ -88,10 +88,8 @@ def read_common_status(connections: Sequence[NodeConnection]) -> ChainStatus:
 
 def has_deposits(connection: NodeConnection, tables: Collection[str] | None) -> bool:
     """Return whether to write the deposits that an execution node has."""
-    if tables is None or tables == ALL_TABLES:
-        is_requested = True
-    else:
-        is_requested = not DEPOSITS.isdisjoint([tables] if isinstance(tables, str) else tables)
+    names = [tables] if isinstance(tables, str) else tables
+    is_requested = names in (None, [ALL_TABLES]) or not DEPOSITS.isdisjoint(names or ())
     return is_requested and "execution" in connection.capabilities.oldest
 
 
@@ -188,17 +186,6 @@ def choose_tables(connection: NodeConnection, tables: Collection[str] | None) ->
                 f"this node cannot answer {name}: {ability.reason}", hint="Leave the table out"
             )
     return tuple(name for name in INDEXED_TABLES if name in tables or name in REWARD_TABLES)
-
-
-def select_default_tables(
-    tables: Collection[str], stored: Collection[str]
-) -> tuple[tuple[str, ...], list[str]]:
-    """Return the default *tables* of a chain with many validators, and those left out.
-
-    The largest tables are left out, unless they are *stored* already.
-    """
-    left_out = [name for name in LARGE_TABLES if name in tables and name not in stored]
-    return tuple(name for name in tables if name not in left_out), left_out
 
 
 def resolve_validators(

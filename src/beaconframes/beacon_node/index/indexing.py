@@ -20,13 +20,13 @@ from beaconframes.beacon_node.index.arguments import (
     open_connections,
     read_common_status,
     resolve_validators,
-    select_default_tables,
 )
 from beaconframes.beacon_node.index.chain_index import ChainIndex
 from beaconframes.beacon_node.index.epoch_builder import EpochBuilder, build_address
 from beaconframes.beacon_node.index.epoch_writer import compact_rest, write_epochs
 from beaconframes.beacon_node.index.execution_tables import write_deposits
 from beaconframes.beacon_node.index.verdicts import build_optimistic_warning
+from beaconframes.beacon_node.tables import LARGE_TABLES
 from beaconframes.beacon_node.tables.state import read_state_validators
 from beaconframes.endpoint import Head
 from beaconframes.errors import BeaconframesError, find_caller_level
@@ -183,12 +183,12 @@ class Indexer:
         self.connection, self.validators = connection, validators
         self.tables = choose_tables(connection, tables)
         self.has_deposits = has_deposits(connection, tables)
-        self.reader = connection.open_reader(status, validators)
-        self.nodes = [(connection, self.reader, connection.open_amounts(self.reader, validators))]
-        for other in others:
-            choose_tables(other, self.tables)
-            reader = other.open_reader(status, validators)
-            self.nodes.append((other, reader, other.open_amounts(reader, validators)))
+        self.nodes = []
+        for each in (connection, *others):
+            choose_tables(each, self.tables)
+            reader = each.open_reader(status, validators)
+            self.nodes.append((each, reader, each.open_amounts(reader, validators)))
+        self.reader = self.nodes[0][1]
         self.chain_index = ChainIndex.open(
             folder,
             connection.spec,
@@ -198,8 +198,9 @@ class Indexer:
         )
         if tables is None and connection.capabilities.has_many_validators:
             stored = self.chain_index.dataset.grids()
-            self.tables, left_out = select_default_tables(self.tables, stored)
+            left_out = [name for name in LARGE_TABLES if name in {*self.tables} - {*stored}]
             if left_out:
+                self.tables = tuple(name for name in self.tables if name not in left_out)
                 log.warning(
                     "%s is left out, as the chain has more than %s validators: "
                     'tables="all" includes it',
