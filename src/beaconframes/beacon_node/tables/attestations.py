@@ -45,23 +45,17 @@ def build_attestations(
             raise ValueError(f"the votes were read without the committees of epoch {epoch}")
         vote.select(inclusion[vote.slot])[vote.bits] = vote.place.slot
     sizes = [len(part.members) for part in parts.values()]
-    return _build_duties(
-        spec,
-        epoch,
-        members=np.concatenate([part.members for part in parts.values()]),
-        attester_slot=np.repeat(np.array(slots), sizes),
-        inclusion_slot=np.concatenate(list(inclusion.values())),
-        committee_index=np.concatenate([part.indices for part in parts.values()]),
-    )
-
-
-def _build_duties(spec: Spec, epoch: int, members: Ints, **columns: Ints) -> pl.DataFrame:
-    """Return the duties of the *members* of committees, sorted by validator."""
+    members = np.concatenate([part.members for part in parts.values()])
     # Written by validator index, the rows need no sort.
     position = np.full(int(members.max(initial=-1)) + 1, -1)
     position[members] = np.arange(len(members))
     validators = np.flatnonzero(position >= 0)
     order = position[validators]
+    columns = {
+        "attester_slot": np.repeat(np.array(slots), sizes),
+        "inclusion_slot": np.concatenate(list(inclusion.values())),
+        "committee_index": np.concatenate([part.indices for part in parts.values()]),
+    }
     frame = pl.DataFrame({name: values[order] for name, values in columns.items()})
     included = pl.col("inclusion_slot") != _NEVER
     frame = frame.with_columns(
