@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from beaconframes.beacon_node.amounts.states import StateAmounts
+from beaconframes.beacon_node.chain.cached_node import RequestCache
 from beaconframes.beacon_node.chain.reader import ChainReader
-from beaconframes.beacon_node.chain.request_cache import RequestCache
 from beaconframes.beacon_node.client.api import BeaconApi
 from beaconframes.beacon_node.client.session import NodeSession
 from beaconframes.beacon_node.index.coverage import EpochTask

@@ -29,7 +29,7 @@ from beaconframes.beacon_node.amounts.moved_balances import MovedBalances
 from beaconframes.beacon_node.amounts.reward_checks import find_contradicted
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
 from beaconframes.beacon_node.amounts.transition_moves import TransitionMoves
-from beaconframes.beacon_node.chain.request_cache import RequestCache
+from beaconframes.beacon_node.chain.cached_node import RequestCache
 from beaconframes.consensus.spec import is_since
 from beaconframes.errors import IntegrityError, NotFound, NotServed
 
