@@ -20,6 +20,7 @@ from beaconframes.consensus.registry import (
     Registry,
     decode_hex,
     find_creating_deposit,
+    is_slashable,
 )
 from beaconframes.consensus.slot_income import find_slashings
 from beaconframes.errors import ResponseError
@@ -107,11 +108,14 @@ class BlockMoves:
     before: ChosenValidators
     after: ChosenValidators
     blocks: Sequence[Message]
-    slashed: set[int] = field(default_factory=set)
     switched: set[int] = field(default_factory=set)
     """Validators that have switched to compounding credentials."""
     credentials: dict[int, bytes] = field(default_factory=dict)
     """Withdrawal credentials that blocks have changed."""
+
+    def __post_init__(self) -> None:
+        """Start with those slashed before."""
+        self.slashed = self.before.registry.slashed.copy()
 
     def find(self) -> dict[int, list[BalanceMove]]:
         """Return the moves by slot."""
@@ -135,13 +139,10 @@ class BlockMoves:
             yield from self._switch(request)
 
     def _slash(self, index: int, epoch: int, slot: int) -> Iterator[BalanceMove]:
-        if index in self.slashed or index not in self.before.positions:
+        place = self.before.positions.get(index)
+        if place is None or not is_slashable(self.before.registry, self.slashed, place, epoch):
             return
-        start = int(self.before.get("activation_epochs", index))
-        end = int(self.before.get("withdrawable_epochs", index))
-        if self.before.get("slashed", index) or not start <= epoch < end:
-            return
-        self.slashed.add(index)
+        self.slashed[place] = True
         # The last block is the first one of the next epoch, with its effective balances.
         is_next = slot % self.spec.slots_per_epoch == 0
         source = self.after if is_next else self.before
