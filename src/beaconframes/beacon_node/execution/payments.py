@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.client.slot_blocks import SlotBlock
     from beaconframes.beacon_node.execution.api import ExecutionApi
     from beaconframes.beacon_node.execution.records import RpcBlock, RpcReceipt
-    from beaconframes.consensus.spec import Spec
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,12 @@ def read_payments(api: ExecutionApi, slots: Iterable[SlotBlock]) -> list[BlockPa
     ]
 
 
-def sum_fees(spec: Spec, payments: Iterable[BlockPayment]) -> dict[tuple[int, int], int]:
-    """Return the priority fees in wei by validator and epoch, as an income history has them."""
-    sums: Counter[tuple[int, int]] = Counter()
+def sum_fees(payments: Iterable[BlockPayment]) -> dict[int, int]:
+    """Return the priority fees in wei by validator."""
+    sums: Counter[int] = Counter()
     for payment in payments:
         if payment.proposer_index is not None:
-            sums[payment.proposer_index, spec.epoch_of(payment.slot)] += payment.fees_wei
+            sums[payment.proposer_index] += payment.fees_wei
     return dict(sums)
 
 

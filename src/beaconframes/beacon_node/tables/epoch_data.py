@@ -54,8 +54,7 @@ class EpochData:
         if self.reader.execution is None:
             fees = self._find_proposers(amounts.proposals_missed)
         else:
-            by_epoch = sum_fees(self.spec, self.reader.payments(self.epoch))
-            fees = {validator: amount for (validator, _), amount in by_epoch.items()}
+            fees = {**sum_fees(self.reader.payments(self.epoch))}
         return replace(amounts, fees_wei=fees)
 
     @cached_property
