@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from beaconframes.answers.selection import find_stored_table
 from beaconframes.beacon_node.chain.reader import MANY_VALIDATORS
-from beaconframes.beacon_node.client.clients import find_client
+from beaconframes.beacon_node.client.clients import find_archive_hint
 from beaconframes.beacon_node.tables import LARGE_TABLES, TABLES_BY_NAME
 from beaconframes.beacon_node.tables.balance_moves import SlotIncome
 from beaconframes.beacon_node.tables.declaration import INCOME
@@ -127,8 +127,7 @@ class Capabilities:
     @property
     def archive_hint(self) -> str:
         """Return the flag with which this client stores old states."""
-        client = find_client(self.client_version)
-        return "use an archive node" if client is None else client.archive_hint
+        return find_archive_hint(self.client_version)
 
     @property
     def tables(self) -> tuple[TableAbility, ...]:

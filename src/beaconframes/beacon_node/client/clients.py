@@ -116,3 +116,9 @@ def find_client(version: str) -> Client | None:
     """Return the client of a *version* such as ``Lighthouse/v8.0.1-9f31cd0``; None if unknown."""
     word = re.match(r"[A-Za-z]+", version)
     return (CONSENSUS_CLIENTS | EXECUTION_CLIENTS).get(word[0].lower()) if word else None
+
+
+def find_archive_hint(version: str, default: str = "use an archive node") -> str:
+    """Return how to start the client of a *version*, or else the *default*."""
+    client = find_client(version)
+    return default if client is None else client.archive_hint

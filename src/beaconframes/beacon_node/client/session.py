@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
-from beaconframes.beacon_node.client.clients import find_client
+from beaconframes.beacon_node.client.clients import find_archive_hint, find_client
 from beaconframes.beacon_node.client.json_rpc import EXECUTION_HINT, parse_results
 from beaconframes.endpoint import Envelope, Request
 from beaconframes.errors import (
@@ -135,7 +136,6 @@ class NodeSession:
         accept: str = "",
         timeouts: Timeouts = USUAL,
         first_bytes: int | None = None,
-        stop: threading.Event | None = None,
     ) -> ResponsePage:
         """Return the page of a *route* such as ``/eth/v2/beacon/blocks/{block_id}``.
 
@@ -145,7 +145,7 @@ class NodeSession:
         if first_bytes is not None:
             request = replace(request, first_bytes=first_bytes)
         started_at = time.monotonic()
-        page = self._session.fetch(request, timeouts=timeouts, stop=stop)
+        page = self._session.fetch(request, timeouts=timeouts)
         with self._lock:
             if first_bytes is None:
                 count, size, seconds = self.measured.get(route, Measured())
@@ -218,16 +218,15 @@ class NodeSession:
         is_answer = is_rpc and response.status in {400, 404, 405, 413, 500}
         if response.status != 200 and not (is_answer and b'"jsonrpc"' in response.body):
             raise self._error(response, request)
-        if request.accept == SSZ:
-            if "json" in response.headers.get("content-type", "").lower():
-                raise AttemptFailed(
-                    ProtocolError,
-                    f"{self._describe()} answered JSON where SSZ was requested",
-                    hint="Update the client, or check the proxy in front of it",
-                    max_attempts=1,
-                )
-            return ResponsePage(response.body, headers=response.headers)
-        if is_rpc:
+        is_json = "json" in response.headers.get("content-type", "").lower()
+        if request.accept == SSZ and is_json:
+            raise AttemptFailed(
+                ProtocolError,
+                f"{self._describe()} answered JSON where SSZ was requested",
+                hint="Update the client, or check the proxy in front of it",
+                max_attempts=1,
+            )
+        if is_rpc or request.accept == SSZ:
             return ResponsePage(response.body, headers=response.headers)
         try:
             return parse_page(response, request)
@@ -273,8 +272,7 @@ class NodeSession:
         needs_state = re.search(r"/(states|rewards|duties)/", request.path)
         if needs_state is None:
             return None
-        client = find_client(self.client_version)
-        hint = "use an archive node" if client is None else client.archive_hint
+        hint = find_archive_hint(self.client_version)
         return f"The node may not store states of this time: {hint}"
 
 
@@ -282,12 +280,8 @@ def error_text(body: bytes) -> str:
     """Return the message in the error of a node, or its text."""
     members = parse_members(body)
     for name in ("message", "title", "error", "code"):
-        if name not in members:
-            continue
-        try:
+        with suppress(KeyError, msgspec.MsgspecError):
             text: str | None = _TEXT.decode(members[name])
-        except msgspec.MsgspecError:
-            continue
-        if text is not None:
-            return text.strip()
+            if text is not None:
+                return text.strip()
     return body[: 2**14].decode(errors="replace").strip()

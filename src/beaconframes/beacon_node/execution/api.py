@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
-from beaconframes.beacon_node.client.clients import find_client
+from beaconframes.beacon_node.client.clients import find_archive_hint
 from beaconframes.beacon_node.execution.records import (
     Quantity,
     RpcBlock,
@@ -119,8 +119,7 @@ class ExecutionApi:
         }
         answer = self.call([("eth_getLogs", [chosen])])[0]
         about = f"eth_getLogs of blocks {first_block} to {last_block}"
-        logs: list[RpcLog] = self.parse(answer, list[RpcLog], about)
-        return logs
+        return self.parse(answer, list[RpcLog], about)
 
     def read_each(self, calls: Sequence[Call], kind: Any) -> list[Any]:
         """Return the results of *calls* with short answers as *kind*, None for null."""
@@ -140,8 +139,7 @@ class ExecutionApi:
 
     def history_hint(self) -> str:
         """Return what makes the client answer for old blocks."""
-        client = find_client(self.describe())
-        hint = "use one with full history" if client is None else client.archive_hint
+        hint = find_archive_hint(self.describe(), "use one with full history")
         return f"The node may have pruned the blocks of this time: {hint}"
 
     def _call(self, calls: Sequence[Call]) -> list[Any]:
@@ -196,8 +194,7 @@ class ExecutionApi:
                 hint=f"The node may still be synchronizing. {self.history_hint()}",
                 endpoint="eth_getBlockByNumber",
             )
-        block: RpcBlock = self.parse(answer, RpcBlock, f"eth_getBlockByNumber {number}")
-        return block
+        return self.parse(answer, RpcBlock, f"eth_getBlockByNumber {number}")
 
     def _parse_receipts(self, block: RpcBlock, answer: Any) -> list[RpcReceipt]:
         number = to_int(block.number)
@@ -211,10 +208,9 @@ class ExecutionApi:
                 endpoint="eth_getBlockReceipts",
             )
         about = f"the receipts of execution block {number}"
-        receipts: list[RpcReceipt] = self.parse(answer, list[RpcReceipt], about)
-        return receipts
+        return self.parse(answer, list[RpcReceipt], about)
 
-    def parse(self, answer: Any, kind: Any, about: str) -> Any:
+    def parse(self, answer: Any, kind: type[T], about: str) -> T:
         """Return *answer* as *kind*; ResponseError names the client, *about* and the field."""
         try:
             return msgspec.convert(answer, kind)

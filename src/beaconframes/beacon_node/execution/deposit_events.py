@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from beaconframes.beacon_node.execution.records import Data, Hash, RpcBlock, RpcTransaction, to_int
+from beaconframes.beacon_node.client.signed_block import Data
+from beaconframes.beacon_node.execution.records import Hash, RpcBlock, RpcTransaction, to_int
 from beaconframes.errors import (
     BadRequest,
     IntegrityError,

@@ -6,9 +6,9 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-Address: TypeAlias = Annotated[str, Meta(pattern=r"^0x[0-9a-fA-F]{40}\Z")]
-Data: TypeAlias = Annotated[str, Meta(pattern=r"^0x(?:[0-9a-fA-F]{2})*\Z")]
-Hash: TypeAlias = Annotated[str, Meta(pattern=r"^0x[0-9a-fA-F]{64}\Z")]
+from beaconframes.beacon_node.client.signed_block import Address, Data, Root
+
+Hash: TypeAlias = Root
 # Some clients write zeros in front, such as 0x00ff.
 Quantity: TypeAlias = Annotated[str, Meta(pattern=r"^0x[0-9a-fA-F]+\Z")]
 
