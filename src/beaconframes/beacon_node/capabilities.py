@@ -184,7 +184,6 @@ class Capabilities:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Return the facts as a table, for a notebook."""
         return render_html(f"Beacon node {self.url}", self.lines())
 
     def _describe_oldest(self) -> str:

@@ -217,13 +217,7 @@ class NodeConnection:
     def open_amounts(
         self, reader: ChainReader, validators: Collection[int] | None = None
     ) -> AmountSource:
-        """Return the source of rewards for *validators*; *reader* was opened for the same ones.
-
-        Raises
-        ------
-        NotServed
-            The node has neither states, nor rewards routes, nor all blocks and duties.
-        """
+        """Return the source of rewards for *validators*; *reader* was opened for the same ones."""
         source = self.find_source(validators)
         if source is None:
             ability = self.find_ability("income_history")

@@ -99,7 +99,6 @@ class Node(Explorer):
         set_explorer(self)
 
     def _open_source(self, settings: Settings, key: Secret | None) -> None:  # noqa: ARG002
-        """Read the index, with the rate limiter of the node."""
         self.source = NodeSource(self.index)
         self.rate_limiter = self.connection.api.session.rate_limiter
 
@@ -122,7 +121,6 @@ class Node(Explorer):
         self.index.refresh()
 
     def _find_folder(self, store: Path | bool | None, *, has_all: bool) -> Path:
-        """Return the folder of the index: in the store, or a temporary one."""
         if store is False:
             self._temporary = tempfile.TemporaryDirectory(prefix="beaconframes-node-")
             return Path(self._temporary.name) / "index"
@@ -149,7 +147,6 @@ class Node(Explorer):
         return render_text(f"Beacon node {connection.url}", self._lines())
 
     def _repr_html_(self) -> str:
-        """Return the same as a table, for a notebook."""
         return render_html(f"Beacon node {self.connection.url}", self._lines())
 
     def _lines(self) -> list[tuple[str, str]]:

@@ -192,8 +192,6 @@ class _Probe:
         return self._attempt(send)
 
     def _at_block(self, request: Callable[[int], object]) -> Callable[[int], str]:
-        """Return a check that sends *request* with the last block of an epoch."""
-
         def send(epoch: int) -> None:
             if (slot := self._find_last_block(epoch)) is not None:
                 request(slot)
@@ -210,7 +208,6 @@ class _Probe:
         return f"no block of epoch {epoch}: the node did not download old blocks"
 
     def _reward_attester(self, epoch: int) -> None:
-        """Request the attestation rewards of a validator that was active in *epoch*."""
         slot = self._find_last_block(epoch)
         if slot is not None:
             proposer = self._find_proposer(slot)
@@ -223,7 +220,6 @@ class _Probe:
         return next((slot for slot in slots if self._find_proposer(slot) is not None), None)
 
     def _find_proposer(self, slot: int) -> int | None:
-        """Return the proposer of the block of a slot, None without one."""
         if slot not in self._proposers:
             header = self.api.header(slot)
             message = None if header is None else header["header"]["message"]

@@ -130,7 +130,6 @@ class ReplayAmounts(StateAmounts):
         return ReplayedEpoch(state, replayed.inclusion_rewards)
 
     def _add_slashings(self, epoch: int, registry: Registry) -> None:
-        """Set the balance that was slashed in an epoch."""
         before = self._epochs[epoch - 1].state if epoch else self.genesis_state()
         count = len(registry.slashed)
         is_new = registry.slashed & ~extend_zeros(before.slashed, count)
@@ -139,7 +138,6 @@ class ReplayAmounts(StateAmounts):
 
 
 def _refuse(epoch: int, error: ServiceError) -> NoReturn:
-    """Raise the error of a node that has not all of the history."""
     raise NotServed(
         f"the income of this node's chain must be replayed from genesis, and epoch {epoch} cannot "
         f"be: {error.message}",

@@ -171,10 +171,7 @@ class RouteAmounts:
         return self._cached("rewards", epoch, chosen, lambda: self._read_rewards(epoch, chosen))
 
     def interval(self, epoch: int, chosen: Chosen) -> Interval:
-        """Return the balance moves since the previous epoch.
-
-        They are those from its first slot (exclusive) to the first slot of *epoch* (inclusive).
-        """
+        """Return what moved balances since the first slot of the epoch before."""
         return self._cached("interval", epoch, chosen, lambda: self._read_interval(epoch, chosen))
 
     def _cached(self, kind: str, epoch: int, chosen: Chosen, read: Callable[[], T]) -> T:

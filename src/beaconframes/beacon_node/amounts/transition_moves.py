@@ -166,7 +166,6 @@ class TransitionMoves:
         ]
 
     def _read_validators(self, slot: int, ids: list[int]) -> ChosenValidators:
-        """Return the validators *ids* in the state of *slot*."""
         rows = self.reader.request_state(slot, lambda slot: self.api.validators(slot, ids))
         return ChosenValidators.from_rows(rows)
 

@@ -212,7 +212,6 @@ class NodeSession:
         )
 
     def _parse(self, response: HttpResponse, request: Request) -> ResponsePage:
-        """Return the page in a response, or raise AttemptFailed."""
         is_rpc = request.envelope is Envelope.BARE
         # Some servers send the errors of JSON-RPC with the status of an HTTP error.
         is_answer = is_rpc and response.status in {400, 404, 405, 413, 500}
@@ -235,7 +234,6 @@ class NodeSession:
             raise
 
     def _error(self, response: HttpResponse, request: Request) -> AttemptFailed:
-        """Return the error that a response with a status other than 200 means."""
         status, text = response.status, error_text(response.body)
         if status < 400 or status in {408, 429, 502, 503, 504}:
             return error_for_status(status, response.headers, response.body)

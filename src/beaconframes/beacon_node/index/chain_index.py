@@ -67,13 +67,6 @@ class ChainIndex:
         *source* states the node, without credentials. An index is of one chain, and of all
         validators or of chosen ones. With *has_fixed_validators*, these are always the same. With
         *has_execution*, its income has the fees that an execution node states.
-
-        Raises
-        ------
-        DatasetError
-            The folder has another dataset, or an index of another chain.
-        UsageError
-            The index has other validators.
         """
         chosen: Any = WHOLE_CHAIN_VALIDATORS if validators is None else "chosen"
         if validators is not None and has_fixed_validators:
@@ -306,7 +299,6 @@ def _describe(validators: Any) -> str:
 
 
 def _intersect(covered: Iterable[Iterable[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Return the intervals that all subjects have."""
     result: list[tuple[int, int]] | None = None
     for intervals in dict.fromkeys(map(tuple, covered)):
         if result is None:

@@ -53,9 +53,7 @@ class EpochResult:
 def build_epoch(reader: ChainReader, amounts: AmountSource | None, task: EpochTask) -> EpochResult:
     """Return the tables of an epoch; what they need is requested, and nothing else.
 
-    Tables of income need *amounts*.
-
-    An error names the client and the epoch.
+    Tables of income need *amounts*. An error names the client and the epoch.
     """
     try:
         return _build_epoch(reader, amounts, task)
@@ -92,7 +90,6 @@ def _build_epoch(reader: ChainReader, amounts: AmountSource | None, task: EpochT
 
 
 def _build_tables(data: EpochData, names: Collection[str]) -> dict[str, pl.DataFrame]:
-    """Return the rows of the tables *names*, in the order of writing."""
     return {
         name: each.rows(data)
         for name, each in INDEXED_TABLES.items()

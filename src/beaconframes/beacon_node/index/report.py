@@ -71,13 +71,7 @@ class IndexReport:
 
 
 def read_report(folder: str | os.PathLike[str]) -> IndexReport:
-    """Read the report of the index in *folder*; no request is sent.
-
-    Raises
-    ------
-    DatasetError
-        The folder has no index.
-    """
+    """Read the report of the index in *folder*; no request is sent."""
     dataset = Dataset.open(folder)
     if not dataset.meta.get("indexed"):
         raise DatasetError(

@@ -182,7 +182,6 @@ class LoadEstimate:
                 self._add_sync_committee(number)
 
     def _add_votes(self, epoch: int) -> None:
-        """Add the requests for the blocks of an epoch and the signers of their attestations."""
         self._add(BLOCK, epoch, epoch)
         later = min(epoch + 1, max(self._last, epoch))
         if self._source == STATES:

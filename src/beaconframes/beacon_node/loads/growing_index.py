@@ -181,13 +181,7 @@ class GrowingIndex:
         return table == UpcomingDuties.table_name
 
     def find_needs(self, endpoint: Endpoint, calls: Sequence[Call]) -> Needs:
-        """Return what *calls* of *endpoint* need.
-
-        Raises
-        ------
-        NotFound
-            A call selects what is after the head, or not final yet.
-        """
+        """Return what *calls* of *endpoint* need."""
         try:
             return find_needs(endpoint, calls, self.views.current(), self.can_answer)
         except ObjectNotFound as missing:
