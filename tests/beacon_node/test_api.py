@@ -68,26 +68,6 @@ class Flags(Fault):
         return answer
 
 
-@pytest.mark.parametrize(
-    ("member", "words"),
-    [
-        ({"finalized": False}, "slot 20 is not final in a response, but slots before 456 are"),
-        ({"execution_optimistic": False, "finalized": True}, ""),
-    ],
-)
-def test_rows_that_the_node_does_not_vouch_for_are_warned_of_once(member, words, caplog):
-    """Final rows are stored for good."""
-    api, _ = connect(faults=[Flags(**member)])
-    api.block(21)  # Nothing is known of the head yet.
-    head, epoch = api.read_head()
-    for slot in (head, epoch * 8, 20, 19, 20):
-        api.header(slot)
-
-    messages = [record.getMessage() for record in caplog.records]
-    assert bool(words) == len(messages)
-    assert re.search(words, "".join(messages))
-
-
 def test_the_first_optimistic_slot_is_known_until_the_head_is_verified():
     """A verified head has verified ancestors; a block that is not verified has none after it."""
     flags = Flags(execution_optimistic=True)

@@ -105,7 +105,6 @@ class BeaconApi(RewardsApi):
                 f"epoch {epoch} is finalized, but the head is slot {slot}",
                 hint="Check that the node is synchronized and of the right chain",
             )
-        self._final_slot_count = self.chain_spec.first_slot_of(epoch)
         return slot, epoch
 
     # States.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger("beaconframes.node")
-
 MAX_SLOT: Final = 2**40
 """No chain has a head after it."""
 
@@ -40,16 +37,12 @@ class CheckedRequests:
         self.corrected: Counter[str] = Counter()
         """How often each quirk was repaired, by the names of `QUIRKS`."""
         self._lock = threading.Lock()
-        self._final_slot_count = 0
-        """Slots before the finalized checkpoint that was read last."""
         self.optimistic_slot: int | None = None
         """The first slot of which a response was optimistic, since the head was read last.
 
         None if the execution node has verified all blocks. If only the head was requested, a slot
         after it.
         """
-        self._warned: set[str] = set()
-        """The members of envelopes of which a warning was logged."""
 
     def __repr__(self) -> str:
         client = self.session.client_version
@@ -108,8 +101,6 @@ class CheckedRequests:
         page = self.session.fetch(route, path_arguments, **options)
         if page.envelope_fields.get("execution_optimistic") == b"true":
             self._note_optimistic(path_arguments or {})
-        if page.envelope_fields.get("finalized") == b"false":
-            self._check_final(path_arguments or {})
         return page
 
     def _note_optimistic(self, path_arguments: Mapping[str, object]) -> None:
@@ -121,24 +112,6 @@ class CheckedRequests:
         with self._lock:
             known = self.optimistic_slot
             self.optimistic_slot = slot if known is None else min(slot, known)
-
-    def _check_final(self, path_arguments: Mapping[str, object]) -> None:
-        """Warn of a response for a final slot that the node does not call final."""
-        slot = str(path_arguments.get("state_id", path_arguments.get("block_id")))
-        if slot.isdigit() and int(slot) < self._final_slot_count:
-            self._warn_once(
-                "finalized",
-                f"{self._client()}: slot {slot} is not final in a response, but slots before "
-                f"{self._final_slot_count} are finalized: if the address has several nodes "
-                "behind it, one of them is behind",
-            )
-
-    def _warn_once(self, member: str, message: str) -> None:
-        with self._lock:
-            is_new = member not in self._warned
-            self._warned.add(member)
-        if is_new:
-            log.warning(message)
 
     def _get_object(
         self, route: str, path_arguments: Any = None, kind: type[Any] | None = None
