@@ -295,7 +295,7 @@ class RouteAmounts:
         by_slot = [
             (int(message["slot"]), deposit["data"])
             for message in messages
-            if not is_since(self.spec.fork_at(self._epoch_of(message)), "electra")
+            if not is_since(self.spec.fork_at(self.spec.epoch_of(int(message["slot"]))), "electra")
             for deposit in message["body"]["deposits"]
         ]
         entries = [entry for _, entry in by_slot]
@@ -303,6 +303,3 @@ class RouteAmounts:
             Deposit(by_slot[place][0], index, int(entries[place]["amount"]))
             for place, index in self._transitions.find_applied(epoch, chosen, entries, messages)
         ]
-
-    def _epoch_of(self, message: Mapping[str, Any]) -> int:
-        return self.spec.epoch_of(int(message["slot"]))

@@ -58,7 +58,8 @@ class StateAmounts:
 
         Balances are compared up to two epochs later, as far as the node has states.
         """
-        replay, proposals_missed = self.replay(epoch), self.count_missed(epoch)
+        replay, messages = self.replay(epoch), self.reader.block_messages(epoch)
+        proposers = self.reader.missed_proposers(epoch)
         later, transition = self.state(epoch + 1), self.transition(epoch)
         if self.reader.has_states:
             # Without states, the replay has checked the blocks.
@@ -100,7 +101,9 @@ class StateAmounts:
             missed={
                 vote: _extend(missed, count)[chosen] for vote, missed in rewards.missed.items()
             },
-            proposals_missed=proposals_missed,
+            proposals_missed=Counter(
+                proposers[slot] for slot in proposers.keys() - messages.keys() - {0}
+            ),
             unexplained=_select(changes, validators),
             verified_until=verified_until,
         )
@@ -210,13 +213,6 @@ class StateAmounts:
             assert reward is not None  # The state before has the earlier votes.
             rewards[slot] = reward
         return rewards
-
-    def count_missed(self, epoch: int) -> Counter[int]:
-        """Return the number of missed proposals in an epoch by validator, of known proposers."""
-        proposers, messages = self.reader.missed_proposers(epoch), self.reader.block_messages(epoch)
-        return Counter(
-            proposer for slot, proposer in proposers.items() if slot not in messages and slot > 0
-        )
 
 
 def _select(changes: Sequence[Change], chosen: Sequence[int] | None) -> list[Change]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from beaconframes.calendar import Chain
     from beaconframes.dataset import Dataset
     from beaconframes.derive import ChainTables
     from beaconframes.intervals import Intervals
@@ -49,7 +48,8 @@ def write_derived_tables(dataset: Dataset, data: ChainTables) -> None:
     if not changed or not growing:
         return
     first = min(changed)
-    day = find_first_day(first, data.chain)
+    # Also the day that ends with the start of the epoch; day -1 has the deposits of genesis.
+    day = (first - 1) // data.chain.epochs_per_day
     starts = {name: (unit, first if unit == "epoch" else day) for name, unit in growing.items()}
     epochs, days = range(first, data.head.epoch + 1), range(day, data.days_end)
     rows = (
@@ -99,11 +99,3 @@ def find_changes(known: Mapping[str, Any], sources: Mapping[str, Any]) -> list[i
         changed += [first for first, _ in subtract_intervals(new, old)]
         changed += [first for first, _ in subtract_intervals(old, new)]
     return changed
-
-
-def find_first_day(epoch: int, chain: Chain) -> int:
-    """Return the first day whose rows depend on an epoch: also that which ends with its start.
-
-    Day -1 has the deposits of genesis.
-    """
-    return (epoch - 1) // chain.epochs_per_day

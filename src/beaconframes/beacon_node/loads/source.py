@@ -76,19 +76,14 @@ class NodeSource(DatasetSource):
             calls = plan_calls(endpoint, arguments, chain_head)
             needs = self._index.find_needs(endpoint, calls)
             needs = self._index.prepare(endpoint, needs)
-            doubts = find_doubts(self._index, calls, needs)
+            doubts = [
+                *find_unreconciled(self._index, needs),
+                *find_optimistic(self._index, needs),
+                *find_unknown_proposers(self._index, calls, needs),
+            ]
             for part in super().fetch_rows(endpoint, arguments, chain_head, served):
                 yield part._replace(warnings=[*part.warnings, *doubts])
                 doubts = []
-
-
-def find_doubts(index: GrowingIndex, calls: Sequence[Call], needs: Needs) -> list[Warning]:
-    """Return the warnings about the rows that *calls* need."""
-    return [
-        *find_unreconciled(index, needs),
-        *find_optimistic(index, needs),
-        *find_unknown_proposers(index, calls, needs),
-    ]
 
 
 def find_unreconciled(index: GrowingIndex, needs: Needs) -> list[Warning]:

@@ -79,8 +79,9 @@ def _describe_slot(
         "epoch": spec.epoch_of(slot.slot),
         "status": slot.status,
         "proposer_index": slot.proposer_index,
-        "votes": _find_votes(slot, votes),
     }
+    if votes is not None and slot.root is not None and slot.status != MISSED:
+        row["votes"] = votes.get(slot.root, 0)  # 0 if no attestation has its root.
     if slot.block is None:
         return row
     body = slot.block.message.body
@@ -98,13 +99,6 @@ def _describe_slot(
         row["exec_transactions_count"] = len(payload.transactions)
         row["withdrawals_count"] = len(payload.withdrawals or ())
     return row
-
-
-def _find_votes(slot: SlotBlock, votes: Mapping[str, int | None] | None) -> int | None:
-    """Return the number of votes for a block: 0 if no attestation has its root."""
-    if votes is None or slot.root is None or slot.status == MISSED:
-        return None
-    return votes.get(slot.root, 0)
 
 
 def decode_graffiti(graffiti: str) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.schema import Column, Table
+    from beaconframes.schema import Table
 
 
 def build_frame(table: type[Table], columns: Mapping[str, Any], chain: Chain) -> pl.DataFrame:
@@ -27,11 +27,13 @@ def build_frame(table: type[Table], columns: Mapping[str, Any], chain: Chain) ->
     if columns and not any(map(len, columns.values())):
         # Most epochs of small chains have no rows of most tables.
         return table.empty()
+    given = [(column, columns[column.name]) for column in table.columns if column.name in columns]
     frame = pl.DataFrame(
         [
-            build_column(column, columns[column.name])
-            for column in table.columns
-            if column.name in columns
+            column.build(values)
+            if isinstance(values, list)
+            else pl.Series(column.name, values).cast(column.dtype)
+            for column, values in given
         ]
     )
     times = [
@@ -56,10 +58,3 @@ def build_rows(table: type[Table], rows: Sequence[Mapping[str, Any]], chain: Cha
     names = [name for name in table.schema() if name in given]
     columns = {name: [row.get(name) for row in rows] for name in names}
     return build_frame(table, columns, chain) if rows else table.empty()
-
-
-def build_column(column: Column, values: Any) -> pl.Series:
-    """Return *values* as a series of the column's type."""
-    if isinstance(values, list):
-        return column.build(values)
-    return pl.Series(column.name, values).cast(column.dtype)
