@@ -45,7 +45,7 @@ def test_an_archive_node_serves_the_whole_chain(recording, head, finalized):
     assert 0 == found.oldest_state_epoch
     assert 0 == found.find_table("income_history").oldest_epoch
     assert {""} == {each.reason for each in found.tables if each.oldest_epoch is not None}
-    assert sum(stub.counts.values()) == found.request_count <= 26
+    assert sum(stub.counts.values()) <= 26
     assert [] == stub.unrecorded
     assert "the whole chain" in str(found)
     assert "<td" in found._repr_html_()

@@ -107,7 +107,6 @@ class Capabilities:
     has_holes: bool = False
     """Whether states between old ones are missing."""
     corrected: Mapping[str, int] = field(default_factory=dict)
-    request_count: int = 0
     has_many_validators: bool = False
     """Whether an index leaves out its largest tables by default."""
     margin: int = 1

@@ -10,7 +10,7 @@ from beaconframes.beacon_node.capabilities import Capabilities
 from beaconframes.beacon_node.chain.reader import MANY_VALIDATORS
 from beaconframes.beacon_node.client.api import SSZ_HEAD
 from beaconframes.beacon_node.client.block_checks import parse_block
-from beaconframes.consensus.spec import FAR_FUTURE_EPOCH, FORKS, is_since
+from beaconframes.consensus.spec import FORKS, is_since
 from beaconframes.errors import (
     BeaconframesError,
     ConnectionFailed,
@@ -49,14 +49,11 @@ class _Probe:
 
     def run(self, execution: ExecutionApi | None) -> Capabilities:
         api = self.api
-        before = api.request_count
         version = api.version()
         spec = self.spec = api.chain_spec
         head, finalized = api.read_head()
         self._check_genesis()
         self.first = spec.fork_epochs.get("altair", 0)
-        if self.first == FAR_FUTURE_EPOCH:
-            self.first = 0
         # The newest epoch whose last state is final.
         self.newest = finalized - 1
         if self.newest <= self.first:
@@ -80,7 +77,6 @@ class _Probe:
             reasons=self.reasons,
             has_holes=self.has_holes,
             corrected=dict(api.corrected),
-            request_count=api.request_count - before,
             has_many_validators=has_many,
         )
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from beaconframes.beacon_node.client.session import NodeSession
     from beaconframes.consensus.registry import Ints
 
+HEADER: Final = "/eth/v1/beacon/headers/{block_id}"
 MAX_IDS: Final = 5000
 """Identifiers of one POST request."""
 MAX_IDS_IN_QUERY: Final = 64
@@ -75,24 +76,16 @@ class BeaconApi(RewardsApi):
 
     def header(self, block_id: int | str = "head") -> dict[str, Any] | None:
         """Return root and header of a block; None if the slot has none."""
-        route = "/eth/v1/beacon/headers/{block_id}"
         try:
-            data = self._get_object(route, {"block_id": block_id}, BlockHeader)
+            data = self._get_object(HEADER, {"block_id": block_id}, BlockHeader)
         except NotFound:
             return None
-        self._check_slot(route, block_id, data["header"]["message"]["slot"])
+        self._check_slot(HEADER, block_id, data["header"]["message"]["slot"])
         return data
 
     def head(self) -> dict[str, Any]:
         """Return root and header of the head."""
-        header = self.header("head")
-        if header is None:
-            raise NotFound(
-                "the node has no head block",
-                hint="Wait until it is synchronized",
-                endpoint="GET /eth/v1/beacon/headers/{block_id}",
-            )
-        return header
+        return self._get_object(HEADER, {"block_id": "head"}, BlockHeader)
 
     def read_head(self) -> tuple[int, int]:
         """Return the slot of the head and the epoch of the finalized checkpoint."""

@@ -6,7 +6,6 @@ import re
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -141,9 +140,7 @@ class NodeSession:
 
         Of an SSZ response, only the *first_bytes* are read.
         """
-        request = self._build(route, path_arguments, query=query, body=body, accept=accept)
-        if first_bytes is not None:
-            request = replace(request, first_bytes=first_bytes)
+        request = self._build(route, path_arguments, query, body, accept, first_bytes)
         started_at = time.monotonic()
         page = self._session.fetch(request, timeouts=timeouts)
         with self._lock:
@@ -165,7 +162,7 @@ class NodeSession:
         stop: threading.Event | None = None,
     ) -> Iterator[str]:
         """Yield the lines of an event stream, until it ends with an error."""
-        request = self._build(route, None, query=query, body=None, accept="text/event-stream")
+        request = self._build(route, None, query, None, "text/event-stream")
         return self._session.stream_lines(request, stop=stop)
 
     def call(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> list[Any]:
@@ -194,10 +191,10 @@ class NodeSession:
         self,
         route: str,
         path_arguments: Mapping[str, object] | None,
-        *,
         query: Sequence[tuple[str, object]],
         body: Any,
         accept: str,
+        first_bytes: int | None = None,
     ) -> Request:
         given = {name: quote(str(text), safe="") for name, text in (path_arguments or {}).items()}
         method = "GET" if body is None else "POST"
@@ -209,6 +206,7 @@ class NodeSession:
             endpoint=f"{method} {route}",
             envelope=Envelope.V2,
             accept=accept,
+            first_bytes=first_bytes,
         )
 
     def _parse(self, response: HttpResponse, request: Request) -> ResponsePage:

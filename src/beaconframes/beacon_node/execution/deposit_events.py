@@ -34,7 +34,7 @@ MAX_RANGE: Final = 10_000
 _FIELD_SIZES: Final = {
     "pubkey": 48,
     "withdrawal_credentials": 32,
-    "amount": 8,
+    "amount_gwei": 8,
     "signature": 96,
     "number": 8,
 }
@@ -146,7 +146,7 @@ def _decode_event(api: ExecutionApi, log: RpcLog) -> dict[str, Any]:
                 hint="Check the address of the deposit contract",
                 endpoint="eth_getLogs",
             )
-        is_number = name in {"amount", "number"}
+        is_number = name in {"amount_gwei", "number"}
         fields[name] = int.from_bytes(value, "little") if is_number else f"0x{value.hex()}"
     return fields
 
@@ -211,18 +211,14 @@ def _add_transactions(api: ExecutionApi, events: Sequence[dict[str, Any]]) -> li
             raise _build_replaced_error(api, log, f"transaction {log.transaction_hash}")
         deposits.append(
             Deposit(
-                event["number"],
-                to_int(log.block_number),
-                to_int(log.transaction_index),
-                log.transaction_hash.lower(),
-                times[log.block_hash],
-                transaction.from_address.lower(),
-                None if transaction.input in {None, "0x"} else transaction.input,
-                event["pubkey"],
-                event["withdrawal_credentials"],
-                event["amount"],
-                event["signature"],
-                log.removed,
+                **{name: event[name] for name in _FIELD_SIZES},
+                block_number=to_int(log.block_number),
+                tx_index=to_int(log.transaction_index),
+                tx_hash=log.transaction_hash.lower(),
+                time=times[log.block_hash],
+                from_address=transaction.from_address.lower(),
+                tx_input=None if transaction.input in {None, "0x"} else transaction.input,
+                removed=log.removed,
             )
         )
     return deposits

@@ -155,14 +155,9 @@ def list_proposer_slashings(body: Body) -> Iterator[Row]:
 
 
 def _describe_header(prefix: str, header: Signed[Header]) -> Row:
-    message = header.message
-    return {
-        f"{prefix}_slot": _limit(message.slot),
-        f"{prefix}_parent_root": message.parent_root,
-        f"{prefix}_state_root": message.state_root,
-        f"{prefix}_body_root": message.body_root,
-        f"{prefix}_signature": header.signature,
-    }
+    fields = asdict(header.message) | {"signature": header.signature}
+    fields["slot"] = _limit(header.message.slot)
+    return {f"{prefix}_{name}": value for name, value in fields.items()}
 
 
 def list_attester_slashings(body: Body) -> Iterator[Row]:
