@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
 
 import httpx
@@ -18,6 +17,7 @@ from beaconframes.errors import (
     BeaconframesError,
     IntegrityError,
     NotFound,
+    NotServed,
     RateLimited,
     ResponseError,
     ServerError,
@@ -49,18 +49,6 @@ def block(number, full):
 
 def receipts(number):
     return recorded("eth_getBlockReceipts", number)
-
-
-def receipt(tx_hash):
-    number = find_numbers()[tx_hash]
-    return next(each for each in receipts(number) if each["transactionHash"] == tx_hash)
-
-
-@functools.cache
-def find_numbers():
-    """Return the number of each block of SLOTS by the hashes of its transactions."""
-    numbers = [hex(slot - 17) for slot in SLOTS]
-    return {each["transactionHash"]: number for number in numbers for each in receipts(number)}
 
 
 def make_node(**options):
@@ -153,14 +141,9 @@ def test_rows_of_execution_blocks():
 
 
 def test_client_without_block_receipts():
-    """Receipts are then requested by transaction, in batches, and the method only once."""
-    node = make_node(eth_getBlockReceipts=None, eth_getTransactionReceipt=receipt)
-    api = node.api()
-
-    found = [read_payments(api, pick(slot))[0].fees_wei for slot in SLOTS]
-
-    assert [FEES[slot] for slot in SLOTS] == found
-    assert [2, 0, 3, 0, 3, 0, 3] == node.sizes
+    """The error names the method, which all clients of the present chain have."""
+    with pytest.raises(NotServed, match="eth_getBlockReceipts"):
+        read_payments(make_node(eth_getBlockReceipts=None).api(), pick(20))
 
 
 @pytest.mark.parametrize("batches", ["http-400", "text-403", "object", "first-only"])

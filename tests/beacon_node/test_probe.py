@@ -165,7 +165,7 @@ def test_an_absent_execution_node_is_a_reason():
     found, stub = probe_stub(execution=True)
     assert ("stub/v1", 0) == (found.execution_version, found.find_table("deposits").oldest_epoch)
 
-    # Without eth_getBlockReceipts, batches and other methods than those of eth.
+    # Without batches and other methods than those of eth.
     node = FakeNode({"eth_blockNumber": "0x1"}, batches="http-400")
     del node.methods["web3_clientVersion"]
     api = BeaconApi(NodeSession("http://node.example", transport=stub.transport, clock=FastClock()))

@@ -23,7 +23,7 @@ NAMES = {"coinbase": "miner", "data": "input"}
 
 
 class EthTester:
-    """The chain of eth-tester: without ``eth_getBlockReceipts``."""
+    """The chain of eth-tester."""
 
     def __init__(self):
         from eth_tester import EthereumTester, PyEVMBackend
@@ -41,9 +41,10 @@ class EthTester:
                 "eth_getBlockByHash": lambda block_hash, full: self._block(
                     self.chain.get_block_by_hash(block_hash), full
                 ),
-                "eth_getTransactionReceipt": lambda tx_hash: to_rpc(
-                    self.chain.get_transaction_receipt(tx_hash)
-                ),
+                "eth_getBlockReceipts": lambda number: [
+                    to_rpc(self.chain.get_transaction_receipt(tx_hash))
+                    for tx_hash in self.chain.get_block_by_number(to_int(number))["transactions"]
+                ],
                 "eth_getTransactionByBlockHashAndIndex": self._transaction,
                 "eth_getLogs": self._logs,
                 "eth_getBalance": lambda address, block: hex(

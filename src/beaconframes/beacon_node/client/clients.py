@@ -85,7 +85,6 @@ EXECUTION_CLIENTS: Final = {
         Client(
             "Geth",
             "--history.chain=all",
-            "--history.transactions=0 also finds single receipts older than a year, and "
             "--history.logs=0 makes old logs fast; blocks pruned before need a new sync",
         ),
         Client(

@@ -12,7 +12,6 @@ from beaconframes.beacon_node.execution.records import (
     RpcBlock,
     RpcLog,
     RpcReceipt,
-    get_hash,
     to_int,
 )
 from beaconframes.errors import (
@@ -41,8 +40,7 @@ BLOCKS_PER_BATCH: Final = 4
 class ExecutionApi:
     """The JSON-RPC of one execution node: thread-safe, with connections that stay open.
 
-    Batches are used where the server accepts them, and ``eth_getBlockReceipts`` where the client
-    has it; otherwise single calls, and one receipt per transaction.
+    Batches are used where the server accepts them, otherwise single calls.
     """
 
     def __init__(self, session: NodeSession) -> None:
@@ -50,8 +48,6 @@ class ExecutionApi:
         self.session = session
         self.has_batches = True
         """False once the server has refused a batch."""
-        self.has_block_receipts = True
-        """False once the client has reported that it does not have ``eth_getBlockReceipts``."""
 
     def __repr__(self) -> str:
         client = self.session.client_version
@@ -156,36 +152,13 @@ class ExecutionApi:
 
     def _read_batch(self, numbers: Sequence[int]) -> list[tuple[RpcBlock, list[RpcReceipt]]]:
         calls: list[Call] = [("eth_getBlockByNumber", [hex(number), True]) for number in numbers]
-        receipts: list[Any] | None = None
-        if self.has_block_receipts:
-            both = [*calls, *(("eth_getBlockReceipts", [hex(number)]) for number in numbers)]
-            try:
-                answers = self.call(both)
-                answers, receipts = answers[: len(numbers)], answers[len(numbers) :]
-            except NotServed as error:
-                if error.endpoint != "eth_getBlockReceipts":
-                    raise
-                self.has_block_receipts = False
-        if receipts is None:
-            answers = self.call(calls)
-        blocks = [
-            self._parse_block(number, answer)
-            for number, answer in zip(numbers, answers, strict=True)
-        ]
-        if receipts is None:
-            receipts = [self._read_receipts(block) for block in blocks]
+        calls += [("eth_getBlockReceipts", [hex(number)]) for number in numbers]
+        answers = self.call(calls)
+        blocks = list(map(self._parse_block, numbers, answers))
         return [
             (block, self._parse_receipts(block, answer))
-            for block, answer in zip(blocks, receipts, strict=True)
+            for block, answer in zip(blocks, answers[len(numbers) :], strict=True)
         ]
-
-    def _read_receipts(self, block: RpcBlock) -> list[Any]:
-        """Return one receipt per transaction, from a client without eth_getBlockReceipts."""
-        calls = [
-            ("eth_getTransactionReceipt", [get_hash(transaction)])
-            for transaction in block.transactions
-        ]
-        return [answer for batch in split(calls, MAX_BATCH) for answer in self.call(batch)]
 
     def _parse_block(self, number: int, answer: Any) -> RpcBlock:
         if answer is None:
