@@ -31,8 +31,6 @@ from ..support.node_tables import build_execution_blocks
 from ..support.recorded_blocks import load_blocks
 
 CHAIN = "capella"
-SLOTS = (20, 21, 24)
-"""The first three blocks with three transactions; slot 23 has none."""
 FEES = {19: 25000000000000, 20: 41000000000000, 21: 140950000000000, 24: 182500000000000}
 """Wei, from the expected values of the recording."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from beaconframes.beacon_node.client.signed_block import LARGEST_WEI
 from beaconframes.beacon_node.client.slot_blocks import PROPOSED, get_payload
-from beaconframes.beacon_node.execution.records import RpcTransaction, get_hash, to_int
+from beaconframes.beacon_node.execution.records import RpcTransaction, to_int
 from beaconframes.errors import IntegrityError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _build_payment(
     if others:
         raise _build_error(api, slot, number, f"has receipts of another block, {min(others)}")
     by_hash = {receipt.transaction_hash: receipt for receipt in receipts}
-    hashes = [get_hash(transaction) for transaction in block.transactions]
+    hashes = [each.hash for each in block.transactions if isinstance(each, RpcTransaction)]
     if by_hash.keys() != set(hashes) or len(receipts) != len(hashes):
         raise _build_error(api, slot, number, "has receipts that are not those of its transactions")
     gas = sum(to_int(receipt.gas_used) for receipt in receipts)

@@ -74,8 +74,3 @@ class FeeHistory(_Object):
 def to_int(quantity: str) -> int:
     """Return the number of a hexadecimal quantity, zeros in front or not."""
     return int(quantity, 16)
-
-
-def get_hash(transaction: RpcTransaction | str) -> str:
-    """Return the hash of a transaction, or of the hash that stands for it."""
-    return transaction if isinstance(transaction, str) else transaction.hash
