@@ -12,7 +12,7 @@ from beaconframes.beacon_node import probe
 from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.index import indexing
 from beaconframes.beacon_node.index.arguments import choose_tables
-from beaconframes.beacon_node.index.report import read_report
+from beaconframes.beacon_node.index.verdicts import read_report
 from beaconframes.cli import commands
 from beaconframes.errors import TableNotInDataset, UsageError
 

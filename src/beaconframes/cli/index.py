@@ -15,7 +15,7 @@ from beaconframes.beacon_node.connection import NodeConnection
 from beaconframes.beacon_node.index.arguments import ALL_TABLES
 from beaconframes.beacon_node.index.follower import follow as follow_chain
 from beaconframes.beacon_node.index.indexing import index as index_chain
-from beaconframes.beacon_node.index.report import read_report
+from beaconframes.beacon_node.index.verdicts import read_report
 from beaconframes.cli import exit_codes, signals
 from beaconframes.cli.connection_options import build_setting
 from beaconframes.cli.from_signature import AsJson, command, list_arguments
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from beaconframes.beacon_node.index.indexing import IndexProgress
-    from beaconframes.beacon_node.index.report import IndexReport
+    from beaconframes.beacon_node.index.verdicts import IndexReport
 
 RESUME_HINT = "the stored epochs are complete; run the same command again to continue"
 WAIT_HINT = "ending after the epoch in progress; press Ctrl-C again to stop immediately"

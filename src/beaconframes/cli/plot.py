@@ -131,7 +131,7 @@ def build_command(chart: str) -> click.Command:
     """Return the command that draws *chart* of the rows of its loader, or of an index."""
     loader, listed = list_charts()[chart], list_options(chart)
     if loader is None:
-        from beaconframes.beacon_node.index.report import read_report
+        from beaconframes.beacon_node.index.verdicts import read_report
 
         text = "FOLDER is the dataset of beaconframes index."
 

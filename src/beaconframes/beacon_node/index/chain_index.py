@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.beacon_node.index.coverage import WHOLE_CHAIN, find_epochs, find_tasks, find_units
 from beaconframes.beacon_node.index.derived_tables import write_derived_tables
 from beaconframes.beacon_node.index.epoch_builder import OPTIMISTIC
-from beaconframes.beacon_node.index.verdicts import compute_coverage
+from beaconframes.beacon_node.index.verdicts import LEFT_OUT, compute_coverage
 from beaconframes.beacon_node.tables import INDEXED_TABLES
 from beaconframes.beacon_node.tables.state import (
     build_latest_state,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 WHOLE_CHAIN_VALIDATORS = "all"
 GENESIS_ROOT = "genesis_validators_root"
 POSSIBLE_ORPHANS = "possible_orphans"
-LEFT_OUT = "left_out_tables"
 
 
 class ChainIndex:

@@ -1,7 +1,9 @@
-"""Verdicts of an index: whether balances explain each epoch, and what they leave unexplained."""
+"""Verdicts of an index: whether balances explain each epoch, and the report of it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -9,14 +11,22 @@ import polars as pl
 from beaconframes.beacon_node.amounts.states import VERIFIED_LATER
 from beaconframes.beacon_node.index.epoch_builder import OPTIMISTIC
 from beaconframes.beacon_node.tables.balance_moves import UnexplainedChanges
+from beaconframes.dataset import Dataset
 from beaconframes.dataset.merging import REMARKS
-from beaconframes.errors import UnverifiedRows
-from beaconframes.intervals import merge_intervals, numbers_of, subtract_intervals
+from beaconframes.endpoint.chain_metadata import ChainMetadata
+from beaconframes.errors import DatasetError, UnverifiedRows
+from beaconframes.intervals import intervals_of, merge_intervals, numbers_of, subtract_intervals
 
 if TYPE_CHECKING:
+    import os
+
     from beaconframes.calendar import Chain
-    from beaconframes.dataset import Dataset
     from beaconframes.intervals import Intervals
+
+MAX_VALIDATORS = 5
+"""Validators that are listed for an epoch."""
+LEFT_OUT = "left_out_tables"
+"""The fact of the metadata with the tables that an index leaves out."""
 
 COVERAGE = {
     "epoch": pl.Int64(),
@@ -104,4 +114,72 @@ def compute_coverage(dataset: Dataset, chain: Chain) -> pl.DataFrame:
             remark="remark",
         )
         .collect()
+    )
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What an index has, and what is unexplained in it."""
+
+    path: Path
+    chain_name: str
+    coverage: pl.DataFrame
+    """One row per indexed epoch with its status; see `beaconframes.index`."""
+    changes: pl.DataFrame
+    """Unexplained changes of balance, one row per validator and epoch."""
+    rows: int
+    bytes: int
+    tables: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    """Tables that were left out because of their size."""
+
+    @property
+    def epochs(self) -> Intervals:
+        """Return the intervals of indexed epochs."""
+        return intervals_of(self.coverage["epoch"].to_list())
+
+    def count(self, status: str) -> int:
+        """Return the number of epochs with a status."""
+        return int((self.coverage["status"] == status).sum())
+
+    @property
+    def is_explained(self) -> bool:
+        """Return whether no epoch has an unexplained change."""
+        return self.count(UNEXPLAINED) == 0
+
+    def summarize_changes(self) -> pl.DataFrame:
+        """Return the unexplained changes, one row per epoch: amount, and the first validators."""
+        listed = pl.col("validator_index").sort()
+        return (
+            self.changes.group_by("epoch")
+            .agg(
+                unexplained_gwei=pl.col("unexplained_gwei").abs().sum(),
+                validators_count=pl.len(),
+                validators=listed.head(MAX_VALIDATORS).cast(pl.String).str.join(", ")
+                + pl.when(pl.len() > MAX_VALIDATORS).then(pl.lit(", ...")).otherwise(pl.lit("")),
+            )
+            .sort("epoch")
+        )
+
+
+def read_report(folder: str | os.PathLike[str]) -> IndexReport:
+    """Read the report of the index in *folder*; no request is sent."""
+    dataset = Dataset.open(folder)
+    if not dataset.meta.get("indexed"):
+        raise DatasetError(
+            f"{Path(folder)} was not indexed from a node",
+            hint="Give the folder of beaconframes index",
+        )
+    chain = ChainMetadata.parse(dataset.meta).chain
+    changes = dataset.scan(UnexplainedChanges.table_name, schema=UnexplainedChanges.schema())
+    sizes = dataset.tables()
+    return IndexReport(
+        Path(folder),
+        chain.name,
+        compute_coverage(dataset, chain),
+        changes.sort("epoch", "validator_index").collect(),
+        sum(size.rows for size in sizes.values()),
+        sum(size.bytes for size in sizes.values()),
+        tuple(sizes),
+        tuple(name for name in dataset.meta.get(LEFT_OUT) or () if name not in sizes),
     )
