@@ -89,7 +89,7 @@ class _Probe:
 
     def _probe_history(self) -> None:
         api, newest = self.api, self.newest
-        self._find("blocks", self._has_block, self.first, newest)
+        self._find("blocks", self._has_block, self.first)
         self._find("states", self._at_state(lambda slot: api.validators(slot, [0])), self.first)
         # Between the oldest state and now, other routes of old states may end earlier.
         oldest = self.oldest.get("states", self.first)

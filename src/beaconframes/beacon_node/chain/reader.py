@@ -10,7 +10,6 @@ import numpy as np
 from beaconframes.beacon_node.chain.cached_node import CachedNode
 from beaconframes.beacon_node.chain.votes import read_votes
 from beaconframes.beacon_node.client.slot_blocks import (
-    MISSED,
     SlotBlock,
     add_proposers,
     check_links,
@@ -87,23 +86,6 @@ class ChainReader(CachedNode):
             return add_proposers(self._parse_slots(epoch), self.missed_proposers(epoch))
 
         return self.cached("slots", epoch, read)
-
-    def slots_with_orphans(self, epoch: int) -> list[SlotBlock]:
-        """Return the slots of an epoch with their blocks, and with those known to be orphaned.
-
-        A slot without a canonical block is not missed if an orphaned block was proposed in it.
-        """
-        slots = self.slots(epoch)
-        canonical = {slot.root for slot in slots}
-        numbers = self.slots_of(epoch)
-        orphans = [
-            block
-            for block in list(self.orphans.values())
-            if block.slot in numbers and block.root not in canonical
-        ]
-        proposed = {block.slot for block in orphans}
-        found = [slot for slot in slots if slot.status != MISSED or slot.slot not in proposed]
-        return sorted([*found, *orphans], key=lambda slot: slot.slot)
 
     def _parse_slots(self, epoch: int) -> list[SlotBlock]:
         """Return the slots of an epoch with their blocks, without requests for duties."""

@@ -75,14 +75,7 @@ class ExecutionApi:
     def call(self, calls: Sequence[Call]) -> list[Any]:
         """Return the results of *calls* in their order: a batch, or single calls if it is refused.
 
-        Raises
-        ------
-        NotServed
-            The client does not have the method.
-        NotFound
-            The client has pruned the blocks of this time; the hint has its flag.
-        ServiceError
-            The node reported another error, or nothing.
+        NotFound means that the client has pruned the blocks of this time.
         """
         try:
             return self._call(calls)

@@ -86,7 +86,7 @@ class GrowingIndex:
             if status is None or is_old:
                 status = self.node.read_status()
                 self._read_at = time.monotonic()
-                if self._status is None or status != self._status:
+                if status != self._status:
                     self.chain_index.remove_unsettled()
                     self.chain_index.verify_optimistic(self.node.api)
                     self._write_head(status, set())
@@ -106,15 +106,7 @@ class GrowingIndex:
                 self._load_count -= 1
 
     def prepare(self, endpoint: Endpoint, needs: Needs) -> Needs:
-        """Add what a load needs and the index does not have; return the needs by index.
-
-        Raises
-        ------
-        NotServed, NotFound
-            A node cannot answer the endpoint, or not yet.
-        RequestLimitExceeded
-            The load needs more epochs than one load can add.
-        """
+        """Add what a load needs and the index does not have; return the needs by index."""
         with self._lock:
             status = self.refresh()
             self._check(endpoint, needs)
@@ -280,8 +272,7 @@ class GrowingIndex:
             self.views.refresh()
             state = (
                 f"node {self.node.url}, epoch {tasks[: stored + 1][-1].epoch}: {stored:,} of "
-                f"{len(tasks):,} "
-                "epochs of this load are stored"
+                f"{len(tasks):,} epochs of this load are stored"
             )
             if isinstance(error, KeyboardInterrupt):
                 raise KeyboardInterrupt(f"{state}. {CONTINUE_HINT}") from None

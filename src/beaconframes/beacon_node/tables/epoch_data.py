@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from beaconframes.beacon_node.chain.votes import count_votes
+from beaconframes.beacon_node.client.slot_blocks import MISSED
 from beaconframes.beacon_node.execution.payments import sum_fees
 from beaconframes.consensus.spec import is_since
 
@@ -42,8 +43,20 @@ class EpochData:
 
     @cached_property
     def slots(self) -> list[SlotBlock]:
-        """Return the slots with their blocks, and with those known to be orphaned."""
-        return self.reader.slots_with_orphans(self.epoch)
+        """Return the slots with their blocks, and with those known to be orphaned.
+
+        A slot without a canonical block is not missed if an orphaned block was proposed in it.
+        """
+        slots, numbers = self.reader.slots(self.epoch), self.reader.slots_of(self.epoch)
+        canonical = {slot.root for slot in slots}
+        orphans = [
+            block
+            for block in list(self.reader.orphans.values())
+            if block.slot in numbers and block.root not in canonical
+        ]
+        proposed = {block.slot for block in orphans}
+        found = [slot for slot in slots if slot.status != MISSED or slot.slot not in proposed]
+        return sorted([*found, *orphans], key=lambda slot: slot.slot)
 
     @cached_property
     def amounts(self) -> EpochAmounts:
