@@ -9,7 +9,6 @@ from beaconframes.beacon_node.tables import (
     balance_moves,
     blocks,
     deposits,
-    derived,
     income,
     operations,
     readings,
@@ -19,11 +18,38 @@ from beaconframes.beacon_node.tables import (
 from beaconframes.beacon_node.tables.declaration import (
     BLOCKS,
     DEPOSIT,
+    DUTIES,
     EXECUTION,
     HEAD,
     INCOME,
     LOAD,
+    NOTHING,
+    PAYMENTS,
+    NodeTable,
 )
+from beaconframes.v1.attestation_efficiency import AttestationEfficiency
+from beaconframes.v1.epochs import Epochs
+from beaconframes.v1.execution_performance import ExecutionPerformance
+from beaconframes.v1.leaderboard import Leaderboard
+from beaconframes.v1.performance import Performance
+from beaconframes.v1.proposal_luck import ProposalLuck
+from beaconframes.v1.validator_stats import ValidatorStats
+from beaconframes.v1.withdrawal_credentials import WithdrawalCredentials
+from beaconframes.v1.yield_index import YieldIndex
+
+# The rows of an epoch or a day stay once they are final; the other tables are replaced.
+DERIVED_TABLES: Final = (
+    NodeTable(Epochs, "epoch", tuple(tuple(dict.fromkeys(("blocks", *n))) for n in INCOME)),
+    NodeTable(ValidatorStats, "day", INCOME),
+    NodeTable(YieldIndex, "day", tuple((*needs, "execution") for needs in INCOME)),
+    NodeTable(Performance, HEAD, INCOME),
+    NodeTable(Leaderboard, HEAD, INCOME),
+    NodeTable(ExecutionPerformance, HEAD, PAYMENTS),
+    NodeTable(AttestationEfficiency, HEAD, DUTIES),
+    NodeTable(ProposalLuck, HEAD, BLOCKS),
+    NodeTable(WithdrawalCredentials, HEAD, NOTHING),
+)
+"""Tables that follow from other tables; `beaconframes.derive` has their rows."""
 
 NODE_TABLES: Final = (
     *income.TABLES,
@@ -35,7 +61,7 @@ NODE_TABLES: Final = (
     *deposits.TABLES,
     *readings.TABLES,
     *upcoming.TABLES,
-    *derived.TABLES,
+    *DERIVED_TABLES,
 )
 """All tables of a node; those of an epoch in the order of writing."""
 
@@ -50,7 +76,7 @@ READINGS: Final = frozenset(
 )
 """Tables that a load reads from an execution node."""
 DEPOSITS: Final = frozenset(each.name for each in NODE_TABLES if each.unit == DEPOSIT)
-GROWING_TABLES: Final = {e.name: e.unit for e in derived.TABLES if e.unit != HEAD}
+GROWING_TABLES: Final = {e.name: e.unit for e in DERIVED_TABLES if e.unit != HEAD}
 """Derived tables whose final rows stay, and the column that orders them."""
 EXECUTION_TABLES: Final = frozenset(
     each.name for each in NODE_TABLES if all("execution" in needs for needs in each.needs)
