@@ -88,14 +88,10 @@ class CheckedRequests:
         """Return the constants of the chain as the node states them."""
         return self._get_object("/eth/v1/config/spec")
 
-    def genesis(self) -> dict[str, Any]:
-        """Return genesis time, root of the genesis validators and the first fork version."""
-        return self._get_object("/eth/v1/beacon/genesis")
-
     @functools.cached_property
     def chain_spec(self) -> Spec:
         """Return the constants of the chain, parsed; requested once, by two requests."""
-        return Spec.parse(self.spec(), self.genesis())
+        return Spec.parse(self.spec(), self._get_object("/eth/v1/beacon/genesis"))
 
     def _fetch(self, route: str, path_arguments: Any = None, **options: Any) -> ResponsePage:
         page = self.session.fetch(route, path_arguments, **options)

@@ -297,11 +297,8 @@ def _describe(validators: Any) -> str:
     return f"{len(validators)} validators ({shown})"
 
 
-def _intersect(covered: Iterable[Iterable[tuple[int, int]]]) -> list[tuple[int, int]]:
-    result: list[tuple[int, int]] | None = None
-    for intervals in dict.fromkeys(map(tuple, covered)):
-        if result is None:
-            result = list(intervals)
-        else:
-            result = [part for ends in result for part in clip_intervals(intervals, *ends)]
-    return result or []
+def _intersect(covered: Iterable[Intervals]) -> Intervals:
+    result, *others = [*dict.fromkeys(map(tuple, covered))] or [()]
+    for intervals in others:
+        result = tuple(part for ends in result for part in clip_intervals(intervals, *ends))
+    return result

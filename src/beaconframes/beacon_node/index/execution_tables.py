@@ -82,18 +82,12 @@ def write_deposits(
     with dataset.writing() as writer:
         writer.add(Deposits.table_name, rows)
         writer.set_meta({LAST_BLOCK: last, DEPOSIT_COUNT: number})
-    dataset.replace_tables({DepositOrigin.table_name: build_origin(chain_index)})
-
-
-def build_origin(chain_index: ChainIndex) -> pl.DataFrame:
-    """Return depositors, one row per address, public key and validity, from stored deposits."""
-    keys = chain_index.dataset.scan("validators").select("pubkey", "validator_index")
-    return (
-        chain_index.dataset.scan(Deposits.table_name)
+    depositors = (
+        dataset.scan(Deposits.table_name)
         .select("from_address", "pubkey", "valid_signature")
         .unique()
-        .join(keys, on="pubkey", how="left")
+        .join(registry, on="pubkey", how="left")
         .sort("from_address", "pubkey", "valid_signature")
         .select(DepositOrigin.schema().names())
-        .collect()
     )
+    dataset.replace_tables({DepositOrigin.table_name: depositors.collect()})

@@ -67,7 +67,5 @@ class NodeTable:
     def grid(self, *, chosen: bool) -> Grid:
         """Return the grid of the table, in an index of *chosen* validators or of all."""
         subject = "validator_index" if chosen and self.by_validator else None
-        key = tuple(self.table.key())
-        if subject is not None and key[0] != subject:
-            key = (subject, *(name for name in key if name != subject))
-        return Grid(subject, self.unit, key)
+        key = sorted(self.table.key(), key=lambda name: subject not in (None, name))
+        return Grid(subject, self.unit, tuple(key))
