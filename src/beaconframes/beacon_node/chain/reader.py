@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from beaconframes.beacon_node.chain.cached_node import CachedNode
+from beaconframes.beacon_node.chain.cached_node import CACHED_EPOCHS, CachedNode
 from beaconframes.beacon_node.chain.votes import read_votes
 from beaconframes.beacon_node.client.slot_blocks import (
     SlotBlock,
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CACHED_VOTES = 3
-"""Epochs whose votes are cached: the votes for an epoch are in the blocks of three."""
+CACHED_VOTES = 4
+"""Epochs whose votes are cached: those for an epoch are in the blocks of three, for two threads."""
 CACHED_AMOUNTS = 2
 """Epochs whose amounts by validator are cached: tens of megabytes each for all of mainnet."""
 MANY_VALIDATORS = 500_000
@@ -80,12 +80,8 @@ class ChainReader(CachedNode):
 
     def slots(self, epoch: int) -> list[SlotBlock]:
         """Return the slots of an epoch with their blocks and proposers, checked."""
-
-        def read() -> list[SlotBlock]:
-            self.check_blocks(epoch)
-            return add_proposers(self._parse_slots(epoch), self.missed_proposers(epoch))
-
-        return self.cached("slots", epoch, read)
+        self.check_blocks(epoch)
+        return add_proposers(self._parse_slots(epoch), self.missed_proposers(epoch))
 
     def _parse_slots(self, epoch: int) -> list[SlotBlock]:
         """Return the slots of an epoch with their blocks, without requests for duties."""
@@ -93,7 +89,7 @@ class ChainReader(CachedNode):
         def parse() -> list[SlotBlock]:
             return read_slots(self.spec, self.signed_blocks(epoch), proposers={})
 
-        return self.cached("parsed slots", epoch, parse, size=CACHED_VOTES)
+        return self.cached("parsed slots", epoch, parse)
 
     def check_blocks(self, epoch: int) -> None:
         """Raise ResponseError if a block of an epoch is invalid, altered, or if one is lost."""
@@ -248,7 +244,8 @@ class ChainReader(CachedNode):
             found = compute_proposers(self.spec, self.state(epoch), epoch)
             return dict(zip(self.slots_of(epoch), found.tolist(), strict=True))
 
-        return self.cached("proposers", epoch, read)
+        # They are needed again after their state was freed.
+        return self.cached("proposers", epoch, read, size=2 * CACHED_EPOCHS)
 
     def missed_proposers(self, epoch: int) -> dict[int, int]:
         """Return the proposers of an epoch that blocks do not name: those of slots without one.

@@ -126,6 +126,8 @@ def build_events(
     amounts, last_slot = data.amounts, data.spec.chain.last_slot_of(data.amounts.epoch)
     moves = [(last_slot, *row[1:]) for row in amounts.moves]
     rows = [row for row in [*amounts.slot_income, *moves] if row[1] in kinds]
+    if not rows:  # As in most epochs.
+        return table.empty()
     sums = select_rows(data, rows).group_by("slot", "validator_index")
     frame = sums.agg(pl.col("amount_gwei").sum() * sign)
     return build_frame(table, frame.to_dict(), data.spec.chain)
@@ -133,6 +135,8 @@ def build_events(
 
 def build_deposits(data: EpochData) -> pl.DataFrame:
     """Return the deposits that reached a balance, one row per deposit."""
+    if not data.amounts.deposits:
+        return DepositEvents.empty()
     rows = select_rows(data, [(slot, None, *row) for slot, *row in data.amounts.deposits])
     number = pl.int_range(pl.len()).over("slot", "validator_index").alias("deposit_index")
     columns = rows.drop("kind").with_columns(number).to_dict()

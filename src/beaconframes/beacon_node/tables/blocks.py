@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from beaconframes.consensus.spec import Spec
 
 _BLOCK_FIELDS: Final = {
-    "parent_root": "message.parent_root",
-    "state_root": "message.state_root",
-    "randao_reveal": "message.body.randao_reveal",
-    "signature": "signature",
-    "graffiti": "message.body.graffiti",
-    "eth1_data_block_hash": "message.body.eth1_data.block_hash",
-    "eth1_data_deposit_root": "message.body.eth1_data.deposit_root",
-    "eth1_data_deposit_count": "message.body.eth1_data.deposit_count",
+    "parent_root": attrgetter("message.parent_root"),
+    "state_root": attrgetter("message.state_root"),
+    "randao_reveal": attrgetter("message.body.randao_reveal"),
+    "signature": attrgetter("signature"),
+    "graffiti": attrgetter("message.body.graffiti"),
+    "eth1_data_block_hash": attrgetter("message.body.eth1_data.block_hash"),
+    "eth1_data_deposit_root": attrgetter("message.body.eth1_data.deposit_root"),
+    "eth1_data_deposit_count": attrgetter("message.body.eth1_data.deposit_count"),
 }
 _OPERATIONS: Final = (
     "attestations",
@@ -85,7 +85,7 @@ def _describe_slot(
     if slot.block is None:
         return row
     body = slot.block.message.body
-    row |= {name: attrgetter(path)(slot.block) for name, path in _BLOCK_FIELDS.items()}
+    row |= {name: get(slot.block) for name, get in _BLOCK_FIELDS.items()}
     row |= {f"{name}_count": len(getattr(body, name)) for name in _OPERATIONS}
     row["graffiti_text"] = decode_graffiti(body.graffiti)
     if (aggregate := body.sync_aggregate) is not None:
