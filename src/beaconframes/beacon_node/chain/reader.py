@@ -10,6 +10,7 @@ import numpy as np
 from beaconframes.beacon_node.chain.cached_node import CACHED_EPOCHS, CachedNode
 from beaconframes.beacon_node.chain.votes import read_votes
 from beaconframes.beacon_node.client.slot_blocks import (
+    MISSED,
     SlotBlock,
     add_proposers,
     check_links,
@@ -252,10 +253,8 @@ class ChainReader(CachedNode):
 
         None if the node has no proposer duties of the epoch.
         """
-        missed = [slot for slot, block in self.signed_blocks(epoch).items() if block is None]
-        if not any(missed) or not self.has_proposers(epoch):  # Slot 0 has no proposer.
-            return {}
-        return self.proposers(epoch)
+        has_missed = any(slot.status == MISSED for slot in self._parse_slots(epoch))
+        return self.proposers(epoch) if has_missed and self.has_proposers(epoch) else {}
 
     def sync_committee(self, epoch: int) -> Ints:
         """Return the validator of each seat of the sync committee in an epoch."""

@@ -65,8 +65,8 @@ _WITHOUT_BLOCK: Final = {
 
 def build_blocks(data: EpochData) -> pl.DataFrame:
     """Return blocks, one row per slot with or without a block."""
-    votes = data.vote_counts
-    rows = [_describe_slot(data.spec, slot, votes) for slot in data.slots]
+    slots, votes = data.slots, data.vote_counts
+    rows = [_describe_slot(data.spec, slot, votes) for slot in slots]
     return build_rows(Blocks, rows, data.spec.chain)
 
 
