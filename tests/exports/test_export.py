@@ -220,6 +220,24 @@ def test_large_epoch_is_split_by_validators(tmp_path, monkeypatch, by):
     assert rows.sort(key).equals(pl.concat(found))
 
 
+def test_large_tables_are_divided_by_text(tmp_path, monkeypatch):
+    """A text of the key may be the name of a column."""
+    monkeypatch.setattr("beaconframes.exports.sorter.ROWS", 4)
+    monkeypatch.setattr("beaconframes.dataset.segments.ROWS", 4)
+    credentials = ["0x01", "pubkey", "credentials"]
+    rows = pl.DataFrame(
+        {
+            "credentials": credentials * 3,
+            "validator_index": range(9),
+            "pubkey": [f"0x{n:096x}" for n in range(9)],
+        }
+    )
+    made = bf.export(rows, tmp_path)
+    assert (9, 3) == (made.rows, made.added)
+    found = Dataset.open(tmp_path).scan("withdrawal_credentials").collect()
+    assert rows.sort("credentials", "validator_index").equals(found)
+
+
 def test_full_disk_error_states_free_and_needed_bytes(tmp_path, monkeypatch):
     """K06: the error states the file, the reason, the free bytes and the needed bytes."""
 

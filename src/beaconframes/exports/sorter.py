@@ -180,7 +180,9 @@ def _split_by_key(rows: pl.LazyFrame, key: Sequence[str]) -> Iterator[pl.LazyFra
     """Yield *rows* in the order of *key*, in parts that fill a file each."""
     lead = pl.col(key[0])
     for low, high in [*split_key_ranges(rows, key[0]), (None, None)]:
-        part = rows.filter(lead.is_null() if low is None else lead.is_between(low, high))
+        part = rows.filter(
+            lead.is_null() if low is None else lead.is_between(pl.lit(low), pl.lit(high))
+        )
         if low == high and len(key) > 1:
             yield from _split_by_key(part, key[1:])  # one epoch may have more rows than a file
         else:
