@@ -260,6 +260,21 @@ def test_staged_call_is_not_requested_again(store, explorer, monkeypatch):
     assert "dataset/" not in str(raised_by(store, **{**wanted, "until": 5}))
 
 
+def test_call_killed_before_its_upload_does_not_restrict_the_next_one(store, explorer, monkeypatch):
+    """The staged dataset is complete, but was never published."""
+    from beaconframes.exports import dataset_writer
+
+    def cut(*_, **__):
+        raise KeyboardInterrupt
+
+    wanted = {"since": 0, "until": 10}
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset_writer, "append_history", cut)
+        with pytest.raises(KeyboardInterrupt):
+            bf.export(bf.load_income_history, store, validators=[1], **wanted)
+    assert 22 == bf.export(bf.load_income_history, store, validators=[2, 3], **wanted).rows
+
+
 def raised_by(store, **wanted):
     with pytest.raises(DatasetError) as raised:
         bf.export(bf.load_income_history, store, **wanted)

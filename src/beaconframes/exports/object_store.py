@@ -76,7 +76,6 @@ def _export_dataset(
     with _translate_store_errors(remote):
         version, old = download_dataset(remote, folder, can_resume=can_resume)
     is_staged = not old and (folder / published.NAME).is_file()
-    is_staged = is_staged and not (folder / WORK_FOLDER).exists()
     try:
         export = write(folder)
     except IncompatibleExport as error:
