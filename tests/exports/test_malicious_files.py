@@ -532,6 +532,14 @@ def test_forged_record_removes_no_file(tmp_path, path):
     assert ["precious"] * len(others) == [other.read_text() for other in others]
 
 
+def test_record_with_a_long_path_is_refused(tmp_path):
+    """The error names the path that the system refuses."""
+    path = f"{'a' * 300}/00000.parquet"
+    (create_work_folder(tmp_path) / work_folder.PUBLISHING).write_text(json.dumps({path: PRECIOUS}))
+    with pytest.raises(DatasetError, match=r"00000\.parquet cannot be removed: File name too long"):
+        bf.export(rows(), tmp_path)
+
+
 def test_forged_record_replaces_no_document(tmp_path):
     """An existing README stays, even if a record claims it."""
     (tmp_path / "README.md").write_text("precious")
@@ -572,13 +580,15 @@ def test_text_file_as_lock_is_refused(tmp_path):
         "{}",
         '{"README.md": 5}',
         '{"README.md": "x"}',
+        '{"\xff": "x"}',
         '{"income_history/00000.parquet": {}}',
         '{"income_history/00000.parquet": null, "README.md": "x"}',
     ],
 )
 def test_invalid_records_are_ignored(tmp_path, explorer, text):
     """Records that no export wrote are ignored, and all rows are exported."""
-    (create_work_folder(tmp_path) / work_folder.PUBLISHING).write_text(text)
+    record = create_work_folder(tmp_path) / work_folder.PUBLISHING
+    record.write_bytes(text.encode("latin-1"))
     made = bf.export(bf.load_income_history, tmp_path, validators=[1, 2], since=0, until=9)
     assert (20, True) == (made.rows, made.complete)
     assert not (tmp_path / work_folder.WORK_FOLDER).exists()

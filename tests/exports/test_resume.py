@@ -200,6 +200,26 @@ def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_pa
     assert files(tmp_path / "whole") == files(out)
 
 
+def test_refused_export_after_a_killed_one_leaves_no_file(tmp_path, monkeypatch):
+    """The files of the killed export are removed already, so nothing is left to remember."""
+    out, real = tmp_path / "out", work_folder.rename_draft
+
+    def rename(draft, path):
+        if path.name == "README.md":
+            raise Cut
+        real(draft, path)
+
+    bf.export(pl.DataFrame({"x": [1]}), out)
+    before = files(out)
+    with monkeypatch.context() as patch:
+        patch.setattr(work_folder, "rename_draft", rename)
+        with pytest.raises(Cut):
+            bf.export(pl.DataFrame({"x": [1, 2]}), out)
+    with pytest.raises(DatasetError, match="1 of them are not among"):
+        bf.export(pl.DataFrame({"x": [5]}), out)
+    assert before == files(out)
+
+
 def test_iterator_equals_a_list(tmp_path, explorer):
     """An iterator of validators is read once, before the loader is called."""
     few = {"since": 0, "until": 5}

@@ -66,15 +66,18 @@ class WorkFolder:
         with translate_errors(record, "cannot be read"):
             data = record.read_bytes() if record.is_file() else b""
         recorded: dict[str, str] = {}
-        with suppress(MsgspecError, RecursionError):
+        with suppress(MsgspecError, UnicodeDecodeError, RecursionError):
             recorded = decode(data, type=dict[str, str])
         for name, sha256 in recorded.items():
             # The documents of a published dataset are replaced, so they may stay.
             is_ours = _DATA_FILE.fullmatch(name) or (name in DOCUMENTS and not published_paths)
             path = self.target / name
-            if is_ours and name not in published_paths and has_digest(path, self.target, sha256):
+            if is_ours and name not in published_paths:
                 with translate_errors(path, "cannot be removed"):
-                    path.unlink()
+                    if has_digest(path, self.target, sha256):
+                        path.unlink()
+        with translate_errors(record, "cannot be removed"):
+            record.unlink(missing_ok=True)
 
     def publish(self, files: dict[str, Path], documents: dict[str, str], *, replace: bool) -> None:
         """Give the drafts *files* their final names by path, then write *documents*, in order.
