@@ -220,6 +220,26 @@ def test_refused_export_after_a_killed_one_leaves_no_file(tmp_path, monkeypatch)
     assert before == files(out)
 
 
+def test_unchanged_files_are_compared_by_their_hash(tmp_path, monkeypatch):
+    """The same export again reads no row; a new row is compared with the published ones."""
+    from beaconframes.exports.table_writer import TableWriter
+
+    rows = pl.DataFrame({"x": [1, 1, 2]})
+    bf.export(rows, tmp_path)
+    bf.export(pl.concat([rows, rows]), tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(TableWriter, "_read_files", cut)
+        bf.export(rows, tmp_path / "other")
+        assert (3, 0, 1) == counts(bf.export(rows, tmp_path / "other"))
+    # The file of the first export has half of the published rows.
+    with pytest.raises(DatasetError, match="6 published rows, and 3 of them are not among"):
+        bf.export(rows, tmp_path)
+
+
+def counts(made):
+    return made.rows, made.added, made.unchanged
+
+
 def test_iterator_equals_a_list(tmp_path, explorer):
     """An iterator of validators is read once, before the loader is called."""
     few = {"since": 0, "until": 5}

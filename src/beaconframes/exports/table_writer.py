@@ -109,6 +109,10 @@ class TableWriter:
             return self._drafts[folder]
         new_drafts: list[Draft] = []
         for draft in self._drafts[folder]:
+            if any(segment.sha256 == draft.sha256 for segment in published):
+                # An unchanged file has no other rows, so none have to be read.
+                matched += draft.rows
+                continue
             rows = self._read_files([draft.path])
             # Other files have no equal row.
             bounds = {
