@@ -511,7 +511,7 @@ def create_work_folder(folder):
         "rows/../precious.txt",
         "rows/mine.txt",
         "rows/00007.parquet",
-        "rows/link/00007.parquet",
+        "rows/n=link/00007.parquet",
         "/etc/hostname",
         "",
     ],
@@ -523,7 +523,7 @@ def test_forged_record_removes_no_file(tmp_path, path):
     others = [tmp_path / "precious.txt", made / "precious.txt", made / "rows/mine.txt"]
     others += [made / "rows/00007.parquet", tmp_path / "away/00007.parquet"]
     (tmp_path / "away").mkdir()
-    (made / "rows/link").symlink_to(tmp_path / "away")
+    (made / "rows/n=link").symlink_to(tmp_path / "away")
     for other in others:
         other.write_text("precious")
     text = json.dumps({path: "0" * 64 if path == "rows/00007.parquet" else PRECIOUS})

@@ -201,11 +201,11 @@ def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_pa
 
 
 def test_refused_export_after_a_killed_one_leaves_no_file(tmp_path, monkeypatch):
-    """The files of the killed export are removed already, so nothing is left to remember."""
+    """Its data files and its working folder are removed; the documents are replaced later."""
     out, real = tmp_path / "out", work_folder.rename_draft
 
     def rename(draft, path):
-        if path.name == "README.md":
+        if path.name == "CITATION.cff":
             raise Cut
         real(draft, path)
 
@@ -217,6 +217,8 @@ def test_refused_export_after_a_killed_one_leaves_no_file(tmp_path, monkeypatch)
             bf.export(pl.DataFrame({"x": [1, 2]}), out)
     with pytest.raises(DatasetError, match="1 of them are not among"):
         bf.export(pl.DataFrame({"x": [5]}), out)
+    assert before.keys() == files(out).keys()
+    bf.export(pl.DataFrame({"x": [1]}), out)
     assert before == files(out)
 
 
