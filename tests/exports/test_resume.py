@@ -279,6 +279,20 @@ def test_interrupted_export_with_public_keys_resumes(tmp_path, explorer, monkeyp
     assert files(tmp_path / "whole") == files(tmp_path / "out")
 
 
+def test_files_by_validators_are_complete_before_the_next_validators(
+    tmp_path, explorer, monkeypatch
+):
+    """Otherwise each file would be read and written again, or all rows would need memory."""
+    from beaconframes.exports import chunked_load, partitions, table_writer
+
+    monkeypatch.setattr(chunked_load, "CHUNK_ROWS", 40)
+    for module in (chunked_load, partitions):
+        monkeypatch.setattr(module, "VALIDATORS_PER_PARTITION", 10)
+    monkeypatch.setattr(table_writer.TableWriter, "_recall_partition", cut)
+    made = export(tmp_path, until=20, by="validators")
+    assert (20 * 21, 2) == (made.rows, made.added)
+
+
 def test_unknown_public_key_is_a_gap(tmp_path, explorer):
     """It stays a gap, and the same export adds nothing."""
     unknown = f"0x{'ab' * 48}"
