@@ -289,8 +289,8 @@ def test_files_by_validators_are_complete_before_the_next_validators(
     for module in (chunked_load, partitions):
         monkeypatch.setattr(module, "VALIDATORS_PER_PARTITION", 10)
     monkeypatch.setattr(table_writer.TableWriter, "_recall_partition", cut)
-    made = export(tmp_path, until=20, by="validators")
-    assert (20 * 21, 2) == (made.rows, made.added)
+    made = export(tmp_path, until=250, by="validators")
+    assert (20 * 251, 2) == (made.rows, made.added)
 
 
 def test_unknown_public_key_is_a_gap(tmp_path, explorer):
@@ -421,6 +421,17 @@ def test_shuffled_rows_add_nothing(tmp_path, monkeypatch, most, more):
     assert pl.concat(pages).sort("time", "epoch").equals(there.sort("time", "epoch"))
     with pytest.raises(DatasetError, match="are not among"):
         bf.export(iter([*pages[:2], page(1, 5_000)]), tmp_path / "out", name="same")
+
+
+def test_row_without_a_number_in_its_key_is_found_again(tmp_path, monkeypatch):
+    """The range of a file does not say whether it has such rows."""
+    columns = ("credentials", "validator_index", "pubkey")
+    rows = pl.DataFrame([("0x01", None, "0xa"), ("0x03", 9, "0xb")], columns, orient="row")
+    more = pl.DataFrame([("0x02", 5, "0xc")], columns, orient="row")
+    bf.export(rows, tmp_path)
+    for module in ("exports.sorter", "dataset.segments"):
+        monkeypatch.setattr(f"beaconframes.{module}.ROWS", 2)
+    assert (3, 1, 1) == counts(bf.export(pl.concat([rows, more]), tmp_path))
 
 
 def test_service_that_is_behind_is_accepted(tmp_path, running):
