@@ -434,6 +434,12 @@ def test_row_without_a_number_in_its_key_is_found_again(tmp_path, monkeypatch):
     assert (3, 1, 1) == counts(bf.export(pl.concat([rows, more]), tmp_path))
 
 
+def test_second_loader_in_a_folder_has_all_its_rows(tmp_path, explorer):
+    """It does not continue after the rows of the first one."""
+    bf.export(bf.load_balance_history, tmp_path, validators=[1], since=0, until=5)
+    assert 10 == export(tmp_path, validators=[1], until=9).rows
+
+
 def test_service_that_is_behind_is_accepted(tmp_path, running):
     """Relative bounds move back with the head of the service: no row is missing or doubled."""
     known = {"url": running.url, "chain": running.service.chain}
