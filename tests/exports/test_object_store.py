@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -273,6 +274,33 @@ def test_call_killed_before_its_upload_does_not_restrict_the_next_one(store, exp
         with pytest.raises(KeyboardInterrupt):
             bf.export(bf.load_income_history, store, validators=[1], **wanted)
     assert 22 == bf.export(bf.load_income_history, store, validators=[2, 3], **wanted).rows
+
+
+def test_rows_that_became_final_after_a_failed_upload_are_added(store, running, monkeypatch):
+    """Documents of the failed upload are replaced; nothing else has their content."""
+    known, head = {"url": running.url, "chain": running.service.chain}, running.service.head
+    wanted = {"validators": range(3), "since": 440}
+    early = replace(head, finalized_epoch=head.finalized_epoch - 5)
+    from beaconframes.exports import object_store
+
+    real = object_store._upload_file
+
+    def put(place, path, name):
+        if name == "croissant.json":
+            raise OSError(5, "fails")
+        real(place, path, name)
+
+    with monkeypatch.context() as patch, bf.Explorer(head=early, **known) as client:
+        patch.setattr(object_store, "_upload_file", put)
+        with pytest.raises(DatasetError, match="cannot be used"):
+            bf.export(bf.load_income_history, store, explorer=client, **wanted)
+    assert {"README.md", "CITATION.cff"} & objects(store).keys()
+    with bf.Explorer(head=head, **known) as client:
+        made = bf.export(bf.load_income_history, store, explorer=client, **wanted)
+        again = bf.export(bf.load_income_history, store, explorer=client, **wanted)
+
+    assert (True, head.finalized_epoch) == (made.complete, made.until)
+    assert (made.rows, 0) == (again.rows, again.added)
 
 
 def raised_by(store, **wanted):

@@ -76,6 +76,8 @@ def _export_dataset(
     with _translate_store_errors(remote):
         version, old = download_dataset(remote, folder, can_resume=can_resume)
     is_staged = not old and (folder / published.NAME).is_file()
+    # An upload that failed may have left them in the store.
+    staged = {name: digest(folder / name) for name in DOCUMENTS if is_staged}
     try:
         export = write(folder)
     except IncompatibleExport as error:
@@ -87,7 +89,7 @@ def _export_dataset(
         clear_folder(folder, keep=())
         export = write(folder)
     with _translate_store_errors(remote):
-        upload_dataset(remote, folder, version, old)
+        upload_dataset(remote, folder, version, old, staged)
     return export
 
 
@@ -126,11 +128,16 @@ def download_dataset(
 
 
 def upload_dataset(
-    remote: RemoteTarget, folder: Path, version: dict[str, Any], old: set[str]
+    remote: RemoteTarget,
+    folder: Path,
+    version: dict[str, Any],
+    old: set[str],
+    staged: dict[str, str],
 ) -> None:
     """Upload what is new or changed, then the manifest, which must replace that of *version*.
 
-    An object is replaced only if it is one of the *old* files of the dataset.
+    An object is replaced only if it is one of the *old* files of the dataset, or has the SHA-256 of
+    a document that an earlier call *staged*.
     """
     import obstore
     from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
@@ -139,7 +146,7 @@ def upload_dataset(
     listed = published.list_segments(manifest, folder / published.NAME)
     for name in [segment.path for segment in listed if segment.path not in old] + [*DOCUMENTS]:
         found = None if name in old else hash_object(remote, name)
-        if found is None:
+        if found is None or found == staged.get(name):
             _upload_file(remote, folder / name, name)
         elif found != digest(folder / name):
             raise DatasetError(
