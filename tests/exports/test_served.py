@@ -110,6 +110,33 @@ def test_an_export_has_no_rows_outside_of_its_request(tmp_path, explorer, since,
                 bf.load_validator_withdrawals(**arguments, strict=True)
 
 
+def test_epochs_outside_of_active_periods_are_not_missing_in_an_export(tmp_path, explorer):
+    """Its table of validators is not exported; its gaps are all that it does not have."""
+    validators = bf.load_validators(range(1010))
+    activated = pl.col("activation_epoch").is_between(150, 250)
+    late, pending, other = (
+        validators.filter(chosen)["validator_index"].head(1).item()
+        for chosen in (activated, pl.col("activation_epoch").is_null(), ~activated)
+    )
+    own = {"validators": [late, pending], "since": 100, "until": 300}
+    made = bf.export(bf.load_income_history, tmp_path / "out", **own)
+    expected = bf.load_income_history(**own)
+
+    assert (True, True) == (made.complete, 0 < expected.height < 201)
+    with bf.open(tmp_path / "out"):
+        assert expected.equals(bf.load_income_history(**own, strict=True))
+        for wanted in ({"since": 99}, {"validators": [late, other]}):
+            with pytest.raises(MissingRows, match="not in the dataset"):
+                bf.load_income_history(**{**own, **wanted}, strict=True)
+    path = tmp_path / "out/manifest.json"
+    manifest = json.loads(path.read_text())
+    gap = {"validator_index": pending, "reason": "unknown to the service"}
+    manifest["tables"]["income_history"]["gaps"] = [gap]
+    path.write_text(json.dumps(manifest | {"checksum": published.checksum(manifest)}))
+    with bf.open(tmp_path / "out"), pytest.raises(MissingRows, match="not in the dataset"):
+        bf.load_income_history(**own, strict=True)
+
+
 @pytest.mark.parametrize(
     "request_",
     [

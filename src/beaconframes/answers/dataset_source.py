@@ -10,6 +10,7 @@ import polars as pl
 from beaconframes.answers.answer import AnswerBuilder, describe_refusal
 from beaconframes.answers.charts import draw_chart
 from beaconframes.answers.table_cache import find_kind
+from beaconframes.answers.uncovered import lists_gaps
 from beaconframes.answers.v2 import SUNSETS
 from beaconframes.cache.pubkey_index import KEYS_PATH
 from beaconframes.dataset import Dataset
@@ -52,7 +53,7 @@ class DatasetSource(Source):
 
     def __init__(self, views: DatasetViews) -> None:
         self.views = views
-        self._has_all_validators = find_kind(views.dataset) == "simulation"
+        self._kind = find_kind(views.dataset)
         self._reported_sunsets: set[str] = set()
 
     def fetch(self, request: Request) -> bytes:
@@ -106,7 +107,8 @@ class DatasetSource(Source):
                 not_found,
                 warnings=warnings,
                 uncovered=answer.uncovered,
-                has_all_validators=self._has_all_validators,
+                has_all_validators=self._kind == "simulation",
+                has_all_rows=self._kind == "export" and lists_gaps(endpoint, self.views.dataset),
             )
             pending = parts
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from beaconframes.answers.view import DatasetView
     from beaconframes.calendar import Chain
+    from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Endpoint, Fields
     from beaconframes.endpoint.uncovered import Uncovered
     from beaconframes.intervals import Interval, Intervals
@@ -111,6 +112,34 @@ def find_export_gaps(
     return {name: merge_intervals(intervals) for name, intervals in found.items()}
 
 
+def lists_gaps(endpoint: Endpoint, export: Dataset) -> bool:
+    """Return whether an *export* states what was requested of a table.
+
+    Then it has all of these rows but its gaps: before an activation or after an exit are none.
+    """
+    assert isinstance(export, PublishedDataset)
+    table = export.manifest["tables"].get(endpoint.table.table_name)
+    policy = CachePolicy.of(endpoint) if table else None
+    if table is None or policy is None or not _find_range(table, policy):
+        return False
+    unit, subject = policy.unit_column, policy.subject
+    if any(gap.keys().isdisjoint((unit, f"first_{unit}")) for gap in table["gaps"]):
+        return False
+    return subject is None or bool(_parse_intervals(table["request"].get(subject.arguments()[0])))
+
+
+def _find_range(table: Mapping[str, Any], policy: CachePolicy) -> Intervals:
+    """Return the units that were requested of an exported *table*; () if it does not state them."""
+    request = table.get("request")
+    unit = policy.unit_name
+    if not isinstance(request, dict) or request.get("unit") != unit or unit not in _TIMED:
+        return ()
+    since, until = request.get("since"), request.get("until")
+    if type(since) is not int or type(until) is not int or since > until:
+        return ()
+    return _parse_intervals(request.get("only")) or ((since, until),)
+
+
 def _list_outside(
     table: Mapping[str, Any],
     policy: CachePolicy,
@@ -118,18 +147,13 @@ def _list_outside(
     view: DatasetView,
 ) -> dict[str, list[Interval]]:
     """Return what the request of an exported *table* leaves out, by requested validator."""
-    request = table.get("request")
     unit: Any = policy.unit_name
-    if not isinstance(request, dict) or request.get("unit") != unit or unit not in _TIMED:
-        return {}
-    since, until = request.get("since"), request.get("until")
-    if type(since) is not int or type(until) is not int or since > until:
+    if not (own := _find_range(table, policy)):
         return {}
     last = view.head.latest(unit, view.chain, finalized=False)
-    own = _parse_intervals(request.get("only")) or ((since, until),)
     found = {WHOLE_CHAIN: [*subtract_intervals([(0, last)], own)]}
     # Many validators are abbreviated, and the index of a public key is not known.
-    subject = policy.subject and request.get(policy.subject.arguments()[0])
+    subject = policy.subject and table["request"].get(policy.subject.arguments()[0])
     if requested is not None and (validators := _parse_intervals(subject)):
         others = [n for n in requested if not any(a <= n <= b for a, b in validators)]
         found |= {str(number): [(0, last)] for number in others}

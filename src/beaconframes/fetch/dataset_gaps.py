@@ -36,6 +36,7 @@ class DatasetGaps:
         stated = [part for fetched in partial for part in fetched.uncovered]
         self._units = find_uncovered_units(self._policy, stated)
         self._has_all_validators = all(fetched.has_all_validators for fetched in partial)
+        self._has_all_rows = bool(partial) and all(fetched.has_all_rows for fetched in partial)
         expected = (rows for call, _ in stated for rows in call.expected)
         self._is_required = all(rows.required for rows in expected)
 
@@ -43,24 +44,27 @@ class DatasetGaps:
         """Return the gaps in *missing*; those that the dataset does not cover are named so.
 
         They are no contradiction. A dataset that may have some validators only cannot say that a
-        validator is unknown.
+        validator is unknown. Of one that has all rows, nothing else is missing.
         """
         if not self._units or self._policy is None:
-            return self._relabel(missing)
+            return missing.clear() if self._has_all_rows else self._relabel(missing)
         unit, subject = self._policy.unit_column, self._policy.subject_column
         gaps: list[dict[str, Any]] = []
         for gap in missing.iter_rows(named=True):
             is_single = gap.get(f"first_{unit}") is None
             names = (unit, unit) if is_single else (f"first_{unit}", f"last_{unit}")
+            own = () if subject is None else self._units.get(str(gap.get(subject)), ())
             if gap.get(names[0]) is None:
-                gaps.append(gap)
+                if own or not self._has_all_rows:
+                    gaps.append(gap)
                 continue
             first, last = gap[names[0]], gap[names[1]]
-            own = () if subject is None else self._units.get(str(gap.get(subject)), ())
             known = merge_intervals((*own, *self._units.get(CHAIN_SUBJECTS[0], ())))
             uncovered = clip_intervals(known, first, last)
             covered = subtract_intervals([(first, last)], uncovered)
-            parts = [(part, False) for part in covered] + [(part, True) for part in uncovered]
+            parts = [(part, True) for part in uncovered]
+            if not self._has_all_rows:
+                parts += [(part, False) for part in covered]
             for part, is_uncovered in sorted(parts):
                 facts = {REASON: NOT_IN_DATASET, IMPOSSIBLE: False} if is_uncovered else {}
                 gaps.append({**gap, names[0]: part[0], names[1]: part[1], **facts})

@@ -56,6 +56,8 @@ class FetchedRows(NamedTuple):
     """The calls of which a page has no record, whatever their other pages and other calls have."""
     has_all_validators: bool = True
     """Whether the source knows all validators; a dataset may have some of them only."""
+    has_all_rows: bool = False
+    """Whether rows that are not uncovered cannot exist, as in an export that lists its gaps."""
 
 
 @dataclass(frozen=True)
