@@ -149,6 +149,25 @@ def test_states_of_validators():
     ).rows()
 
 
+def test_a_slashing_costs_the_penalties_after_the_exit_too():
+    """Until the exit, missed votes cost more: their rewards, too. A seat is a problem by itself."""
+    table = validators({"slashed": True, "exit_epoch": 50, "withdrawable_epoch": 8000}, {})
+    seat = {"sync_committee_penalty_gwei": 9}
+    income = history(
+        *((0, e, VOTED if e < 48 else MISSED) for e in range(52)),
+        (0, 52, MISSED | seat | {"finality_delay_penalty_gwei": 5, "slashing_penalty_gwei": ETH}),
+        *((1, e, VOTED) for e in range(53)),
+    )
+
+    rows = analysis.problems(table, income, stakes(income))
+
+    assert [
+        ("slashed", 50, 52, 3 * (150 + 280) + 5 + ETH),
+        ("missed votes", 48, 49, 2 * LOST),
+        ("sync committee", 52, 52, 2 * 9),
+    ] == rows.select("kind", "first_epoch", "last_epoch", "cost_gwei").rows()
+
+
 def test_a_slashing_outside_of_the_range_cost_nothing_in_it():
     """Its penalties are in the income, or before the day on which the balance could be withdrawn.
 

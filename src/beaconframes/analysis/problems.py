@@ -128,10 +128,11 @@ def problems(
         ``until`` and ``first_epoch`` to ``last_epoch`` are inclusive. ``count`` is in
         ``count_unit``: votes, duties of a sync committee, slots, penalties or validators; both are
         null if nothing is counted. ``cost_gwei`` is null if it is unknown, 0 if nothing was lost;
-        advice about credentials and consolidation has none. ``cost_basis`` is what the cost is
-        estimated from. ``avoidable`` is whether the operator could have avoided it; null if that is
-        unknown. ``rows`` is the condition that selects the rows of ``table`` that say so. This
-        computes eagerly.
+        advice about credentials and consolidation has none. That of ``slashed`` has the penalties
+        for votes after the exit, too. ``cost_basis`` is what the cost is estimated from.
+        ``avoidable`` is whether the operator could have avoided it; null if that is unknown.
+        ``rows`` is the condition that selects the rows of ``table`` that say so. This computes
+        eagerly.
     """
     source = open_frame(validators, _VALIDATORS, loader="load_validators")
     table = collect(source)

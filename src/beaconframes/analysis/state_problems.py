@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.analysis.engines import open_frame
+from beaconframes.analysis.income_columns import PENALTIES
 from beaconframes.frames import collect
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
 
+(_SLASHING,) = PENALTIES["slashing_penalty_gwei"]
+_VOTES = (*PENALTIES["attestation_penalty_gwei"], *PENALTIES["finality_delay_penalty_gwei"])
 _WORKING_BALANCE = 31_000_000_000
 _COMPOUNDING, _ADDRESS, _BLS = "0x02", "0x01", "0x00"
 _ADDRESS_DIGITS = 40
@@ -47,7 +50,7 @@ def find_states(
     )
     if income is not None:
         slashed = slashed.drop("first_epoch", "table").join(
-            _sum_slashing_penalties(income), on="validator_index", how="left"
+            _sum_slashing_penalties(income, table), on="validator_index", how="left"
         )
         slashed = slashed.with_columns(
             pl.col("cost_gwei").fill_null(0), table=pl.lit("income_history")
@@ -148,17 +151,23 @@ def _find_consolidations(active: pl.DataFrame, epoch: int | None) -> pl.DataFram
     )
 
 
-def _sum_slashing_penalties(income: IntoFrame) -> pl.DataFrame:
-    columns = ["validator_index", "epoch", "slashing_penalty_gwei"]
+def _sum_slashing_penalties(income: IntoFrame, table: pl.DataFrame) -> pl.DataFrame:
+    """Return the penalties for slashings, with those for votes after the exit."""
+    columns = ["validator_index", "epoch", _SLASHING, *_VOTES]
     rows = collect(open_frame(income, columns, loader="load_income_history"))
+    rows = rows.join(table.select("validator_index", "exit_epoch"), on="validator_index")
+    # Before the exit, a vote may be missed for other reasons.
+    has_exited = pl.col("epoch") >= pl.col("exit_epoch")
+    votes = pl.when(has_exited).then(pl.sum_horizontal(_VOTES)).otherwise(0)
     return (
-        rows.filter(pl.col("slashing_penalty_gwei") > 0)
+        rows.with_columns(penalty=pl.col(_SLASHING).fill_null(0) + votes)
+        .filter(pl.col("penalty") > 0)
         .group_by("validator_index")
         .agg(
             first_epoch=pl.min("epoch"),
             last_epoch=pl.max("epoch"),
             count=pl.len().cast(pl.Int64),
-            cost_gwei=pl.sum("slashing_penalty_gwei"),
+            cost_gwei=pl.sum("penalty"),
             cost_basis=pl.lit("penalty"),
         )
     )

@@ -291,8 +291,14 @@ def _list_states(source: Source) -> list[dict]:
         is_active = row["status"] not in ("pending", "deposited", "exited") and not has_exited
         subject = {"validator_index": index}
         if row["slashed"]:
-            penalty = pl.col("slashing_penalty_gwei")
-            paid = source.income.filter(penalty > 0, pl.col("validator_index") == index)
+            votes = pl.sum_horizontal(
+                f"{name}_penalty_gwei"
+                for name in ("attestation_source", "attestation_target", "finality_delay")
+            )
+            after = pl.when(pl.col("epoch") >= exits).then(votes).otherwise(0)
+            penalty = pl.col("slashing_penalty_gwei") + after
+            own = source.income.filter(pl.col("validator_index") == index)
+            paid = own.with_columns(penalty=penalty).filter(pl.col("penalty") > 0)
             has = paid.height > 0
             rows.append(
                 subject
@@ -301,7 +307,7 @@ def _list_states(source: Source) -> list[dict]:
                     "first_epoch": paid["epoch"].min(),
                     "last_epoch": paid["epoch"].max(),
                     "count": paid.height if has else None,
-                    "cost_gwei": paid["slashing_penalty_gwei"].sum(),
+                    "cost_gwei": paid["penalty"].sum(),
                     "cost_basis": "penalty" if has else None,
                     "avoidable": True,
                     "table": "income_history",
