@@ -326,6 +326,25 @@ def test_daily_rates_count_the_epochs_in_which_a_validator_is_active():
     assert each.filter(validator_index=3).select("^apr.*$").row(0) == (None,) * 3
 
 
+@pytest.mark.parametrize("every", ["day", "all"])
+def test_daily_rates_compare_only_whole_days_with_the_index(every):
+    """As in `apr`: validator 2 is slashed and exits on day 3. The index has neither of it."""
+    earned, lost = ({"end_balance_gwei": 32 * ETH + n} for n in (3_200_000, -(10**9)))
+    days = analysis.daily_income(stats((1, earned), (2, lost)), NO_BLOCKS)
+    periods = pl.DataFrame(
+        {"validator_index": [1, 2], "activation_epoch": [0, 0], "exit_epoch": [None, 3 * 225 + 45]}
+    )
+    index = pl.DataFrame({"day": [3], "apr": [0.03]})
+
+    (row,) = analysis.daily_rates(
+        days, index, every=every, validators=periods, chain="mainnet"
+    ).rows(named=True)
+
+    assert 365 * (3_200_000 - 10**9) / (1.2 * 32 * ETH) == pytest.approx(row["apr_on_effective"])
+    found = [row[name] for name in ("apr_as_index", "index_apr", "difference_bp")]
+    assert [0.0365, 0.03, 65] == pytest.approx(found)
+
+
 def test_sync_income_of_each_validator():
     duties = history(
         (1, 5, {"sync_committee_reward_gwei": 900, "sync_committee_penalty_gwei": 100}),

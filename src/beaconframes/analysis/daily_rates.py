@@ -30,7 +30,8 @@ Every = Literal["day", "all"]
 
 _AMOUNTS = ["consensus_income_gwei", "execution_income_wei", "priority_fees_wei"]
 _RATES = ["apr_on_32_eth", "apr_on_effective", "apr_as_index"]
-_SUMS = ["share", "validator_days", "execution", "fees", "stake"]
+_COMPARED = ["compared_consensus", "compared_fees", "compared_stake"]
+_SUMS = ["share", "validator_days", "execution", "stake", *_COMPARED]
 _INDEX = ["index_apr", "difference_bp"]
 _WEI_PER_GWEI = 10**9
 
@@ -58,7 +59,8 @@ def daily_rates(
     validators
         Frame of `load_validators`. With it, a day counts in the ratio of the epochs in which its
         validator is active. Days of a validator that is not in it are whole ones. Income counts
-        also outside of these epochs, such as penalties of a slashed validator.
+        also outside of these epochs, such as penalties of a slashed validator. ``apr_as_index``
+        counts only validators that were active the whole day, as the index does.
     every
         ``"day"``, or ``"all"`` for one row.
     by
@@ -94,18 +96,14 @@ def daily_rates(
         days = collect(select_columns(index, ["day", "apr"], loader="load_yield_index"))
         # Another name: the rate may be a group.
         rows = rows.join(days.rename({"apr": "index_apr"}), on="day", how="left").with_columns(
-            index_reward=pl.col("index_apr") * pl.col("stake"),
+            index_reward=pl.col("index_apr") * pl.col("compared_stake"),
             is_compared=pl.col("index_apr").is_not_null(),
         )
     if every == "all":
         rows, keys = _sum_range(rows, groups), groups
     else:
         keys = list(dict.fromkeys([*groups, "day"]))
-        rows = rows.with_columns(
-            compared_consensus="consensus_income_gwei",
-            compared_fees="fees",
-            compared_stake="stake",
-        ).sort(keys)
+        rows = rows.sort(keys)
     income = pl.col("consensus_income_gwei") + _to_gwei("execution")
     compared = pl.col("compared_consensus") + _to_gwei("compared_fees")
     rows = rows.with_columns(
@@ -136,17 +134,20 @@ def _find_active_shares(rows: pl.DataFrame, validators: IntoFrame, length: int) 
 
 
 def _sum_days(rows: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
-    """Return amounts and stakes, one row per group and day."""
+    """Return amounts and stakes, one row per group and day; those of whole days are compared."""
+    is_whole, stake = pl.col("share") == 1, pl.col("effective_balance_gwei")
     execution, fees = (pl.col(name).cast(pl.Int128) for name in _AMOUNTS[1:])
     return (
-        rows.filter(pl.col("effective_balance_gwei") > 0)
+        rows.filter(stake > 0)
         .group_by(list(dict.fromkeys([*groups, "day"])))
         .agg(
             validator_days=pl.sum("share"),
             consensus_income_gwei=pl.sum("consensus_income_gwei"),
             execution=sum_known(execution),
-            fees=sum_known(fees),
-            stake=(pl.col("effective_balance_gwei") * pl.col("share")).sum(),
+            stake=(stake * pl.col("share")).sum(),
+            compared_consensus=pl.col("consensus_income_gwei").filter(is_whole).sum(),
+            compared_fees=sum_known(fees.filter(is_whole)),
+            compared_stake=stake.filter(is_whole).sum(),
         )
     )
 
@@ -156,10 +157,9 @@ def _sum_range(days: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     is_compared = pl.col("is_compared")
     sums = {
         "execution": sum_known(pl.col("execution")),
-        "fees": sum_known(pl.col("fees")),
-        "compared_consensus": pl.col("consensus_income_gwei").filter(is_compared).sum(),
-        "compared_fees": sum_known(pl.col("fees").filter(is_compared)),
-        "compared_stake": pl.col("stake").filter(is_compared).sum(),
+        "compared_consensus": pl.col("compared_consensus").filter(is_compared).sum(),
+        "compared_fees": sum_known(pl.col("compared_fees").filter(is_compared)),
+        "compared_stake": pl.col("compared_stake").filter(is_compared).sum(),
     }
     totals = pl.sum("validator_days", "consensus_income_gwei", "stake", "index_reward")
     return sum_by(days, groups, totals, **sums)
