@@ -13,6 +13,7 @@ from beaconframes.client import Explorer
 from beaconframes.errors import BadRequest, MissingRows, NotServed, UsageError
 from beaconframes.reports.input_frames import Inputs
 from beaconframes.reports.inputs import Input, find_range, load_inputs
+from beaconframes.reports.notebook import build_notebook
 from beaconframes.reports.page import describe_left_out, render_page
 from beaconframes.reports.parts import answer, build_frames, trust
 from beaconframes.reports.parts.over_time import build_income
@@ -547,6 +548,21 @@ def test_daily_statistics_begin_with_their_first_day(made, no_charts):
     assert f"requested from {begin:%Y-%m-%d %H:%M}" in "\n".join(
         Report(frames, left_out).summarize()
     )
+
+
+def test_an_exit_after_the_last_whole_day_is_not_ahead(made, tables):
+    """Epoch 460 is in the range, which ends with epoch 470, and not in its last whole day."""
+    items = {"stats": Input("stats", "", tables["validator_stats"].filter(pl.col("day") == 1))}
+    items |= end_activity(made, exit_epoch=460)
+    inputs = dataclasses.replace(made.inputs, detail="days", first=225, last=449, items=items)
+    inputs.period = 225, 470
+
+    frames, _ = build_frames(inputs)
+
+    summary = frames["summary"].row(0, named=True)
+    assert (470, 5) == (summary["last_epoch"], summary["active"])
+    assert frames["problems"].filter(kind="exiting").is_empty()
+    assert "epoch=470," in build_notebook(inputs, frames)
 
 
 def test_execution_income_of_days_that_are_not_counted_is_stated(made, tables, no_charts):

@@ -96,7 +96,8 @@ def _load(inputs: Inputs, loads: dict[str, str]) -> tuple[str, str]:
 def _find_problems(inputs: Inputs, arguments: str) -> tuple[str, str]:
     """Return text and code that list the problems as the report does."""
     more = _show_options(inputs, *PROBLEM_INPUTS)
-    code = f'bf.analysis.problems(\n    {arguments}{more},\n    epoch=span["until"],\n)'
+    epoch = 'span["until"]' if inputs.period is None else inputs.period[1]
+    code = f"bf.analysis.problems(\n    {arguments}{more},\n    epoch={epoch},\n)"
     return "## What to look at", code
 
 

@@ -65,8 +65,8 @@ def _describe_range(inputs: Inputs) -> pl.DataFrame:
     chain = inputs.chain
     first, last = inputs.period or (inputs.first, inputs.last)
     active = validators.filter(
-        pl.col("activation_epoch") <= inputs.last,
-        pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > inputs.last),
+        pl.col("activation_epoch") <= last,
+        pl.col("exit_epoch").is_null() | (pl.col("exit_epoch") > last),
     )
     row = pl.DataFrame(
         {

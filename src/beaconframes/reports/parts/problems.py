@@ -32,8 +32,10 @@ def build_problems(inputs: Inputs, frames: Frames) -> Frames:
     (validators,) = inputs.require("validators")
     options: dict[str, Any] = {name: inputs.get(name) for name in PROBLEM_INPUTS}
     income, balances = inputs.get("income"), inputs.get("balances")
+    # Exits are those of the requested range, which may end within a day.
+    _, last = inputs.period or (inputs.first, inputs.last)
     found = analysis.problems(
-        validators, income, balances, epoch=inputs.last, chain=inputs.chain, **options
+        validators, income, balances, epoch=last, chain=inputs.chain, **options
     )
     return {"problems": found}
 
