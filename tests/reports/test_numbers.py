@@ -1,9 +1,12 @@
 """Each number of a report equals a polars query, written by hand, on the tables of the chain."""
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
 
 from beaconframes.calendar import MAINNET
+from beaconframes.reports.parts.groups import build_groups
 
 from ..support.income_columns import PENALTIES, REWARDS
 from .conftest import FIRST, LAST, MINE
@@ -165,6 +168,31 @@ def test_the_value_of_a_group_is_the_mean_of_its_validators(made):
     validators = made.report.frames["validators"]
     means = validators.group_by("group").agg(pl.mean("apr_on_effective")).sort("group")
     assert means["apr_on_effective"].to_list() == pytest.approx(frame["value"].to_list())
+
+
+def test_intervals_of_groups_are_within_the_range_of_the_measure():
+    """Of two values, the interval is 12.706 (t, 1 degree of freedom) standard errors to each side.
+
+    Those of 0.9 and 1 are 0.95 - 0.635 and + 0.635, those of 0 and 20 are 10 - 127 and + 127. A
+    rate may be negative: those of 0.01 and 0.02 are 0.015 - 0.0635 and + 0.0635.
+    """
+    values = {
+        "effectiveness": [0.9, 1.0], "sync_rate": [0.9, 1.0], "apr_on_effective": [0.01, 0.02],
+        "votes_missed": [0, 20], "lost_gwei": [0, 20],
+    }  # fmt: skip
+    table = pl.DataFrame({name: pair * 2 for name, pair in values.items()}).with_columns(
+        group=pl.Series(["A", "A", "B", "B"]), votes=100, effective_balance_gwei=32 * 10**9
+    )
+    one = table.head(1).with_columns(group=pl.lit("C"))
+
+    frames = build_groups(SimpleNamespace(groups=one), {"validators": pl.concat([table, one])})
+
+    rows = frames["groups"].filter(group="A").select("measure", "low", "high").rows()
+    assert {
+        "effectiveness": (0.315, 1), "sync_rate": (0.315, 1), "apr_on_effective": (-0.0485, 0.0785),
+        "votes_missed": (0, 137.06), "lost_gwei": (0, 137.06),
+    } == {name: pytest.approx(ends, abs=0.005) for name, *ends in rows}  # fmt: skip
+    assert {(None, None)} == {*frames["groups"].filter(group="C").select("low", "high").rows()}
 
 
 def test_all_balance_changes_reconcile(made):

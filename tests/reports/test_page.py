@@ -16,6 +16,7 @@ import pytest
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.reports.completeness import build_marks
 from beaconframes.reports.formats import (
+    show_decimal,
     show_eth,
     show_eth_signed,
     show_eth_wei,
@@ -125,6 +126,7 @@ def test_amounts_are_rounded_exactly():
 def test_a_difference_of_zero_has_no_sign():
     """A rounded difference has the sign of what is shown, and zero has none."""
     assert ["\u221229.89 %", "0.00 %"] == [show_percent(share) for share in (-0.29891, -1e-9)]
+    assert ["\u221230.0", "0.0"] == [show_decimal(number) for number in (-30, -0.01)]
     assert ["0.00 points", "+0.02 points", "\u22121.30 points"] == [
         show_points(share) for share in (-0.00001, 0.0002, -0.013)
     ]

@@ -70,7 +70,7 @@ def show_percent(share: Any) -> str:
 
 def show_decimal(value: Any, places: int = 1) -> str:
     """Return a number with some decimals."""
-    return "unknown" if value is None else f"{value:,.{places}f}"
+    return "unknown" if value is None else f"{value:z,.{places}f}".replace("-", "\u2212")
 
 
 def show_signed(value: Any) -> str:

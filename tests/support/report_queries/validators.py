@@ -92,7 +92,12 @@ def query_groups(source: Source) -> pl.DataFrame | None:
                 table.filter(part)[measure].drop_nulls().to_list()
                 for part in (pl.col("group") == name, pl.col("group") != name)
             )
-            found.append((name, measure, *compare_means(own, others, strict)))
+            count, mean, *ends = compare_means(own, others, strict)
+            if count > 1 and measure != "apr_on_effective":
+                ends[0] = max(ends[0], 0.0)
+            if count > 1 and measure in ("effectiveness", "sync_rate"):
+                ends[1] = min(ends[1], 1.0)
+            found.append((name, measure, count, mean, *ends))
     table = table.with_columns(drawn=pl.sum_horizontal("proposed", "missed", "orphaned"))
     for name in names:
         own, others = (

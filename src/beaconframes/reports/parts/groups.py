@@ -22,7 +22,10 @@ _CREDENTIALS = {"0x00": "BLS", "0x01": "address", "0x02": "compounding"}
 _OUTCOMES = ["proposed", "missed", "orphaned"]
 LOSSES = ("votes_missed", "lost_gwei")
 """The measures that judge a group: more is worse. They are those of validators of 32 ETH."""
-_MEASURES = ("apr_on_effective", "effectiveness", "sync_rate", *LOSSES)
+_RATE = "apr_on_effective"
+"""The measure that may be negative."""
+_SHARES = ("effectiveness", "sync_rate")
+_MEASURES = (_RATE, *_SHARES, *LOSSES)
 _NO_MEASURES = {
     "group": pl.String,
     "measure": pl.String,
@@ -97,7 +100,7 @@ def _list_rates(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
         rates = analysis.daily_rates(frames["days"], every="all", by=_VALIDATOR, **options)
     else:
         return []
-    return [rates.select(_VALIDATOR, "apr_on_effective")]
+    return [rates.select(_VALIDATOR, _RATE)]
 
 
 def _list_votes(inputs: Inputs) -> list[pl.DataFrame]:
@@ -147,6 +150,10 @@ def build_groups(inputs: Inputs, frames: Frames) -> Frames:
         # Without a figure, the groups are listed with an unknown verdict.
         return {"group_verdict": judge_groups(table, pl.DataFrame(schema=_NO_MEASURES))}
     found = analysis.compare_groups(table, by="group", values=values, shares=shares)
+    found = found.with_columns(
+        pl.col("low").clip(lower_bound=pl.when(pl.col("measure") != _RATE).then(0.0)),
+        pl.col("high").clip(upper_bound=pl.when(pl.col("measure").is_in(_SHARES)).then(1.0)),
+    )
     return {"groups": found, "group_verdict": judge_groups(frames["validators"], found)}
 
 
