@@ -1,6 +1,7 @@
 """Value at receipt: prices of a frame or a CSV file, by day and by tax year."""
 
-from datetime import UTC, datetime
+import dataclasses
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import polars as pl
@@ -8,6 +9,8 @@ import pytest
 
 from beaconframes.errors import DatasetError, UsageError
 from beaconframes.reports.formats import show_value
+from beaconframes.reports.inputs import Input
+from beaconframes.reports.parts.over_time import build_income, build_value
 from beaconframes.reports.prices import find_year, read_prices
 
 
@@ -33,6 +36,28 @@ def test_value_of_each_day_and_year(made, no_charts):
         year["income_value"],
     )
     assert f">{show_value(year['income_value'])} EUR</td>" in made.report.to_html()
+
+
+def test_a_day_of_the_chain_has_its_own_last_price(made, tables):
+    """Day 1 begins at noon: a price of the date before noon is older, that of the end is later."""
+    begin, end = (made.inputs.chain.time_of("day", day) for day in (1, 2))
+    assert datetime(2026, 10, 1, 12, tzinfo=UTC) == begin.replace(second=0)
+    hours = [-1, 8, 23, 24]
+    times = [begin + timedelta(hours=hour) for hour in hours]
+    prices = pl.DataFrame({"time": times, "eur": [1.0, 2.0, 3.0, 4.0]})
+    stats = tables["validator_stats"].filter(pl.col("day") == 1)
+    items = {"stats": Input("stats", "", stats)}
+    inputs = dataclasses.replace(made.inputs, detail="days", items=items)
+
+    found = []
+    for known in (prices, prices.filter(eur=1), prices.filter(eur=4)):
+        inputs.prices = known
+        frames = build_income(inputs, {})
+        found += build_value(inputs, frames)["value"].select("date", "eur", "price_time").rows()
+
+    assert times[3] == end
+    today = date(2026, 10, 1)
+    assert [(today, 3, times[2]), (today, None, None), (today, None, None)] == found
 
 
 def test_prices_of_a_file(tmp_path):

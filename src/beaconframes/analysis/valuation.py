@@ -9,6 +9,7 @@ import polars as pl
 
 from beaconframes.analysis.aggregation import sum_known
 from beaconframes.analysis.engines import add_date, open_frame, return_table
+from beaconframes.calendar import MICROSECOND, get_length
 from beaconframes.errors import UsageError
 from beaconframes.frames import (
     check_choice,
@@ -22,6 +23,8 @@ from beaconframes.time_range import find_time_zone
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+    from beaconframes.calendar import Chain
 
 TaxTool = Literal["koinly", "rotki"]
 
@@ -38,8 +41,11 @@ _WHOLE = pl.Decimal(38, 0)
 _LARGEST = 10**38
 
 
-def find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
-    """Return the last price of each day, with its time."""
+def find_daily_prices(prices: IntoFrame, price: str, days: str | Chain) -> pl.DataFrame:
+    """Return the last price of each day of a time zone or of a chain, with its time.
+
+    The ``date`` of a day of a chain is that on which it begins (UTC), as in `daily_income`.
+    """
     columns = ["time", price]
     try:
         rows = drop_missing(select_columns(prices, columns, loader="ledger"), columns)
@@ -59,9 +65,20 @@ def find_daily_prices(prices: IntoFrame, price: str, tz: str) -> pl.DataFrame:
             hint="Pass the price of 1 ETH as a number.",
         )
     table = collect(rows).with_columns(pl.col(price).cast(PRICE)).sort("time").lazy()
-    days = collect(add_date(nw.from_native(table), "day", tz))
+    if isinstance(days, str):
+        dated = collect(add_date(nw.from_native(table), "day", days))
+    else:
+        dated = table.with_columns(date=_find_date(days)).collect()
     last = pl.col(price).last(), pl.col("time").last().alias(PRICE_TIME)
-    return days.group_by("date", maintain_order=True).agg(*last)
+    return dated.group_by("date", maintain_order=True).agg(*last)
+
+
+def _find_date(chain: Chain) -> pl.Expr:
+    """Return the date (UTC) on which the day of the chain begins that contains a ``time``."""
+    genesis = chain.time_expr("day", pl.lit(0)).dt.epoch("us")
+    length = get_length(chain, "day") // MICROSECOND
+    day = (pl.col("time").dt.epoch("us") - genesis) // length
+    return chain.time_expr("day", day).dt.date()
 
 
 def add_values(rows: pl.DataFrame, daily: pl.DataFrame, price: str) -> pl.DataFrame:

@@ -41,7 +41,7 @@ def build_income(inputs: Inputs, frames: Frames) -> Frames:
         (stats,) = inputs.require("stats")
         days = analysis.daily_income(stats, inputs.get("blocks"), chain=inputs.chain)
         if inputs.prices is not None:
-            daily = find_daily_prices(inputs.prices, inputs.price, "UTC")
+            daily = find_daily_prices(inputs.prices, inputs.price, inputs.chain)
             days = add_values(days, daily, inputs.price)
         gaps = analysis.daily_income_gaps(stats, inputs.get("blocks"), chain=inputs.chain)
         found = {"income_gaps": gaps} if gaps.height else {}
