@@ -112,6 +112,17 @@ def test_few_validators_differ_if_few_divisions_do(few, many, expected):
     assert [expected, expected] == table["differs"].to_list()
 
 
+@pytest.mark.parametrize("dead", [2, 3, 4, 5, 6])
+def test_a_group_of_dead_validators_differs(dead):
+    """Also if some of its validators vote: its own variance, and its interval, are then large."""
+    missed = [448] * dead + [2, 7, 3, 4][: 6 - dead] + [n % 7 for n in range(200)]
+    rows = pl.DataFrame({"group": ["C"] * 6 + ["others"] * 200, "missed": missed})
+
+    table = analysis.compare_groups(rows, by="group", values="missed", level=0.997)
+
+    assert [True, True] == table["differs"].to_list()
+
+
 def test_each_measure_is_one_more_comparison():
     """With ten measures, the interval of each is that of a ten times smaller chance."""
     columns = {f"v{n}": [1.0, 2.0, 4.0, 7.0, 3.0, 1.0] for n in range(10)}

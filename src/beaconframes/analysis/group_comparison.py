@@ -72,10 +72,11 @@ def compare_groups(
         group from ``low`` to ``high``, that of all ``others``, and the ``difference`` from
         ``difference_low`` to ``difference_high``. These intervals are wider than *level*, because
         there are several groups and measures (Bonferroni). ``differs`` is whether the difference is
-        more than chance: its interval does not contain 0, and for *values*, a random division of
-        the validators rarely has a difference this large (permutation test). It is null where there
-        are too few validators. Intervals are null for a single validator. Sorted by measure
-        and group. This computes eagerly.
+        more than chance. For *shares*, its interval does not contain 0. For *values*, a random
+        division of the validators rarely has a difference this large (permutation test): the
+        interval can contain 0, if the validators of a small group differ much from each other.
+        It is null where there are too few validators. Intervals are null for a single validator.
+        Sorted by measure and group. This computes eagerly.
     """
     check_level(level)
     list_columns(by, _SCHEMA)
@@ -113,8 +114,8 @@ def _compare_means(
         if count > 1 and rest[0] > 1:
             margin = _compute_welch_margin(mine, rest, strict)
             first, last = difference - margin, difference + margin
-            is_rare = _is_rare(own, others, 1 - strict)
-            differs = None if is_rare is None else is_rare and (first > 0 or last < 0)
+            # The interval of a group of which some validators are dead may contain 0.
+            differs = _is_rare(own, others, 1 - strict)
     return count, mean, low, high, rest[1], difference, first, last, differs
 
 
