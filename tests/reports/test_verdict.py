@@ -268,8 +268,27 @@ def test_groups_that_do_not_differ_are_one_sentence_at_the_end():
     assert "Comparison of groups: none is worse than the others by more than chance." == lines[-1]
     assert lines[0].startswith("Earned in this time: ")
 
-    single = list_verdict(frames(groups=judge([(*row[:-1], None)])))
-    assert "Comparison of groups: unknown." == single[-1]
     missing = frames(groups=judge([row]))
-    del missing["group_verdict"]
-    assert "Comparison of groups: unknown." == list_verdict(missing)[-1]
+    del missing["group_verdict"], missing["groups"]
+    unknown = "Comparison of groups: unknown; missed votes and losses are unknown."
+    assert unknown == list_verdict(missing)[-1]
+
+
+def test_groups_that_cannot_be_compared_are_named_with_the_reason():
+    """Of seven small groups, the first five are named; the sentence has its mark before them."""
+    known = ("lost_gwei", "A", 5e5, 4e5, 1e5, False)
+    small = [("lost_gwei", f"small {n}", 5e5, 4e5, 1e5, None) for n in range(7)]
+
+    def describe(rows, marks=()):
+        return list_verdict(frames(marks, groups=judge(rows)))[-1]
+
+    none = "Comparison of groups: none is worse than the others by more than chance"
+    reason = "too few validators with votes."
+    assert f"{none}; unknown of small 0: {reason}" == describe([known, small[0]])
+    marks = [("group_verdict", None, "incomplete", "load_proposals")]
+    names = ", ".join(f"small {n}" for n in range(5))
+    many = f"{none} (incomplete); unknown of {names} and 2 more: {reason}"
+    assert many == describe([known, *small], marks)
+    assert f"Comparison of groups: unknown; {reason}" == describe(small, marks)
+    single = "Comparison of groups: unknown; there is only one group."
+    assert single == describe(small[:1])

@@ -67,12 +67,31 @@ def _describe_worse_groups(frames: Frames) -> Iterator[str]:
 
 
 def _describe_other_groups(frames: Frames) -> Iterator[str]:
-    """Yield that no group is worse, or that they cannot be compared."""
-    if "group" in frames["validators"].columns:
-        is_known = "group_verdict" in frames and frames["group_verdict"]["verdict"].count() > 0
-        text = "none is worse than the others by more than chance" if is_known else "unknown"
-        mark = read_marks(frames, "group_verdict").get(None)
-        yield f"Comparison of groups: {show_marked(text, mark)}."
+    """Yield that no group is worse; groups that cannot be compared are named."""
+    if "group" not in frames["validators"].columns:
+        return
+    verdicts = frames.get("group_verdict", pl.DataFrame(schema=["group", "verdict"]))
+    names = verdicts.filter(pl.col("verdict").is_null())["group"].to_list()
+    if len(names) == verdicts.height:
+        yield f"Comparison of groups: unknown; {_explain_unknown(frames)}."
+        return
+    text = "none is worse than the others by more than chance"
+    text = show_marked(text, read_marks(frames, "group_verdict").get(None))
+    if names:
+        shown = ", ".join(map(show_label, names[:_MOST_NAMED]))
+        more = f" and {len(names) - _MOST_NAMED:,} more" if len(names) > _MOST_NAMED else ""
+        text += f"; unknown of {shown}{more}: {_explain_unknown(frames)}"
+    yield f"Comparison of groups: {text}."
+
+
+def _explain_unknown(frames: Frames) -> str:
+    """Return why groups cannot be compared."""
+    measures = frames.get("groups", pl.DataFrame(schema=["measure", "value"]))
+    if measures.filter(pl.col("measure").is_in(LOSSES))["value"].count() == 0:
+        return "missed votes and losses are unknown"
+    if measures["group"].n_unique() == 1:
+        return "there is only one group"
+    return "too few validators with votes"
 
 
 def _show_times(value: float, others: float) -> str:
