@@ -624,6 +624,10 @@ def test_unknown_execution_income_of_days_that_are_not_counted_is_not_zero():
         ({"groups": {"A": "one"}}, "group 'A' is 'one'"),
         ({"groups": {"A": [1.5, 2]}}, r"group 'A' is \[1.5, 2\]"),
         ({"groups": 7}, "groups is int"),
+        (
+            {"groups": pl.DataFrame({"validator_index": [1, 2, 3], "group": ["A", None, "B"]})},
+            "groups has 1 validator without a group, such as 2. Name their groups, or pass all",
+        ),
         ({"validators": [1], "detail": "slots"}, "detail='slots' is not valid"),
     ],
 )

@@ -23,6 +23,7 @@ from beaconframes.reports.detail import (
     is_limited,
     is_local,
 )
+from beaconframes.reports.formats import show_quantity
 from beaconframes.reports.input_frames import EPOCHS_PER_LOAD, Detail, Input, Inputs
 from beaconframes.time_range import local_range
 from beaconframes.v1.attestations import SERVED_EPOCHS
@@ -84,6 +85,7 @@ def load_inputs(
     if validators is None:
         if labels is None:
             raise UsageError("no validators are given", hint="Pass indices or groups")
+        _check_labels(groups)
         validators = labels
 
     def begin(source: Explorer) -> Inputs:
@@ -191,6 +193,24 @@ def _read_groups(groups: Any) -> pl.DataFrame | None:
     )
     table = table.filter(pl.any_horizontal(pl.col(*_KEYS).is_not_null()))
     return _check_groups(table, ["validator_index", "pubkey"])
+
+
+def _check_labels(groups: Any) -> None:
+    """Raise `UsageError` for validators without a group, which a report of groups leaves out."""
+    if isinstance(groups, Mapping):
+        return
+    table = to_polars(groups)
+    keys = table.filter(pl.col("group").is_null()).select(
+        sorted(_KEYS & set(table.columns), reverse=True)
+    )
+    found = keys.filter(pl.any_horizontal(pl.all().is_not_null()))
+    if found.height:
+        validator = next(key for key in found.row(0) if key is not None)
+        raise UsageError(
+            f"groups has {show_quantity(found.height, 'validator')} without a group, such as "
+            f"{validator}",
+            hint="Name their groups, or pass all validators as the first argument.",
+        )
 
 
 def _check_groups(table: pl.DataFrame, key: list[str]) -> pl.DataFrame:
