@@ -624,6 +624,12 @@ def test_unknown_execution_income_of_days_that_are_not_counted_is_not_zero():
         ({"groups": {"A": "one"}}, "group 'A' is 'one'"),
         ({"groups": {"A": [1.5, 2]}}, r"group 'A' is \[1.5, 2\]"),
         ({"groups": 7}, "groups is int"),
+        ({"groups": {}}, "groups has no validators"),
+        ({"groups": {"A": [1], "B": []}}, r"group 'B' is \[\]"),
+        (
+            {"validators": [1, 2], "groups": {"A": [1, 7], "typo": [50]}},
+            "group 'typo' has no validator of this report",
+        ),
         (
             {"groups": pl.DataFrame({"validator_index": [1, 2, 3], "group": ["A", None, "B"]})},
             "groups has 1 validator without a group, such as 2. Name their groups, or pass all",
@@ -634,3 +640,13 @@ def test_unknown_execution_income_of_days_that_are_not_counted_is_not_zero():
 def test_invalid_arguments(client, arguments, message):
     with pytest.raises(UsageError, match=message):
         report(**arguments, since=440, until=441, explorer=client)
+
+
+def test_a_requested_group_that_is_unknown_is_no_mistake(client):
+    """Its validators may deposit later: the report lists them as missing."""
+    groups = {"A": [1], "next": [50, 99_999]}
+
+    with pytest.warns(MissingRows, match="load_validators"):
+        made = report([1, 99_999], groups=groups, since=440, until=441, explorer=client)
+
+    assert ["A"] == made.frames["group_verdict"]["group"].to_list()

@@ -11,7 +11,7 @@ import polars as pl
 
 from beaconframes import v1, v2
 from beaconframes.client.plan import PlanningEnded, PlanningExplorer, format_requests
-from beaconframes.endpoint.identifiers import is_pubkey, normalize_validators
+from beaconframes.endpoint.identifiers import is_pubkey, normalize_validator, normalize_validators
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, list_column_names, to_polars
 from beaconframes.reports.detail import (
@@ -103,6 +103,7 @@ def load_inputs(
         _add_names(inputs.items["validators"], validators)
         inputs.indices = _list_indices(inputs, validators)
         inputs.groups = _find_indices(labels, inputs.get("validators"))
+        _check_members(labels, inputs, validators)
         choose_detail(inputs, _load_rest)
         return inputs
 
@@ -192,6 +193,8 @@ def _read_groups(groups: Any) -> pl.DataFrame | None:
         for name, dtype in schema.items()
     )
     table = table.filter(pl.any_horizontal(pl.col(*_KEYS).is_not_null()))
+    if table.is_empty():
+        raise UsageError("groups has no validators", hint="Omit groups to compare none.")
     return _check_groups(table, ["validator_index", "pubkey"])
 
 
@@ -241,11 +244,34 @@ def _find_indices(labels: pl.DataFrame | None, table: pl.DataFrame | None) -> pl
     return _check_groups(found.drop_nulls(), ["validator_index"])
 
 
+def _check_members(labels: pl.DataFrame | None, inputs: Inputs, validators: Any) -> None:
+    """Raise `UsageError` for a group of which the report has no validator.
+
+    Requested validators that the source does not have are stated by the report. A plan does not
+    know the indices of public keys.
+    """
+    if labels is None or inputs.groups is None or isinstance(inputs.explorer, PlanningExplorer):
+        return
+    known = inputs.groups.filter(pl.col("validator_index").is_in(inputs.indices))
+    rest = labels.filter(~pl.col("group").is_in(known["group"].implode()))
+    if rest.is_empty():
+        return
+    requested = set(normalize_validators(validators))
+    keys = rest.unpivot([*_KEYS], index="group").drop_nulls()
+    stated = {group for group, _, key in keys.rows() if normalize_validator(key) in requested}
+    for group in rest["group"]:
+        if group not in stated:
+            raise UsageError(
+                f"group {group!r} has no validator of this report",
+                hint="Add its validators to the first argument, or leave out the group.",
+            )
+
+
 def _list_members(name: object, members: Any) -> Sequence[int]:
     items = [members] if isinstance(members, int) else members
     with suppress(TypeError, ValueError):
         indices = [int(item) for item in items]
-        if indices == [float(item) for item in items]:
+        if indices and indices == [float(item) for item in items]:
             return indices
     raise UsageError(f"group {name!r} is {members!r}", hint="Pass the indices of its validators.")
 
