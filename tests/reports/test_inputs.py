@@ -650,3 +650,13 @@ def test_a_requested_group_that_is_unknown_is_no_mistake(client):
         made = report([1, 99_999], groups=groups, since=440, until=441, explorer=client)
 
     assert ["A"] == made.frames["group_verdict"]["group"].to_list()
+
+
+def test_groups_of_public_keys_in_other_spellings(client):
+    """Keys in capitals, without 0x, are those of the same validators."""
+    keys = bf.load_validators([1, 2], explorer=client)["pubkey"].str.strip_prefix("0x")
+    groups = pl.DataFrame({"pubkey": keys.str.to_uppercase(), "group": ["A", "B"]})
+
+    made = report(groups=groups, since=440, until=441, explorer=client)
+
+    assert ["A", "B"] == made.frames["group_verdict"]["group"].to_list()

@@ -237,7 +237,7 @@ def _find_indices(labels: pl.DataFrame | None, table: pl.DataFrame | None) -> pl
     if table is not None and labels["validator_index"].null_count():
         known = table.select("pubkey", pl.col("validator_index").alias("known"))
         key = pl.lit("0x") + pl.col("pubkey").str.to_lowercase().str.strip_prefix("0x")
-        joined = labels.with_columns(key).join(
+        joined = labels.with_columns(pubkey=key).join(
             known, on="pubkey", how="left", maintain_order="left"
         )
         found = joined.select(pl.coalesce("validator_index", "known"), "group")
