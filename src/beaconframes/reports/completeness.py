@@ -16,9 +16,8 @@ from beaconframes.errors import MissingRows, find_caller_level
 from beaconframes.reports.formats import show_name, show_text
 
 if TYPE_CHECKING:
-    from beaconframes.reports.input_frames import Inputs
+    from beaconframes.reports.input_frames import Frames, Inputs
 
-Frames = dict[str, pl.DataFrame]
 Mark = Literal["unknown", "incomplete", "at least"]
 Needs = dict[str, Mark]
 """What a number is without each input: ``unknown`` if it cannot be computed, ``at least`` if it

@@ -24,7 +24,8 @@ from beaconframes.reports.verdict import describe_basis, describe_difference
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Frames = dict[str, pl.DataFrame]
+    from beaconframes.reports.input_frames import Frames
+
 Values = dict[str, Any]
 
 _LUCK = ("proposal_luck_wei", "sync_luck_wei", "execution_wei")

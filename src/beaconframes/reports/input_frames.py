@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from beaconframes.client import Explorer
 
 Detail = Literal["auto", "epochs", "days"]
+Frames = dict[str, pl.DataFrame]
+"""The frames of a report, by name."""
 Defect = Literal["", "gaps", "absent", "failed"]
 """What an input is without: nothing, some rows, what its source does not have, or its load."""
 

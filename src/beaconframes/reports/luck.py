@@ -16,7 +16,8 @@ from beaconframes.reports.formats import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Frames = dict[str, pl.DataFrame]
+    from beaconframes.reports.input_frames import Frames
+
 
 _DUTIES = {"luck": "Proposals", "sync_luck": "Sync committee seats"}
 _RARE = 0.05

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-Frames = dict[str, pl.DataFrame]
+    from beaconframes.reports.input_frames import Frames
+
 
 _SCRIPTS = ("table_sort.js", "table_files.js")
 _MOST_NAMES, _SHOWN = 3, 14

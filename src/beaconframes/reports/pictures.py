@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from beaconframes.charts.model import Chart
+    from beaconframes.reports.input_frames import Frames
 
-    Frames = dict[str, pl.DataFrame]
     Escape = Callable[[object, int], str]
 
 FEW_VALIDATORS = 30

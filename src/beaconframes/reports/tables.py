@@ -36,7 +36,8 @@ from beaconframes.reports.formats import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-Frames = dict[str, pl.DataFrame]
+    from beaconframes.reports.input_frames import Frames
+
 
 _MOST_PROBLEMS, _FIRST_PROBLEMS = 8, 3
 _MOST_GROUPS, _FIRST_GROUPS = 8, 4

@@ -20,7 +20,8 @@ from beaconframes.reports.parts.groups import LOSSES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-Frames = dict[str, pl.DataFrame]
+    from beaconframes.reports.input_frames import Frames
+
 
 _PARTS = {
     "missed_avoidable_wei": "missed, avoidable",

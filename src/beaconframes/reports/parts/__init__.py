@@ -12,11 +12,8 @@ from beaconframes.reports.parts import answer, groups, over_time, problems, trus
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import polars as pl
+    from beaconframes.reports.input_frames import Frames, Inputs
 
-    from beaconframes.reports.input_frames import Inputs
-
-    Frames = dict[str, pl.DataFrame]
 
 _PARTS: dict[str, Callable[[Inputs, Frames], Frames]] = {
     "income": over_time.build_income,

@@ -11,9 +11,8 @@ from beaconframes.analysis.aggregation import sum_known
 from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
-    from beaconframes.reports.input_frames import Inputs
+    from beaconframes.reports.input_frames import Frames, Inputs
 
-    Frames = dict[str, pl.DataFrame]
 
 ONLINE, OFFLINE = "_online", "_offline"
 """Ends of the statuses of active validators, also of those that exit or were slashed."""

@@ -10,9 +10,8 @@ from beaconframes import analysis
 from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
-    from beaconframes.reports.input_frames import Inputs
+    from beaconframes.reports.input_frames import Frames, Inputs
 
-    Frames = dict[str, pl.DataFrame]
 
 _VALIDATOR = "validator_index"
 _STAKE = "effective_balance_gwei"

@@ -15,9 +15,8 @@ from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
-    from beaconframes.reports.input_frames import Inputs
+    from beaconframes.reports.input_frames import Frames, Inputs
 
-    Frames = dict[str, pl.DataFrame]
 
 _VALUES = ["income_value", "withdrawals_value"]
 _RANGES = ["drawn_low", "drawn_high", "luck_low", "luck_high"]

@@ -9,9 +9,8 @@ import polars as pl
 from beaconframes import analysis
 
 if TYPE_CHECKING:
-    from beaconframes.reports.input_frames import Inputs
+    from beaconframes.reports.input_frames import Frames, Inputs
 
-    Frames = dict[str, pl.DataFrame]
 
 PROBLEM_INPUTS = ("stats", "proposals", "blocks", "network", "index", "attestations", "slots")
 """The inputs that `analysis.problems` takes by name."""

@@ -13,9 +13,7 @@ from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
     from beaconframes.client import Explorer
-    from beaconframes.reports.input_frames import Inputs
-
-    Frames = dict[str, pl.DataFrame]
+    from beaconframes.reports.input_frames import Frames, Inputs
 
 
 def build_reconciliation(inputs: Inputs, frames: Frames) -> Frames:

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING
 from beaconframes import analysis
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from beaconframes.reports.input_frames import Inputs
-
-    Frames = dict[str, pl.DataFrame]
+    from beaconframes.reports.input_frames import Frames, Inputs
 
 
 def build_upcoming(inputs: Inputs, frames: Frames) -> Frames:
