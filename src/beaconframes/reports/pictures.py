@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,17 +60,18 @@ class Picture:
 def build_pictures(frames: Frames, *, interactive: bool = False) -> dict[str, Picture]:
     """Return the charts whose frames exist, by name."""
     escape = for_plotly if interactive else for_matplotlib
-    pictures = (
-        _build_income(frames),
-        _build_rates(frames),
-        _build_validators(frames),
-        _build_effectiveness(frames),
-        _build_balances(frames),
-        _build_proposals(frames),
-        _build_luck(frames, escape),
-        _build_sync(frames),
-        _build_withdrawals(frames),
+    builders: tuple[tuple[str, Callable[[Frames], Picture | None]], ...] = (
+        ("income", _build_income),
+        ("rates", _build_rates),
+        ("days", _build_validators),
+        ("effectiveness", _build_effectiveness),
+        ("balances", _build_balances),
+        ("proposals", _build_proposals),
+        ("income", partial(_build_luck, escape=escape)),
+        ("sync_epochs", _build_sync),
+        ("withdrawals", _build_withdrawals),
     )
+    pictures = (build(frames) for name, build in builders if _has(frames, name))
     return {picture.name: picture for picture in pictures if picture is not None}
 
 
@@ -77,14 +79,12 @@ def _frame(name: str, title: str, chart: Chart, height: float = 2.7) -> Picture:
     return Picture(name, title, describe_chart(chart, title), (chart,), height=height)
 
 
-def _has(frames: Frames, *names: str) -> bool:
-    """Return whether the frames exist and have rows."""
-    return all(name in frames and not frames[name].is_empty() for name in names)
+def _has(frames: Frames, name: str) -> bool:
+    """Return whether a frame exists and has rows."""
+    return name in frames and not frames[name].is_empty()
 
 
-def _build_income(frames: Frames) -> Picture | None:
-    if not _has(frames, "income"):
-        return None
+def _build_income(frames: Frames) -> Picture:
     chart = _hatch(build_daily_income_chart(frames["income"]), frames)
     return _frame("income", "Income by component", chart, 3.5)
 
@@ -128,8 +128,6 @@ def _hatch(chart: Chart, frames: Frames) -> Chart:
 
 
 def _build_rates(frames: Frames) -> Picture | None:
-    if not _has(frames, "rates"):
-        return None
     rates = frames["rates"]
     # The days of rates are those of the chain. Those of daily statistics are whole.
     if "validator_epochs" in rates.columns:
@@ -140,8 +138,6 @@ def _build_rates(frames: Frames) -> Picture | None:
 
 def _build_validators(frames: Frames) -> Picture | None:
     """Return one small chart per validator, or quantiles and the worst ten."""
-    if not _has(frames, "days"):
-        return None
     income = by_day.read_income(frames["days"])
     count = income["validator_index"].n_unique()
     if count == 1:
@@ -160,9 +156,7 @@ def _build_validators(frames: Frames) -> Picture | None:
     return Picture("validators", title, alt, tuple(charts.values()), tuple(map(str, charts)))
 
 
-def _build_effectiveness(frames: Frames) -> Picture | None:
-    if not _has(frames, "effectiveness"):
-        return None
+def _build_effectiveness(frames: Frames) -> Picture:
     rates = _drop_short_days(frames["effectiveness"], "votes")
     chart = build_effectiveness_chart(rates, frames.get("network"), series.read_dates(rates))
     has_votes = "effectiveness" in rates.columns
@@ -170,15 +164,11 @@ def _build_effectiveness(frames: Frames) -> Picture | None:
     return _frame("effectiveness", title, chart)
 
 
-def _build_balances(frames: Frames) -> Picture | None:
-    if not _has(frames, "balances"):
-        return None
+def _build_balances(frames: Frames) -> Picture:
     return _frame("balances", "Balances", by_day.build_spread_chart(frames["balances"]))
 
 
-def _build_proposals(frames: Frames) -> Picture | None:
-    if not _has(frames, "proposals"):
-        return None
+def _build_proposals(frames: Frames) -> Picture:
     facts = dict(frames["facts"].iter_rows())
     # Statistics have days of the chain, which have no time zone.
     tz = facts["days"] if facts["detail"] == "every epoch" else "UTC"
@@ -197,7 +187,7 @@ def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
         if _has(frames, name)
     }
     rows = sum(table.height for table in tables.values())
-    if not rows or not _has(frames, "income"):
+    if not rows:
         return None
     times = series.read_dates(frames["income"])
     chart = build_luck_chart(tables, groups, times, level=None, escape=escape, time_unit="day")
@@ -205,20 +195,15 @@ def _build_luck(frames: Frames, escape: Escape) -> Picture | None:
     return _frame("luck", title, chart, 1.8 + 0.32 * min(rows, _MOST_LUCK))
 
 
-def _build_sync(frames: Frames) -> Picture | None:
+def _build_sync(frames: Frames) -> Picture:
     """Return strips of the share of sync committee duties that each member signed."""
-    if not _has(frames, "sync_epochs"):
-        return None
     chart = build_sync_chart(frames["sync_epochs"])
     members = min(frames["sync_epochs"]["validator_index"].n_unique(), FEW_VALIDATORS)
     return _frame("sync", "Sync committees", chart, 1.5 + 0.11 * members)
 
 
-def _build_withdrawals(frames: Frames) -> Picture | None:
-    if not _has(frames, "withdrawals"):
-        return None
-    midnight = pl.col("date").cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
-    rows = frames["withdrawals"].select(time=midnight, amount_gwei="withdrawals_gwei")
+def _build_withdrawals(frames: Frames) -> Picture:
+    rows = frames["withdrawals"].select(time=series.MIDNIGHT, amount_gwei="withdrawals_gwei")
     days = rows["time"].dt.date()
     chart = withdrawals(rows, since=days[0], until=days[-1])
     return _frame("withdrawals", "Withdrawals", _hatch(chart, frames), 2.2)
