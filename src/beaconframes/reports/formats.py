@@ -154,12 +154,8 @@ FILTERS = {
     "index": show_index,
     "eth": show_eth,
     "eth_wei": show_eth_wei,
-    "percent": show_percent,
-    "signed": show_signed,
-    "points": show_points,
     "moment": show_moment,
     "utc": show_utc,
-    "value": show_value,
     "text": show_text,
 }
-"""The filters of the template, by name."""
+"""The filters of the templates, by name."""

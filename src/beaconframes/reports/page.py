@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -60,18 +61,14 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
     pictures = build_pictures(frames, interactive=interactive) if has_library else {}
     draw = render_plotly if interactive else render_svg
     scripts = [_read(name) for name in _SCRIPTS]
-    answer, marks = read_answer(frames), read_marks(frames, "summary")
+    answer = read_answer(frames)
     facts = dict(frames["facts"].iter_rows())
     context: dict[str, Any] = {
         "title": f"Report on {show_quantity(answer['validators'], 'validator')}",
         "verdict": list_verdict(frames),
         "cards": list_cards(frames),
-        "figures": [
-            {"title": each.title, "text": each.text, "method": each.method}
-            for each in list_figures(frames)
-        ],
+        "figures": [vars(figure) for figure in list_figures(frames)],
         "answer": answer,
-        "mark": lambda name: marks.get(name, ""),
         "link": lambda name: _write_link(frames[name]),
         "doubts": partial(describe_marks, frames),
         "failures": list_failures(frames),
@@ -84,7 +81,7 @@ def render_page(frames: Frames, left_out: dict[str, str], *, interactive: bool) 
         "pictures": pictures,
         "missing_library": "" if has_library else library,
         "drawn": {name: draw(picture) for name, picture in pictures.items()},
-        "library": _read_plotly() if interactive else "",
+        "library": import_module("plotly.offline").get_plotlyjs() if interactive else "",
         "css": _read("report.css"),
         "scripts": scripts,
         "resize": _read("resize_charts.js") if interactive else "",
@@ -236,13 +233,6 @@ def _build_policy(scripts: Sequence[str], *, interactive: bool) -> str:
     ]
     allowed = "'unsafe-inline'" if interactive else " ".join(f"'sha256-{each}'" for each in digests)
     return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {allowed}"
-
-
-def _read_plotly() -> str:
-    from plotly.offline import get_plotlyjs
-
-    library: str = get_plotlyjs()
-    return library
 
 
 @cache
