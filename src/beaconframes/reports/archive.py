@@ -7,9 +7,12 @@ import html
 import json
 import re
 import warnings
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from beaconframes.endpoint.identifiers import list_validators
 from beaconframes.errors import DatasetError, UsageError, UsageWarning, find_caller_level
@@ -23,7 +26,8 @@ from beaconframes.time_range import find_time_zone
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import date
 
     from beaconframes.client import Explorer
 
@@ -106,40 +110,15 @@ def list_periods(
 ) -> list[tuple[date, date]]:
     """Return the first and the last day of each whole period from *first* to *last*.
 
-    Days are those of the time zone *tz*.
-
-    Weeks begin on Monday, months on the first.
+    Days are those of the time zone *tz*. Weeks begin on Monday, months on the first.
     """
     check_choice("every", every, PERIODS)
     zone = find_time_zone(tz)
-    periods: list[tuple[date, date]] = []
-    for start, end in _iterate_periods(every, first.astimezone(zone)):
-        if datetime.combine(end, time(), zone) > last:
-            return periods
-        periods.append((start, end - timedelta(days=1)))
-    return periods
-
-
-def _iterate_periods(every: str, first: datetime) -> Iterator[tuple[date, date]]:
-    """Yield the first day of each period, and that of the next one."""
-    start = first.date()
-    if first != datetime.combine(start, time(), first.tzinfo):
-        start += timedelta(days=1)
-    if every == "1w":
-        start += timedelta(days=-start.weekday() % 7)
-    if every == "1mo" and start.day > 1:
-        start = _find_next_month(start)
-    while True:
-        days = {"1d": 1, "1w": 7}.get(every)
-        end = _find_next_month(start) if days is None else start + timedelta(days=days)
-        yield start, end
-        start = end
-
-
-def _find_next_month(day: date) -> date:
-    """Return the first day of the next month."""
-    months = day.year * 12 + day.month
-    return date(months // 12, months % 12 + 1, 1)
+    begin, end = first.astimezone(zone), last.astimezone(zone)
+    start = pl.lit(begin.date()).dt.truncate(every)
+    starts = pl.select(pl.date_range(start, end.date(), every)).to_series().to_list()
+    whole = [day for day in starts if datetime.combine(day, time(), zone) >= begin]
+    return [(day, following - timedelta(days=1)) for day, following in pairwise(whole)]
 
 
 def check_folder(folder: Path, arguments: Mapping[str, str]) -> None:
