@@ -47,13 +47,8 @@ if TYPE_CHECKING:
 _Y_LABELS = 60
 """About how wide the labels of the vertical axis are, in points: a title is in the middle of the
 rest, and constrained layouts make no room for it."""
-_REMEDIES = {
-    "xlabel": "Set it on the result: .set_xlabel(...)",
-    "ylabel": "Set it on the result: .set_ylabel(...)",
-    "xlim": "Set it on the result: .set_xlim(...)",
-    "ylim": "Set it on the result: .set_ylim(...)",
-}
-"""What to use instead of arguments that users expect from other libraries."""
+_SET_ON_AXES = ("xlabel", "ylabel", "xlim", "ylim")
+"""Arguments that users expect from other libraries."""
 
 
 class NumberFormatter(ScalarFormatter):
@@ -188,8 +183,9 @@ def open_axes(
     for *rows* tick labels. Raises UsageError for *kwargs* that matplotlib does not accept.
     """
     for name in kwargs:
-        if name in _REMEDIES:
-            raise UsageError(f"charts have no argument {name}=", hint=_REMEDIES[name])
+        if name in _SET_ON_AXES:
+            hint = f"Set it on the result: .set_{name}(...)"
+            raise UsageError(f"charts have no argument {name}=", hint=hint)
     if ax is not None and not isinstance(ax, Axes):
         raise UsageError(
             f"ax= is a {type(ax).__name__}, not Axes",

@@ -19,23 +19,9 @@ _MOST_TICKS = 4
 """Ticks of a time axis that fit into an interactive chart on a phone."""
 _GREY, _FAINT = "#7d8593", "rgba(128, 136, 150, 0.25)"
 """Text and grid of interactive charts: readable on light and on dark pages."""
-_VARIABLES = {
-    colours.INK: "ink",
-    colours.RULE: "rule",
-    colours.GRID: "grid",
-    colours.PAPER: "paper",
-    colours.AMBER: "amber",
-    colours.RED: "red",
-    colours.GREY: "grey",
-    colours.PURPLE: "purple",
-    colours.BROWN: "brown",
-    colours.ORANGE: "orange",
-    colours.GREEN: "green",
-    colours.SLATE: "slate",
-    colours.CYAN: "cyan",
-    colours.TEAL: "teal",
-    "#000000": "ink",
-}
+_NAMES = ["ink", "rule", "grid", "paper", "amber", "red", "grey", "purple"]
+_NAMES += ["brown", "orange", "green", "slate", "cyan", "teal"]
+_VARIABLES = {getattr(colours, name.upper()): name for name in _NAMES} | {"#000000": "ink"}
 """Colours of an SVG that follow the reader's setting; other colours are readable on both."""
 
 
