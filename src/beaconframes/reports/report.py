@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
+from polars import selectors
 
 from beaconframes.client.connection import get_explorer
 from beaconframes.errors import (
@@ -143,7 +144,7 @@ class Report:
             "frames": {name: _list_rows(frame) for name, frame in self._frames.items()},
             "left_out": self.left_out,
         }
-        return json.dumps(content, allow_nan=False)
+        return json.dumps(content, allow_nan=False, default=_to_json)
 
 
 def report(
@@ -285,17 +286,11 @@ def _replace_report(path: str | os.PathLike[str], text: str, mark: str, *, overw
 
 
 def _list_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    return [
-        {name: _to_json(value) for name, value in row.items()} for row in frame.rows(named=True)
-    ]
+    """Return rows for JSON, which has no infinite numbers."""
+    floats = selectors.float()
+    return frame.with_columns(pl.when(floats.is_finite()).then(floats)).rows(named=True)
 
 
-def _to_json(value: Any) -> Any:
-    """Return a value for JSON: wei as text, because its digits do not fit into a number."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if value == value and abs(value) != float("inf") else None  # noqa: PLR0124
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return str(value)
+def _to_json(value: Any) -> str:
+    """Return a time as ISO 8601, and wei as text: its digits do not fit into a number."""
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

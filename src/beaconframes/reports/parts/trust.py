@@ -37,26 +37,17 @@ def build_reconciliation(inputs: Inputs, frames: Frames) -> Frames:
 def build_inputs(inputs: Inputs, frames: Frames) -> Frames:
     """Return the frames that were loaded or not, and their missing rows."""
     rows = [
-        (
-            item.name,
-            item.loader,
-            item.state,
-            None if item.rows is None else item.rows.height,
-            0 if item.missing is None else item.missing.height,
-            item.requests,
-            item.reason,
-        )
+        {
+            "input": item.name,
+            "loader": item.loader,
+            "state": item.state,
+            "rows": None if item.rows is None else item.rows.height,
+            "gaps": 0 if item.missing is None else item.missing.height,
+            "requests": item.requests,
+            "reason": item.reason,
+        }
         for item in inputs.items.values()
     ]
-    schema = {
-        "input": pl.String,
-        "loader": pl.String,
-        "state": pl.String,
-        "rows": pl.Int64,
-        "gaps": pl.Int64,
-        "requests": pl.Int64,
-        "reason": pl.String,
-    }
     gaps = [
         item.missing.with_columns(input=pl.lit(item.name))
         for item in inputs.items.values()
@@ -64,7 +55,7 @@ def build_inputs(inputs: Inputs, frames: Frames) -> Frames:
     ]
     empty = pl.DataFrame(schema={"input": pl.String, "reason": pl.String})
     missing = merge_gaps(pl.concat([empty, *gaps], how="diagonal_relaxed"))
-    return {"inputs": pl.DataFrame(rows, schema, orient="row"), "missing": missing}
+    return {"inputs": pl.DataFrame(rows, infer_schema_length=None), "missing": missing}
 
 
 def merge_gaps(gaps: pl.DataFrame) -> pl.DataFrame:
