@@ -36,14 +36,8 @@ def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
         .sort("slot", "orphaned")
     )
     painted = [_parse_pixel(*row) for row in rows.select("slot", "graffiti").iter_rows()]
-    pixels = pl.DataFrame(
-        {
-            "x": [pixel[0] if pixel else None for pixel in painted],
-            "y": [pixel[1] if pixel else None for pixel in painted],
-            "color": [pixel[2] if pixel else None for pixel in painted],
-        },
-        schema={"x": pl.Int64, "y": pl.Int64, "color": pl.String},
-    )
+    schema = {"x": pl.Int64, "y": pl.Int64, "color": pl.String}
+    pixels = pl.DataFrame(painted, schema, orient="row")
     wall: Any = (
         pl.concat([rows, pixels], how="horizontal")
         .drop_nulls("color")
@@ -55,8 +49,8 @@ def from_blocks(blocks: IntoFrameT) -> IntoFrameT:
     return return_like(wall, blocks)
 
 
-def _parse_pixel(slot: int, graffiti: str) -> tuple[int, int, str] | None:
-    """Parse position and colour from one graffiti; None if it paints no pixel."""
+def _parse_pixel(slot: int, graffiti: str) -> tuple[int, int, str] | tuple[None, None, None]:
+    """Parse position and colour from one graffiti; all are None if it paints no pixel."""
     try:
         # Latin-1 maps every byte to a character, so no graffiti fails to decode.
         text = bytes.fromhex(graffiti.removeprefix("0x")).decode("latin-1")
@@ -68,4 +62,4 @@ def _parse_pixel(slot: int, graffiti: str) -> tuple[int, int, str] | None:
     for pattern in _PATTERNS:
         if match := pattern.search(text):
             return int(match[1]), int(match[2]), match[3]
-    return None
+    return None, None, None

@@ -123,13 +123,7 @@ def progress(
     return return_like(
         pl.DataFrame(
             {"time": starts, "right": right, "share": right / max(len(picture.value), 1), **counts},
-            schema={
-                "time": pl.Datetime("us", "UTC"),
-                "right": pl.Int64,
-                "share": pl.Float64,
-                "painted": pl.Int64,
-                "damaged": pl.Int64,
-            },
+            schema_overrides={"time": pl.Datetime("us", "UTC")},
         ),
         frame,
     )
@@ -149,12 +143,6 @@ def _compare(frame: IntoFrame, picture: TargetPicture, form: Form) -> pl.DataFra
             "is_right": painted == picture.value + 1,
             "graffiti": [_FORMS[form].format(*row) for row in rows],
         },
-        schema={
-            "x": pl.Int64,
-            "y": pl.Int64,
-            "painted": pl.String,
-            "color": pl.String,
-            "is_right": pl.Boolean,
-            "graffiti": pl.String,
-        },
+        # Without a pixel, there is no text.
+        schema_overrides=dict.fromkeys(("painted", "color", "graffiti"), pl.String),
     )
