@@ -24,10 +24,11 @@ from beaconframes.wall.images import (
     parse_background,
 )
 from beaconframes.wall.pixel_map import build_pixel_map, read_region
+from beaconframes.wall.pixel_writes import select_region
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
-    from plotly.graph_objects import Figure, Heatmap, Image, Scatter, Scattergl
+    from plotly.graph_objects import Figure, Heatmap, Image, Scattergl
     from plotly.graph_objects.layout import Slider
 
     from beaconframes.colours import Theme
@@ -80,7 +81,9 @@ def wall(
         has_pixels = _add_history(figure, rows, corners, steps)
     else:
         has_pixels = bool(np.isfinite(pixel_map.cells).any())
-        figure.add_traces([_build_heatmap(pixel_map, corners), *_build_swatches(pixel_map)])
+        figure.add_trace(_build_heatmap(pixel_map, corners))
+        for name, pixels, colour in pixel_map.kinds:
+            figure.add_trace(build_square(colour, name=f"{for_plotly(name)}: {pixels:,}"))
         figure.update_layout(showlegend=bool(pixel_map.kinds), legend_title_text=pixel_map.label)
     if not has_pixels:
         nothing = {
@@ -122,10 +125,7 @@ def _set_layout(figure: Figure, corners: Region, background: int, theme: Theme) 
 
 def _add_history(figure: Figure, rows: pl.DataFrame, corners: Region, steps: int) -> bool:
     """Add the wall as it was at each step; return whether it has any pixel."""
-    x0, y0, x1, y1 = corners
-    rows = rows.sort("slot", maintain_order=True).filter(
-        pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1)
-    )
+    rows = select_region(rows.sort("slot", maintain_order=True), corners)
     if rows.is_empty():
         return False
     ends = _find_steps(rows, steps)
@@ -205,14 +205,6 @@ def _build_slider(shown: list[pl.DataFrame]) -> Slider:
         pad={"t": 65},
         ticklen=4,
     )
-
-
-def _build_swatches(pixel_map: PixelMap) -> list[Scatter]:
-    """Build the entries of the legend, the largest holder first."""
-    return [
-        build_square(colour, name=f"{for_plotly(name)}: {pixels:,}")
-        for name, pixels, colour in pixel_map.kinds
-    ]
 
 
 def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:

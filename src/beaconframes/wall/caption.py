@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from beaconframes.frames import is_simulated
+from beaconframes.wall.pixel_writes import select_region
 
 if TYPE_CHECKING:
+    import polars as pl
     from narwhals.stable.v2.typing import IntoFrame
 
     from beaconframes.wall.pixel_map import Show
@@ -27,9 +27,7 @@ def list_caption_parts(frame: IntoFrame, rows: pl.DataFrame, corners: Region) ->
 
     *rows* are those of *frame*, as ``read_region`` returns them.
     """
-    x0, y0, x1, y1 = corners
-    is_shown = pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1)
-    count = rows.filter(*is_shown).select("x", "y").n_unique()
+    count = select_region(rows, corners).select("x", "y").n_unique()
     parts = [f"{count:,} painted pixel{'' if count == 1 else 's'}"] if count else []
     return [*parts, "simulated data"] if parts and is_simulated(frame) else parts
 

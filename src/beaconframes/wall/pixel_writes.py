@@ -124,6 +124,12 @@ def find_region(region: RegionChoice, x: Ints, y: Ints, *, smallest: int = 1) ->
     return x0, y0, x1, y1
 
 
+def select_region(rows: pl.DataFrame, region: RegionChoice) -> pl.DataFrame:
+    """Keep the rows of the region."""
+    x0, y0, x1, y1 = check_region(region)
+    return rows.filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))
+
+
 def _extend(first: int, last: int, smallest: int) -> tuple[int, int]:
     """Extend a side on both ends to *smallest* pixels, inside of the wall."""
     missing = max(0, smallest - (last - first + 1))

@@ -9,7 +9,7 @@ import polars as pl
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, return_like
 from beaconframes.wall.painters import add_painters
-from beaconframes.wall.pixel_writes import check_region, read_rows
+from beaconframes.wall.pixel_writes import read_rows, select_region
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrameT
@@ -36,7 +36,7 @@ def age(frame: IntoFrameT, *, until: int | None = None, region: RegionChoice = N
     rows_until = rows.filter(pl.col("slot") <= end).with_columns(age_slots=end - pl.col("slot"))
     columns = ("x", "y", "slot", "time", "color", "validator_index", "age_slots")
     return return_like(
-        _select_last_writes(_select_region(rows_until, region)).select(columns), frame
+        _select_last_writes(select_region(rows_until, region)).select(columns), frame
     )
 
 
@@ -145,13 +145,7 @@ def territory(
 
 def _read_region(frame: IntoFrameT, region: RegionChoice, *more: str) -> pl.DataFrame:
     """Read the writes to pixels of the region, oldest first."""
-    return _select_region(read_rows(frame, *more).sort("slot", maintain_order=True), region)
-
-
-def _select_region(rows: pl.DataFrame, region: RegionChoice) -> pl.DataFrame:
-    """Keep the rows of the region."""
-    x0, y0, x1, y1 = check_region(region)
-    return rows.filter(pl.col("x").is_between(x0, x1), pl.col("y").is_between(y0, y1))
+    return select_region(read_rows(frame, *more).sort("slot", maintain_order=True), region)
 
 
 def _select_last_writes(rows: pl.DataFrame) -> pl.DataFrame:
