@@ -123,14 +123,6 @@ class Animation:
         """Yield every change with its delay."""
         return zip(self.changes, self.delays, strict=True)
 
-    def build_image(self, change: FrameChange) -> Image.Image:
-        """Build the image of a change, with a palette if one has room."""
-        return (
-            self.build_palette_image(change, self.colours)
-            if self.fits_palette
-            else self.build_rgba_image(change)
-        )
-
     def find_corner(self, change: FrameChange) -> tuple[int, int]:
         """Return the position of the image of a change; with a strip, it has the whole width."""
         return 0 if self.strip else change.left * self.scale, change.top * self.scale

@@ -68,7 +68,10 @@ def write_png(animation: Animation, path: Path) -> None:
         file.write(_SIGNATURE)
         serial = 0
         for number, (change, delay) in enumerate(animation.pair_delays()):
-            image = animation.build_image(change)
+            if animation.fits_palette:
+                image = animation.build_palette_image(change, animation.colours)
+            else:
+                image = animation.build_rgba_image(change)
             pnginfo = None if number else description
             chunks = PngImagePlugin.getchunks(image, pnginfo=pnginfo)
             if number == 0:

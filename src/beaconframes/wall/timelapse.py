@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from beaconframes.errors import UsageError
+from beaconframes.errors import UsageError, require_package
 from beaconframes.frames import is_simulated
 from beaconframes.progress import show_elapsed
 from beaconframes.wall.animation import Animation, DateStrip, FrameChange
@@ -20,7 +20,7 @@ from beaconframes.wall.frame_times import date_frames, find_frame_times
 from beaconframes.wall.images import choose_scale, parse_background
 from beaconframes.wall.pixel_writes import SIZE, check_region, find_region, read_writes
 from beaconframes.wall.png_file import check_ending, describe_data, write_atomically
-from beaconframes.wall.video_formats import VIDEOS, require_encoder, write_video
+from beaconframes.wall.video_formats import VIDEOS, write_video
 
 if TYPE_CHECKING:
     import os
@@ -95,7 +95,7 @@ def timelapse(
     check_ending(target, _WRITERS)
     ending = target.suffix.lower()
     if ending in VIDEOS:
-        require_encoder()
+        require_package("av", "a video", "'beaconframes[video]'")
     check_region(region)
     unpainted = parse_background(background)
     writes = read_writes(frame, times=dates or isinstance(every, str | timedelta))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from beaconframes.errors import DatasetError, require_package
+from beaconframes.errors import DatasetError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,11 +24,6 @@ VIDEOS = {
 }
 _CONTAINER = {".mp4": {"movflags": "faststart"}, ".webm": {}}  # Pages play it while it loads.
 _BT709 = 1  # The colours that players expect of a video, by their number in FFmpeg.
-
-
-def require_encoder() -> None:
-    """Raise a UsageError if the encoder is not installed."""
-    require_package("av", "a video", "'beaconframes[video]'")
 
 
 def write_video(animation: Animation, path: Path, ending: str) -> None:
