@@ -157,10 +157,9 @@ def _describe_heatmap(layer: Heatmap) -> str:
 def _format(chart: Chart, value: float, digits: int = _DIGITS) -> str:
     """Format a value with the unit of its axis."""
     axis = chart.x if any(map(_is_horizontal, chart.layers)) else chart.y
-    unit = axis.label.rpartition("(")[2].removesuffix(")") if axis.label.endswith(")") else ""
     value += 0.0  # This makes a negative zero a zero.
     number = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.{digits}g}"
-    return f"{number} {unit.rpartition(', ')[2]}".strip()
+    return f"{number} {axis.unit}".strip()
 
 
 def _locate(chart: Chart, position: object) -> str:

@@ -168,6 +168,12 @@ class Axis:
     reverse: bool = False
     """Whether the first position is at the top."""
 
+    @property
+    def unit(self) -> str:
+        """Return the unit at the end of the label."""
+        unit = self.label.rpartition("(")[2].removesuffix(")") if self.label.endswith(")") else ""
+        return unit.rpartition(", ")[2]
+
 
 @dataclass(frozen=True)
 class Chart:

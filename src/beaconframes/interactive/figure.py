@@ -227,7 +227,7 @@ def _add_panel(figure: Figure, chart: Chart, panel: Chart, theme: Theme) -> list
     notes = []
     for layer in panel.layers:
         traces, note = build_traces(layer, below, theme)
-        figure.add_traces([trace.update(yaxis="y2") for trace in traces])
+        figure.add_traces([trace | {"yaxis": "y2"} for trace in traces])
         notes += [note] if note else []
     figure.layout.template.layout.height = _PANEL_HEIGHT
     figure.update_layout(

@@ -63,14 +63,8 @@ def shorten_times(x: Positions) -> Positions:
 
 def _format_hover(chart: Chart, y: str = "y") -> str:
     """Return the hover template: position, height with its unit, and name; no text of the data."""
-    height = f"%{{{y}:{_choose_digits(chart.y)}}} {_find_unit(chart.y)}"
+    height = f"%{{{y}:{_choose_digits(chart.y)}}} {chart.y.unit}"
     return f"%{{x}}<br>{height}<extra>%{{fullData.name}}</extra>"
-
-
-def _find_unit(axis: Axis) -> str:
-    """Return the unit at the end of an axis label."""
-    unit = axis.label.rpartition("(")[2].removesuffix(")") if axis.label.endswith(")") else ""
-    return unit.rpartition(", ")[2]
 
 
 def _choose_digits(axis: Axis) -> str:
@@ -79,7 +73,6 @@ def _choose_digits(axis: Axis) -> str:
 
 
 def _describe_legend(name: str | None, chart: Chart) -> dict[str, Any]:
-    """Return the name and the position of a layer in the legend."""
     name = name or ""
     options: dict[str, Any] = {"name": name.replace("\n", " "), "showlegend": False}
     if name in chart.legend:
@@ -94,32 +87,26 @@ def _build_swatch(
 
     Without it, plotly draws the swatch like the first point, which may be hatched or hollow.
     """
-    from plotly import graph_objects as go
-
     entry = _describe_legend(layer.name, chart)
     if not entry["showlegend"]:
         return []
     mode = "lines+markers" if options else "markers"
-    return [go.Scatter(x=[None], y=[None], mode=mode, marker=marker, **options, **entry)]
+    swatch = {"type": "scatter", "x": [None], "y": [None], "mode": mode, "marker": marker}
+    return [swatch | options | entry]
 
 
-def build_square(colour: str, **options: Any) -> Any:
+def build_square(colour: str, **options: Any) -> dict[str, Any]:
     """Build a square in the legend that the plot does not have."""
-    from plotly import graph_objects as go
-
     marker = {"symbol": "square", "size": 10, "color": colour}
-    return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, **options)
+    square = {"type": "scatter", "x": [None], "y": [None], "mode": "markers", "marker": marker}
+    return square | options
 
 
-def _choose_scatter(count: int) -> Any:
-    from plotly import graph_objects as go
-
-    return go.Scattergl if count > _WEBGL_POINTS else go.Scatter
+def _choose_type(count: int) -> str:
+    return "scattergl" if count > _WEBGL_POINTS else "scatter"
 
 
 def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str | None]:
-    from plotly import graph_objects as go
-
     x, y, each = downsampling.thin_line(layer.x, layer.y, MAX_POINTS)
     note = None
     if each > 1:
@@ -149,14 +136,13 @@ def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str
         if hollow.any():
             swatch = _build_swatch(layer, chart, {"size": 6, "color": colour}, line=options["line"])
             options["showlegend"] = False
-    drawn = [*swatch, go.Scatter(x=shorten_times(x), y=y, **options)]
+    drawn = [*swatch, {"type": "scatter", "x": shorten_times(x), "y": y, **options}]
     # A line does not show an isolated point, so it gets a marker.
     isolated = [] if layer.marked else series.find_isolated_points(y)
     if isolated:
         options |= {"mode": "markers", "marker": {"size": 5, "color": colour}, "showlegend": False}
-        drawn.append(
-            _choose_scatter(len(isolated))(x=shorten_times(x[isolated]), y=y[isolated], **options)
-        )
+        options |= {"type": _choose_type(len(isolated))}
+        drawn.append({"x": shorten_times(x[isolated]), "y": y[isolated], **options})
     return drawn, note
 
 
@@ -191,12 +177,11 @@ def _build_points(layer: Points, chart: Chart, theme: Theme) -> Any:
         options["text"] = layer.validators
         if not chart.x.time_unit:
             options["hovertemplate"] = options["hovertemplate"].replace("%{x}", "validator %{text}")
-    return _choose_scatter(len(layer.x))(x=shorten_times(layer.x), y=layer.y, **options)
+    options |= {"type": _choose_type(len(layer.x))}
+    return {"x": shorten_times(layer.x), "y": layer.y, **options}
 
 
 def _build_bars(layer: Bars, chart: Chart, theme: Theme) -> list[Any]:
-    from plotly import graph_objects as go
-
     width: Any = layer.width
     if isinstance(width, np.ndarray):
         width = width / np.timedelta64(1, "ms")
@@ -212,6 +197,7 @@ def _build_bars(layer: Bars, chart: Chart, theme: Theme) -> list[Any]:
         # Without this, the stripes replace the bar.
         marker["pattern"] = stripes | {"fillmode": "overlay"}
     options = _describe_legend(layer.name, chart) | {
+        "type": "bar",
         "marker": marker,
         "width": width,
         "base": layer.base,
@@ -229,45 +215,42 @@ def _build_bars(layer: Bars, chart: Chart, theme: Theme) -> list[Any]:
     # For stacked bars plotly would show the height of the stack.
     options["customdata"] = layer.height
     options["hovertemplate"] = (
-        f"{where}<br>%{{customdata:{_choose_digits(axis)}}} {_find_unit(axis)}"
+        f"{where}<br>%{{customdata:{_choose_digits(axis)}}} {axis.unit}"
         f"<extra>{'%{fullData.name}' if layer.name else ''}</extra>"
     )
     if layer.texts:
         options |= {"hovertext": layer.texts, "hovertemplate": "%{hovertext}<extra></extra>"}
     if layer.horizontal:
-        return [*swatch, go.Bar(y=layer.x, x=layer.height, orientation="h", **options)]
-    return [*swatch, go.Bar(x=shorten_times(layer.x), y=layer.height, **options)]
+        return [*swatch, {"y": layer.x, "x": layer.height, "orientation": "h", **options}]
+    return [*swatch, {"x": shorten_times(layer.x), "y": layer.height, **options}]
 
 
 def _build_area(layer: Area, chart: Chart, theme: Theme) -> tuple[list[Any], str | None]:
-    from plotly import graph_objects as go
-
     x, low, high, each = downsampling.thin_area(layer.x, layer.low, layer.high, MAX_POINTS)
     note = f"{len(layer.x):,} points: the extremes of every {each:,} neighbors are drawn"
     own = np.where(abs(low) > abs(high), low, high)
     if layer.hover_amounts is not None and each == 1:
         own = layer.hover_amounts
     around, heights, amounts = build_outline(x, low, high, own, steps=layer.stepped)
-    trace = go.Scatter(
-        x=shorten_times(around),
-        y=heights,
-        customdata=amounts,
-        mode="lines",
-        fill="toself",
-        fillcolor=format_rgba(theme.adapt(layer.colour), layer.opacity),
-        line={"width": 0.5 if layer.stepped else 0, "color": theme.adapt(layer.colour)},
-        hoveron="points",
-        hovertemplate=_format_hover(chart, "customdata"),
-        **_describe_legend(layer.name, chart),
-    )
+    trace = _describe_legend(layer.name, chart) | {
+        "type": "scatter",
+        "x": shorten_times(around),
+        "y": heights,
+        "customdata": amounts,
+        "mode": "lines",
+        "fill": "toself",
+        "fillcolor": format_rgba(theme.adapt(layer.colour), layer.opacity),
+        "line": {"width": 0.5 if layer.stepped else 0, "color": theme.adapt(layer.colour)},
+        "hoveron": "points",
+        "hovertemplate": _format_hover(chart, "customdata"),
+    }
     return [trace], note if each > 1 else None
 
 
 def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
-    from plotly import graph_objects as go
-
     starts = layer.start + layer.step * np.arange(layer.cells.shape[1])
     options: dict[str, Any] = {
+        "type": "heatmap",
         "x": shorten_times(starts),
         # Cells lie between one start and the next; the hover text has their start.
         "xperiod": layer.step / np.timedelta64(1, "ms"),
@@ -289,7 +272,7 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
             "text": layer.texts,
         }
         hover = where + "%{z:.2f} %" if layer.texts is None else "%{text}"
-        return [go.Heatmap(hovertemplate=hover + "<extra></extra>", **options)]
+        return [options | {"hovertemplate": hover + "<extra></extra>"}]
     kinds = [(name, theme.adapt(colour)) for name, colour in layer.kinds]
     names = np.array(["", *(name.replace("\n", " ") for name, _ in kinds)])
     paints = ["rgba(0,0,0,0)", *(colour for _, colour in kinds)]
@@ -300,15 +283,14 @@ def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
         shares = np.char.mod("%.2f", layer.percent)
         texts = np.where(np.isfinite(layer.percent), shares, texts)
         where += f"{layer.quantity}: "
-    cells = go.Heatmap(
-        colorscale=scale,
-        zmin=-0.5,
-        zmax=len(paints) - 0.5,
-        showscale=False,
-        text=texts,
-        hovertemplate=where + "%{text}<extra></extra>",
-        **options,
-    )
+    cells = options | {
+        "colorscale": scale,
+        "zmin": -0.5,
+        "zmax": len(paints) - 0.5,
+        "showscale": False,
+        "text": texts,
+        "hovertemplate": where + "%{text}<extra></extra>",
+    }
     legend_entries = [
         build_square(colour, **_describe_legend(name, chart))
         for name, colour in kinds

@@ -28,8 +28,7 @@ from beaconframes.wall.pixel_writes import select_region
 
 if TYPE_CHECKING:
     from narwhals.stable.v2.typing import IntoFrame
-    from plotly.graph_objects import Figure, Heatmap, Image, Scattergl
-    from plotly.graph_objects.layout import Slider
+    from plotly.graph_objects import Figure
 
     from beaconframes.colours import Theme
     from beaconframes.wall.painters import Groups, Names
@@ -148,43 +147,39 @@ def _find_steps(rows: pl.DataFrame, steps: int) -> list[int]:
     return sorted({int(end) for end in ends if end})
 
 
-def _build_picture(rows: pl.DataFrame, corners: Region) -> Image:
+def _build_picture(rows: pl.DataFrame, corners: Region) -> dict[str, Any]:
     """Build the image of the wall, sharp at any zoom."""
-    from plotly import graph_objects as go
-
     picture = paint_region(rows, corners)
     buffer = io.BytesIO()
     (build_palette_image(picture, None) or build_rgba_image(picture, None)).save(
         buffer, format="PNG"
     )
     source = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-    return go.Image(source=source, x0=corners[0], y0=corners[1], hoverinfo="skip")
+    place = {"x0": corners[0], "y0": corners[1]}
+    return {"type": "image", "source": source, "hoverinfo": "skip"} | place
 
 
-def _build_hovers(rows: pl.DataFrame) -> Scattergl:
+def _build_hovers(rows: pl.DataFrame) -> dict[str, Any]:
     """Build invisible points over the image, with the hover texts."""
-    from plotly import graph_objects as go
-
     last = rows.unique(["x", "y"], keep="last", maintain_order=True)
-    return go.Scattergl(
-        x=last["x"].cast(pl.Int16).to_numpy(),
-        y=last["y"].cast(pl.Int16).to_numpy(),
-        text=last["color"].to_list(),
-        hovertext=last["time"].dt.strftime("%b %-d, %Y, %H:%M:%S").to_list(),
-        customdata=last.select(pl.col("slot", "validator_index").cast(pl.Int32)).to_numpy(),
-        mode="markers",
-        marker={"opacity": 0, "size": 1},
-        hovertemplate=(
+    return {
+        "type": "scattergl",
+        "x": last["x"].cast(pl.Int16).to_numpy(),
+        "y": last["y"].cast(pl.Int16).to_numpy(),
+        "text": last["color"].to_list(),
+        "hovertext": last["time"].dt.strftime("%b %-d, %Y, %H:%M:%S").to_list(),
+        "customdata": last.select(pl.col("slot", "validator_index").cast(pl.Int32)).to_numpy(),
+        "mode": "markers",
+        "marker": {"opacity": 0, "size": 1},
+        "hovertemplate": (
             "x %{x}, y %{y}: #%{text}<br>slot %{customdata[0]}<br>%{hovertext} UTC"
             "<br>validator %{customdata[1]}<extra></extra>"
         ),
-    )
+    }
 
 
-def _build_slider(shown: list[pl.DataFrame]) -> Slider:
+def _build_slider(shown: list[pl.DataFrame]) -> dict[str, Any]:
     """Build the slider that chooses the last slot shown."""
-    from plotly.graph_objects import layout
-
     count = len(shown)
     steps = []
     for place, rows in enumerate(shown):
@@ -198,21 +193,20 @@ def _build_slider(shown: list[pl.DataFrame]) -> Slider:
                 "label": f"{slot} ({time:%b} {time.day}, {time.year})",
             }
         )
-    return layout.Slider(
-        steps=steps,
-        active=count - 1,
-        currentvalue={"prefix": "Up to slot "},
-        pad={"t": 65},
-        ticklen=4,
-    )
+    return {
+        "steps": steps,
+        "active": count - 1,
+        "currentvalue": {"prefix": "Up to slot "},
+        "pad": {"t": 65},
+        "ticklen": 4,
+    }
 
 
-def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
+def _build_heatmap(pixel_map: PixelMap, corners: Region) -> dict[str, Any]:
     """Build the heatmap of a number, or of the holder, of each pixel."""
-    from plotly import graph_objects as go
-
     cells = pixel_map.cells.astype(np.float32)
     options: dict[str, Any] = {
+        "type": "heatmap",
         "z": cells,
         "x0": corners[0],
         "y0": corners[1],
@@ -258,4 +252,4 @@ def _build_heatmap(pixel_map: PixelMap, corners: Region) -> Heatmap:
         options |= {"zmin": -0.5, "zmax": count - 0.5}
         options["hovertemplate"] = "x %{x}, y %{y}<br>%{text}<extra></extra>"
         options["showscale"] = False
-    return go.Heatmap(options)
+    return options
