@@ -9,6 +9,7 @@ import polars as pl
 from beaconframes import analysis
 from beaconframes.analysis.aggregation import sum_known
 from beaconframes.reports.input_frames import PartMissing
+from beaconframes.reports.parts.groups import count_votes
 
 if TYPE_CHECKING:
     from beaconframes.reports.input_frames import Frames, Inputs
@@ -126,16 +127,9 @@ def _list_votes(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
                 network_effectiveness="network", network_since="since", network_until="until"
             )
         )
-    income, stats = inputs.get("income"), inputs.get("stats")
-    if "effectiveness" not in frames:
-        return found
-    if income is not None:
-        rates = analysis.attestation_rates(income, validators=inputs.get("validators"), every="all")
-        found.append(rates.select("effectiveness", "included_rate"))
-    elif stats is not None:
-        (validators,) = inputs.require("validators")
-        votes = analysis.daily_votes(stats, validators, every="all", chain=inputs.chain)
-        found.append(votes.select("included_rate"))
+    if "effectiveness" in frames and (votes := count_votes(inputs)) is not None:
+        known = [name for name in ("effectiveness", "included_rate") if name in votes.columns]
+        found.append(votes.select(known))
     return found
 
 

@@ -63,7 +63,9 @@ def _list_figures(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
         names = ["consensus_income_gwei", "execution_income_wei", "net_income_wei"]
         found.append(totals.select(_VALIDATOR, *names))
     found += _list_rates(inputs, frames)
-    found += _list_votes(inputs)
+    if (votes := count_votes(inputs, _VALIDATOR)) is not None:
+        known = [name for name in ("votes", "effectiveness") if name in votes.columns]
+        found.append(votes.select(_VALIDATOR, *known, votes_missed="missed"))
     if "proposals" in frames:
         status = frames["proposals"].select(validator_index="proposer_index", status="status")
         counts = _count_outcomes(status)
@@ -102,19 +104,14 @@ def _list_rates(inputs: Inputs, frames: Frames) -> list[pl.DataFrame]:
     return [rates.select(_VALIDATOR, _RATE)]
 
 
-def _list_votes(inputs: Inputs) -> list[pl.DataFrame]:
+def count_votes(inputs: Inputs, by: str | tuple[()] = ()) -> pl.DataFrame | None:
+    """Return the votes of the whole range; daily statistics have no effectiveness."""
     income, stats = inputs.get("income"), inputs.get("stats")
     (validators,) = inputs.require("validators")
+    options: dict[str, Any] = {"validators": validators, "every": "all", "by": by}
     if income is not None:
-        votes = analysis.attestation_rates(
-            income, validators=validators, every="all", by=_VALIDATOR
-        )
-        columns = [_VALIDATOR, "votes", "effectiveness"]
-        return [votes.select(*columns, votes_missed="missed")]
-    if stats is None:
-        return []
-    votes = analysis.daily_votes(stats, validators, every="all", by=_VALIDATOR, chain=inputs.chain)
-    return [votes.select(_VALIDATOR, "votes", votes_missed="missed")]
+        return analysis.attestation_rates(income, **options)
+    return None if stats is None else analysis.daily_votes(stats, **options, chain=inputs.chain)
 
 
 def _count_outcomes(rows: pl.DataFrame) -> pl.DataFrame:

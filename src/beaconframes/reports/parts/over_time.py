@@ -84,9 +84,7 @@ def build_value(inputs: Inputs, frames: Frames) -> Frames:
     """Return the value at receipt by day and by tax year; nothing if no prices are given."""
     if inputs.prices is None:
         return {}
-    if "days" not in frames:
-        raise PartMissing("there is no daily income")
-    days = frames["days"]
+    days = _require_days(frames)
     prices = days.select("date", inputs.price, "price_time").unique("date")
     totals = analysis.ledger_totals(days).join(prices, on="date", maintain_order="left")
     value = totals.select("date", inputs.price, "price_time", "net_income_wei", *_VALUES)
@@ -95,32 +93,30 @@ def build_value(inputs: Inputs, frames: Frames) -> Frames:
 
 def build_rates(inputs: Inputs, frames: Frames) -> Frames:
     """Return yearly rates by day, beside the yield index."""
-    index = inputs.get("index")
+    index, chain = inputs.get("index"), inputs.chain
+    (validators,) = inputs.require("validators")
+    options: dict[str, Any] = {"validators": validators, "chain": chain}
     if inputs.has_epochs:
-        income, balances, validators = inputs.require("income", "balances", "validators")
-        options: dict[str, Any] = {
-            "blocks": inputs.get("blocks"),
-            "validators": validators,
-            "chain": inputs.chain,
-        }
-        return {
-            "rates": _add_dates(
-                analysis.apr(income, balances, index, every="day", **options), inputs.chain
-            ),
-            "rate": analysis.apr(income, balances, index, every="all", **options),
-        }
+        income, balances = inputs.require("income", "balances")
+        options["blocks"] = inputs.get("blocks")
+        rates, rate = (
+            analysis.apr(income, balances, index, every=every, **options)
+            for every in ("day", "all")
+        )
+    else:
+        days = _require_days(frames)
+        rates, rate = (
+            analysis.daily_rates(days, index, every=every, **options) for every in ("day", "all")
+        )
+    # A day of the chain begins at the hour of genesis; its date is that of UTC.
+    date = chain.time_expr("day", pl.col("day")).dt.date()
+    return {"rates": rates.with_columns(date=date), "rate": rate}
+
+
+def _require_days(frames: Frames) -> pl.DataFrame:
     if "days" not in frames:
         raise PartMissing("there is no daily income")
-    options = {"validators": inputs.get("validators"), "chain": inputs.chain}
-    return {
-        "rates": _add_dates(analysis.daily_rates(frames["days"], index, **options), inputs.chain),
-        "rate": analysis.daily_rates(frames["days"], index, every="all", **options),
-    }
-
-
-def _add_dates(rates: pl.DataFrame, chain: Chain) -> pl.DataFrame:
-    """Add the date (UTC) on which each day of the chain begins, at the hour of genesis."""
-    return rates.with_columns(date=chain.time_expr("day", pl.col("day")).dt.date())
+    return frames["days"]
 
 
 def build_effectiveness(inputs: Inputs, frames: Frames) -> Frames:
@@ -268,10 +264,8 @@ def build_sync(inputs: Inputs, frames: Frames) -> Frames:
 
 def build_withdrawals(inputs: Inputs, frames: Frames) -> Frames:
     """Return withdrawals by day."""
-    if "days" not in frames:
-        raise PartMissing("there is no daily income")
+    days = _require_days(frames)
     if inputs.has_epochs:
         inputs.require("withdrawals")
-    days = frames["days"].filter(pl.col("withdrawals_gwei") > 0)
-    totals = analysis.ledger_totals(days)
+    totals = analysis.ledger_totals(days.filter(pl.col("withdrawals_gwei") > 0))
     return {"withdrawals": totals.select("date", "validators", "withdrawals_gwei")}
