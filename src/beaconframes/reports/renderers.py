@@ -83,7 +83,6 @@ def _reduce(axes: Any, label: str) -> None:
 
 
 def _write_svg(figure: Any, name: str) -> str:
-    """Return a figure as an SVG element of a page."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)

@@ -302,15 +302,12 @@ def _list_problems(problems: pl.DataFrame) -> dict[str, Any]:
     usual, advice = problems.filter(_IS_USUAL), problems.filter(_IS_ADVICE)
     shown = select_problems(problems)
     is_long = shown.height > _MOST_PROBLEMS
-    rows = shown.head(_FIRST_PROBLEMS if is_long else shown.height).rows(named=True)
-    kinds = _sum_kinds(shown) if is_long else []
+    most = _FIRST_PROBLEMS if is_long else None
+    tables = {"problems": shown} | ({"kinds": _sum_kinds(shown)} if is_long else {})
     return {
         "has_problems": True,
-        "problems": rows,
-        "problem_count": shown.height,
-        "problem_columns": [c for c in _PROBLEMS if any(c.show(row) for row in rows)],
-        "kinds": kinds,
-        "kind_columns": [c for c in _KINDS if any(c.show(row) for row in kinds)],
+        **_list_rows(tables, "problems", _PROBLEMS, "problem", most),
+        **_list_rows(tables, "kinds", _KINDS, "kind"),
         "usual": {
             "count": usual.height,
             "cost_gwei": usual.select(total).item(),
@@ -333,10 +330,10 @@ def _sum_advice(advice: pl.DataFrame) -> list[dict[str, Any]]:
     return sums.sort("validators", "kind", descending=[True, False]).rows(named=True)
 
 
-def _sum_kinds(problems: pl.DataFrame) -> list[dict[str, Any]]:
+def _sum_kinds(problems: pl.DataFrame) -> pl.DataFrame:
     """Return the problems by kind: of many, the list shows those of the highest known cost."""
     is_other = pl.col("kind") != "slashed"
-    return problem_totals(problems).sort(is_other, maintain_order=True).rows(named=True)
+    return problem_totals(problems).sort(is_other, maintain_order=True)
 
 
 def _list_validators(frames: Frames) -> dict[str, Any]:
