@@ -12,7 +12,7 @@ from beaconframes.analysis import sync_committees as sync
 from beaconframes.analysis.sync_committees import (
     Step,  # noqa: TC001 - the command line reads its values
 )
-from beaconframes.charts import series
+from beaconframes.charts import series, validator_lines
 from beaconframes.charts.model import Area, Axis, Chart, Layer, Line, Points
 from beaconframes.frames import to_polars
 
@@ -76,11 +76,9 @@ def _build_all_seats(rows: pl.DataFrame, every: str) -> list[Layer]:
     line = Line(*curve, "All seats", colours.BLUE, width, takes_kwargs=True)
     if every == "slot":
         return [line]
-    x, low = series.build_curve(rows["epoch"], rows["time"], series.to_floats(rows["lowest"]) * 100)
-    _, high = series.build_curve(
-        rows["epoch"], rows["time"], series.to_floats(rows["highest"]) * 100
-    )
-    return [line, Area(x, low, high, "Lowest to highest block", colours.BLUE, opacity=0.2)]
+    blocks = rows.select(pl.col("lowest", "highest") * 100, "time", number="epoch")
+    name = "Lowest to highest block"
+    return [line, validator_lines.build_band(blocks, "lowest", "highest", name, 0.2)]
 
 
 def _build_lowest(rows: pl.DataFrame) -> Points:
