@@ -12,8 +12,6 @@ from beaconframes.charts.model import Axis, Chart, Heatmap
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
 MAX_CELLS = 1024
 """Maximum number of rows or columns: a screen has few more pixels."""
 
@@ -85,7 +83,7 @@ def build_heatmap(
     x = Axis(
         f"{number.capitalize()} (UTC{f', {column_bin:,} per column' if column_bin > 1 else ''})",
         number,
-        _find_ends(columns),
+        np.array([start, start + (count - 1) * step]),
     )
     y = Axis(rows_label + (f", {row_bin:,} per row" if row_bin > 1 else ""))
     names = [str(index) for index in validators[::row_bin]]
@@ -97,14 +95,13 @@ def build_heatmap(
         legend = tuple(name for i, (name, _) in enumerate(kinds) if kind_counts[i + 1])
         return Chart(x, y, (layer,), single_note=single_note, legend=legend)
     first_kind, counted_cells = np.zeros((2, *shape))
-    first_kind[at], counted_cells[at] = (
-        cells_by_bin["good"].to_numpy(),
-        cells_by_bin["total"].to_numpy(),
-    )
+    first_kind[at] = cells_by_bin["good"].to_numpy()
+    counted_cells[at] = cells_by_bin["total"].to_numpy()
     if whole:
-        counted_cells[:] = np.outer(
-            _compute_bin_counts(len(validators), row_bin), _compute_bin_counts(count, column_bin)
-        )
+        # The last row and the last column may have fewer.
+        row_counts = np.minimum(row_bin, len(validators) - np.arange(0, len(validators), row_bin))
+        column_counts = np.minimum(column_bin, count - np.arange(0, count, column_bin))
+        counted_cells[:] = np.outer(row_counts, column_counts)
         counted_cells[at] -= cells_by_bin["not_due"].to_numpy()
     percent = 100 * first_kind / np.where(counted_cells > 0, counted_cells, np.nan)
     layer = Heatmap(
@@ -116,14 +113,3 @@ def build_heatmap(
         validators_per_row=row_bin,
     )
     return Chart(x, y, (layer,), single_note=single_note)
-
-
-def _compute_bin_counts(count: int, size: int) -> NDArray[np.int64]:
-    """Return the number of rows or columns in each bin; the last may have fewer."""
-    return np.diff(np.append(np.arange(0, count, size), count))
-
-
-def _find_ends(columns: tuple[int, np.datetime64, np.timedelta64]) -> NDArray[np.datetime64]:
-    """Return the times of the first and the last column, the range of the ticks."""
-    count, start, step = columns
-    return np.array([start, start + (count - 1) * step])
