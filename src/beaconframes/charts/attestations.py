@@ -134,7 +134,6 @@ def _color_merged_cells(
 
 
 def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: str | None) -> Chart:
-    """Build the chart of slots until inclusion."""
     y = Axis("Share of attestation duties (%)")
     if empty_note:
         return Chart(Axis("Inclusion distance (slots)"), y, empty_note=empty_note)
@@ -142,10 +141,8 @@ def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: st
     included = rows.filter(pl.col("status") == "included")["distance"].drop_nulls()
     furthest = min(_MAX_DISTANCE, max([1, *included]))
     counts = [int((included == distance).sum()) for distance in range(1, furthest)]
-    last = str(furthest)
-    if (included > furthest).any():
-        last = f"{furthest}+"
     counts.append(int((included >= furthest).sum()))
+    last = f"{furthest}+" if (included > furthest).any() else str(furthest)
     missed = int((rows["status"] == "missed").sum())
     share = np.array([*counts, missed]) * 100 / settled
     names = (*(str(distance) for distance in range(1, furthest)), last, "missed")
@@ -153,12 +150,10 @@ def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: st
     labels = tuple(_format_share(number) for number in share)
     texts = (*(f"distance {name}" for name in names[:-1]), "missed")
     texts = tuple(f"{label} % {text}" for text, label in zip(texts, labels, strict=True))
-    inside = Bars(
-        ranks[:-1], share[:-1], "Included", colours.BLUE, labels=labels[:-1], texts=texts[:-1]
-    )
-    missed_name = f"Missed ({missed:,})"
-    outside = Bars(
-        ranks[-1:], share[-1:], missed_name, colours.RED, labels=labels[-1:], texts=texts[-1:]
+    kinds = {"Included": colours.BLUE, f"Missed ({missed:,})": colours.RED}
+    bars = tuple(
+        Bars(ranks[part], share[part], name, colour, labels=labels[part], texts=texts[part])
+        for (name, colour), part in zip(kinds.items(), (slice(-1), slice(-1, None)), strict=True)
     )
     note = f"{settled:,} duties"
     if pending := rows.height - settled:
@@ -166,9 +161,9 @@ def _build_distances(rows: pl.DataFrame, empty_note: str | None, single_note: st
     return Chart(
         Axis("Inclusion distance (slots)", tick_labels=names),
         y,
-        (inside, outside),
+        bars,
         single_note=single_note,
-        legend=("Included", missed_name),
+        legend=tuple(kinds),
         note=note,
     )
 

@@ -91,15 +91,12 @@ def _choose_unit(rows: pl.DataFrame, by: By, show: Show) -> Unit:
 def _name_quantity(by: By, show: Show) -> str:
     """Return the start of the axis label."""
     if show == "difference":
-        return {
-            "validator": "Balance minus effective balance",
-            "total": "Balances minus effective balances",
-        }[by]
+        plural = "s" if by == "total" else ""
+        return f"Balance{plural} minus effective balance{plural}"
     return "Sum of balances" if by == "total" else "Balance"
 
 
 def _describe_effective(effective: pl.Series) -> str:
-    """Return the effective balances for the caption."""
     ends = effective.unique().sort()
     eth = dict.fromkeys(f"{ends[i] / 1e9:,.6g}" for i in (0, -1))
     return f"effective balance {' to '.join(eth)} ETH"
@@ -134,13 +131,6 @@ def _add_lines(
 def _build_line(rows: pl.DataFrame, column: str, name: str, unit: Unit) -> Line:
     heights = rows.select(series.convert_gwei(pl.col(column), unit)).to_series()
     curve = series.build_curve(rows["epoch"], rows["time"], series.to_floats(heights))
-    takes_kwargs = column != "effective_balance_gwei"
-    colour = colours.BLUE if takes_kwargs else colours.SLATE
-    return Line(
-        *curve,
-        name,
-        colour,
-        1.2 if takes_kwargs else 1,
-        dashed=not takes_kwargs,
-        takes_kwargs=takes_kwargs,
-    )
+    if column == "effective_balance_gwei":
+        return Line(*curve, name, colours.SLATE, 1, dashed=True)
+    return Line(*curve, name, colours.BLUE, 1.2, takes_kwargs=True)

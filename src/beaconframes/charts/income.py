@@ -298,11 +298,8 @@ def _add_components(
 
 def _build_bars(rows: pl.DataFrame, stack: _Stack, every: Every) -> tuple[Layer, ...]:
     """Build a stack of bars at the start of each day, week or month."""
-    x, width, incomplete = (
-        series.to_datetime64(rows["time"]),
-        _compute_bar_widths(rows, every),
-        _find_incomplete(rows),
-    )
+    x, width = series.to_datetime64(rows["time"]), _compute_bar_widths(rows, every)
+    incomplete = _find_incomplete(rows)
     return tuple(
         Bars(x, height, *_PARTS[part], base, width, incomplete) for part, base, height in stack
     )

@@ -159,7 +159,6 @@ def _build_counts(rows: pl.DataFrame, empty_note: str | None, single_note: str |
 
 
 def _name_missed(rows: pl.DataFrame) -> str:
-    """Name the validators that missed the most proposals."""
     missed = rows.filter(status="missed")["proposer_index"].value_counts(name="missed")
     worst = missed.sort("missed", "proposer_index", descending=[True, False]).head(_MOST_LISTED)
     if worst.is_empty():
@@ -192,20 +191,10 @@ def _build_rewards(
         y = Axis(y.label, tick_labels=("",))
         single_note = "No block has a known reward above 0"
     else:
-        points = (
-            series.to_datetime64(rewarded["time"]),
-            series.convert_amounts(rewarded["producer_reward_wei"], unit),
-        )
-        label = f"Proposed ({rewarded.height:,})"
-        layers.append(
-            Points(
-                *points,
-                label,
-                colours.BLUE,
-                size=min(4, _choose_size(rewarded.height)),
-                takes_kwargs=True,
-            )
-        )
+        at = series.to_datetime64(rewarded["time"])
+        heights = series.convert_amounts(rewarded["producer_reward_wei"], unit)
+        label, size = f"Proposed ({rewarded.height:,})", min(4, _choose_size(rewarded.height))
+        layers.append(Points(at, heights, label, colours.BLUE, size=size, takes_kwargs=True))
     layers += build_missing_marks(rows, {"missed": 0.02, "orphaned": 0.05})
     # A logarithmic axis has no zero.
     others = {

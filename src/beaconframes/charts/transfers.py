@@ -55,14 +55,9 @@ def withdrawals(
     check_distinct(frame, ["withdrawal_index"], loader=loader)
     reason = series.explain_empty(frame, "no row with a time and an amount")
     kinds = {"Withdrawals": (rows, colours.BLUE)}
+    loaded = since, until
     return _build_transfers(
-        kinds,
-        "Withdrawals",
-        reason,
-        every=every,
-        unit=unit,
-        loaded=(since, until),
-        cumulative=cumulative,
+        kinds, "Withdrawals", reason, every, unit, loaded, cumulative=cumulative
     )
 
 
@@ -101,25 +96,18 @@ def deposits(
         "Invalid signature": (rows.filter(~valid), colours.RED),
         "Signature not checked": (rows.filter(valid.is_null()), colours.GREY),
     }
-    return _build_transfers(
-        kinds,
-        "Deposits",
-        reason,
-        every=every,
-        unit=unit,
-        loaded=(since, until),
-        cumulative=cumulative,
-    )
+    title, loaded = "Deposits", (since, until)
+    return _build_transfers(kinds, title, reason, every, unit, loaded, cumulative=cumulative)
 
 
 def _build_transfers(
     kinds: Kinds,
     title: str,
     reason: str,
-    *,
     every: Every,
     unit: Unit,
     loaded: tuple[Moment | None, Moment | None],
+    *,
     cumulative: bool,
 ) -> Chart:
     """Build stacked bars of the exact sums by day, week or month, or lines of running sums.
@@ -157,16 +145,10 @@ def _build_transfers(
         joined = periods.join(of_kind, on="time", how="left", maintain_order="left")
         amounts = joined["amount_gwei"].fill_null(0)
         if cumulative:
-            layers.append(
-                Line(
-                    starts,
-                    series.convert_amounts(amounts.cum_sum(), unit),
-                    name,
-                    colour,
-                    marked=periods.height <= _MAX_MARKERS,
-                    takes_kwargs=True,
-                )
-            )
+            sums_so_far = series.convert_amounts(amounts.cum_sum(), unit)
+            marked = periods.height <= _MAX_MARKERS
+            line = Line(starts, sums_so_far, name, colour, marked=marked, takes_kwargs=True)
+            layers.append(line)
         else:
             height = series.convert_amounts(amounts, unit)
             width = (ends - starts) * 0.8
