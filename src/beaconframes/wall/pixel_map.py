@@ -26,6 +26,7 @@ Show: TypeAlias = Literal["color", "age", "overwrites", "territory"]
 _NAMED = tuple(colour for colour in colours.CYCLE if colour != colours.GREY)
 _SMALLEST = 20  # Pixels of a side: charts of fewer have no whole numbers on their axes.
 _TICKS = 6
+_STEPS = tuple(step * 10**power for power in range(7) for step in (1, 2, 5))
 _MOST_LINEAR = 20
 """More writes to one pixel than this need a logarithmic scale: most pixels have one or two."""
 # The longest age in seconds that is shown in this unit, and its length.
@@ -105,40 +106,32 @@ def _map_ages(rows: pl.DataFrame, region: Region) -> PixelMap:
 
 
 def _name_age(age: float, unit: str) -> str:
-    """Return an age in words."""
     if age == 0:
         return "newest"
     return f"{age:g} {unit}{'' if age == 1 else 's'} ago"
 
 
 def _map_paints(rows: pl.DataFrame, region: Region) -> PixelMap:
-    """Map how often each pixel was painted."""
     counts = overwrites(rows, region=region)
     most = int(counts["paints"].to_numpy().max(initial=2))
     is_logarithmic = most > _MOST_LINEAR
-    numbers = _find_decades(most) if is_logarithmic else _find_ticks(most, first=1)
-    ticks = tuple((number, _name_count(int(number))) for number in numbers)
+    decades = [step for step in _STEPS if step <= most]
+    numbers = decades if is_logarithmic else _find_ticks(most, first=1)
+    ticks = tuple((float(number), _name_count(int(number))) for number in numbers)
     cells = _fill_cells(counts, counts["paints"], region)
     return PixelMap(cells, "Painted", ticks, (1.0, most), "times", is_logarithmic)
 
 
 def _name_count(count: int) -> str:
-    """Return a number of times in words."""
     return {1: "once", 2: "twice"}.get(count, f"{count:,} times")
 
 
 def _find_ticks(highest: float, *, first: int = 0) -> list[float]:
     """Return few round numbers from *first* to *highest*; halves only below 2."""
-    steps = (0.5, *(step * 10**power for power in range(7) for step in (1, 2, 5)))
+    steps = (0.5, *_STEPS)
     step = next(s for s in steps if highest / s <= _TICKS and (s >= 1 or (highest < 2 > 1 + first)))
     numbers = np.arange(0, highest + step / 1000, step)
     return [float(n) for n in (numbers if first == 0 else [first, *numbers[numbers > first]])]
-
-
-def _find_decades(most: int) -> list[float]:
-    """Return 1, 2, 5, 10, 20 ... up to *most*."""
-    numbers = (step * 10**power for power in range(7) for step in (1, 2, 5))
-    return [float(number) for number in numbers if number <= most]
 
 
 def _map_holders(
@@ -173,7 +166,6 @@ def _map_holders(
 
 
 def _fill_cells(pixels: pl.DataFrame, values: pl.Series, region: Region) -> NDArray[np.float64]:
-    """Put the values of pixels at their positions."""
     x0, y0, x1, y1 = region
     cells = np.full((y1 - y0 + 1, x1 - x0 + 1), np.nan)
     cells[pixels["y"].to_numpy() - y0, pixels["x"].to_numpy() - x0] = values.to_numpy()

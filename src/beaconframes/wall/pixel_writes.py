@@ -47,16 +47,15 @@ class PixelWrites:
             return {}
         return {"first_slot": int(self.slot[0]), "last_slot": int(self.slot[-1])}
 
-    def paint(self, start: int = 0, stop: int | None = None) -> Ints:
-        """Return the wall after the writes *start* to *stop*: 0 for unpainted, else 1 + colour.
+    def paint(self) -> Ints:
+        """Return the wall after all writes: 0 for unpainted, else 1 + colour.
 
         A square array, row by row. Of two writes in one slot, the later row of the frame counts.
         """
-        place, value = self.place[start:stop], self.value[start:stop]
         # The greatest rank of all writes to a pixel is the last write, and includes its colour.
         # numpy does not define the result of assigning to repeated indices.
         greatest = np.zeros(SIZE * SIZE, np.int64)
-        np.maximum.at(greatest, place, np.arange(len(place)) << 25 | value + 1)
+        np.maximum.at(greatest, self.place, np.arange(len(self.place)) << 25 | self.value + 1)
         greatest &= (1 << 25) - 1
         return greatest.reshape(SIZE, SIZE)
 
