@@ -35,10 +35,9 @@ def read_prices_file(path: Path, price: str) -> pl.DataFrame:
     """Return ``time`` and *price* of a CSV file."""
     rows = read_csv_rows(path, ["time", price], f"{_HINT}, named by price=.")
     times = [
-        pl.col("time").str.to_datetime(text, strict=False, time_zone="UTC") for text in _FORMATS[:3]
+        pl.col("time").str.to_datetime(text, strict=False, time_zone="UTC") for text in _FORMATS
     ]
-    with_zone = pl.col("time").str.to_datetime(_FORMATS[3], strict=False, time_zone="UTC")
-    time = pl.coalesce(*times, with_zone).cast(pl.Datetime("us", "UTC"))
+    time = pl.coalesce(times).cast(pl.Datetime("us", "UTC"))
     value = pl.col(price).cast(_PRICE, strict=False)
     check_rows(path, rows, time.is_not_null(), "time", f"{_HINT}.")
     check_rows(path, rows, value >= 0, price, "Write a number of 0 or more, such as 2500.25.")
@@ -48,7 +47,6 @@ def read_prices_file(path: Path, price: str) -> pl.DataFrame:
 
 
 def _check_times(path: Path, rows: pl.DataFrame, price: str) -> None:
-    """Raise a `UsageError` for two different prices at one time."""
     first = pl.struct(LINE, price).first().over("time")
     other = rows.with_columns(first.alias("first")).filter(
         pl.col(price) != pl.col("first").struct.field(price)
