@@ -102,7 +102,6 @@ def _list_seats(committees: IntoFrame, chain: Chain, latest: Any) -> pl.DataFram
 
 
 def _list_proposals(upcoming: IntoFrame) -> pl.DataFrame:
-    """List the slots of the next proposals."""
     columns = ["validator_index", "duty", "slot"]
     found = series.read_rows(upcoming, columns, loader="v2.load_upcoming_duty_slots")
     found = found.filter(pl.col("duty") == "proposal")

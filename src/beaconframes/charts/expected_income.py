@@ -56,7 +56,6 @@ def expected_income(
 
 
 def _compare(own: Line, expected: Line, last: int, note: str) -> str:
-    """Return how much the income at a point differs from the expected one."""
     difference = 100 * (own.y[last] / expected.y[last] - 1)
     word = "less" if difference < 0 else "more"
     day = own.x[last].astype("datetime64[s]").item()

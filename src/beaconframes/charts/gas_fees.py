@@ -61,7 +61,6 @@ def gas_fees(frame: IntoFrame, *, unit: Unit = "gwei") -> Chart:
 
 
 def _build_single_reading(rows: pl.DataFrame, unit: Unit, y: Axis) -> Chart:
-    """Build bars of a single reading, fastest tier first."""
     names = tuple(f"{name}\n{wait}" for name, wait, _ in _TIERS.values())
     bars = []
     for rank, (tier, (name, wait, colour)) in enumerate(_TIERS.items()):

@@ -154,7 +154,6 @@ def update_layout(figure: Figure, kwargs: dict[str, Any]) -> Figure:
 
 
 def _describe_x_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
-    """Return the layout of the horizontal axis."""
     layout = _describe_axis(axis, theme)
     if axis.time_unit is None:
         return layout
@@ -187,7 +186,6 @@ def _find_ends(chart: Chart) -> dict[str, Any]:
 
 
 def _describe_y_axis(axis: Axis, theme: Theme) -> dict[str, Any]:
-    """Return the layout of the vertical axis."""
     layout = _describe_axis(axis, theme)
     limits: dict[str, Any] = {"clipmax": axis.maximum, "clipmin": axis.minimum}
     limits["include"] = axis.include or None
@@ -270,7 +268,6 @@ def _add_strip(figure: Figure, chart: Chart) -> None:
 
 
 def _add_reference_lines(figure: Figure, chart: Chart, theme: Theme) -> None:
-    """Draw horizontal lines across the chart."""
     for layer in chart.layers:
         if isinstance(layer, ReferenceLine):
             (figure.add_vline if layer.vertical else figure.add_hline)(

@@ -68,7 +68,6 @@ def _format_hover(chart: Chart, y: str = "y") -> str:
 
 
 def _choose_digits(axis: Axis) -> str:
-    """Return the number format: all digits of an amount, few of a share."""
     return ",.6~r" if "%" in axis.label else ",.12~r"
 
 
@@ -147,7 +146,6 @@ def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str
 
 
 def _find_rank(layer: Layer, chart: Chart) -> int:
-    """Return the position of the layer in the chart."""
     return next(i for i, other in enumerate(chart.layers) if other is layer)
 
 

@@ -179,7 +179,6 @@ def _build_hovers(rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def _build_slider(shown: list[pl.DataFrame]) -> dict[str, Any]:
-    """Build the slider that chooses the last slot shown."""
     count = len(shown)
     steps = []
     for place, rows in enumerate(shown):

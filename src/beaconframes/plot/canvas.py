@@ -261,7 +261,6 @@ def _set_tick_style(ax: Axes) -> None:
 
 
 def _set_x_axis(ax: Axes, axis: Axis) -> None:
-    """Set label and ticks of the horizontal axis."""
     width = measure_room(ax)[0] - _measure_sides(ax)
     # The label is at the left, because the ticks' year or date is at the right.
     label = wrap_text(axis.label, width - 110, read_font_size())

@@ -84,7 +84,6 @@ def style(font_size: float | None = None) -> Iterator[None]:
 
 
 def _check_font_size(size: Any) -> float:
-    """Return a font size; raise UsageError if it is not a positive number."""
     if isinstance(size, bool) or not isinstance(size, int | float) or not 0 < size < 200:
         raise UsageError(
             f"font_size={size!r} is not a size in points", hint="Give points, such as 7"

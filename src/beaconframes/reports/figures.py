@@ -345,7 +345,6 @@ def list_figures(frames: Frames) -> list[ShownFigure]:
 
 
 def _describe_note(name: str, answer: Values) -> str:
-    """Return what else is known of a number."""
     if name == "execution_income_wei" and answer.get(name) is not None:
         basis = answer.get("execution_income_basis")
         return "" if basis in (None, RECEIVED) else basis

@@ -277,7 +277,6 @@ def _list_members(name: object, members: Any) -> Sequence[int]:
 
 
 def _load_epochs(inputs: Inputs) -> None:
-    """Load a row per validator and epoch."""
     head = inputs.explorer.chain_head.latest("epoch")
     inputs.load_epochs("income", v1.load_income_history)
     inputs.begin_with("income", "epoch")

@@ -107,7 +107,6 @@ def _read_times(writes: PixelWrites) -> pl.Series:
 
 
 def _check_number(name: str, value: float, least: float, most: float) -> None:
-    """Raise unless a number is within its limits."""
     if type(value) not in {int, float} or not least <= value <= most:
         raise UsageError(
             f"{name}={value!r} is out of range", hint=f"Pass a number from {least} to {most}."
@@ -153,7 +152,6 @@ def find_periods(writes: PixelWrites, every: str | timedelta) -> tuple[pl.Series
 
 
 def _check_frame_count(count: int, argument: str) -> None:
-    """Raise if there are more than the maximum number of frames."""
     if not 0 <= count < _MOST:
         raise UsageError(
             f"{argument} makes {count:,} frames, more than the maximum of {_MOST:,}",

@@ -140,7 +140,6 @@ def timelapse(
 
 
 def _find_colours(writes: PixelWrites, unpainted: int) -> Ints:
-    """Return every colour that occurs, sorted."""
     values = pl.Series(writes.value).unique().to_numpy().astype(np.int64)
     return np.unique(np.append(values, unpainted >> 8) if unpainted else values)
 
