@@ -93,12 +93,11 @@ def _load(inputs: Inputs, loads: dict[str, str]) -> tuple[str, str]:
     )
 
 
-def _find_problems(inputs: Inputs, arguments: str) -> tuple[str, str]:
-    """Return text and code that list the problems as the report does."""
+def _find_problems(inputs: Inputs, arguments: str) -> str:
+    """Return code that lists the problems as the report does."""
     more = _show_options(inputs, *PROBLEM_INPUTS)
     epoch = 'span["until"]' if inputs.period is None else inputs.period[1]
-    code = f"bf.analysis.problems(\n    {arguments}{more},\n    epoch={epoch},\n)"
-    return "## What to look at", code
+    return f"bf.analysis.problems(\n    {arguments}{more},\n    epoch={epoch},\n)"
 
 
 def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[str, str]]:
@@ -113,42 +112,32 @@ def _list_epochs(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[
         "attestations": _load_duties(inputs, "attestations = bf.load_attestations(validators, {})"),
         "slots": _load_duties(inputs, "slots = bf.load_epoch_slots({})"),
     }
-    steps = [_load(inputs, loads)]
-    if "income" in frames:
-        withdrawals = "withdrawals" if inputs.get("withdrawals") is not None else "None"
-        steps += [
-            ("## Income by day", f"bf.analysis.income(income{blocks})"),
-            ("By component:", f'bf.plot.income(income{blocks}, by="component");'),
-            ("By day and validator:", f"bf.analysis.ledger(income, {withdrawals}{blocks})"),
-        ]
-    if "rates" in frames:
-        index = ", index" if inputs.get("index") is not None else ""
-        code = f"bf.analysis.apr(\n    income, balances{index}{blocks}, validators=table\n)"
-        steps.append(("## Yearly rates, beside the yield index", code))
-    if "effectiveness" in frames:
-        steps.append(
-            ("## Effectiveness of votes", "bf.analysis.attestation_rates(income, validators=table)")
-        )
-    if "problems" in frames:
-        steps.append(_find_problems(inputs, "table, income, balances"))
-    if "proposals" in frames:
-        steps.append(("## Proposals", "bf.plot.proposals(proposals);"))
-    if "sync" in frames:
-        steps.append(("## Sync committees", "bf.analysis.sync_income(income)"))
-    if "groups" in frames:
-        code = (
-            f"rates = bf.analysis.apr(\n    income, balances{blocks}, "
-            'every="all", by="validator_index"\n)\nbf.analysis.compare_groups(\n    '
-            'rates.join(groups, on="validator_index"), by="group", values="apr_on_effective"\n)'
-        )
-        steps.append(("## Groups", code))
-    if "reconciliation" in frames:
-        arguments = "balances, income, withdrawals=withdrawals, validators=table"
-        arguments += _show_options(inputs, "deposits")
-        code = f"changes = bf.analysis.reconcile(\n    {arguments}\n)\n"
-        code += 'changes.filter(pl.col("unexplained_gwei") != 0)'
-        steps.append(("## Do the balances reconcile?", code))
-    return steps
+    index = ", index" if inputs.get("index") is not None else ""
+    withdrawals = "withdrawals" if inputs.get("withdrawals") is not None else "None"
+    rates = f"bf.analysis.apr(\n    income, balances{index}{blocks}, validators=table\n)"
+    votes = "bf.analysis.attestation_rates(income, validators=table)"
+    groups = (
+        f"rates = bf.analysis.apr(\n    income, balances{blocks}, "
+        'every="all", by="validator_index"\n)\nbf.analysis.compare_groups(\n    '
+        'rates.join(groups, on="validator_index"), by="group", values="apr_on_effective"\n)'
+    )
+    arguments = "balances, income, withdrawals=withdrawals, validators=table"
+    arguments += _show_options(inputs, "deposits")
+    changes = f"changes = bf.analysis.reconcile(\n    {arguments}\n)\n"
+    changes += 'changes.filter(pl.col("unexplained_gwei") != 0)'
+    steps = (
+        ("income", "## Income by day", f"bf.analysis.income(income{blocks})"),
+        ("income", "By component:", f'bf.plot.income(income{blocks}, by="component");'),
+        ("income", "By day and validator:", f"bf.analysis.ledger(income, {withdrawals}{blocks})"),
+        ("rates", "## Yearly rates, beside the yield index", rates),
+        ("effectiveness", "## Effectiveness of votes", votes),
+        ("problems", "## What to look at", _find_problems(inputs, "table, income, balances")),
+        ("proposals", "## Proposals", "bf.plot.proposals(proposals);"),
+        ("sync", "## Sync committees", "bf.analysis.sync_income(income)"),
+        ("groups", "## Groups", groups),
+        ("reconciliation", "## Do the balances reconcile?", changes),
+    )
+    return [_load(inputs, loads), *((text, code) for part, text, code in steps if part in frames)]
 
 
 def _list_days(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[str, str]]:
@@ -157,20 +146,16 @@ def _list_days(inputs: Inputs, frames: dict[str, pl.DataFrame]) -> list[tuple[st
     blocks = ", blocks" if inputs.get("blocks") is not None else ""
     stats = f"stats = bf.load_validator_stats(validators, since={first}, until={last})"
     index = ", index" if inputs.get("index") is not None else ""
-    steps = [_load(inputs, {"stats": stats})]
-    if "income" in frames:
-        steps += [
-            (
-                "## Income by day and validator",
-                f"daily = bf.analysis.daily_income(stats{blocks})\ndaily",
-            ),
-            ("## Yearly rates", f"bf.analysis.daily_rates(daily{index}, validators=table)"),
-        ]
-    if "effectiveness" in frames:
-        steps.append(("## Votes", "bf.analysis.daily_votes(stats, table)"))
-    if "problems" in frames:
-        steps.append(_find_problems(inputs, "table"))
-    return steps
+    daily = f"daily = bf.analysis.daily_income(stats{blocks})\ndaily"
+    rates = f"bf.analysis.daily_rates(daily{index}, validators=table)"
+    steps = (
+        ("income", "## Income by day and validator", daily),
+        ("income", "## Yearly rates", rates),
+        ("effectiveness", "## Votes", "bf.analysis.daily_votes(stats, table)"),
+        ("problems", "## What to look at", _find_problems(inputs, "table")),
+    )
+    loads = _load(inputs, {"stats": stats})
+    return [loads, *((text, code) for part, text, code in steps if part in frames)]
 
 
 def _load_index(inputs: Inputs) -> str:
