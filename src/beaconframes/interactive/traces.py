@@ -113,9 +113,8 @@ def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str
             f"{len(layer.x):,} points: the lowest and the highest of every {each:,} neighbors are "
             "drawn; shorter gaps are not visible"
         )
-    colour = theme.adapt(
-        layer.colour or colours.CYCLE[_find_rank(layer, chart) % len(colours.CYCLE)]
-    )
+    rank = chart.layers.index(layer) % len(colours.CYCLE)
+    colour = theme.adapt(layer.colour or colours.CYCLE[rank])
     options: dict[str, Any] = _describe_legend(layer.name, chart) | {
         "mode": "lines+markers" if layer.marked else "lines",
         "line": {
@@ -143,10 +142,6 @@ def _build_line(layer: Line, chart: Chart, theme: Theme) -> tuple[list[Any], str
         options |= {"type": _choose_type(len(isolated))}
         drawn.append({"x": shorten_times(x[isolated]), "y": y[isolated], **options})
     return drawn, note
-
-
-def _find_rank(layer: Layer, chart: Chart) -> int:
-    return next(i for i, other in enumerate(chart.layers) if other is layer)
 
 
 def _build_points(layer: Points, chart: Chart, theme: Theme) -> Any:

@@ -133,7 +133,9 @@ def draw_chart(
         if chart.panel:
             height *= 0.85  # There is a gap between the panels.
             _set_y_axis(lower, chart.panel.y, height * chart.panel_share)
-            _hide_x_labels(axes)
+            # The tick labels of the upper panel are those of the lower one.
+            axes.tick_params(axis="x", labelbottom=False)
+            axes.xaxis.get_offset_text().set_visible(False)
             height *= 1 - chart.panel_share
         _set_y_axis(axes, chart.y, height)
         add_alt_text(axes, describe_chart(chart, title))
@@ -161,12 +163,6 @@ def _add_panel(ax: Axes, share: float, *, is_new: bool) -> Axes:
     if is_new:
         _set_tick_style(lower)
     return lower
-
-
-def _hide_x_labels(ax: Axes) -> None:
-    """Hide the tick labels of the upper panel, which are those of the lower one."""
-    ax.tick_params(axis="x", labelbottom=False)
-    ax.xaxis.get_offset_text().set_visible(False)
 
 
 @contextmanager

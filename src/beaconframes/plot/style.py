@@ -76,8 +76,10 @@ def style(font_size: float | None = None) -> Iterator[None]:
     plt.draw_if_interactive()  # type: ignore[no-untyped-call]
     size = _FONT_SIZE.get() if font_size is None else _check_font_size(font_size)
     token = _FONT_SIZE.set(size)
+    scale = size / _read_style()["font.size"]
+    sizes: Any = {name: scale * _read_style()[name] for name in _SIZES}
     try:
-        with mpl.rc_context(_scale_sizes(_choose_settings())):
+        with mpl.rc_context({**_choose_settings(), **sizes}):
             yield
     finally:
         _FONT_SIZE.reset(token)
@@ -89,12 +91,6 @@ def _check_font_size(size: Any) -> float:
             f"font_size={size!r} is not a size in points", hint="Give points, such as 7"
         )
     return size
-
-
-def _scale_sizes(settings: Any) -> Any:
-    """Return *settings* with the font sizes of the current `style`."""
-    scale = _FONT_SIZE.get() / _read_style()["font.size"]
-    return {**settings, **{name: scale * _read_style()[name] for name in _SIZES}}
 
 
 def _choose_settings() -> Any:

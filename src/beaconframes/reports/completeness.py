@@ -199,15 +199,12 @@ def describe_marks(frames: Frames, *names: str, with_columns: bool = True) -> li
         rows = rows.filter(pl.col("column").is_null())
     found = []
     for (mark, without), part in rows.group_by("mark", "without", maintain_order=True):
-        columns = part["column"].unique(maintain_order=True).to_list()
-        whose = "" if None in columns else f": {', '.join(map(_name_column, columns))}"
+        columns = part["column"].unique(maintain_order=True)
+        shown = columns.str.strip_suffix("_gwei").str.strip_suffix("_wei")
+        whose = f": {', '.join(map(show_name, shown))}" if columns.null_count() == 0 else ""
         title = "At least this" if mark == "at least" else str(mark).capitalize()
         found.append(f"{title} without {without}{whose}.")
     return found
-
-
-def _name_column(column: str) -> str:
-    return show_name(column.removesuffix("_gwei").removesuffix("_wei"))
 
 
 def list_failures(frames: Frames) -> list[str]:

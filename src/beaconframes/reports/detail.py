@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from beaconframes.addresses import is_local_url
 from beaconframes.client.plan import PlanningExplorer, format_requests
@@ -77,10 +77,20 @@ def choose_detail(inputs: Inputs, load: Load) -> None:
 
 
 def check_quota(inputs: Inputs, load: Load) -> None:
-    """Raise RequestLimitExceeded if *load* sends more requests than are left."""
+    """Raise RequestLimitExceeded if *load* sends more requests than are left.
+
+    The error has both numbers, and arguments that need fewer.
+    """
     left = count_left(inputs)
-    if left is not None and (needed := count_requests(inputs, load)) > left:
-        _raise_limit(inputs, load, needed, left)
+    if left is None or (needed := count_requests(inputs, load)) <= left:
+        return
+    # Before the first request, the validators are not loaded yet.
+    others = inputs.explorer.requests if isinstance(inputs.explorer, PlanningExplorer) else 0
+    raise RequestLimitExceeded(
+        f"this report needs at least {format_requests(needed + others)}, and {left + others:,} "
+        "are left; none of them was sent",
+        hint=_find_affordable(inputs, load, left, others),
+    )
 
 
 def _describe_choice(reason: str) -> str:
@@ -109,17 +119,6 @@ def count_requests(inputs: Inputs, load: Load, detail: Detail | None = None) -> 
     items = {name: replace(item) for name, item in inputs.items.items()}
     load(replace(inputs, explorer=explorer, detail=detail or inputs.detail, items=items))
     return explorer.requests
-
-
-def _raise_limit(inputs: Inputs, load: Load, needed: int, left: int) -> NoReturn:
-    """Raise RequestLimitExceeded with both numbers, and with arguments that need fewer."""
-    # Before the first request, the validators are not loaded yet.
-    others = inputs.explorer.requests if isinstance(inputs.explorer, PlanningExplorer) else 0
-    raise RequestLimitExceeded(
-        f"this report needs at least {format_requests(needed + others)}, and {left + others:,} "
-        "are left; none of them was sent",
-        hint=_find_affordable(inputs, load, left, others),
-    )
 
 
 def _find_affordable(inputs: Inputs, load: Load, left: int, others: int = 0) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from narwhals.stable.v2.typing import IntoFrame
 
-    from beaconframes.wall.pixel_writes import Ints, PixelWrites, Region, RegionChoice
+    from beaconframes.wall.pixel_writes import PixelWrites, Region, RegionChoice
 
 _WRITERS: dict[str, Callable[[Animation, Path], None]] = {
     ".gif": write_gif,
@@ -122,13 +122,14 @@ def timelapse(
         strip = DateStrip(width * chosen, paper)
         if not strip.has_room(labels[-1]):
             strip = None
+    values = pl.Series(writes.value).unique().to_numpy().astype(np.int64)
     animation = Animation(
         width=width,
         height=height,
         scale=chosen,
         delays=shown.delays,
         changes=_build_changes(writes, shown.stops, labels, corners, unpainted),
-        colours=_find_colours(writes, unpainted),
+        colours=np.unique(np.append(values, unpainted >> 8) if unpainted else values),
         entries=describe_data(writes.span | {"region": corners, "scale": chosen}, chain, simulated),
         rate=shown.rate,
         paper=paper,
@@ -137,11 +138,6 @@ def timelapse(
     with write_atomically(target) as part:
         _WRITERS[ending](animation, part)
     return target
-
-
-def _find_colours(writes: PixelWrites, unpainted: int) -> Ints:
-    values = pl.Series(writes.value).unique().to_numpy().astype(np.int64)
-    return np.unique(np.append(values, unpainted >> 8) if unpainted else values)
 
 
 def _build_changes(

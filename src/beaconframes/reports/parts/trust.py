@@ -12,7 +12,6 @@ from beaconframes import analysis
 from beaconframes.reports.input_frames import PartMissing
 
 if TYPE_CHECKING:
-    from beaconframes.client import Explorer
     from beaconframes.reports.input_frames import Frames, Inputs
 
 
@@ -75,10 +74,11 @@ def merge_gaps(gaps: pl.DataFrame) -> pl.DataFrame:
 def build_facts(inputs: Inputs, frames: Frames) -> Frames:
     """Return where the rows come from."""
     explorer, chain = inputs.explorer, inputs.chain
-    head = explorer.chain_head
+    head, host = explorer.chain_head, explorer.read_quota().host
     simulated = explorer.about.get("simulated")
     facts = {
-        "source": _name_source(explorer),
+        # The folder of a dataset is named without its path.
+        "source": Path(host).name if Path(host).is_absolute() else host,
         "service": explorer.about.get("service"),
         "chain": chain.name,
         "simulated": None if simulated is None else ("yes" if simulated else "no"),
@@ -96,9 +96,3 @@ def build_facts(inputs: Inputs, frames: Frames) -> Frames:
     }
     known = [(name, str(value)) for name, value in facts.items() if value is not None]
     return {"facts": pl.DataFrame(known, ["fact", "value"], orient="row")}
-
-
-def _name_source(explorer: Explorer) -> str:
-    """Return the address of a service, or the name of a dataset's folder, without its path."""
-    host = explorer.read_quota().host
-    return Path(host).name if Path(host).is_absolute() else host
