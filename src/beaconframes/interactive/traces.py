@@ -9,10 +9,9 @@ import numpy as np
 from beaconframes import colours
 from beaconframes.charts import downsampling, series
 from beaconframes.charts.model import Area, Bars, Heatmap, Line, Points, ReferenceLine
-from beaconframes.interactive.area_outline import build_outline, format_rgba
 
 if TYPE_CHECKING:
-    from beaconframes.charts.model import Axis, Chart, Layer, Positions
+    from beaconframes.charts.model import Axis, Chart, Floats, Layer, Positions
     from beaconframes.colours import Theme
 
 PIXELS_PER_INCH = 100
@@ -224,7 +223,7 @@ def _build_area(layer: Area, chart: Chart, theme: Theme) -> tuple[list[Any], str
     own = np.where(abs(low) > abs(high), low, high)
     if layer.hover_amounts is not None and each == 1:
         own = layer.hover_amounts
-    around, heights, amounts = build_outline(x, low, high, own, steps=layer.stepped)
+    around, heights, amounts = _build_outline(x, low, high, own, steps=layer.stepped)
     trace = _describe_legend(layer.name, chart) | {
         "type": "scatter",
         "x": shorten_times(around),
@@ -232,12 +231,44 @@ def _build_area(layer: Area, chart: Chart, theme: Theme) -> tuple[list[Any], str
         "customdata": amounts,
         "mode": "lines",
         "fill": "toself",
-        "fillcolor": format_rgba(theme.adapt(layer.colour), layer.opacity),
+        "fillcolor": _format_rgba(theme.adapt(layer.colour), layer.opacity),
         "line": {"width": 0.5 if layer.stepped else 0, "color": theme.adapt(layer.colour)},
         "hoveron": "points",
         "hovertemplate": _format_hover(chart, "customdata"),
     }
     return [trace], note if each > 1 else None
+
+
+def _build_outline(
+    x: Positions, low: Floats, high: Floats, own: Floats, *, steps: bool
+) -> tuple[Positions, Floats, Floats]:
+    """Build the outline of every interval: forward above, back below; a gap separates intervals.
+
+    Returns its positions, its heights, and the amount for the hover text at each point. With
+    *steps*, each height is valid until the next position.
+    """
+    parts = []
+    intervals = np.ma.clump_unmasked(np.ma.masked_invalid(high + low))  # type: ignore[no-untyped-call]
+    for interval in intervals:
+        places, above, below, amounts = x[interval], high[interval], low[interval], own[interval]
+        if steps:
+            places = np.repeat(places, 2)[1:]
+            above, below, amounts = (np.repeat(y, 2)[:-1] for y in (above, below, amounts))
+        parts.append(
+            (
+                np.concatenate((places, places[::-1], places[:1])),
+                np.concatenate((above, below[::-1], [np.nan])),
+                np.concatenate((amounts, amounts[::-1], [np.nan])),
+            )
+        )
+    around, heights, amounts = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return around, heights, amounts
+
+
+def _format_rgba(colour: str, opacity: float) -> str:
+    """Format a colour with an opacity."""
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
 
 
 def _build_heatmap(layer: Heatmap, chart: Chart, theme: Theme) -> list[Any]:
