@@ -73,16 +73,11 @@ def effectiveness(
 
 def _read_rates(frame: IntoFrame, validators: IntoFrame | None, every: Every) -> pl.DataFrame:
     """Return the effectiveness in percent. One row per validator and day, week or month."""
-    rates = to_polars(
-        attestation_rates(frame, validators=validators, every=every, by="validator_index")
-    )
-    return (
-        rates.drop_nulls("effectiveness")
-        .with_columns(
-            time=series.MIDNIGHT, y=100 * pl.col("effectiveness"), complete=pl.lit(value=True)
-        )
-        .with_columns(number=series.number_units(every))
-    )
+    rates = attestation_rates(frame, validators=validators, every=every, by="validator_index")
+    rows = to_polars(rates).drop_nulls("effectiveness")
+    y = 100 * pl.col("effectiveness")
+    rows = rows.with_columns(time=series.MIDNIGHT, y=y, complete=True)
+    return rows.with_columns(number=series.number_units(every))
 
 
 def _build_network(rows: pl.DataFrame) -> tuple[Area, Line]:

@@ -48,14 +48,11 @@ def build_expected_income(
     )
     a_year = 365 * resolve_chain(None, (by_epoch, "epoch")).epochs_per_day
     gwei = pl.col("count") * pl.col("stake") * pl.col(rate) / a_year
-    expected = expected.with_columns(
-        gwei=pl.when(pl.col("time") < pl.col("day_end")).then(gwei),
-        period=pl.col("time")
-        if every == "epoch"
-        else pl.col("time").dt.truncate(series.LENGTHS[every]),
-    )
+    expected = expected.with_columns(gwei=pl.when(pl.col("time") < pl.col("day_end")).then(gwei))
+    time = pl.col("time")
+    period = time if every == "epoch" else time.dt.truncate(series.LENGTHS[every])
     is_known = pl.col("gwei").is_not_null().all()
-    sums = expected.group_by("period").agg(pl.when(is_known).then(pl.sum("gwei")).alias("gwei"))
+    sums = expected.group_by(period=period).agg(gwei=pl.when(is_known).then(pl.sum("gwei")))
     rows = drawn.select("time", "number").join(
         sums, left_on="time", right_on="period", how="left", maintain_order="left"
     )

@@ -43,19 +43,15 @@ def leaderboard(frame: IntoFrame, *, span: Span = "7d", unit: Unit = "eth", top:
     rows = series.read_rows(frame, columns, loader="load_leaderboard").unique()
     rows = rows.sort(column, "validator_index", descending=[True, False]).head(top)
     amount = f"Consensus income {_SPANS[span]} ({series.UNIT_NAMES[unit]})"
-    empty_note: str | None = None
-    bars: tuple[Bars, ...] = ()
     names = tuple(str(index) for index in rows["validator_index"])
-    if rows.is_empty():
-        reason = series.explain_empty(frame, "no row with a validator and its income")
-        empty_note = f"No leaderboard to draw: {reason}"
-    else:
-        height = series.convert_amounts(rows[column], unit)
-        bars = (Bars(np.arange(rows.height), height, horizontal=True),)
+    reason = series.explain_empty(frame, "no row with a validator and its income")
+    empty_note = f"No leaderboard to draw: {reason}" if rows.is_empty() else None
+    height = series.convert_amounts(rows[column], unit)
+    bars = Bars(np.arange(rows.height), height, horizontal=True)
     return Chart(
         Axis(amount, thousands=unit == "gwei", zero_line=bool((rows[column] < 0).any())),
         Axis("Validator, best at the top", tick_labels=names, reverse=True),
-        bars,
+        () if empty_note else (bars,),
         empty_note,
         "One validator only" if rows.height == 1 else None,
         validators=rows.height,

@@ -156,12 +156,9 @@ def _read(table: IntoFrame, *, with_range: bool) -> pl.DataFrame:
         rows = rows.drop_nulls("drawn_low")
     else:
         rows = rows.with_columns(drawn_low="drawn", drawn_high="drawn")
-    percent = (
-        (100 * pl.col(name) / pl.col("expected")).alias(f"{name}_percent")
-        for name in ("drawn", "drawn_low", "drawn_high")
-    )
+    percent = (pl.col(_DRAWN) * 100 / pl.col("expected")).name.suffix("_percent")
     is_outside = ~pl.col("drawn").is_between("drawn_low", "drawn_high")
-    return rows.with_columns(*percent, is_outside=is_outside)
+    return rows.with_columns(percent, is_outside=is_outside)
 
 
 def _find_times(balances: IntoFrame, epochs: IntoFrame) -> tuple[Positions, int]:

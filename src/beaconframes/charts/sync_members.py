@@ -57,14 +57,9 @@ def sync_members(blocks: IntoFrame, committees: IntoFrame, *, show: Show = "rate
     named = rows.height <= _MAX_NAMED
     ranks = np.arange(rows.height) + (0 if named else 1)
     validators = tuple(str(index) for index in rows["validator_index"])
-    style = (colours.BLUE, "o", 3)
+    rates = rows["rate"].to_numpy() * 100
     members = Points(
-        ranks,
-        rows["rate"].to_numpy() * 100,
-        "Member",
-        *style,
-        takes_kwargs=True,
-        validators=validators,
+        ranks, rates, "Member", colours.BLUE, "o", 3, takes_kwargs=True, validators=validators
     )
     mean = 100 * int(rows["signed"].sum()) / int(rows["duties"].sum())
     mean_line = ReferenceLine(mean, f"All members: {mean:.2f} %")
@@ -145,9 +140,8 @@ def _build_cells(
 ) -> Iterator[pl.DataFrame]:
     """Yield the cells of each period, one per seat and proposed block."""
     for blocks, period_seats, bits in sync.split_by_period(rows, seats):
-        member_rows = period_seats.join(ranks, on="validator_index", maintain_order="left")[
-            "row"
-        ].to_numpy()
+        members = period_seats.join(ranks, on="validator_index", maintain_order="left")
+        member_rows = members["row"].to_numpy()
         slots = blocks["slot"].to_numpy() - first
         yield pl.DataFrame(
             {
@@ -162,13 +156,8 @@ def build_sync_chart(duties: pl.DataFrame) -> Chart:
     """Build the strips of the members that signed least, from `analysis.sync_income` by epoch."""
     reward = pl.sum("reward_gwei")
     rate = 100 * reward / (reward + pl.sum("penalty_gwei"))
-    members = (
-        duties.group_by("validator_index")
-        .agg(rate=rate)
-        .sort("rate", "validator_index")
-        .head(_STRIPS)["validator_index"]
-        .sort()
-    )
+    rates = duties.group_by("validator_index").agg(rate=rate).sort("rate", "validator_index")
+    members = rates.head(_STRIPS)["validator_index"].sort()
     first, count, start, length = heatmap.find_columns(duties, "epoch")
     step = heatmap.compute_bin_size(count, _MOST_COLUMNS)
     size = -(-count // step)
