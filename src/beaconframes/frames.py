@@ -38,18 +38,23 @@ _NEVER = 2**53
 """An epoch or slot that is never reached. Services write 2^64 - 1, which Int64 does not have."""
 
 
-def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
-    """Select *columns* of a frame of any kind, lazily, with times in UTC.
-
-    A missing column is a `UsageError` with the column, similar names, and the loader that fits.
-    """
+def wrap_frame(frame: IntoFrame, *, loader: str) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """Wrap a frame of any kind in narwhals; anything else is a `UsageError` with the *loader*."""
     try:
-        wrapped_frame = nw.from_native(frame)
+        return nw.from_native(frame)
     except TypeError:
         raise UsageError(
             f"expected a frame, not {type(frame).__name__}",
             hint=f"Pass the result of bf.{loader}(...), in polars or pandas.",
         ) from None
+
+
+def select_columns(frame: IntoFrame, columns: Sequence[str], *, loader: str) -> nw.LazyFrame[Any]:
+    """Select *columns* of a frame of any kind, lazily, with times in UTC.
+
+    A missing column is a `UsageError` with the column, similar names, and the loader that fits.
+    """
+    wrapped_frame = wrap_frame(frame, loader=loader)
     names = wrapped_frame.collect_schema().names()
     if missing := [column for column in columns if column not in names]:
         native: Any = frame
@@ -108,18 +113,19 @@ def _check_dates(schema: Mapping[str, Any], loader: str) -> None:
             hint='Parse it: pd.to_datetime(frame["date"]) in pandas, '
             'pl.col("date").str.to_date() in polars.',
         )
-    kind = schema.get("time", nw.Datetime)
-    if kind == nw.Datetime:
-        return
-    hints = {
-        nw.String: 'Parse it: pd.to_datetime(frame["time"], utc=True) in pandas, '
-        'pl.col("time").str.to_datetime(time_zone="UTC") in polars.',
-        nw.Date: 'Convert it: pl.col("time").cast(pl.Datetime("us", "UTC")) in polars is the '
-        "beginning of each day.",
-    }
-    unchanged = f"Keep it as bf.{loader}(...) returns it: a UTC datetime."
-    hint = next((text for each, text in hints.items() if kind == each), unchanged)
-    raise UsageError(f"the column time holds {kind}, not times", hint=hint)
+    for name in ("time", "since", "until"):
+        kind = schema.get(name, nw.Datetime)
+        if kind == nw.Datetime:
+            continue
+        hints = {
+            nw.String: f'Parse it: pd.to_datetime(frame["{name}"], utc=True) in pandas, '
+            f'pl.col("{name}").str.to_datetime(time_zone="UTC") in polars.',
+            nw.Date: f'Convert it: pl.col("{name}").cast(pl.Datetime("us", "UTC")) in polars is '
+            "the beginning of each day.",
+        }
+        unchanged = f"Keep it as bf.{loader}(...) returns it: a UTC datetime."
+        hint = next((text for each, text in hints.items() if kind == each), unchanged)
+        raise UsageError(f"the column {name} holds {kind}, not times", hint=hint)
 
 
 def _make_lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:

@@ -688,3 +688,12 @@ def test_an_amount_that_int64_does_not_have_is_an_error():
 
     with pytest.raises(UsageError, match="more than a chain has"):
         analysis.income(frame)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_other_objects_than_frames_are_refused(case):
+    """In place of each frame of each function, also of optional ones."""
+    frames = CASES[case][1]
+    for name in frames:
+        with pytest.raises(UsageError, match=r"a frame, not list|consolidations are none"):
+            call(case, {**frames, name: [1]})

@@ -139,6 +139,9 @@ def test_wrong_arguments_are_explained():
     rows = pl.DataFrame({"group": ["a", "b"], "value": [1, 2], "k": [1, 9], "n": [3, 3]})
     with pytest.raises(UsageError, match=r"k is not a part of n.*\(part, whole\)"):
         analysis.compare_groups(rows, by="group", shares={"share": ("k", "n")})
+    for text in ({"values": "text"}, {"shares": {"share": ("k", "text")}}):
+        with pytest.raises(UsageError, match="the column text holds String, not numbers"):
+            analysis.compare_groups(rows.with_columns(text=pl.lit("x")), by="group", **text)
     with pytest.raises(UsageError, match="by='value' is a column of the result"):
         analysis.compare_groups(rows, by="value", values="k")
     with pytest.raises(UsageError, match="level='a' is not between 0 and 1"):

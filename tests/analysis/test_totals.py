@@ -501,6 +501,9 @@ def test_what_is_coming_up_is_counted_by_kind_and_day():
         ("sync committee", date(2026, 10, 1), 200, 200, times[0], times[0]),
         ("proposal", date(2026, 10, 2), 1, 1, times[2], times[2]),
     ] == totals.select("kind", "date", "count", "validators", "since", "last_since").rows()
+    for name in ("since", "until"):
+        with pytest.raises(UsageError, match=f"{name} holds String, not times.*str.to_datetime"):
+            analysis.upcoming_totals(rows.with_columns(pl.col(name).cast(pl.String)))
 
 
 def test_explained_changes_are_counted():

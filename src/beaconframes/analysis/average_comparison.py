@@ -153,16 +153,15 @@ def compare_with_average(
     clock = resolve_chain(
         chain, (income, "epoch"), (stats, "day"), (index, "day"), (proposals, "slot")
     )
-    costs = to_polars(problems)
     if income is not None and balances is not None:
-        own = _sum_epochs(income, balances, blocks, collect(source), costs, clock)
+        own = _sum_epochs(income, balances, blocks, collect(source), problems, clock)
     elif stats is not None:
         own = _sum_days(stats, index, blocks, collect(source), clock)
     else:
         raise UsageError("income and stats are missing", hint="Pass income and balances, or stats.")
     days = own.days.join(_count_proposals(proposals, clock), on="day", how="left")
     days = _add_index(days.with_columns(pl.col("drawn", "proposed").fill_null(0)), index)
-    totals = problem_totals(costs, by=()).row(0, named=True)
+    totals = to_polars(problem_totals(problems, by=())).row(0, named=True)
     rows = _compare(days.rows(named=True), own.full_votes, totals, clock)
     schema: dict[str, Any] = dict.fromkeys([*_TOTALS, *PARTS, "builder_payments_wei"], _WEI)
     schema |= {"days": pl.Int64, "days_estimated": pl.Int64, "consensus_only": pl.Boolean}
@@ -174,7 +173,7 @@ def _sum_epochs(
     balances: IntoFrame,
     blocks: IntoFrame | None,
     validators: pl.DataFrame,
-    costs: pl.DataFrame,
+    problems: IntoFrame,
     clock: Chain,
 ) -> _Own:
     """Return income and effective balances by day, from a row per epoch."""
@@ -185,6 +184,7 @@ def _sum_epochs(
     duties = _sum_duties(income, balances, validators)
     rows = sums.join(fees, on="epoch").join(duties, on="epoch")
     sync = pl.col("sync_committee_reward_gwei") + pl.col("sync_committee_penalty_gwei")
+    costs = collect(open_frame(problems, ["kind", "cost_gwei"], loader="analysis.problems"))
     lost = costs.filter(pl.col("kind").is_in(_VOTES))["cost_gwei"]
     votes = pl.col("votes").sum()
     full = None if lost.null_count() else (rows.select(votes).item() + lost.sum()) * _WEI_PER_GWEI

@@ -24,6 +24,7 @@ from beaconframes.frames import (
     read_starts,
     return_like,
     select_columns,
+    wrap_frame,
 )
 from beaconframes.time_range import find_time_zone
 
@@ -101,7 +102,7 @@ def check_distinct(
     A row may be in several of the user's *groups*. Lazy frames are not checked: this would compute
     them. A frame without the columns *keys* is not checked either.
     """
-    wrapped: Any = nw.from_native(cast("Any", frame))
+    wrapped = wrap_frame(frame, loader=loader)
     if isinstance(wrapped, nw.LazyFrame) or not {*keys} <= {*wrapped.columns}:
         return
     columns = list(dict.fromkeys([*keys, *groups]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.engines import open_frame
@@ -26,7 +25,7 @@ _WEI_PER_GWEI = 10**9
 
 def has_processing_time(deposits: IntoFrame) -> bool:
     """Return whether a frame has the slot or epoch in which its amounts moved balances."""
-    return not {"epoch", *_SLOTS}.isdisjoint(nw.from_native(deposits).collect_schema())
+    return not {"epoch", *_SLOTS}.isdisjoint(list_column_names(deposits))
 
 
 def select_event_amounts(

@@ -86,6 +86,7 @@ def compare_groups(
         raise UsageError("nothing to compare", hint='Pass values="apr_on_effective", or shares.')
     source = open_frame(frame, columns, loader=_LOADER)
     rows = collect(source).drop_nulls(by)
+    _check_numbers(rows.select(columns[1:]))
     groups = rows[by].unique().sort().to_list()
     # Each group is compared with the others: the chance of any false difference stays 1 - level.
     comparisons = (len(groups) if len(groups) > 2 else 1) * (len(names) + len(pairs))
@@ -98,6 +99,16 @@ def compare_groups(
         found += [(group, name, *figures) for name, figures in (*means, *counts)]
     table = pl.DataFrame(found, schema={by: rows.schema[by], **_SCHEMA}, orient="row")
     return return_table(table.sort("measure", by), source, frame)
+
+
+def _check_numbers(rows: pl.DataFrame) -> None:
+    """Raise for a column that has no mean, such as a text. Booleans have one."""
+    for name, kind in rows.schema.items():
+        if not kind.is_numeric() and kind not in (pl.Boolean, pl.Null):
+            raise UsageError(
+                f"the column {name} holds {kind}, not numbers",
+                hint="Pass columns of numbers as values or shares, and labels as by.",
+            )
 
 
 def _compare_means(

@@ -299,6 +299,6 @@ def _check_consolidations(consolidations: IntoFrame) -> None:
     required = {"source_index", "target_index", "amount_gwei"}
     if not required <= set(names) or not has_processing_time(consolidations):
         raise UsageError(
-            f"the columns of consolidations are {', '.join(names)}",
+            f"the columns of consolidations are {', '.join(names) or 'none'}",
             hint="Pass source_index, target_index, amount_gwei, and slot or epoch.",
         )
