@@ -117,7 +117,11 @@ def _check_dates(schema: Mapping[str, Any], loader: str) -> None:
         kind = schema.get(name, nw.Datetime)
         if kind == nw.Datetime:
             continue
+        epoch = f'pl.from_epoch("{name}", "ms").dt.replace_time_zone("UTC")'
+        from_number = f"Convert it, such as {epoch} in polars for milliseconds since 1970."
         hints = {
+            nw.Int64: from_number,
+            nw.Float64: from_number,
             nw.String: f'Parse it: pd.to_datetime(frame["{name}"], utc=True) in pandas, '
             f'pl.col("{name}").str.to_datetime(time_zone="UTC") in polars.',
             nw.Date: f'Convert it: pl.col("{name}").cast(pl.Datetime("us", "UTC")) in polars is '

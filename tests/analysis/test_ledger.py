@@ -162,6 +162,9 @@ def test_wrong_frames_are_explained():
     days = PRICES.with_columns(pl.col("time").dt.date())
     with pytest.raises(UsageError, match=r"prices: the column time holds Date.*cast\(pl\.Datetime"):
         analysis.ledger(EARNED, prices=days, price="eur")
+    numbers = PRICES.with_columns(pl.col("time").dt.epoch("ms"))
+    with pytest.raises(UsageError, match=r"prices: .* Int64, not times.*pl\.from_epoch"):
+        analysis.ledger(EARNED, prices=numbers, price="eur")
     with pytest.raises(UsageError, match="price='date' is a column of the ledger"):
         analysis.ledger(EARNED, prices=PRICES.rename({"eur": "date"}), price="date")
     with pytest.raises(UsageError, match="not a time zone"):

@@ -388,6 +388,8 @@ def test_problems_are_added_up():
     assert 0 == analysis.problem_totals(found.clear(), by=())["lost_gwei"][0]
     advice = found.filter(pl.col("kind") == "not compounding")
     assert 0 == analysis.problem_totals(advice, by=())["lost_gwei"][0]
+    with pytest.raises(UsageError, match=r"whole numbers.*bf\.analysis\.problems\("):
+        analysis.problem_totals(found.cast({"cost_gwei": pl.Float64}))
 
 
 def test_proposals_with_rewards_and_costs():

@@ -289,7 +289,9 @@ def _read_transfers(
         _check_consolidations(consolidations)
         amount = pl.col("amount_gwei").alias("consolidations_gwei")
         for subject, change in (("source_index", -amount), ("target_index", amount)):
-            rows = select_event_amounts(consolidations, clock, loader="reconcile", subject=subject)
+            rows = select_event_amounts(
+                consolidations, clock, loader="analysis.reconcile", subject=subject
+            )
             tables.append(rows.select(*_KEYS, change))
     return pl.concat(tables, how="diagonal").group_by(_KEYS).agg(pl.col(TRANSFERS).sum())
 

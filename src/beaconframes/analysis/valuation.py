@@ -48,7 +48,7 @@ def find_daily_prices(prices: IntoFrame, price: str, days: str | Chain) -> pl.Da
     """
     columns = ["time", price]
     try:
-        rows = drop_missing(select_columns(prices, columns, loader="ledger"), columns)
+        rows = drop_missing(select_columns(prices, columns, loader="analysis.ledger"), columns)
     except UsageError as error:
         names = list_column_names(prices)
         hint = (
