@@ -165,6 +165,12 @@ def test_wrong_frames_are_explained():
     numbers = PRICES.with_columns(pl.col("time").dt.epoch("ms"))
     with pytest.raises(UsageError, match=r"prices: .* Int64, not times.*pl\.from_epoch"):
         analysis.ledger(EARNED, prices=numbers, price="eur")
+    negative = PRICES.with_columns(-pl.col("eur"))
+    with pytest.raises(UsageError, match="a negative price at 2020-12-01 22:59:00 UTC: -400"):
+        analysis.ledger(EARNED, prices=negative, price="eur")
+    other = pl.concat([PRICES, PRICES.with_columns(pl.col("eur") + 1)])
+    with pytest.raises(UsageError, match="several prices at 2020-12-01 22:59:00 UTC: 400, 401"):
+        analysis.ledger(EARNED, prices=other, price="eur")
     with pytest.raises(UsageError, match="price='date' is a column of the ledger"):
         analysis.ledger(EARNED, prices=PRICES.rename({"eur": "date"}), price="date")
     with pytest.raises(UsageError, match="not a time zone"):

@@ -41,7 +41,9 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
         eagerly.
     """
     groups = list_columns(by, {"problems", "validators", "lost_gwei", "cost_unknown"})
-    source = open_frame(problems, list(dict.fromkeys([*_COLUMNS, *groups])), loader="analysis.problems")
+    source = open_frame(
+        problems, list(dict.fromkeys([*_COLUMNS, *groups])), loader="analysis.problems"
+    )
     rows = collect(source)
     if "validator_index" in groups:
         rows = rows.drop_nulls("validator_index")

@@ -64,11 +64,12 @@ def find_daily_prices(prices: IntoFrame, price: str, days: str | Chain) -> pl.Da
             f"the column {price} of prices is not numeric",
             hint="Pass the price of 1 ETH as a number.",
         )
-    table = collect(rows).with_columns(pl.col(price).cast(PRICE)).sort("time").lazy()
+    table = collect(rows).with_columns(pl.col(price).cast(PRICE)).unique().sort("time")
+    _check_prices(table, price)
     if isinstance(days, str):
-        dated = collect(add_date(nw.from_native(table), "day", days))
+        dated = collect(add_date(nw.from_native(table.lazy()), "day", days))
     else:
-        dated = table.with_columns(date=_find_date(days)).collect()
+        dated = table.with_columns(date=_find_date(days))
     last = pl.col(price).last(), pl.col("time").last().alias(PRICE_TIME)
     return dated.group_by("date", maintain_order=True).agg(*last)
 
@@ -79,6 +80,24 @@ def _find_date(chain: Chain) -> pl.Expr:
     length = get_length(chain, "day") // MICROSECOND
     day = (pl.col("time").dt.epoch("us") - genesis) // length
     return chain.time_expr("day", day).dt.date()
+
+
+def _check_prices(table: pl.DataFrame, price: str) -> None:
+    """Raise for a negative price, and for several different prices at one time."""
+    problems = {
+        "a negative price": pl.col(price) < 0,
+        "several prices": pl.col("time").is_duplicated(),
+    }
+    for problem, is_wrong in problems.items():
+        wrong = table.filter(is_wrong)
+        if wrong.height:
+            time = wrong["time"][0]
+            found = wrong.filter(pl.col("time") == time)[price].sort()
+            raise UsageError(
+                f"prices has {problem} at {time:%Y-%m-%d %H:%M:%S} UTC: "
+                f"{', '.join(f'{number.normalize():f}' for number in found)}",
+                hint=f"Pass one number of 0 or more in {price} for each time.",
+            )
 
 
 def add_values(rows: pl.DataFrame, daily: pl.DataFrame, price: str) -> pl.DataFrame:
