@@ -414,6 +414,14 @@ def test_withdrawals_of_v2_are_in_wei():
         analysis.reconcile(held, EARNED, withdrawals=half)
 
 
+def test_withdrawals_of_a_loader_need_their_slot():
+    """The epoch of a withdrawal in its first slot is not the one whose change has it."""
+    withdrawals = WITHDRAWALS.with_columns(withdrawal_index=1)
+
+    with pytest.raises(UsageError, match=r"no column slot.*bf\.load_validator_withdrawals"):
+        analysis.reconcile(HELD, EARNED, withdrawals=withdrawals)
+
+
 def test_a_row_with_an_unknown_amount_explains_nothing():
     """A part of an income is not the income."""
     earned = EARNED.with_columns(

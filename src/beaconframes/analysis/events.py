@@ -44,7 +44,9 @@ def select_event_amounts(
     event with an epoch but no slot moved balances at the end of that epoch.
     """
     names = list_column_names(frame)
-    when = next((name for name in (*_SLOTS, "epoch") if name in names), "slot")
+    # Withdrawals with an index are paid in blocks. Their epoch is not always that of the change.
+    times = _SLOTS if "withdrawal_index" in names else (*_SLOTS, "epoch")
+    when = next((name for name in times if name in names), "slot")
     rows = read_amounts(frame, [when], loader=loader, subject=subject, validators=validators)
     epoch = pl.col(when) if when == "epoch" else (pl.col(when) - 1) // chain.slots_per_epoch
     return rows.select("validator_index", epoch.cast(pl.Int64).alias("epoch"), "amount_gwei")
