@@ -13,12 +13,15 @@ from beaconframes.pandas_frames import to_pandas
 from .test_apr import EARNED, HELD, INDEX
 from .test_attestations import ROWS as DUTIES
 from .test_daily_income import stats
+from .test_engines import EVERYTHING, LIVES
 from .test_income import history
 from .test_ledger import paid
 from .test_problems import stakes
 from .test_proposals import BLOCKS as OWN
 from .test_proposals import COMMITTEES
 from .test_reconciliation import balances
+from .test_sync_duties import BLOCKS as SLOTS
+from .test_sync_duties import COMMITTEES as SEATS
 
 REWARD = {"attestation_head_reward_gwei": 5}
 EARLY = history(*((v, e, REWARD) for v in (7, 11) for e in range(10)))
@@ -131,6 +134,18 @@ def twice(frame):
         "daily rates": lambda: analysis.daily_rates(twice(RATED)),
         "daily rates, index": lambda: analysis.daily_rates(RATED, twice(INDEX)),
         "payments of relays": lambda: analysis.relay_payments(twice(PRODUCED)),
+        "performance": lambda: analysis.performance(
+            **{**EVERYTHING, "validators": twice(LIVES)}, by="pool"
+        ),
+        "performance, attestations": lambda: analysis.performance(
+            **{**EVERYTHING, "attestations": twice(DUTIES)}
+        ),
+        "performance, committees": lambda: analysis.performance(
+            **{**EVERYTHING, "committees": twice(SEATS)}
+        ),
+        "sync duties": lambda: analysis.sync_duties(SLOTS, twice(SEATS)),
+        "sync members": lambda: analysis.sync_members(SLOTS, twice(SEATS)),
+        "sync participation": lambda: analysis.sync_participation(SLOTS, twice(SEATS)),
         "chart": lambda: plot.income(pl.concat([EARLY, LATE])),
         "interactive chart": lambda: interactive.income(pl.concat([EARLY, LATE])),
         "chart of withdrawals": lambda: plot.withdrawals(pl.concat([PAID, PAID])),

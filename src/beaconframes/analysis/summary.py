@@ -124,9 +124,12 @@ def performance(
     """
     frames = _open_frames(validators, income, balances, list_columns(by))
     groups = frames.groups
+    label_table = collect(frames.labels)
+    check_distinct(label_table, [_VALIDATOR], groups, loader="load_validators")
     clock = resolve_chain(chain, (income, "epoch"))
     parts = _summarize_income(frames, blocks, index, clock.epochs_per_day)
     if attestations is not None:
+        check_distinct(attestations, _KEYS, loader="load_attestations")
         duties = open_frame_like(
             attestations, [_VALIDATOR, *_ATTESTED], loader="load_attestations", like=frames.income
         )
@@ -134,7 +137,6 @@ def performance(
             frames.add_labels(duties), slots, by=groups, until=until
         )
         parts.append(_add_prefix(collect_sums(as_lazy(effectiveness)), groups, "attestations_"))
-    label_table = collect(frames.labels)
     if proposals is not None and epochs is not None:
         luck = proposal_luck(
             proposals,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import polars as pl
 
-from beaconframes.analysis.engines import open_frame, return_table
+from beaconframes.analysis.engines import check_distinct, open_frame, return_table
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, collect, drop_missing
 from beaconframes.progress import show_elapsed
@@ -107,6 +107,7 @@ def split_by_period(
     seats = collect(
         open_frame(committees, SEAT_COLUMNS, loader="load_sync_committees")
     ).drop_nulls()
+    check_distinct(seats, ["period", "seat"], loader="load_sync_committees")
     proposed = rows.filter(
         (pl.col("status") == "proposed") & (pl.col("sync_aggregate_bits").str.len_chars() > 2)
     )
