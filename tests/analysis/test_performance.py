@@ -198,14 +198,15 @@ def test_balances_are_joined_once(frames):
 
 
 def test_a_validator_in_several_groups_counts_once_in_each(frames):
-    """F2: a second label of a validator does not change the rate of its first group."""
+    """F2: a second label of a validator changes neither rate nor luck of its first group."""
     labels = pl.DataFrame({"validator_index": [0, 1, 0], "pool": ["a", "a", "b"]})
-    given = {name: frames[name] for name in ("income", "balances")}
+    given = {name: frames[name] for name in ("income", "balances", "proposals", "epochs")}
+    columns = ["apr_on_effective", "apr_as_index", "validators", "proposals_expected"]
 
     def summarize(rows):
         validators = frames["validators"].join(rows, on="validator_index")
         found = analysis.performance(validators, **given, by="pool")
-        return found.filter(pool="a").select("apr_on_effective", "apr_as_index", "validators")
+        return found.filter(pool="a").select(columns)
 
     assert_equal(summarize(labels.head(2)), summarize(labels))
 

@@ -142,7 +142,7 @@ def performance(
             proposals,
             frames.add_labels(frames.balances),
             epochs,
-            validators=frames.validators.to_native(),
+            validators=frames.validators.select(*_ACTIVE_PERIOD).unique().to_native(),
             by=groups,
             chain=clock,
         )
