@@ -32,7 +32,7 @@ def found(*changes):
         row["since"] = None if first is None else MAINNET.time_of("epoch", first)
         row["until"] = None if first is None else MAINNET.time_of("epoch", row["last_epoch"] + 1)
         row["count_unit"] = COUNT_UNITS[row["kind"]]
-        rows.append(row | {"table": "income_history", "rows": "", "detail": ""})
+        rows.append(row | {"table": "income_history", "rows": f"slot == {number}", "detail": ""})
     return pl.DataFrame(rows, schema=SCHEMA)
 
 

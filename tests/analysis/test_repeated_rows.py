@@ -13,13 +13,15 @@ from beaconframes.pandas_frames import to_pandas
 from .test_apr import EARNED, HELD, INDEX
 from .test_attestations import ROWS as DUTIES
 from .test_daily_income import stats
-from .test_engines import EVERYTHING, LIVES
+from .test_engines import BOOK, EVERYTHING, FOUND, LIVES, UPCOMING
 from .test_income import history
 from .test_ledger import paid
 from .test_problems import stakes
 from .test_proposals import BLOCKS as OWN
 from .test_proposals import COMMITTEES
-from .test_reconciliation import balances
+from .test_reconciliation import EARNED as EXPLAINED
+from .test_reconciliation import HELD as BALANCED
+from .test_reconciliation import WITHDRAWALS, balances
 from .test_sync_duties import BLOCKS as SLOTS
 from .test_sync_duties import COMMITTEES as SEATS
 
@@ -96,6 +98,13 @@ PRODUCED = pl.DataFrame(
 )
 RATED = analysis.daily_income(stats((1, {})), PRODUCED)
 COUNTED = stats((1, {"missed_attestations": 3, "missed_sync": 1, "participated_sync": 9}))
+PAID_V2 = pl.DataFrame(
+    {"slot": [9], "validator_index": [7], "type": ["x"], "nth": [0], "amount_gwei": [3]}
+)
+DEPOSITED = pl.DataFrame(
+    {"block_slot": [9], "block_root": ["0xa"], "block_index": [0], "amount_gwei": [3]}
+).with_columns(validator_index=7)
+PLANNED = pl.DataFrame({"duty": ["proposal"], "slot": [9], "validator_index": [1]})
 
 
 def twice(frame):
@@ -146,6 +155,20 @@ def twice(frame):
         "sync duties": lambda: analysis.sync_duties(SLOTS, twice(SEATS)),
         "sync members": lambda: analysis.sync_members(SLOTS, twice(SEATS)),
         "sync participation": lambda: analysis.sync_participation(SLOTS, twice(SEATS)),
+        "changes, withdrawals": lambda: analysis.reconcile(
+            BALANCES, LATE, withdrawals=twice(PAID.with_columns(slot=9))
+        ),
+        "changes, withdrawals of V2": lambda: analysis.reconcile(
+            BALANCES, LATE, withdrawals=twice(PAID_V2)
+        ),
+        "changes, deposits": lambda: analysis.reconcile(BALANCES, LATE, deposits=twice(DEPOSITED)),
+        "tax rows": lambda: analysis.tax_rows(twice(BOOK), "koinly"),
+        "totals of a ledger": lambda: analysis.ledger_totals(twice(BOOK)),
+        "years of a ledger": lambda: analysis.yearly_totals(twice(BOOK)),
+        "totals of problems": lambda: analysis.problem_totals(twice(FOUND)),
+        "incidents": lambda: analysis.incidents(twice(FOUND)),
+        "upcoming, validators": lambda: analysis.upcoming_duties(twice(UPCOMING)),
+        "upcoming, duties": lambda: analysis.upcoming_duties(UPCOMING, duties=twice(PLANNED)),
         "chart": lambda: plot.income(pl.concat([EARLY, LATE])),
         "interactive chart": lambda: interactive.income(pl.concat([EARLY, LATE])),
         "chart of withdrawals": lambda: plot.withdrawals(pl.concat([PAID, PAID])),
@@ -156,3 +179,15 @@ def test_other_sums_refuse_repeated_rows(use):
     """Income, balances, withdrawals and daily statistics."""
     with pytest.raises(UsageError, match=r"repeat each other.*frame\.unique\(\["):
         use[1]()
+
+
+def test_rows_without_a_key_may_repeat():
+    """Advice of two periods, a validator with two labels, and events of the user's own frames."""
+    advice = FOUND.with_columns(validator_index=pl.lit(None, pl.Int64))
+    labels = pl.DataFrame({"validator_index": [1, 1], "label": ["a", "b"]})
+
+    assert 2 * advice.height == analysis.problem_totals(twice(advice), by=())["problems"][0] > 0
+    labelled = BOOK.join(labels, "validator_index")
+    assert ["a", "b"] == analysis.ledger_totals(labelled, by="label")["label"].to_list()
+    rows = analysis.reconcile(BALANCED, EXPLAINED, withdrawals=twice(WITHDRAWALS))
+    assert 2 * 59 == rows["withdrawals_gwei"].sum()

@@ -279,13 +279,18 @@ def test_a_range_with_missing_epochs_says_so(made, no_charts):
     assert " EUR, 2 days without a price" in lines
 
 
+def numbered(problems):
+    """The same problems, each of its own rows."""
+    return problems.with_columns(rows=pl.format("slot == {}", pl.int_range(pl.len())))
+
+
 def test_many_problems_are_summed_by_kind(made, no_charts):
     """A slashing of unknown cost is below the listed rows; the sums by kind begin with it."""
     problems = made.report.frames["problems"]
     votes = problems.filter(pl.col("kind") == "missed votes").head(1)
     assert votes.height == 1
     slashed = votes.with_columns(kind=pl.lit("slashed"), cost_gwei=pl.lit(None, pl.Int64))
-    frames = made.report.frames | {"problems": pl.concat([*[votes] * 30, slashed])}
+    frames = made.report.frames | {"problems": numbered(pl.concat([*[votes] * 30, slashed]))}
 
     page = Report(frames, {}).to_html()
 
@@ -371,7 +376,7 @@ def test_advice_has_a_table_of_its_own(made, no_charts):
         validators=pl.lit(9, pl.Int64), detail=pl.lit("9 validators fit into 2")
     )
     problems = pl.concat([*[votes] * 30, *[advice] * 12, most, few])
-    frames = made.report.frames | {"problems": problems}
+    frames = made.report.frames | {"problems": numbered(problems)}
 
     page = Report(frames, {}).to_html()
 
@@ -515,7 +520,7 @@ def test_text_of_the_chain_cannot_run(made, no_charts):
         frames["validators"] = hostile(frames["validators"], "name", values)
         frames["groups"] = hostile(frames["groups"], "group", values)
         frames["inputs"] = hostile(frames["inputs"], "reason", values)
-        frames["problems"] = hostile(frames["problems"], "detail", values)
+        frames["problems"] = numbered(hostile(frames["problems"], "detail", values))
         frames["upcoming"] = hostile(frames["upcoming"], "kind", values)
         frames["facts"] = pl.concat(
             [frames["facts"], pl.DataFrame({"fact": values, "value": values})]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.analysis.engines import open_frame, return_table
-from beaconframes.analysis.state_problems import ADVICE
+from beaconframes.analysis.engines import check_distinct, open_frame, return_table
+from beaconframes.analysis.state_problems import ADVICE, PROBLEM_KEYS
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect
 from beaconframes.progress import show_elapsed
@@ -62,6 +62,7 @@ def incidents(problems: IntoFrameT, *, groups: IntoFrame | None = None) -> IntoF
         one. ``cost_basis`` is what the cost is estimated from. This computes eagerly.
     """
     source = open_frame(problems, _COLUMNS, loader="analysis.problems")
+    check_distinct(problems, PROBLEM_KEYS, loader="analysis.problems")
     # In pandas, one missing number may make a column of integers a float.
     rows = collect(source).with_columns(pl.col(_NUMBERS).cast(pl.Int64))
     rows = rows.join(_read_groups(groups), on="validator_index", how="left")

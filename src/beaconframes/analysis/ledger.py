@@ -19,7 +19,7 @@ from beaconframes.analysis.engines import (
 )
 from beaconframes.analysis.execution_income import BASIS, FEES, build_basis, open_income
 from beaconframes.analysis.income_columns import AMOUNTS, PARTS, add_layers, group_parts, sum_gwei
-from beaconframes.analysis.valuation import PRICE_TIME, VALUES, add_values, find_daily_prices
+from beaconframes.analysis.valuation import KEYS, PRICE_TIME, VALUES, add_values, find_daily_prices
 from beaconframes.errors import UsageError
 from beaconframes.frames import drop_missing, map_rows
 from beaconframes.progress import show_elapsed
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from beaconframes.analysis.engines import Lazy
 
-_KEYS = ["date", "validator_index"]
 _SUMS = [*PARTS, FEES, "withdrawals_gwei"]
 _TOTALS = [
     *("time", "consensus_income_gwei", "execution_income_wei", "net_income_wei", BASIS),
@@ -96,7 +95,7 @@ def ledger(
         )
         tables.append(_select_sums(withdrawal_rows, ["withdrawals_gwei"]))
     basis = build_basis(blocks, FEES)
-    sums = aggregate(nw.concat(tables, how="vertical"), _KEYS, _SUMS)
+    sums = aggregate(nw.concat(tables, how="vertical"), KEYS, _SUMS)
     result = map_rows(sums, lambda part: _add_totals(part, basis))
     if prices is None:
         if price != "price":
@@ -104,14 +103,14 @@ def ledger(
                 f"price={price!r} is a column of prices, and there are no prices",
                 hint=f"Pass prices=, a frame with the columns time and {price}.",
             )
-        return return_lazy(sort_rows(result, _KEYS), income)
-    if price in {*_KEYS, *_SUMS, *_TOTALS}:
+        return return_lazy(sort_rows(result, KEYS), income)
+    if price in {*KEYS, *_SUMS, *_TOTALS}:
         raise UsageError(
             f"price={price!r} is a column of the ledger itself",
             hint='Rename the column of prices, for example to "eur".',
         )
     daily = find_daily_prices(prices, price, tz)
-    table = collect_sums(result).sort(_KEYS)
+    table = collect_sums(result).sort(KEYS)
     return return_table(add_values(table, daily, price), rows, income)
 
 
@@ -127,7 +126,7 @@ def _select_sums(rows: Lazy, amounts: list[str]) -> Lazy:
 
 def _add_totals(sums: Lazy, basis: nw.Expr) -> Lazy:
     return sums.with_columns(sum_gwei().alias("consensus_income_gwei")).select(
-        *_KEYS,
+        *KEYS,
         *PARTS,
         "consensus_income_gwei",
         nw.col(FEES).alias("execution_income_wei"),

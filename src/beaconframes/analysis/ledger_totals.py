@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from beaconframes.analysis.aggregation import sum_known
-from beaconframes.analysis.engines import list_columns, open_frame, return_table, sum_by
+from beaconframes.analysis.engines import (
+    check_distinct,
+    list_columns,
+    open_frame,
+    return_table,
+    sum_by,
+)
 from beaconframes.analysis.execution_income import BASIS
-from beaconframes.analysis.valuation import PRICE, VALUES
+from beaconframes.analysis.valuation import KEYS, PRICE, VALUES
 from beaconframes.errors import UsageError
 from beaconframes.frames import collect, list_column_names
 from beaconframes.progress import show_elapsed
@@ -49,6 +55,7 @@ def ledger_totals(ledger: IntoFrameT, *, by: str | Sequence[str] = "date") -> In
     """
     groups = list_columns(by, {"validators", "days_without_price"})
     source, amounts, values = _open(ledger, ["validator_index", *groups])
+    check_distinct(ledger, KEYS, groups, loader="analysis.ledger")
     totals = [_sum_amount(name) for name in amounts if name != _BALANCE]
     has_basis = BASIS in list_column_names(ledger) and BASIS not in groups
     totals += [pl.col(BASIS).max()] if has_basis else []
@@ -80,6 +87,7 @@ def yearly_totals(ledger: IntoFrameT, *, starts: str = "01-01") -> IntoFrameT:
     """
     month, day = _parse_start(starts)
     source, amounts, values = _open(ledger, [])
+    check_distinct(ledger, KEYS, loader="analysis.ledger")
     rows = _collect(source, values)
     month_day = pl.col("date").dt.month().cast(pl.Int32) * 100 + pl.col("date").dt.day()
     has_begun = month_day >= month * 100 + day

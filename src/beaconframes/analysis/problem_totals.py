@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.analysis.engines import list_columns, open_frame, return_table, sum_by
-from beaconframes.analysis.state_problems import ADVICE
+from beaconframes.analysis.engines import (
+    check_distinct,
+    list_columns,
+    open_frame,
+    return_table,
+    sum_by,
+)
+from beaconframes.analysis.state_problems import ADVICE, PROBLEM_KEYS
 from beaconframes.frames import collect
 from beaconframes.progress import show_elapsed
 
@@ -44,6 +50,7 @@ def problem_totals(problems: IntoFrameT, *, by: str | Sequence[str] = "kind") ->
     source = open_frame(
         problems, list(dict.fromkeys([*_COLUMNS, *groups])), loader="analysis.problems"
     )
+    check_distinct(problems, PROBLEM_KEYS, groups, loader="analysis.problems")
     rows = collect(source)
     if "validator_index" in groups:
         rows = rows.drop_nulls("validator_index")

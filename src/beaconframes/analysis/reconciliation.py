@@ -60,6 +60,12 @@ _IN_BLOCKS = {
     "sync_penalty_gwei": ("sync_committee_penalty_gwei",),
     "slashing_penalty_gwei": ("slashing_penalty_gwei",),
 }
+_EVENT_KEYS = [
+    ["withdrawal_index"],
+    ["slot", "validator_index", "type", "nth"],
+    ["block_slot", "block_root", "block_index"],
+]
+"""Keys of the frames of loaders, which have no other. Rows of the user's own frames may repeat."""
 _SUMS = ["first_gwei", "last_gwei", "starts", "ends", "attestations_gwei", *_IN_BLOCKS]
 
 
@@ -283,6 +289,8 @@ def _read_transfers(
         ("withdrawals_gwei", withdrawals, "load_validator_withdrawals"),
     ):
         if frame is not None:
+            for keys in _EVENT_KEYS:
+                check_distinct(frame, keys, loader=loader)
             rows = select_event_amounts(frame, clock, loader=loader, validators=validators)
             tables.append(rows.rename({"amount_gwei": name}))
     if consolidations is not None:

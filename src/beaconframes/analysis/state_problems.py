@@ -24,6 +24,8 @@ _SHARD_COMMITTEE_PERIOD = 256
 """Epochs of activity after which a validator may exit or be consolidated."""
 ADVICE = ["BLS credentials", "consolidation possible", "not compounding"]
 """Kinds of rows that state what is possible, not what was lost."""
+PROBLEM_KEYS = ["kind", "validator_index", "first_epoch", "rows"]
+"""Columns that identify a problem. Rows of several validators have none: they may repeat."""
 
 
 def find_states(

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import polars as pl
 
-from beaconframes.analysis.engines import add_date, open_frame, resolve_chain, return_table
+from beaconframes.analysis.engines import (
+    add_date,
+    check_distinct,
+    open_frame,
+    resolve_chain,
+    return_table,
+)
 from beaconframes.frames import collect, list_column_names, read_rows
 from beaconframes.progress import show_elapsed
 
@@ -85,6 +91,7 @@ def upcoming_duties(
     """
     optional = [_ELIGIBILITY] if _ELIGIBILITY in list_column_names(validators) else []
     source = open_frame(validators, [_VALIDATOR, *_STATES, *optional], loader="load_validators")
+    check_distinct(validators, [_VALIDATOR], loader="load_validators")
     table = collect(source)
     clock = resolve_chain(chain, (duties, "slot"))
     now = clock.at("epoch", datetime.now(UTC)) if epoch is None else epoch
@@ -169,6 +176,7 @@ def _list_seats(committees: IntoFrame, table: pl.DataFrame, now: int) -> pl.Data
 
 
 def _list_proposals(duties: IntoFrame, table: pl.DataFrame, clock: Chain) -> pl.DataFrame:
+    check_distinct(duties, _DUTIES, loader="v2.load_upcoming_duty_slots")
     rows = read_rows(duties, _DUTIES, loader="v2.load_upcoming_duty_slots")
     rows = rows.join(table, on=_VALIDATOR, how="semi")
     slot = pl.col("slot").cast(pl.Int64)

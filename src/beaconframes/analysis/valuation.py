@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from beaconframes.analysis.aggregation import sum_known
-from beaconframes.analysis.engines import add_date, open_frame, return_table
+from beaconframes.analysis.engines import add_date, check_distinct, open_frame, return_table
 from beaconframes.calendar import MICROSECOND, get_length
 from beaconframes.errors import UsageError
 from beaconframes.frames import (
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 TaxTool = Literal["koinly", "rotki"]
 
+KEYS = ["date", "validator_index"]
+"""The columns that identify a row of a ledger."""
 VALUES = {
     "income_value": ("net_income_wei", 10**18),
     "withdrawals_value": ("withdrawals_gwei", 10**9),
@@ -166,6 +168,7 @@ def tax_rows(
     columns = ["date", "net_income_wei"]
     needed = [*columns, "income_value", price] if price is not None and has_values else columns
     source = open_frame(ledger, needed, loader="analysis.ledger")
+    check_distinct(ledger, KEYS, loader="analysis.ledger")
     rows = collect(drop_missing(source, ["date"]))
     value = (
         pl.col("income_value").cast(PRICE).sum()
