@@ -180,6 +180,15 @@ def test_who_painted_over_whom():
     assert wall.overwrites(WALL, by="painter", region=(2, 0, 9, 9)).is_empty()
 
 
+def test_writes_of_loads_that_overlap_are_refused():
+    """A write that occurs twice has painted over nothing."""
+    both = pl.concat([WALL, WALL.tail(2)])
+    uses = [wall.overwrites, lambda rows: wall.overwrites(rows, by="painter"), wall.territory]
+    for use in uses:
+        with pytest.raises(UsageError, match="4 rows of the frame repeat each other: slot"):
+            use(both)
+
+
 def test_overwrites_by_painter_match_a_loop():
     """For 3,000 writes of 9 validators, most overwrites first; all and own add up to the total."""
     rng = np.random.default_rng(4)

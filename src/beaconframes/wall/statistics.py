@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import polars as pl
 
+from beaconframes.analysis.engines import check_distinct
 from beaconframes.errors import UsageError
 from beaconframes.frames import check_choice, return_like
 from beaconframes.wall.painters import add_painters
@@ -61,6 +62,7 @@ def overwrites(
     """
     check_choice("by", by, get_args(_By))
     rows = _read_region(frame, region, "validator_index")
+    check_distinct(rows, ["slot", *_PLACE], loader="load_graffiti_wall")
     if by == "painter":
         return return_like(_count_pairs(*add_painters(rows, groups, names)), frame)
     if groups is not None or names is not None:
@@ -120,7 +122,9 @@ def territory(
     others. With *per_pixel*, there is one row per painted pixel instead: ``x``, ``y``, its holder,
     and the ``slot`` of the last write.
     """
-    rows, holder = add_painters(_read_region(frame, region, "validator_index"), groups, names)
+    rows = _read_region(frame, region, "validator_index")
+    check_distinct(rows, ["slot", *_PLACE], loader="load_graffiti_wall")
+    rows, holder = add_painters(rows, groups, names)
     last = _select_last_writes(rows)
     if per_pixel:
         return return_like(last.select(*_PLACE, *holder, "slot"), frame)
