@@ -180,6 +180,16 @@ def test_wrong_arguments_are_explained(frames):
         analysis.performance(*few, by=())
 
 
+def test_validators_without_income_have_no_figures(frames):
+    """Before their activation, only the epochs show which chain this is."""
+    given = frames | {n: frames[n].clear() for n in ("income", "balances", "proposals")}
+    given = {n: given[n] for n in ("validators", "income", "balances", "proposals", "epochs")}
+
+    rows = analysis.performance(**given)
+
+    assert [(None, None)] * 4 == rows.select("net_income_wei", "proposals_expected").rows()
+
+
 def test_balances_are_joined_once(frames):
     """F2: a lazy frame of balances is read once for rates and ceilings."""
     reads = []

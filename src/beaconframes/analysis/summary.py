@@ -109,7 +109,7 @@ def performance(
     until
         Last epoch whose attestations count; see `attestation_effectiveness`.
     chain
-        Chain of the epochs. Default: that of *income*, from ``time``.
+        Chain of the epochs. Default: that of *income* or *epochs*, from ``time``.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def performance(
     groups = frames.groups
     label_table = collect(frames.labels)
     check_distinct(label_table, [_VALIDATOR], groups, loader="load_validators")
-    clock = resolve_chain(chain, (income, "epoch"))
+    clock = resolve_chain(chain, (income, "epoch"), (epochs, "epoch"))
     parts = _summarize_income(frames, blocks, index, clock.epochs_per_day)
     if attestations is not None:
         check_distinct(attestations, _KEYS, loader="load_attestations")
