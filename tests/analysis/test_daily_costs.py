@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from beaconframes import analysis
-from beaconframes.calendar import MAINNET
+from beaconframes.calendar import MAINNET, Chain
 from beaconframes.errors import UsageError
 
 from .test_daily_income import ETH, stats
@@ -43,6 +43,22 @@ def test_losses_of_a_day_without_a_validator_to_compare():
     assert {"mean of the network"} == set(rows["attestation_cost_basis"])
     unknown = analysis.daily_losses(table, days_of_the_network(day=4))
     assert 2 == unknown["attestation_lost_gwei"].null_count()
+
+
+@pytest.mark.parametrize(("seats", "lost"), [(512, 9), (64, 72)])
+def test_missed_sync_duties_are_rounded_once_and_by_the_seats_of_the_chain(seats, lost):
+    """A committee earns 1152 gwei in a slot: a seat of 512 earns 2.25, one of 64 earns 18.
+
+    Two missed rewards and penalties of 512 seats are 9 gwei, not twice 2.
+    """
+    index = days_of_the_network().with_columns(
+        consensus_rewards_sum_wei=pl.lit(32 * 7200 * 1152 * 10**9).cast(pl.Decimal(38, 0))
+    )
+    chain = Chain("small", MAINNET.genesis, sync_committee_size=seats)
+
+    rows = analysis.daily_losses(stats((1, {"missed_sync": 2})), index, chain=chain)
+
+    assert [lost] == rows["sync_lost_gwei"].to_list()
 
 
 def test_a_validator_activated_during_the_day_is_no_comparison():

@@ -54,8 +54,9 @@ def daily_losses(
         Frame of `load_yield_index`. The mean of the network is then the reward of a vote on days
         without a validator to compare, and that of a sync duty: 54 and 2 parts of 64.
     chain
-        Chain of the days; it sets the number of epochs, and so of votes, in a day. Default: that of
-        the frame, from ``time``; an unknown chain has the epochs of mainnet.
+        Chain of the days; it sets the number of epochs, and so of votes, in a day, and of seats in
+        a sync committee. Default: that of the frame, from ``time``; an unknown chain has the epochs
+        and seats of mainnet.
 
     Returns
     -------
@@ -72,12 +73,13 @@ def daily_losses(
     table = collect(drop_missing(source, _KEYS))
     rows = add_vote_rates(table, average_network(index, clock), clock)
     lost = pl.col("missed_attestations") * pl.col("stake") * pl.col("rate") / clock.epochs_per_day
+    lost_sync = 2 * pl.col("missed_sync") * pl.col("network_sync_gwei")
     result = rows.filter(pl.sum_horizontal(counts) > 0).select(
         *_KEYS,
         *counts,
         attestation_lost_gwei=(lost * MISSED_VOTE).round().cast(pl.Int64),
         attestation_cost_basis=pl.when(lost.is_not_null()).then("rate_basis"),
-        sync_lost_gwei=2 * pl.col("missed_sync") * pl.col("network_sync_gwei"),
+        sync_lost_gwei=lost_sync.round().cast(pl.Int64),
     )
     return return_table(result.sort(_KEYS), source, stats)
 

@@ -22,7 +22,6 @@ MISSED_VOTE = (54 + 40) / 54
 SHARES = {"votes": 54, "block": 8, "sync": 2}
 """The share of each duty in the rewards of the network, of `ALL_SHARES`, since Altair."""
 ALL_SHARES = 64
-_SEATS = 512
 _WEI_PER_GWEI = 10**9
 _MOST_MISSED = 0.5
 """Validators that earned less than this share of their votes show no rate of the day."""
@@ -32,7 +31,7 @@ _NETWORK: dict[str, Any] = {
     "day": pl.Int64,
     "network_rate": pl.Float64,
     "network_block_gwei": pl.Int64,
-    "network_sync_gwei": pl.Int64,
+    "network_sync_gwei": pl.Float64,
     "network_fees_wei": pl.Decimal(28, 0),
 }
 ACTIVE_PERIOD = ["validator_index", "activation_epoch", "exit_epoch"]
@@ -56,18 +55,17 @@ def average_network(index: IntoFrame | None, clock: Chain) -> pl.DataFrame:
     rows = collect(drop_missing(open_frame(index, names, loader="load_yield_index"), names))
     rewards, stake, fees = (pl.col(name).cast(pl.Int128) for name in names[1:])
     slots = clock.epochs_per_day * clock.slots_per_epoch
-    gwei = {
-        name: rewards * share // (ALL_SHARES * slots * _WEI_PER_GWEI)
-        for name, share in SHARES.items()
-    }
+    gwei = ALL_SHARES * slots * _WEI_PER_GWEI
+    # A signature earns so few gwei that only its sums are rounded.
+    sync = rewards.cast(pl.Float64) * SHARES["sync"] / (gwei * clock.sync_committee_size)
     means = rows.filter(rewards > 0, stake > 0).select(
         "day",
         network_rate=rewards.cast(pl.Float64)
         / stake.cast(pl.Float64)
         * SHARES["votes"]
         / ALL_SHARES,
-        network_block_gwei=gwei["block"],
-        network_sync_gwei=gwei["sync"] // _SEATS,
+        network_block_gwei=rewards * SHARES["block"] // gwei,
+        network_sync_gwei=sync,
         network_fees_wei=fees // slots,
     )
     return means.unique("day", keep="last").cast(schema)

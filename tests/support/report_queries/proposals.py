@@ -96,7 +96,8 @@ def compute_daily_costs(source: Source) -> list[tuple[str, int, int | None, str 
             54 / 64 * rewards / int(day["effective_balances_sum_wei"]),
             "mean of the network",
         )
-        sync[number] = 2 * rewards // (64 * source.day * source.slots * 10**9) // 512
+        duties = source.day * source.slots * source.chain.sync_committee_size
+        sync[number] = 2 / 64 * rewards / 10**9 / duties
         made[number] = []
         if plain:
             rates[number] = float(np.median(plain)), "median of the validators"
@@ -124,7 +125,7 @@ def compute_daily_costs(source: Source) -> list[tuple[str, int, int | None, str 
             basis = ", or ".join(sorted({rates[row["day"]][1] for row in votes}))
             found.append(("missed votes", index, sum(map(round, each)), basis))
         if any(row["missed_sync"] for row in rows):
-            cost = sum(2 * row["missed_sync"] * sync[row["day"]] for row in rows)
+            cost = sum(round(2 * row["missed_sync"] * sync[row["day"]]) for row in rows)
             found.append(("sync committee", index, cost, "mean of the network"))
     paid = [] if source.received is None else source.received.rows(named=True)
     for row in source.blocks.filter(pl.col("status") != "proposed").rows(named=True):
