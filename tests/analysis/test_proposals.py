@@ -315,6 +315,35 @@ def test_cost_by_hand():
     assert_equal(expected, result)
 
 
+@pytest.mark.parametrize("shown_by", ["proposals", "blocks"])
+def test_two_blocks_of_a_validator_in_an_epoch_are_not_one_block(shown_by):
+    """The row of validator 1 is the sum of two blocks; those of 2 and 3 earned 30 and 50."""
+    earned = history(
+        *(
+            (v, 1, {"proposer_attestation_inclusion_reward_gwei": gwei, "tx_fee_reward_wei": gwei})
+            for v, gwei in ((1, 80), (2, 30), (3, 50))
+        )
+    )
+    slots = blocks(
+        *((33, "missed", 2), (34, "proposed", 1), (35, "proposed", 1), (36, "proposed", 2)),
+        (37, "proposed", 3),
+    )
+    given = {"proposals": slots}
+    if shown_by == "blocks":
+        made = slots.filter(pl.col("status") == "proposed")
+        paid = pl.Series([40, 40, 30, 50], dtype=pl.Decimal(28, 0))
+        given = {
+            "proposals": slots.filter(pl.col("status") == "missed"),
+            "blocks": made.with_columns(producer_reward_wei=paid),
+        }
+
+    rows = analysis.missed_proposals(income=earned, **given)
+
+    assert [(2, 30, Decimal(30))] == rows.select(
+        "blocks_compared", "cost_consensus_gwei", "cost_execution_wei"
+    ).rows()
+
+
 def test_cost_needs_blocks_to_compare():
     """Without blocks nearby, the cost is null."""
     rows = analysis.missed_proposals(BLOCKS, EARNED.filter(pl.col("epoch") > 400))

@@ -75,7 +75,7 @@ def open_income(
         return rows
     has_block = nw.any_horizontal(*(nw.col(name) > 0 for name in needed[2:]), ignore_nulls=True)
     proposed = collect(map_rows(rows, lambda part: part.select(*needed).filter(has_block)))
-    received = _sum_received(_read_blocks(blocks), proposed)
+    received = _sum_received(read_blocks(blocks), proposed)
     unknown = proposed.filter(pl.col(FEES) > 0).join(received, on=_KEYS, how="anti").sort(_KEYS)
     if unknown.height:
         validator, epoch = unknown.row(0)[:2]
@@ -94,7 +94,7 @@ def _replace_fees(rows: Lazy) -> Lazy:
     ).drop("received_wei")
 
 
-def _read_blocks(blocks: Any) -> pl.DataFrame:
+def read_blocks(blocks: Any) -> pl.DataFrame:
     """Read proposer (null if unknown), epoch, fees and amount received of each proposed block."""
     loader = "load_produced_blocks"
     try:

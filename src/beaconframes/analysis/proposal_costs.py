@@ -15,7 +15,7 @@ from beaconframes.analysis.daily_rewards import (
     find_block_rewards,
 )
 from beaconframes.analysis.engines import collect_sums, open_frame, resolve_chain, return_table
-from beaconframes.analysis.execution_income import FEES, open_income
+from beaconframes.analysis.execution_income import FEES, open_income, read_blocks
 from beaconframes.analysis.income_columns import REWARDS
 from beaconframes.analysis.sync_committees import select_one_per_slot
 from beaconframes.errors import UsageError
@@ -31,6 +31,7 @@ COSTS = ["cost_consensus_gwei", "cost_execution_wei", "cost_basis"]
 """The columns of a cost."""
 _BLOCK = ["slot", "epoch", "time", "status", "proposer_index"]
 _KNOWN = ["slot", "epoch", "status", "proposer_index"]
+_KEYS = ["validator_index", "epoch"]
 _REWARDS = REWARDS["proposal_reward_gwei"]
 _EXECUTION = "execution layer: "
 
@@ -58,7 +59,8 @@ def missed_proposals(
         Frame of `load_proposals` or `load_epoch_slots`.
     income
         Frame of `load_income_history`, of as many validators as possible: blocks of other
-        validators are as good a comparison as your own.
+        validators are as good a comparison as your own. Its rows are sums of epochs: an epoch in
+        which *blocks* or *proposals* have several blocks of a validator is left out.
     blocks
         Blocks of these validators, as in `analysis.income`: the execution cost is then the median
         of what proposers received. Without it: priority fees, relay payments not included.
@@ -90,12 +92,12 @@ def missed_proposals(
             "income, stats and index are missing", hint="Pass one of them, to compare with."
         )
     source = open_frame(proposals, _BLOCK, loader="load_proposals")
-    missed = select_one_per_slot(collect(drop_missing(source, _KNOWN)))
-    missed = missed.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
+    slots = select_one_per_slot(collect(drop_missing(source, _KNOWN)))
+    missed = slots.filter(pl.col("status").is_in(["missed", "orphaned"])).select(_BLOCK)
     clock = resolve_chain(chain, (stats, "day"), (index, "day"), (proposals, "slot"))
     network = average_network(index, clock)
     if income is not None:
-        rewards = _list_rewards(income, blocks)
+        rewards = _list_rewards(income, blocks, slots)
         costs = [
             _find_median_reward(rewards.filter((pl.col("epoch") - epoch).abs() <= window))
             for epoch in missed["epoch"]
@@ -115,19 +117,29 @@ def missed_proposals(
     return return_table(result.sort("slot"), source, proposals)
 
 
-def _list_rewards(income: IntoFrame, blocks: IntoFrame | None) -> pl.DataFrame:
+def _list_rewards(income: IntoFrame, blocks: IntoFrame | None, slots: pl.DataFrame) -> pl.DataFrame:
     """Return the rewards of both layers of each block in an income history."""
-    columns = ["epoch", *_REWARDS, FEES]
+    columns = [*_KEYS, *_REWARDS, FEES]
     income_rows = drop_missing(open_income(income, columns, blocks), columns[:-1])
-    return collect_sums(
+    rows = collect_sums(
         map_rows(
             check_row_sums(income_rows, _REWARDS),
             lambda part: part.filter(nw.sum_horizontal(*_REWARDS) > 0),
         )
-    ).select(
-        "epoch",
-        cost_consensus_gwei=pl.sum_horizontal(*_REWARDS),
-        cost_execution_wei=FEES,
+    )
+    made = [slots.filter(pl.col("status") == "proposed").rename({"proposer_index": _KEYS[0]})]
+    if blocks is not None:
+        made.append(read_blocks(blocks).drop_nulls(_KEYS[0]))
+    keys = pl.col(_KEYS).cast(pl.Int64)
+    several = pl.concat(part.group_by(keys).len().filter(pl.col("len") > 1) for part in made)
+    return (
+        rows.with_columns(keys)
+        .join(several, on=_KEYS, how="anti")
+        .select(
+            "epoch",
+            cost_consensus_gwei=pl.sum_horizontal(*_REWARDS),
+            cost_execution_wei=FEES,
+        )
     )
 
 

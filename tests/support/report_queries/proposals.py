@@ -23,8 +23,12 @@ def query_proposals(source: Source) -> pl.DataFrame:
     if source.received is not None:
         names = ("slot", "producer_reward_wei", "relay_tag")
         paid = {slot: more for slot, *more in source.received.select(names).iter_rows()}
-    earned = source.income.select("epoch", "el", cl=pl.sum_horizontal(SUMS["proposal_reward_gwei"]))
-    earned = earned.filter(pl.col("cl") > 0)
+    keys = ["validator_index", "epoch"]
+    earned = source.income.select(*keys, "el", cl=pl.sum_horizontal(SUMS["proposal_reward_gwei"]))
+    # The rewards of two blocks in one epoch are one sum.
+    made = rows.filter(pl.col("status") == "proposed").rename({"proposer_index": "validator_index"})
+    several = made.group_by(keys).len().filter(pl.col("len") > 1)
+    earned = earned.filter(pl.col("cl") > 0).join(several, on=keys, how="anti")
     extra = []
     for row in rows.iter_rows(named=True):
         reward, relay = paid.get(row["slot"], (None, None))
