@@ -126,6 +126,21 @@ def test_missed_proposals_without_a_block_to_compare(with_stats):
     assert expected == rows.select(columns).rows()
 
 
+@pytest.mark.parametrize("index", [None, days_of_the_network()])
+def test_a_validator_that_exits_during_the_day_is_no_comparison_of_blocks(index):
+    """Beyond its 8 votes, 217 votes of the proposers would count as rewards of their blocks."""
+    exits = (1, {"end_balance_gwei": 32 * ETH + 8 * 10_800})
+    made = {"proposed_blocks": 1, "end_balance_gwei": 32 * ETH + 225 * 10_800 + 4000}
+
+    alone = analysis.missed_proposals(LOST, stats=stats(exits, (2, made), (3, made)), index=index)
+    table = stats(exits, (2, made), (3, made), (4, VOTED))
+    compared = analysis.missed_proposals(LOST, stats=table, index=index)
+
+    columns = "blocks_compared", "cost_consensus_gwei"
+    assert (0, None if index is None else 8 * 512) == alone.select(columns).row(0)
+    assert (2, 4000) == compared.select(columns).row(0)
+
+
 def test_missed_proposals_need_something_to_compare():
     with pytest.raises(UsageError, match="income, stats and index are missing"):
         analysis.missed_proposals(LOST)

@@ -89,7 +89,8 @@ def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> 
     It is the median of the validators without another duty that missed the fewest votes, half of
     them; a row with an unknown count does not say so. What they missed is added. On a day without
     such a validator, it is that of the *network*. A validator with less than half of that rate was
-    not active all day, and neither was one whose balance begins with 0.
+    not active all day, and neither was one whose balance begins with 0. On a day that *network*
+    does not have, the limit is half of the median of all validators.
     """
     days = daily_income(stats, chain=clock).select(*_KEYS, income="consensus_income_gwei")
     rows = stats.join(days, on=_KEYS, how="left").with_columns(stake=find_stake())
@@ -99,7 +100,9 @@ def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> 
     rate = pl.col("income") / (pl.col("stake") * votes)
     has_only_votes = pl.all_horizontal(pl.col(_DUTIES) == 0) & (votes > _MOST_MISSED)
     is_whole = pl.col(STAKES[0]) > 0
-    is_active = (rate > 0) & (rate > pl.col("network_rate") / 2).fill_null(value=True)
+    # Votes have 54 of 64 parts of all rewards: half of the validators cannot earn twice as much.
+    median = rate.filter(is_whole & (rate > 0)).quantile(0.5, "lower").over("day")
+    is_active = (rate > 0) & (rate > pl.coalesce("network_rate", median) / 2)
     rows = rows.with_columns(
         known=pl.when(has_only_votes & is_whole & is_active).then(missed), own_rate=rate
     )
@@ -115,14 +118,15 @@ def add_vote_rates(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> 
     return rows.with_columns(rate=pl.coalesce("own_rate", "network_rate"), rate_basis=basis)
 
 
-def find_block_rewards(stats: pl.DataFrame, clock: Chain) -> pl.DataFrame:
+def find_block_rewards(stats: pl.DataFrame, network: pl.DataFrame, clock: Chain) -> pl.DataFrame:
     """Return what blocks earned on the consensus layer, from the income beyond that of votes.
 
     One row per validator and day, ``cost_consensus_gwei`` is the mean of its ``blocks``. Days with
     duties in a sync committee are left out, and so are unknown ones, and days without a validator
     that only voted: the mean of the network is not exact enough to subtract.
     """
-    rows = add_vote_rates(stats, average_network(None, clock), clock)
+    rows = add_vote_rates(stats, network, clock)
+    rows = rows.filter(pl.col("rate_basis") == OWN_MEDIAN)
     missed = pl.col("missed_attestations") * MISSED_VOTE / clock.epochs_per_day
     votes = pl.col("rate") * pl.col("stake") * (1 - missed)
     reward = (pl.col("income") - votes) / pl.col("proposed_blocks")

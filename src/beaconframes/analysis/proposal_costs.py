@@ -103,7 +103,7 @@ def missed_proposals(
             for epoch in missed["epoch"]
         ]
     elif stats is not None:
-        costs = _find_daily_medians(missed, stats, blocks, window=window, clock=clock)
+        costs = _find_daily_medians(missed, stats, blocks, network, window=window, clock=clock)
     else:
         costs = [(0, None, None, None)] * missed.height
     schema: dict[str, Any] = {
@@ -161,6 +161,7 @@ def _find_daily_medians(
     missed: pl.DataFrame,
     stats: IntoFrame,
     blocks: IntoFrame | None,
+    network: pl.DataFrame,
     *,
     window: int,
     clock: Chain,
@@ -171,7 +172,7 @@ def _find_daily_medians(
     """
     length = clock.epochs_per_day
     table = collect(open_frame(stats, COLUMNS, loader="load_validator_stats"))
-    rewards = find_block_rewards(table, clock)
+    rewards = find_block_rewards(table, network, clock)
     received = pl.DataFrame(schema={"epoch": pl.Int64, "producer_reward_wei": pl.Decimal(28, 0)})
     if blocks is not None:
         names = [*received.columns]
