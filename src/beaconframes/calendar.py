@@ -231,8 +231,13 @@ def _has_starts(chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]]
         return False
 
 
-def check_starts(chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]]) -> None:
-    """Raise a `UsageError` if units of *chain* do not start at these times."""
+def check_starts(
+    chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]], *, is_given: bool = True
+) -> None:
+    """Raise a `UsageError` if units of *chain* do not start at these times.
+
+    A chain that is not *is_given* by the user is that of another frame.
+    """
     if _has_starts(chain, unit, starts):
         return
     number, start = starts[-1]
@@ -245,7 +250,9 @@ def check_starts(chain: Chain, unit: Unit, starts: Sequence[tuple[int, datetime]
     raise UsageError(
         f"the frame is not of chain {chain.name!r} with genesis at {_format_time(chain.genesis)}: "
         f"its {unit} {number:,} starts at {_format_time(start)}{other}",
-        hint="Leave chain out: it is then the chain of the frame.",
+        hint="Leave chain out: it is then the chain of the frame."
+        if is_given
+        else "Pass frames of one chain; if they are, pass it: chain=Chain(...).",
     )
 
 

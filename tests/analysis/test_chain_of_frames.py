@@ -220,6 +220,33 @@ def test_losses_of_days_are_by_the_epochs_of_the_blocks():
     assert [7] == analysis.daily_income(table, blocks)["execution_income_wei"].to_list()
 
 
+@pytest.mark.parametrize(
+    ("slots_per_epoch", "match"),
+    # Epochs of 16 slots of 6 seconds fill days of 86,400 seconds, as those of 32 slots do; 2057
+    # epochs of 7 slots last 86,394 seconds.
+    [(16, "of no chain with 32 slots in an epoch: its slot 16 is in epoch 1"), (7, "its day 3")],
+)
+@pytest.mark.parametrize("kind", [pl.DataFrame, in_duckdb])
+def test_frames_that_contradict_the_epochs_of_mainnet_are_refused(slots_per_epoch, match, kind):
+    """Slots are as on a chain with 32 in an epoch, but epochs or days are not."""
+    short = Chain("short", GENESIS, seconds_per_slot=6, slots_per_epoch=slots_per_epoch)
+    table = at(short, stats((1, {"end_balance_gwei": 32 * 10**9 + 900})), "day")
+    first = 3 * short.epochs_per_day * slots_per_epoch
+    blocks = at(short, pl.DataFrame({"slot": [1, 16, first]}), "slot").with_columns(
+        epoch=pl.col("slot") // slots_per_epoch,
+        block_number=pl.col("slot"),
+        proposer_index=1,
+        producer_reward_wei=pl.lit(7).cast(pl.Decimal(28, 0)),
+        block_reward_wei=pl.lit(5).cast(pl.Decimal(28, 0)),
+    )
+
+    for analyse in (analysis.daily_income, analysis.daily_income_gaps):
+        with pytest.raises(UsageError, match=match):
+            analyse(table, kind(blocks))
+    rows = analysis.daily_income(table, kind(blocks), chain=short)
+    assert [7] == rows["execution_income_wei"].to_list()
+
+
 def test_duties_without_times_are_of_mainnet():
     """*chain* then sets the slots per epoch."""
     without = DUTIES.drop("time", strict=False)

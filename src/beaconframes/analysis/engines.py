@@ -20,6 +20,7 @@ from beaconframes.frames import (
     as_lazy,
     collect,
     drop_missing,
+    list_column_names,
     map_rows,
     read_starts,
     return_like,
@@ -157,18 +158,40 @@ def open_frame_like(frame: IntoFrame, columns: Sequence[str], *, loader: str, li
 
 
 def resolve_chain(chain: Chain | str | None, *frames: tuple[IntoFrame | None, Unit]) -> Chain:
-    """Return the chain of the first of the *frames* that has times; it must be *chain*, if given.
+    """Return *chain*, or the chain of the first of the *frames* that has times.
 
-    Each frame has the unit that its ``time`` is the start of. Without times: *chain*, or mainnet.
+    Each frame has the unit that its ``time`` is the start of. Without times: *chain*, or mainnet. A
+    frame of another chain, by its times or the epochs of its slots, is a `UsageError`.
     """
-    given = None if chain is None else get_chain(chain)
+    found = None if chain is None else get_chain(chain)
     for frame, unit in frames:
-        if frame is not None and (starts := read_starts(frame, unit)):
-            if given is None:
-                return find_chain(unit, starts)
-            check_starts(given, unit, starts)
-            return given
-    return given or MAINNET
+        if frame is None or not (starts := read_starts(frame, unit)):
+            continue
+        if found is None:
+            found = find_chain(unit, starts)
+        else:
+            check_starts(found, unit, starts, is_given=chain is not None)
+    found = found or MAINNET
+    for frame, unit in frames:
+        if frame is not None and unit == "slot":
+            _check_epochs(frame, found.slots_per_epoch)
+    return found
+
+
+def _check_epochs(frame: IntoFrame, slots_per_epoch: int) -> None:
+    """Raise UsageError if a slot of the frame is in another epoch than this number shows."""
+    columns = ["slot", "epoch"]
+    if not {*columns} <= {*list_column_names(frame)}:
+        return
+    rows = drop_missing(select_columns(frame, columns, loader="load_epoch_slots"), columns)
+    is_other = nw.col("slot") // slots_per_epoch != nw.col("epoch")
+    others = collect(map_rows(rows, lambda part: part.filter(is_other)).head(1))
+    for slot, epoch in others.iter_rows():
+        raise UsageError(
+            f"the frame is of no chain with {slots_per_epoch} slots in an epoch: "
+            f"its slot {slot:,} is in epoch {epoch:,}",
+            hint="Pass the chain of the frame, chain=Chain(...).",
+        )
 
 
 def move_to_engine(rows: pl.DataFrame, like: Lazy) -> Lazy:
