@@ -224,7 +224,10 @@ def test_sync_members_as_good_as_usual_are_no_problem():
             "attestations_included": [100],
             "sync_committee_successful": [999],
             "sync_committee_assigned": [1000],
-        }
+            "proposals_successful": [None],
+            "proposals_assigned": [None],
+        },
+        schema_overrides={"proposals_successful": pl.Int64, "proposals_assigned": pl.Int64},
     )
 
     alone = analysis.problems(validators({}, {}), income, stakes(income))
@@ -245,6 +248,34 @@ def test_sync_members_as_good_as_usual_are_no_problem():
     ):
         found = analysis.problems(validators({}, {}), income, stakes(income), network=unknown)
         assert alone.filter(duty).equals(found.filter(duty))
+
+
+@pytest.mark.parametrize(
+    ("proposed", "typical", "avoidable"), [(98, "99.0", True), (97, "97.0", False)]
+)
+def test_slots_without_a_block_are_no_missed_sync_duties(proposed, typical, avoidable):
+    """The network signed 9,702 of 10,000 duties, and 98 of 100 slots have a block: 99 % of 9,800.
+
+    In 12 epochs of 32 slots, three standard errors are 1.5 %. With 97 blocks, more than all would
+    be signed: such counts have no slots without a block.
+    """
+    income = history(*((0, epoch, signed(0.96)) for epoch in range(12)))
+    network = pl.DataFrame(
+        {
+            "valuable_correct_head": [95],
+            "attestations_included": [100],
+            "sync_committee_successful": [9_702],
+            "sync_committee_assigned": [10_000],
+            "proposals_successful": [proposed],
+            "proposals_assigned": [100],
+        }
+    )
+
+    rows = analysis.problems(validators({}), income, stakes(income), network=network)
+
+    duty = rows.filter(pl.col("kind") == "sync committee").row(0, named=True)
+    assert f"signed 96.0 % in period 0 (typical: {typical} %)" == duty["detail"]
+    assert avoidable == duty["avoidable"]
 
 
 def test_sync_duties_of_daily_statistics_have_their_share():

@@ -114,7 +114,7 @@ def find_sync_losses(income: IntoFrame, network: IntoFrame | None, clock: Chain)
     if duties.is_empty():
         return duties
     if network is not None:
-        usual = _divide(network, "sync_committee_successful", "sync_committee_assigned")
+        usual = _find_signed_share(network)
     elif duties["validator_index"].n_unique() >= _ENOUGH:
         usual = duties.select(pl.col("signed_rate").median()).item()
     expected = pl.lit(usual, pl.Float64)
@@ -135,6 +135,20 @@ def find_sync_losses(income: IntoFrame, network: IntoFrame | None, clock: Chain)
             detail, pl.format(" (typical: {} %)", others.round(1)), ignore_nulls=True
         ),
     )
+
+
+def _find_signed_share(network: IntoFrame) -> float | None:
+    """Return the share of sync duties that all validators signed, of slots that have a block.
+
+    The counts are taken to include slots without a block: the service subtracts these slots when it
+    computes the efficiency of sync duties. If that leaves no duty missed, or if the proposals are
+    unknown, it is the share of all slots: the lower one never makes a usual member a problem.
+    """
+    share = _divide(network, "sync_committee_successful", "sync_committee_assigned")
+    blocks = _divide(network, "proposals_successful", "proposals_assigned")
+    if share is None or blocks is None or share >= blocks:
+        return share
+    return share / blocks
 
 
 def _is_avoidable(signed_rate: pl.Expr, least: pl.Expr) -> pl.Expr:

@@ -104,8 +104,10 @@ def problems(
         Frame of `load_produced_blocks`.
     network
         Frame of `v2.load_network_performance`. It shows which share of head votes is usually late,
-        and which share of the sync committee usually signs. Default: the median of the validators
-        in *income*, if they are at least 20. Otherwise, 98 % of sync duties signed is typical.
+        and which share of the sync committee usually signs, of slots that have a block: the counts
+        of duties are taken to include the others, unless this gives a share of 1 or more. Default:
+        the median of the validators in *income*, if they are at least 20. Otherwise, 98 % of sync
+        duties signed is typical.
     index
         Frame of `load_yield_index`: the mean of the network is the cost of missed proposals, and of
         missed duties in *stats*, where nothing else is there to compare.

@@ -232,7 +232,11 @@ def _round(share: float) -> float:
 
 
 def _list_sync(source: Source) -> list[dict]:
-    usual = source.network["signed"] / source.network["seats"] if source.network["seats"] else None
+    usual = None
+    if source.network["seats"]:
+        # No duty can be signed in a slot without a block.
+        usual = source.network["signed"] / source.network["seats"]
+        usual *= source.network["slots"] / source.network["made"]
     rows = []
     for row in query_sync(source).filter(pl.col("lost_gwei") > 0).iter_rows(named=True):
         slots = (row["last_epoch"] - row["first_epoch"] + 1) * source.slots

@@ -217,5 +217,14 @@ class Source:
             .join(blocks, on="epoch", how="left")
             .select(seats=pl.len() * self.slots, signed=signed.sum())
         )
+        slots = (
+            self.scan("blocks")
+            .filter(pl.col("status").is_in(["proposed", "missed", "orphaned"]))
+            .group_by("slot", "epoch", validator_index="proposer_index")
+            .agg(made=(pl.col("status") == "proposed").any())
+            .join(rows, on=KEYS, how="semi")
+            .select(slots=pl.len(), made=pl.col("made").sum())
+        )
         found = votes.collect().row(0, named=True) | sync.collect().row(0, named=True)
+        found |= slots.collect().row(0, named=True)
         return found | {"first_epoch": first, "last_epoch": self.final}
