@@ -49,6 +49,7 @@ class Pages(Parameter):
     default: int
 
     role = Role.PAGE
+    may_shift = True
 
     @property
     def page_size(self) -> int | None:

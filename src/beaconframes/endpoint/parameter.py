@@ -108,6 +108,8 @@ class Parameter(ABC):
     """Whether `mark_open_rows` changes rows."""
     resolves_pubkeys: ClassVar[bool] = False
     """Whether a subject by public key may be requested by its index instead."""
+    may_shift: ClassVar[bool] = False
+    """Whether rows may move between pages while the pages are read."""
     window_moves: ClassVar[bool] = False
     """Whether a service drops its oldest units as the chain grows; a dataset does not."""
 

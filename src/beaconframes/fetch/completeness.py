@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from beaconframes.endpoint import ExpectedRows, Finality, Pages, Role
+from beaconframes.endpoint import ExpectedRows, Finality, Role
 from beaconframes.errors import IntegrityError
 from beaconframes.intervals import intervals_of, merge_intervals
 
@@ -303,7 +303,7 @@ def drop_duplicates(endpoint: Endpoint, rows: pl.DataFrame) -> pl.DataFrame:
     unique = endpoint.table.arrange(rows)
     if unique.height < rows.height:
         # If a list changes while it is read by offset, rows are repeated or left out.
-        shifted = isinstance(endpoint.pagination, Pages)
+        shifted = endpoint.pagination is not None and endpoint.pagination.may_shift
         log.log(
             logging.WARNING if shifted else logging.INFO,
             "%s: %d rows were received more than once; each is used once%s",
