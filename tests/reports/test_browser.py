@@ -39,7 +39,10 @@ def file(made, tmp_path_factory):
     frames["validators"] = hostile(frames["validators"], "name", texts).with_columns(
         validator_index=pl.int_range(75), lost_gwei=pl.int_range(75) * 7919 % 1000 * 10**6
     )
-    frames["problems"] = hostile(frames["problems"], "detail", texts)
+    # Each problem is another one: repeated rows are refused.
+    frames["problems"] = hostile(frames["problems"], "detail", texts).with_columns(
+        first_epoch=400 + pl.int_range(75), last_epoch=400 + pl.int_range(75)
+    )
     return Report(frames, {}).save(tmp_path_factory.mktemp("report") / "report.html")
 
 
