@@ -7,19 +7,18 @@ again, by the same functions as for the whole dataset.
 
 from __future__ import annotations
 
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from beaconframes.dataset import Dataset
-from beaconframes.derive.attestation_efficiency import build_attestation_efficiency
 from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.endpoint.chain_metadata import ChainMetadata
-from beaconframes.simulator.derived import accounts, pool, service_tables
+from beaconframes.simulator.derived import RANKINGS, accounts, pool
 from beaconframes.simulator.derived.chain_data import ChainData
 from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 from beaconframes.simulator.tables import EVENTS
-from beaconframes.v1.attestation_efficiency import AttestationEfficiency
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -303,21 +302,6 @@ def compute_deposit_origin(data: DatasetAt) -> pl.DataFrame:
     )
 
 
-def write_efficiency(data: ChainData) -> None:
-    """Write the efficiency of attestations, from the duties of the last epochs."""
-    data.add(AttestationEfficiency, build_attestation_efficiency(data))
-
-
-def write_rankings(data: ChainData) -> None:
-    """Write performance and leaderboard."""
-    service_tables.write_rankings(data, data.scan("execution_blocks").collect())
-
-
-def write_accounts(data: ChainData) -> None:
-    """Write balances of addresses, gas fees and queue."""
-    accounts.write_tables(data, data.scan("execution_blocks").collect())
-
-
 SHOWN: Mapping[str, Callable[[DatasetAt], pl.LazyFrame]] = {
     "blocks": show_blocks,
     "attestations": show_attestations,
@@ -334,13 +318,8 @@ COMPUTED: Mapping[str, Callable[[DatasetAt], pl.DataFrame]] = {
 """Functions that return a small table as of a head."""
 
 DERIVED: Mapping[str, Callable[[ChainData], None]] = {
-    "attestation_efficiency": write_efficiency,
-    **dict.fromkeys(("performance", "execution_performance", "leaderboard"), write_rankings),
-    "proposal_luck": service_tables.write_luck,
-    **dict.fromkeys(
-        ("address_balances", "gas_fees", "validator_queue", "withdrawal_credentials"),
-        write_accounts,
-    ),
+    **{name: methodcaller("derive", name) for name in ("attestation_efficiency", *RANKINGS)},
+    **dict.fromkeys(("address_balances", "gas_fees", "validator_queue"), accounts.write_tables),
     **dict.fromkeys(("pool_validators", "pool_stats"), pool.write_tables),
 }
 """Functions that derive tables from the other tables as of a head."""

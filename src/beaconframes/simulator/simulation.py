@@ -114,13 +114,11 @@ def simulate(
             with show_epochs("simulating", epochs, delay=DELAY) as count_epoch:
                 simulation.run(count_epoch)
         with dataset.writing() as writer:
-            yield_index.write_table(
-                ChainData(dataset, writer), simulation.preset, simulation.fees.mean
-            )
+            data = ChainData(dataset, writer)
+            yield_index.write_table(data, simulation.preset, simulation.fees.mean)
+            derived.write_history_tables(data, simulation.attestation_collector)
         with dataset.writing() as writer:
-            derived.write_derived_tables(
-                ChainData(dataset, writer), simulation.attestation_collector
-            )
+            derived.write_head_tables(ChainData(dataset, writer))
         if folder.exists():
             folder.rmdir()  # it is empty, and some systems cannot replace an empty folder
         draft.replace(folder)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from beaconframes.derive.validator_tables import build_withdrawal_credentials, is_active
+from beaconframes.derive.validator_tables import is_active
 from beaconframes.simulator import identities
 from beaconframes.simulator.hex_text import hash_number
 from beaconframes.v1.address_balances import AddressBalances
@@ -15,7 +15,6 @@ from beaconframes.v1.gas_fees import GasFees
 from beaconframes.v1.names import Names
 from beaconframes.v1.token_balances import TokenBalances
 from beaconframes.v1.validator_queue import ValidatorQueue
-from beaconframes.v1.withdrawal_credentials import WithdrawalCredentials
 
 if TYPE_CHECKING:
     from beaconframes.simulator.derived.chain_data import ChainData
@@ -27,12 +26,12 @@ _AIRDROPS: Final = 430  # tokens of the largest operator, so that its list has s
 _DIGITS: Final = 16  # of token balances, as on the service
 
 
-def write_tables(data: ChainData, produced: pl.DataFrame) -> None:
-    """Write the tables of addresses, gas fees and queue; *produced* has the paid block rewards."""
+def write_tables(data: ChainData) -> None:
+    """Write the tables of addresses, gas fees and queue."""
     validators = data.validators
     addresses = identities.make_operator_addresses(data.seed, validators.height)
     operators = dict(zip(identities.find_operators(validators.height), addresses, strict=True))
-    ether = _build_ether_balances(data, operators, produced)
+    ether = _build_ether_balances(data, operators)
     tokens = _build_token_balances(data, operators)
     data.add(TokenBalances, tokens)
     data.add(
@@ -40,7 +39,6 @@ def write_tables(data: ChainData, produced: pl.DataFrame) -> None:
         pl.concat([ether, tokens], how="diagonal").sort("address", "token", nulls_last=True),
     )
     data.add(Names, _build_names(operators))
-    data.add(WithdrawalCredentials, build_withdrawal_credentials(data))
     data.add(GasFees, _build_gas_fees(data))
     data.add(ValidatorQueue, _build_validator_queue(data))
 
@@ -51,9 +49,7 @@ def format_decimal(units: int, digits: int) -> str:
     return f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".")
 
 
-def _build_ether_balances(
-    data: ChainData, operators: dict[int, str], produced: pl.DataFrame
-) -> pl.DataFrame:
+def _build_ether_balances(data: ChainData, operators: dict[int, str]) -> pl.DataFrame:
     """Return ether balances: all payments to an address, and a small initial balance."""
     seed = data.seed
     paid: dict[str, int] = dict.fromkeys(operators.values(), 0)
@@ -65,8 +61,8 @@ def _build_ether_balances(
         address = "0x" + credentials[-40:]
         paid[address] = paid.get(address, 0) + gwei * _WEI_PER_GWEI
     recipient = pl.coalesce("relay_producer_fee_recipient", "fee_recipient")
-    rewards = produced.group_by(recipient.alias("address")).agg(pl.col("producer_reward_wei").sum())
-    for address, wei in rewards.rows():
+    blocks = data.scan("execution_blocks").group_by(recipient.alias("address"))
+    for address, wei in blocks.agg(pl.col("producer_reward_wei").sum()).collect().rows():
         paid[address] = paid.get(address, 0) + int(wei)
     initial = {address: hash_number(seed, f"own {address}", 5 * _WEI_PER_ETH) for address in paid}
     balances = [wei + initial[address] for address, wei in paid.items()]

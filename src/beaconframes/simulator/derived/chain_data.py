@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from beaconframes.derive.chain_tables import ChainTables, Coverage, fit_table
+from beaconframes.derive.derivations import derive_tables
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.simulator.drawn_hex import fit_stored_schema
 from beaconframes.simulator.hex_text import hash_bytes
@@ -67,6 +68,11 @@ class ChainData(ChainTables):
     def hash_keys(self, label: str, keys: Iterable[object], size: int) -> list[str]:
         """Return a hash of *size* bytes for each of *keys*, as hex."""
         return [hash_bytes(self.seed, f"{label} {key}", size) for key in keys]
+
+    def derive(self, *names: str) -> None:
+        """Write tables of ``derive``."""
+        for table, rows in derive_tables(self, names=names):
+            self.add(table, rows)
 
     def add(self, table: type[Table], rows: pl.DataFrame) -> None:
         """Write rows of a table, sorted by its key."""

@@ -18,25 +18,15 @@ _MIN_PERCENT: Final = 88  # of the fees, as payment of a builder
 _PERCENT_RANGE: Final = 61
 
 
-def write_tables(data: ChainData) -> pl.DataFrame:
-    """Write execution blocks; return the rewards of each block and their recipients."""
-    rows = build_execution_blocks(data)
+def write_tables(data: ChainData) -> None:
+    """Write execution blocks."""
     block = 2 * pl.col("slot")
     before = number_before(data.first * data.chain.slots_per_epoch)
     data.add(
         ExecutionBlocks,
-        rows.sort("slot").with_columns(
-            block_hash=block, parent_hash=block.shift(1, fill_value=before)
-        ),
-    )
-    return rows.select(
-        "slot",
-        "block_number",
-        "proposer_index",
-        "block_reward_wei",
-        "producer_reward_wei",
-        "fee_recipient",
-        "relay_producer_fee_recipient",
+        build_execution_blocks(data)
+        .sort("slot")
+        .with_columns(block_hash=block, parent_hash=block.shift(1, fill_value=before)),
     )
 
 
