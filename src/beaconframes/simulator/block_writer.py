@@ -17,6 +17,8 @@ from beaconframes.simulator.hex_text import hash_text, null_unless, split_hex
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import ArrayLike
+
     from beaconframes.calendar import Chain
     from beaconframes.dataset import Writer
     from beaconframes.simulator.epoch import Epoch
@@ -77,7 +79,7 @@ class BlockWriter:
             "bits": np.packbits(epoch.sync_bits, axis=1, bitorder="little"),
             "signed": epoch.sync_bits.sum(axis=1),
             "attestations_count": epoch.included_attestations,
-            "withdrawals_count": epoch.withdrawals.count_per_slot(size),
+            "withdrawals_count": _count_per_slot(epoch.withdrawals.slots, size),
             "deposits_count": _count_per_slot([slot for slot, *_ in epoch.deposits], size),
             "voluntary_exits_count": _count_per_slot([slot for slot, _ in epoch.exits], size),
         }
@@ -112,7 +114,7 @@ class BlockWriter:
         blocks = tables.build_frame("blocks", rows, chain=self._chain)
         roots = drawn_hex.draw(self._seed, BLOCK_ROOT, blocks["block_root"].fill_null(0).to_list())
         self._writer.add("blocks", blocks.sort("slot", roots, maintain_order=True))
-        pixels = self._graffiti.take_pixels()
+        pixels = self._graffiti.take_pixels().to_dict()
         self._writer.add(
             "graffiti_wall", tables.build_frame("graffiti_wall", pixels, chain=self._chain)
         )
@@ -127,10 +129,10 @@ class BlockWriter:
             "slot": slot,
             "epoch": slot // self._chain.slots_per_epoch,
             "status": _STATUS_TEXTS[status],
-            "proposer_index": null_unless(proposer != NO_PROPOSER, proposer.tolist()),
-            "block_root": null_unless(has_block, numbers.tolist()),
+            "proposer_index": null_unless(proposer != NO_PROPOSER, proposer),
+            "block_root": null_unless(has_block, numbers),
             "parent_root": null_unless(has_block, self._find_parents(slots, numbers.tolist())),
-            **dict.fromkeys(_DRAWN, null_unless(has_content, numbers.tolist())),
+            **dict.fromkeys(_DRAWN, null_unless(has_content, numbers)),
         }
         rows |= self._build_eth1_data(slots, has_content)
         bits = slots["bits"].tobytes().hex()
@@ -188,5 +190,5 @@ class BlockWriter:
         }
 
 
-def _count_per_slot(slots: list[int], size: int) -> Ints:
+def _count_per_slot(slots: ArrayLike, size: int) -> Ints:
     return np.bincount(np.array(slots, np.int64), minlength=size)

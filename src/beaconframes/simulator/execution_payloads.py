@@ -57,24 +57,22 @@ class PayloadBuilder:
         gas = np.array(chained["exec_gas_used"])
         genesis = int(chain.genesis.timestamp())
         starts = (genesis + slots["slot"] * chain.seconds_per_slot) * 1_000_000
-        columns: dict[str, list[Any]] = {
+        columns: dict[str, Any] = {
             **chained,
-            "exec_block_hash": block_numbers.tolist(),
+            "exec_block_hash": block_numbers,
             "exec_fee_recipient": [
                 self._choose_recipient(proposer, own)
                 for proposer, own in zip(slots["proposer"].tolist(), hashes, strict=True)
             ],
             "exec_extra_data": [f"0x{data.hex()}" if data else None for data in extra],
+            "exec_time": pl.Series(starts).cast(pl.Datetime("us", "UTC")),
+            "exec_gas_limit": _GAS_LIMIT,
+            # One text for all rows: a text per row would take a quarter of the table's memory.
+            "exec_logs_bloom": _BLOOM,
         }
         rows: dict[str, Any] = {
             name: null_unless(has_content, values) for name, values in columns.items()
         }
-        times = pl.Series(starts).cast(pl.Datetime("us", "UTC"))
-        present = pl.when(pl.Series(has_content))
-        rows["exec_time"] = pl.select(present.then(times)).to_series()
-        rows["exec_gas_limit"] = pl.select(present.then(_GAS_LIMIT)).to_series()
-        # One text for all rows: a text per row would take a quarter of the table's memory.
-        rows["exec_logs_bloom"] = pl.select(present.then(pl.lit(_BLOOM))).to_series()
         rows["exec_transactions_count"] = np.where(has_content, gas // 95_000, 0)
         rows["votes"] = [None] * len(has_content)  # counted for the last blocks only
         return rows

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from beaconframes.simulator.wall_picture import draw_picture
 
@@ -38,8 +38,7 @@ _UPPER_CASE: Final = 23  # one of so many validators writes colors in upper case
 _COLUMNS: Final = ("slot", "x", "y", "color", "validator_index")
 
 
-@dataclass
-class Pixel:
+class Pixel(NamedTuple):
     """One pixel to paint."""
 
     x: int
@@ -68,8 +67,9 @@ class GraffitiWriter:
         self.left, self.top = (WALL - self.width) // 2, (WALL - self.height) // 2
         picture, bright = draw_picture(self.width, self.height)
         self._pixels = self._order_pixels(picture)
-        self._last_pixels = self._make_pixels(picture, self._rng.permutation(np.argwhere(bright)))
-        self._columns: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        bright_pixels = self._rng.permutation(np.argwhere(bright))
+        self._last_pixels = self._make_pixels(bright_pixels, picture[tuple(bright_pixels.T)])
+        self._painted: list[tuple[int, int, int, str, int]] = []
 
     def draw_texts(self, slots: Ints, proposers: Ints, may_paint: Bools) -> list[str]:
         """Return the graffiti of blocks; blocks with *may_paint* false have a client's text."""
@@ -89,28 +89,21 @@ class GraffitiWriter:
                 texts.append(CLIENTS[usual if chance < 0.99 else int(other)])
         return texts
 
-    def take_pixels(self) -> dict[str, list[Any]]:
-        """Return the columns of the pixels painted since the last call."""
-        columns, self._columns = self._columns, {name: [] for name in _COLUMNS}
-        return columns
+    def take_pixels(self) -> pl.DataFrame:
+        """Return the pixels painted since the last call."""
+        painted, self._painted = self._painted, []
+        return pl.DataFrame(painted, schema=_COLUMNS, orient="row")
 
     def _paint(self, pixel: Pixel, slot: int, proposer: int) -> str:
-        style = proposer % 7 % 3
         if proposer % _UPPER_CASE == 0:
-            pixel = replace(pixel, color=pixel.color.upper())
-        for name, value in {
-            "slot": slot,
-            "x": pixel.x,
-            "y": pixel.y,
-            "color": pixel.color,
-            "validator_index": proposer,
-        }.items():
-            self._columns[name].append(value)
-        return pixel.format(style)
+            pixel = pixel._replace(color=pixel.color.upper())
+        self._painted.append((slot, *pixel, proposer))
+        return pixel.format(style=proposer % 7 % 3)
 
-    def _make_pixels(self, picture: Ints, pixels: Ints) -> list[Pixel]:
+    def _make_pixels(self, positions: Ints, colors: Ints) -> list[Pixel]:
         return [
-            Pixel(self.left + x, self.top + y, f"{picture[y, x]:06x}") for y, x in pixels.tolist()
+            Pixel(self.left + x, self.top + y, f"{color:06x}")
+            for (y, x), color in zip(positions.tolist(), colors.tolist(), strict=True)
         ]
 
     def _order_pixels(self, picture: Ints) -> list[Pixel]:
@@ -130,7 +123,4 @@ class GraffitiWriter:
         color = np.concatenate([colors, bright_colors, colors[vandalized]])
         # Reversed, because pixels are taken from the end.
         order = np.argsort(times, kind="stable")[::-1]
-        return [
-            Pixel(self.left + x, self.top + y, f"{c:06x}")
-            for (y, x), c in zip(positions[order].tolist(), color[order].tolist(), strict=True)
-        ]
+        return self._make_pixels(positions[order], color[order])

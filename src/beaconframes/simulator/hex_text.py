@@ -21,9 +21,10 @@ def hash_text(seed: int, label: str) -> str:
     return "0x" + hashlib.blake2b(f"{label} {seed}".encode(), digest_size=32).hexdigest()
 
 
-def null_unless(condition: Bools, values: list[Any]) -> pl.Series:
-    """Return *values*, null where the condition is false."""
-    return pl.Series([v if c else None for v, c in zip(values, condition.tolist(), strict=True)])
+def null_unless(condition: Bools, values: Any) -> pl.Series:
+    """Return *values*, or one value for all rows, null where the condition is false."""
+    cells = pl.lit(values) if isinstance(values, int | str) else pl.Series(values)
+    return pl.select(pl.when(pl.Series(condition)).then(cells)).to_series()
 
 
 def hash_bytes(seed: int, label: str, size: int) -> str:

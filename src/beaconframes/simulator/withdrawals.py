@@ -27,10 +27,6 @@ class Withdrawals:
     requests: list[WithdrawalRequest]
     """The requests of the first withdrawals, in their order."""
 
-    def count_per_slot(self, slots: int) -> Ints:
-        """Return the number of withdrawals in each slot."""
-        return np.bincount(self.slots, minlength=slots)
-
 
 def process_withdrawals(
     preset: Preset,
