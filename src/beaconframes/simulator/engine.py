@@ -82,7 +82,6 @@ class Engine:
                 self.preset,
                 self.registry,
                 epoch,
-                epoch.attestations,
                 self._pending,
                 self._operations.sum_recent_slashings(number),
             )
@@ -155,8 +154,6 @@ class Engine:
     def _finish_epoch(self, epoch: Epoch) -> None:
         """Update balances, activations, deposits and effective balances at the end of an epoch."""
         registry, attestations = self.registry, epoch.attestations
-        validator_count = registry.validator_count
-        assert attestations is not None
         included = attestations.inclusion_slots >= 0
         attested = epoch.number * self.chain.slots_per_epoch + attestations.slots
         registry.last_attestation[attestations.validators[included]] = attested[included]
@@ -164,7 +161,7 @@ class Engine:
         registry.withdrawn[withdrawals.validators] += withdrawals.amounts
         if epoch.number == self.last:
             return  # the epoch has not ended yet
-        registry.balance[:validator_count] += epoch.income.net()
+        registry.balance[: len(epoch.balance)] += epoch.income.net()
         registry.balance[withdrawals.validators] -= withdrawals.amounts
         self._process_activations(epoch.number)
         for _, validator, gwei in epoch.deposits:

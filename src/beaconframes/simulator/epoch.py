@@ -50,4 +50,4 @@ class Epoch:
     )  # slot, validator, gwei
     bls_changes: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
     withdrawal_requests: list[WithdrawalRequest] = field(default_factory=list)  # accepted
-    attestations: Attestations | None = None
+    attestations: Attestations = field(init=False)  # drawn after the operations

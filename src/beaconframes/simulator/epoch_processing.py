@@ -13,7 +13,6 @@ from beaconframes.simulator.duties import NO_PROPOSER, VOTE_VARIANTS
 from beaconframes.simulator.income import MISSED
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.duties import Attestations
     from beaconframes.simulator.epoch import Epoch
     from beaconframes.simulator.preset import Ints, Preset
     from beaconframes.simulator.registry import Registry
@@ -36,7 +35,6 @@ def process_rewards_and_penalties(
     preset: Preset,
     registry: Registry,
     epoch: Epoch,
-    attestations: Attestations,
     pending: PendingAttestations,
     slashed_balance: int,
 ) -> PendingAttestations:
@@ -47,8 +45,8 @@ def process_rewards_and_penalties(
     increments = epoch.effective // preset.effective_balance_increment
     per_increment = rewards.compute_base_reward_per_increment(preset, epoch.active_balance)
     base = increments * per_increment
-    _process_participation_flags(preset, registry, epoch, attestations, base, increments)
-    pending = _process_inclusion(epoch, attestations, pending, base)
+    _process_participation_flags(preset, registry, epoch, base, increments)
+    pending = _process_inclusion(epoch, pending, base)
     _process_sync_aggregates(preset, epoch, per_increment)
     _process_slashings(preset, registry, epoch, slashed_balance)
     _process_blocks(epoch)
@@ -56,14 +54,9 @@ def process_rewards_and_penalties(
 
 
 def _process_participation_flags(
-    preset: Preset,
-    registry: Registry,
-    epoch: Epoch,
-    attestations: Attestations,
-    base: Ints,
-    increments: Ints,
+    preset: Preset, registry: Registry, epoch: Epoch, base: Ints, increments: Ints
 ) -> None:
-    income, validator_count = epoch.income, len(epoch.balance)
+    income, attestations, validator_count = epoch.income, epoch.attestations, len(epoch.balance)
     slashed = registry.slashed[:validator_count]
     # Eligible: active validators, and slashed validators until they are withdrawable.
     income.is_eligible |= epoch.active
@@ -95,13 +88,10 @@ def _process_participation_flags(
 
 
 def _process_inclusion(
-    epoch: Epoch,
-    attestations: Attestations,
-    pending: PendingAttestations,
-    base: Ints,
+    epoch: Epoch, pending: PendingAttestations, base: Ints
 ) -> PendingAttestations:
     """Reward proposers for each included aggregate: the equal votes of one slot in one block."""
-    size = len(epoch.included_attestations)
+    attestations, size = epoch.attestations, len(epoch.included_attestations)
     weights = (
         attestations.timely_source * rewards.TIMELY_SOURCE_WEIGHT
         + attestations.timely_target * rewards.TIMELY_TARGET_WEIGHT

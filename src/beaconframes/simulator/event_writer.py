@@ -53,21 +53,20 @@ class EventWriter:
         }
         if epoch.number > self._finalized:
             return columns
-        if epoch.attestations is not None:
-            duties = epoch.attestations
-            missed = duties.inclusion_slots < 0
-            late = duties.inclusion_slots > duties.slots + 1
-            columns["missed_attestation_events"] = (
-                np.full(missed.sum(), epoch.number),
-                first + duties.slots[missed],
-                duties.validators[missed],
-            )
-            columns["late_attestation_events"] = (
-                np.full(late.sum(), epoch.number),
-                first + duties.slots[late],
-                duties.validators[late],
-                first + duties.inclusion_slots[late],
-            )
+        duties = epoch.attestations
+        missed = duties.inclusion_slots < 0
+        late = duties.inclusion_slots > duties.slots + 1
+        columns["missed_attestation_events"] = (
+            np.full(missed.sum(), epoch.number),
+            first + duties.slots[missed],
+            duties.validators[missed],
+        )
+        columns["late_attestation_events"] = (
+            np.full(late.sum(), epoch.number),
+            first + duties.slots[late],
+            duties.validators[late],
+            first + duties.inclusion_slots[late],
+        )
         missed_rewards = epoch.income.missed
         validators = np.flatnonzero(missed_rewards.any(axis=0))
         columns["missed_reward_events"] = (

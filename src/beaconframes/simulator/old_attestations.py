@@ -81,8 +81,7 @@ class OldAttestations:
         slots = pl.col("block_slot").is_between(epoch * size, (epoch + 1) * size, closed="left")
         # A block includes attestations of its epoch and of the one before.
         drawn = [self._draw_duties(n) for n in (epoch - 1, epoch) if n >= data.first]
-        parts = zip(*((d.validator, d.slot, d.inclusion, d.variant) for d in drawn), strict=True)
-        duties = AttestationDuties(*(np.concatenate(arrays) for arrays in parts))
+        duties = AttestationDuties.concatenate(drawn)
         items = build_aggregates(data, duties, epoch * size).filter(slots)
         columns = find_columns(data.seed, SlotAttestations.table_name)
         rows = fit_table(SlotAttestations, decode(items.lazy(), columns).collect())
@@ -116,10 +115,4 @@ class OldAttestations:
         has_block[slots[(slots >= 0) & (slots < 2 * size)]] = True
         online = ~np.isin(active, missed["validator_index"].to_numpy())
         attestations = draw_attestations(data.seed, epoch, active, online, has_block)
-        inclusion = attestations.inclusion_slots
-        return AttestationDuties(
-            active,
-            epoch * size + attestations.slots,
-            np.where(inclusion < 0, -1, epoch * size + inclusion),
-            attestations.variants,
-        )
+        return AttestationDuties.from_epoch(attestations, epoch * size)

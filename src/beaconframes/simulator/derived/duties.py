@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,12 +14,16 @@ from beaconframes.v1.attestations import Attestations
 from beaconframes.v1.slot_attestations import SlotAttestations
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from beaconframes.calendar import Chain
     from beaconframes.simulator.derived.chain_data import ChainData
+    from beaconframes.simulator.duties import Attestations as DrawnAttestations
     from beaconframes.simulator.epoch import Epoch
-    from beaconframes.simulator.preset import Ints
+
+    Ints = NDArray[Any]
 
 _MAX_CELLS = 2**24  # size of the arrays of bits
 _WRONG_HEAD, _WRONG_TARGET = 1, 2
@@ -33,7 +36,7 @@ class AttestationCollector:
     def __init__(self, chain: Chain, first: int) -> None:
         """Collect the *first* epoch and all later ones."""
         self._size, self._first = chain.slots_per_epoch, first
-        self._parts: list[tuple[NDArray[Any], ...]] = []
+        self._parts: list[AttestationDuties] = []
         self._canonical: list[Ints] = []
 
     @property
@@ -43,49 +46,50 @@ class AttestationCollector:
 
     def add(self, epoch: Epoch) -> None:
         """Add the attestations of an epoch."""
-        if epoch.number < self._first:
-            return
-        first, attestations = epoch.number * self._size, epoch.attestations
-        self._canonical.append(first + np.flatnonzero(epoch.slots.canonical))
-        if attestations is None:
-            return
-        self._parts.append(
-            (
-                attestations.validators.astype(np.int32),
-                first + attestations.slots,
-                np.where(
-                    attestations.inclusion_slots < 0, -1, first + attestations.inclusion_slots
-                ),
-                attestations.variants.astype(np.int8),
-            )
-        )
+        if epoch.number >= self._first:
+            first = epoch.number * self._size
+            self._canonical.append(first + np.flatnonzero(epoch.slots.canonical))
+            self._parts.append(AttestationDuties.from_epoch(epoch.attestations, first))
 
     def count_votes(self) -> dict[int, int]:
         """Return the number of included votes for each canonical block, by its slot."""
         blocks = np.concatenate(self._canonical)
-        _, slot, inclusion, variant = (np.concatenate(p) for p in zip(*self._parts, strict=True))
+        _, slot, inclusion, variant = AttestationDuties.concatenate(self._parts)
         position = np.searchsorted(blocks, slot, side="right") - 1 - (variant >= _WRONG_HEAD)
         votes = np.bincount(position[(inclusion >= 0) & (position >= 0)], minlength=len(blocks))
         return dict(zip(blocks.tolist(), votes.tolist(), strict=True))
 
     def take(self) -> AttestationDuties:
         """Return the collected attestations by validator and slot, and clear the collector."""
-        validator, slot, inclusion, variant = (
-            np.concatenate(p) for p in zip(*self._parts, strict=True)
-        )
+        duties = AttestationDuties.concatenate(self._parts)
         self._parts.clear()
-        order = np.lexsort((slot, validator))
-        return AttestationDuties(validator[order], slot[order], inclusion[order], variant[order])
+        order = np.lexsort((duties.slot, duties.validator))
+        return AttestationDuties(*(column[order] for column in duties))
 
 
-@dataclass(frozen=True)
-class AttestationDuties:
+class AttestationDuties(NamedTuple):
     """Attestation duties, one entry per validator and epoch; ``inclusion`` is a slot, or -1."""
 
     validator: Ints
     slot: Ints
     inclusion: Ints
     variant: Ints
+
+    @classmethod
+    def from_epoch(cls, drawn: DrawnAttestations, first_slot: int) -> AttestationDuties:
+        """Return the duties of the epoch that starts with *first_slot*."""
+        inclusion = drawn.inclusion_slots
+        return cls(
+            drawn.validators.astype(np.int32),
+            first_slot + drawn.slots,
+            np.where(inclusion < 0, -1, first_slot + inclusion),
+            drawn.variants.astype(np.int8),
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[AttestationDuties]) -> AttestationDuties:
+        """Return the duties of all *parts*."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def write_tables(data: ChainData, collector: AttestationCollector) -> None:
