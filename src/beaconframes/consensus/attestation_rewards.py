@@ -26,15 +26,9 @@ from beaconframes.consensus.rewards import (
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from beaconframes.consensus.registry import Registry
+    from beaconframes.consensus.registry import Bools, Bytes, Ints, Registry
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-    Bytes = NDArray[np.uint8]
 
 _GENESIS_EPOCH: Final = 0
 

@@ -44,12 +44,9 @@ from beaconframes.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from beaconframes.consensus.registry import Ints
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
-
-    Ints = NDArray[np.int64]
 
 KINDS: Final = (
     "unpaid_penalty",

@@ -7,7 +7,7 @@ of a block earns a share of the base reward for each flag that its block is the 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,18 +24,10 @@ from beaconframes.consensus.spec import is_since
 from beaconframes.errors import ResponseError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
+    from beaconframes.consensus.registry import Bools, Bytes, Ints, Message
     from beaconframes.consensus.shuffling import Committees
     from beaconframes.consensus.spec import Spec
     from beaconframes.consensus.state import BeaconState
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-    Flags = NDArray[np.uint8]
-    Message = Mapping[str, Any]
 
 WEIGHT_OF_FLAGS: Final = np.array(
     [sum(weight for flag, weight in FLAG_WEIGHTS.items() if flags & flag) for flags in range(8)],
@@ -118,8 +110,8 @@ class BlockParticipation:
         self._has_earlier_votes = False
         self._last_slot = -1
         self.epoch: int | None = None
-        self.previous: Flags = np.zeros(0, np.uint8)
-        self.current: Flags = np.zeros(0, np.uint8)
+        self.previous: Bytes = np.zeros(0, np.uint8)
+        self.current: Bytes = np.zeros(0, np.uint8)
 
     @classmethod
     def from_state(

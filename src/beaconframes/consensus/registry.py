@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
     Bytes = NDArray[np.uint8]
+    Floats = NDArray[np.float64]
+    Structs = NDArray[np.void]
+    Message = Mapping[str, Any]
 
 ADDRESS_PREFIX: Final = 1
 COMPOUNDING_PREFIX: Final = 2

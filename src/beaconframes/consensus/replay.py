@@ -7,7 +7,7 @@ which epochs are justified. Both follow from all blocks since genesis.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,17 +23,11 @@ from beaconframes.consensus.spec import is_since
 from beaconframes.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from beaconframes.consensus.registry import Registry
+    from beaconframes.consensus.registry import Ints, Message, Registry
     from beaconframes.consensus.shuffling import Committees
     from beaconframes.consensus.spec import Spec
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-    Message = Mapping[str, Any]
 
 
 class Replay:

@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
+    from beaconframes.consensus.registry import Bools, Ints
 
 TIMELY_SOURCE: Final = 1
 TIMELY_TARGET: Final = 2

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from beaconframes.consensus.registry import Ints
     from beaconframes.consensus.state import BeaconState
-
-    Ints = NDArray[np.int64]
-    Bytes = NDArray[np.uint8]
 
 _BLOCK = 256
 """The number of positions that one hash decides in a round of the shuffle."""

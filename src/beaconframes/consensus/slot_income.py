@@ -20,7 +20,7 @@ When operations of a block move a balance:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -45,14 +45,8 @@ from beaconframes.errors import ResponseError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from numpy.typing import NDArray
-
-    from beaconframes.consensus.registry import Registry
+    from beaconframes.consensus.registry import Bools, Ints, Message, Registry
     from beaconframes.consensus.spec import Spec
-
-    Ints = NDArray[np.int64]
-    Bools = NDArray[np.bool_]
-    Message = Mapping[str, Any]
 
 KINDS: Final = (
     "withdrawal",

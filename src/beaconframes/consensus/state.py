@@ -28,9 +28,7 @@ from beaconframes.errors import ResponseError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Bytes = NDArray[np.uint8]
-    Structs = NDArray[np.void]
+    from beaconframes.consensus.registry import Bytes, Ints, Structs
 
 _FORK_VERSION: Final = slice(8 + 32 + 8 + 4, 8 + 32 + 8 + 8)
 """The place of the current fork version: after genesis time and root, slot, previous version."""

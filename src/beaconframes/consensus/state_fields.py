@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Ints = NDArray[np.int64]
-    Bytes = NDArray[np.uint8]
-    Structs = NDArray[np.void]
+    from beaconframes.consensus.registry import Bytes, Ints, Structs
 
 VALIDATOR: Final = np.dtype([
     ("pubkey", "u1", 48),

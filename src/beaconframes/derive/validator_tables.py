@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -10,12 +10,8 @@ import polars as pl
 from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.derive.chain_tables import ChainTables
-
-    Ints: TypeAlias = NDArray[np.int64]
-    Bools: TypeAlias = NDArray[np.bool_]
 
 _INACTIVE: Final = ("slashed", "exited", "deposited", "pending")
 _ACTIVE: Final = ("slashing", "exiting", "active")

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from beaconframes.consensus import rewards
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.simulator.duties import NO_PROPOSER
 from beaconframes.simulator.epoch import Slashing
-from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 from beaconframes.simulator.registry import WithdrawalRequest
 
 if TYPE_CHECKING:
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.simulator.epoch import Epoch
-    from beaconframes.simulator.preset import Bools, Ints, Preset
+    from beaconframes.simulator.preset import Preset
     from beaconframes.simulator.registry import EventPlan, Registry
 
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from beaconframes.calendar import Chain
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.dataset import Writer
     from beaconframes.simulator.epoch import Epoch
     from beaconframes.simulator.graffiti import GraffitiWriter
-    from beaconframes.simulator.preset import Bools, Ints
 
 _CHUNK_ROWS = 8192
 _STATUS_TEXTS = pl.Series(SLOT_STATUSES)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.dataset import Dataset
 from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.simulator.derived import RANKINGS, accounts, pool
 from beaconframes.simulator.derived.chain_data import ChainData
-from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 from beaconframes.simulator.tables import EVENTS
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import polars as pl
 from beaconframes.dataset.hex_columns import META, HexColumn
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.preset import Ints
+    from beaconframes.consensus.registry import Ints
 
 BLOCK_ROOT: Final = "block root"
 BLOCK_HASH: Final = "block hash"

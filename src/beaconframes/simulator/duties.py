@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.preset import Bools, Ints
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.simulator.registry import EventPlan, Registry
 
 NO_PROPOSER = -1  # of the genesis block

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from beaconframes.consensus import rewards
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.simulator import duties
 from beaconframes.simulator.block_operations import BlockOperations
 from beaconframes.simulator.duties import NO_PROPOSER, PROPOSED, SCHEDULED
@@ -20,16 +21,16 @@ from beaconframes.simulator.epoch_processing import (
     process_rewards_and_penalties,
 )
 from beaconframes.simulator.income import Income
-from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 from beaconframes.simulator.withdrawals import process_withdrawals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from beaconframes.calendar import Chain
+    from beaconframes.consensus.registry import Ints
     from beaconframes.simulator.duties import Slots
     from beaconframes.simulator.fees import FeeTable
-    from beaconframes.simulator.preset import Ints, Preset
+    from beaconframes.simulator.preset import Preset
     from beaconframes.simulator.registry import EventPlan, Registry
 
 

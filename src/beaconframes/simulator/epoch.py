@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.simulator.duties import Attestations, Slots
     from beaconframes.simulator.income import Income
-    from beaconframes.simulator.preset import Bools, Ints
     from beaconframes.simulator.registry import WithdrawalRequest
     from beaconframes.simulator.withdrawals import Withdrawals
 

@@ -13,8 +13,9 @@ from beaconframes.simulator.duties import NO_PROPOSER, VOTE_VARIANTS
 from beaconframes.simulator.income import MISSED
 
 if TYPE_CHECKING:
+    from beaconframes.consensus.registry import Ints
     from beaconframes.simulator.epoch import Epoch
-    from beaconframes.simulator.preset import Ints, Preset
+    from beaconframes.simulator.preset import Preset
     from beaconframes.simulator.registry import Registry
 
 

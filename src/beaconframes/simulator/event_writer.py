@@ -10,9 +10,9 @@ from beaconframes.simulator import tables
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
+    from beaconframes.consensus.registry import Ints
     from beaconframes.dataset import Writer
     from beaconframes.simulator.epoch import Epoch
-    from beaconframes.simulator.preset import Ints
 
 _CHUNK_EPOCHS = 128
 

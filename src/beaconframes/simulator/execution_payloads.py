@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from beaconframes.calendar import Chain
-    from beaconframes.simulator.preset import Bools, Ints
+    from beaconframes.consensus.registry import Bools, Ints
 
 _GAS_LIMIT: Final = 60_000_000
 _USUAL_BASE_FEE: Final = 800_000_000  # wei

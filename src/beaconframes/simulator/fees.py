@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.preset import Ints
+    from beaconframes.consensus.registry import Ints
 
 _STEPS: Final = 1024
 _BITS: Final = 20  # of the position between two steps

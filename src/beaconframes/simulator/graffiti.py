@@ -11,7 +11,7 @@ import polars as pl
 from beaconframes.simulator.wall_picture import draw_picture
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.preset import Bools, Floats, Ints
+    from beaconframes.consensus.registry import Bools, Floats, Ints
 
 WALL: Final = 1000
 CLIENTS: Final = (

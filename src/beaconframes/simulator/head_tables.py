@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.simulator import tables
 from beaconframes.simulator.duties import MISSED, ORPHANED, PROPOSED, SCHEDULED, SLOT_STATUSES
-from beaconframes.simulator.preset import FAR_FUTURE_EPOCH
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
+    from beaconframes.consensus.registry import Ints
     from beaconframes.simulator.epoch import Epoch
-    from beaconframes.simulator.preset import Ints
     from beaconframes.simulator.registry import Registry
 
 _PRICES = {"USD": ("$", 2_500), "EUR": ("€", 2_150), "GBP": ("£", 1_875), "JPY": ("¥", 372_500)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.preset import Bools
+    from beaconframes.consensus.registry import Bools
 
 
 def split_hex(text: str, width: int) -> list[str]:

@@ -11,9 +11,9 @@ from beaconframes.simulator.income import PARTS
 
 if TYPE_CHECKING:
     from beaconframes.calendar import Chain
+    from beaconframes.consensus.registry import Bools, Ints
     from beaconframes.dataset import Writer
     from beaconframes.simulator.epoch import Epoch
-    from beaconframes.simulator.preset import Bools, Ints
 
 _CHUNK_ROWS = 131_072  # numpy and polars each have a copy of a chunk
 

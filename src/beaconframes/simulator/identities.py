@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from beaconframes.simulator.preset import Ints
+    from beaconframes.consensus.registry import Ints
 
 OPERATORS: Final = (
     "Skerry Staking",

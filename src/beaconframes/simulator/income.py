@@ -9,7 +9,7 @@ import numpy as np
 from beaconframes.derive.rankings import PENALTIES, REWARDS
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.preset import Ints
+    from beaconframes.consensus.registry import Ints
 
 PARTS = REWARDS + PENALTIES
 MISSED = (

@@ -5,20 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from beaconframes.calendar import Chain
 from beaconframes.consensus.rewards import RewardConstants
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
-
-FAR_FUTURE_EPOCH: Final = 2**63 - 1
 ETH: Final = 10**9  # in gwei
 DETAIL_START: Final = datetime(2026, 9, 30, 12, 0, 23, tzinfo=UTC)
 TARGET_APR: Final = 0.028  # of the consensus layer; fees come on top

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from beaconframes.consensus.spec import FAR_FUTURE_EPOCH
 from beaconframes.simulator import identities
-from beaconframes.simulator.preset import ETH, FAR_FUTURE_EPOCH
+from beaconframes.simulator.preset import ETH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from beaconframes.simulator.preset import Bools, Floats, Ints
+    from beaconframes.consensus.registry import Bools, Floats, Ints
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.simulator.preset import Bools, Floats, Ints
+    from beaconframes.consensus.registry import Bools, Floats, Ints
 
 _FONT: Final = {
     "b": "10000 10000 10110 11001 10001 10001 11110",

@@ -13,7 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from beaconframes.simulator.preset import Bools, Ints, Preset
+    from beaconframes.consensus.registry import Bools, Ints
+    from beaconframes.simulator.preset import Preset
     from beaconframes.simulator.registry import Registry, WithdrawalRequest
 
 

@@ -15,9 +15,9 @@ from beaconframes.v1.attester_slashings import AttesterSlashings
 from beaconframes.v1.proposer_slashings import ProposerSlashings
 
 if TYPE_CHECKING:
+    from beaconframes.consensus.registry import Ints
     from beaconframes.schema import Table
     from beaconframes.simulator.derived.chain_data import ChainData
-    from beaconframes.simulator.preset import Ints
 
 _FIRST_SIGNERS: Final = 6  # other validators that signed the first attestation
 _SECOND_SIGNERS: Final = 2  # other validators that signed the second
