@@ -26,8 +26,7 @@ from beaconframes.schema.decode_checked import (
     decode_cells,
 )
 from beaconframes.schema.envelope_context import NO_CONTEXT, build_context_cells
-from beaconframes.schema.list_columns import build_lists, explode_lists
-from beaconframes.schema.numbers import DecimalPlaces
+from beaconframes.schema.numbers import DecimalPlaces, Position
 from beaconframes.schema.record_layout import (
     UNREADABLE,
     build_decoder,
@@ -230,6 +229,33 @@ def check_nulls(
         if value == "" and column.default is None:
             raise build_cell_error(table, column, column.first_path, value, first_row + row)
     return series if column.default is None else series.fill_null(column.default)
+
+
+def explode_lists(table: TableSpec, frame: pl.DataFrame, lists: list[Column]) -> pl.DataFrame:
+    """Return one row per item of the *lists*, which have the same length, with its positions."""
+    items = pl.col(lists[0].name).list.len()
+    names = [column.name for column in table.columns if isinstance(column, Position)]
+    frame = frame.with_columns(pl.int_ranges(items).alias(name) for name in names)
+    return frame.explode(*(c.name for c in lists), *names, empty_as_null=False)
+
+
+def build_lists(table: TableSpec, column: Column, values: list[Any], first_row: int) -> pl.Series:
+    """Return a series of lists; raise SchemaError for an invalid one, or for a missing one."""
+    if not column.may_be_null and None in values:
+        raise build_absence_error(table, column, first_row + values.index(None))
+    lists = [value or [] for value in values]
+    if not can_build(column, [item for value in lists for item in value]):
+        row = next(row for row, value in enumerate(lists) if not can_build(column, value))
+        raise build_cell_error(table, column, column.first_path, lists[row], first_row + row)
+    return pl.Series(column.name, lists, dtype=pl.List(column.dtype))
+
+
+def can_build(column: Column, values: list[Any]) -> bool:
+    """Return whether *column* can hold all *values*, none of them null."""
+    try:
+        return not column.build(values).null_count()
+    except BUILD_ERRORS:
+        return False
 
 
 class FieldChecker:
