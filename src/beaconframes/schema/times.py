@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 import polars as pl
@@ -55,30 +55,30 @@ class UnixTime(Column):
     dtype = pl.Datetime("us", "UTC")
     json_type = int
     unit = "UTC"
+    tick: ClassVar[Literal["s", "ms"]] = "s"
 
     def parse(self, value: Any) -> int | None:
-        """Return the seconds."""
+        """Return the number."""
         return parse_whole(value)
 
     def build(self, values: list[Any]) -> pl.Series:
-        """Return times in UTC."""
-        return build_times(pl.Series(self.name, values, dtype=pl.Int64), per_second=1)
+        """Return times in UTC; raise ValueError outside the years 1 to 9999."""
+        ticks = pl.Series(self.name, values, dtype=pl.Int64)
+        factor = 1 if self.tick == "s" else 1000
+        if not ticks.is_between(FIRST_SECOND * factor, LAST_SECOND * factor).all():
+            raise ValueError(self.name)
+        micros = ticks * (1_000_000 // factor)
+        return micros.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
 
     def encode(self) -> pl.Expr:
-        """Return Unix seconds."""
-        return pl.col(self.name).dt.epoch("s")
+        """Return Unix time."""
+        return pl.col(self.name).dt.epoch(self.tick)
 
 
 class UnixMillis(UnixTime):
     """A time in UTC, Unix milliseconds on the wire."""
 
-    def build(self, values: list[Any]) -> pl.Series:
-        """Return times in UTC."""
-        return build_times(pl.Series(self.name, values, dtype=pl.Int64), per_second=1000)
-
-    def encode(self) -> pl.Expr:
-        """Return Unix milliseconds."""
-        return pl.col(self.name).dt.epoch("ms")
+    tick = "ms"
 
 
 @dataclass(eq=False)
@@ -123,12 +123,3 @@ def to_utc(moment: datetime) -> datetime:
     if moment.tzinfo is UTC:
         return moment
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def build_times(ticks: pl.Series, *, per_second: int) -> pl.Series:
-    """Return Unix *ticks* as times; raise ValueError outside the years 1 to 9999."""
-    inside = ticks.is_between(FIRST_SECOND * per_second, LAST_SECOND * per_second)
-    if not inside.all():
-        raise ValueError(ticks.name)
-    micros = ticks * (1_000_000 // per_second)
-    return micros.cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
