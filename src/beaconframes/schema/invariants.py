@@ -81,17 +81,14 @@ class Consecutive(Invariant):
 class WholeCommittee(Invariant):
     """Each period has all seats of its sync committee: a missing one moves all later seats."""
 
-    period: str = "period"
-    seat: str = "seat"
-
     def build(self, chain: Chain) -> Rule:
         """Return the rule on *chain*."""
         size = chain.sync_committee_size
         return Rule(
-            pl.col(self.seat).n_unique().over(self.period) != size,
+            pl.col("seat").n_unique().over("period") != size,
             lambda row: (
-                f"the committee of {self.period} {row[self.period]} does not have {size}"
-                " seats, so the seat of each validator is uncertain"
+                f"the committee of period {row['period']} does not have {size} seats, "
+                "so the seat of each validator is uncertain"
             ),
         )
 
@@ -100,18 +97,15 @@ class WholeCommittee(Invariant):
 class SamePubkey(Invariant):
     """All rows of a validator have the same public key, which is part of the key of the table."""
 
-    validator: str = "validator_index"
-    pubkey: str = "pubkey"
-
     def build(self, chain: Chain) -> Rule:  # noqa: ARG002 - every invariant's
         """Return the rule."""
-        validator, pubkey = pl.col(self.validator), pl.col(self.pubkey)
-        is_other = pubkey != pubkey.first().over(self.validator)
+        validator, pubkey = pl.col("validator_index"), pl.col("pubkey")
+        is_other = pubkey != pubkey.first().over(validator)
         return Rule(
             validator.is_not_null() & is_other,
             lambda row: (
-                f"{self.validator} {row[self.validator]} has more than one {self.pubkey}, "
-                f"one of them is {shorten(row[self.pubkey])}"
+                f"validator_index {row['validator_index']} has more than one pubkey, "
+                f"one of them is {shorten(row['pubkey'])}"
             ),
         )
 
@@ -120,15 +114,12 @@ class SamePubkey(Invariant):
 class SameAddress(Invariant):
     """The address in the response is the requested one, if an address was requested."""
 
-    requested: str
-    address: str = "address"
-
     def build(self, chain: Chain) -> Rule:  # noqa: ARG002 - every invariant's
         """Return the rule."""
-        requested = pl.col(self.requested).str.to_lowercase()
+        requested = pl.col("requested").str.to_lowercase()
         return Rule(
-            requested.str.starts_with("0x") & (requested != pl.col(self.address)),
-            lambda row: f"{row[self.address]} is not the requested {row[self.requested]}",
+            requested.str.starts_with("0x") & (requested != pl.col("address")),
+            lambda row: f"{row['address']} is not the requested {row['requested']}",
         )
 
 

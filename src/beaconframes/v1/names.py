@@ -20,7 +20,7 @@ class Names(Table):
         nullable=True,
     )
 
-    invariants = (SameAddress("requested"),)
+    invariants = (SameAddress(),)
 
 
 @dataclass(frozen=True)
