@@ -44,7 +44,7 @@ class OpenedDataset(Explorer):
         self.is_closed = False
         simulation = None
         if dataset.meta.get("simulated"):
-            from beaconframes.simulator.simulated_chain import SimulatedChain
+            from beaconframes.simulator.dataset_at import SimulatedChain
 
             simulation = SimulatedChain()
         self.views = views = DatasetViews(dataset, simulation)

@@ -30,7 +30,7 @@ from beaconframes.endpoint.uncovered import DATASET_HEADER, UNCOVERED_HEADER, en
 from beaconframes.server import wire
 from beaconframes.server.access import V2_PREFIX
 from beaconframes.server.service_v2 import ERROR_MESSAGES, ServiceV2, encode_error
-from beaconframes.simulator.simulated_chain import SimulatedChain
+from beaconframes.simulator.dataset_at import SimulatedChain
 from beaconframes.v1.validators import VALIDATORS
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ again, by the same functions as for the whole dataset.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,14 @@ from beaconframes.derive.validator_tables import find_statuses
 from beaconframes.endpoint.chain_metadata import ChainMetadata
 from beaconframes.simulator.derived import RANKINGS, accounts, pool
 from beaconframes.simulator.derived.chain_data import ChainData
+from beaconframes.simulator.old_attestations import OldAttestations
 from beaconframes.simulator.tables import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from beaconframes.endpoint import Head
+    from beaconframes.simulator.head_clock import HeadClock
 
 FINAL_ONLY = {"income_history"} | {name for name, schema in EVENTS.items() if "epoch" in schema}
 """Tables with rows of final epochs only: events of an epoch are complete when it is final."""
@@ -323,3 +326,21 @@ DERIVED: Mapping[str, Callable[[ChainData], None]] = {
     **dict.fromkeys(("pool_validators", "pool_stats"), pool.write_tables),
 }
 """Functions that derive tables from the other tables as of a head."""
+
+
+@dataclass(frozen=True)
+class SimulatedChain:
+    """The additions of a simulated chain; a live one has the head of its *clock*."""
+
+    clock: HeadClock | None = None
+
+    def draw_attestations(self, dataset: Dataset) -> OldAttestations:
+        """Return the attestations of epochs that *dataset* does not store."""
+        return OldAttestations(dataset)
+
+    def show_at(
+        self, dataset: Dataset, slot: int, scan: Callable[[str], pl.LazyFrame]
+    ) -> DatasetAt:
+        """Return *dataset* as of the live head at *slot*; *scan* reads its tables."""
+        assert self.clock is not None
+        return DatasetAt(dataset, self.clock.head_at(slot), scan)
