@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from beaconframes.consensus.registry import compute_total_active_balance
+from beaconframes.consensus.registry import compute_total_active_balance, compute_total_balance
 from beaconframes.consensus.rewards import (
     FLAG_WEIGHTS,
     TIMELY_HEAD,
@@ -73,7 +73,7 @@ class Justification:
         *previous* and *current* are the participation flags for the epoch before, and for *epoch*.
         """
         targets = [
-            _sum_balances(
+            compute_total_balance(
                 spec,
                 registry,
                 registry.is_active(number) & ~registry.slashed & ((flags & TIMELY_TARGET) != 0),
@@ -260,8 +260,3 @@ def update_inactivity_scores(
         np.maximum(updated, 0, out=updated)
     np.copyto(updated, scores, where=~is_eligible)
     return updated
-
-
-def _sum_balances(spec: Spec, registry: Registry, chosen: Bools) -> int:
-    total = int(registry.effective_balances @ chosen)
-    return max(total, spec.effective_balance_increment)

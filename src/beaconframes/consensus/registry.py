@@ -69,8 +69,12 @@ class PubkeyIndex:
 
 def compute_total_active_balance(spec: Spec, registry: Registry, epoch: int) -> int:
     """Return the effective balance of all validators that are active in *epoch*, in gwei."""
-    total = int(registry.effective_balances @ registry.is_active(epoch))
-    return max(spec.effective_balance_increment, total)
+    return compute_total_balance(spec, registry, registry.is_active(epoch))
+
+
+def compute_total_balance(spec: Spec, registry: Registry, chosen: Bools) -> int:
+    """Return the effective balance of the *chosen* validators, at least one increment."""
+    return max(spec.effective_balance_increment, int(registry.effective_balances @ chosen))
 
 
 def is_slashable(registry: Registry, slashed: Bools, index: int, epoch: int) -> bool:

@@ -35,11 +35,11 @@ from beaconframes.v1.withdrawal_credentials import WithdrawalCredentials
 from beaconframes.v1.yield_index import YieldIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from beaconframes.schema import Table
 
-Rows: TypeAlias = "Iterator[pl.DataFrame]"
+Rows: TypeAlias = "Iterable[pl.DataFrame]"
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,6 @@ def find_obstacles(data: ChainTables) -> dict[str, str]:
     return obstacles
 
 
-def _derive_epochs(data: ChainTables, selection: Selection) -> Rows:
-    yield build_epochs(data, selection.epochs)
-
-
 def _derive_daily_stats(data: ChainTables, selection: Selection) -> Rows:
     for day in find_stats_days(data):
         if selection.days is None or day in selection.days:
@@ -152,7 +148,12 @@ _BALANCES = (("validators",), ("balance_history",))
 _INCOME = ("income_history",)
 
 DERIVATIONS = (
-    Derivation(Epochs, (*_BALANCES, ("blocks",)), _derive_epochs, needs_all_validators=True),
+    Derivation(
+        Epochs,
+        (*_BALANCES, ("blocks",)),
+        lambda data, selection: [build_epochs(data, selection.epochs)],
+        needs_all_validators=True,
+    ),
     Derivation(ValidatorStats, _BALANCES, _derive_daily_stats),
     Derivation(
         YieldIndex,
@@ -163,28 +164,28 @@ DERIVATIONS = (
     Derivation(
         Performance,
         (("validators",), _INCOME),
-        lambda data, _: iter([build_performance(data)]),
+        lambda data, _: [build_performance(data)],
     ),
     Derivation(
         Leaderboard,
         (*_BALANCES, _INCOME),
-        lambda data, _: iter([build_leaderboard(data, build_performance(data))]),
+        lambda data, _: [build_leaderboard(data, build_performance(data))],
         needs_all_validators=True,
     ),
     Derivation(
         ExecutionPerformance,
         (("validators",), ("execution_blocks",)),
-        lambda data, _: iter([build_execution_performance(data, data.scan("execution_blocks"))]),
+        lambda data, _: [build_execution_performance(data, data.scan("execution_blocks"))],
     ),
     Derivation(
         AttestationEfficiency,
         (("validators",), ("attestations",)),
-        lambda data, _: iter([build_attestation_efficiency(data)]),
+        lambda data, _: [build_attestation_efficiency(data)],
     ),
     Derivation(
         ProposalLuck,
         (("validators",), ("blocks",)),
-        lambda data, _: iter([build_proposal_luck(data)]),
+        lambda data, _: [build_proposal_luck(data)],
         needs_all_validators=True,
     ),
     Derivation(
@@ -195,7 +196,7 @@ DERIVATIONS = (
     Derivation(
         WithdrawalCredentials,
         (("validators",),),
-        lambda data, _: iter([build_withdrawal_credentials(data)]),
+        lambda data, _: [build_withdrawal_credentials(data)],
     ),
 )
 """The derived tables, in the order in which they are derived."""

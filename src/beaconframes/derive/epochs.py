@@ -69,12 +69,9 @@ def build_epochs(data: ChainTables, epochs: range | None = None) -> pl.DataFrame
 
 def _sum_active_balances(data: ChainTables, is_wanted: pl.Expr) -> pl.DataFrame:
     """Return number and balances of active validators, for epochs with all of their balances."""
-    periods = data.validators.lazy().select("validator_index", "activation_epoch", "exit_epoch")
+    balances = data.scan("balance_history").filter(is_wanted)
     rows = (
-        data.scan("balance_history")
-        .filter(is_wanted)
-        .join(periods, "validator_index")
-        .filter(is_active(pl.col("epoch")))
+        _select_active(data, balances)
         .group_by("epoch")
         .agg(
             validators_count=pl.len().cast(pl.Int64),
@@ -114,15 +111,17 @@ def _sum_missing_votes(data: ChainTables, is_wanted: pl.Expr) -> pl.DataFrame:
     if not data.find_table("income_history"):
         return schema.to_frame()
     penalty = pl.col("attestation_target_penalty_gwei")
-    periods = data.validators.lazy().select("validator_index", "activation_epoch", "exit_epoch")
+    income = data.scan("income_history").filter(is_wanted, penalty.ne_missing(0))
     return (
-        data.scan("income_history")
-        .filter(is_wanted, penalty.ne_missing(0))
-        .select(*key, is_unknown=penalty.is_null())
-        .join(periods, "validator_index")
-        .filter(is_active(pl.col("epoch")))
+        _select_active(data, income.select(*key, is_unknown=penalty.is_null()))
         .join(data.scan("balance_history").select(*key, "effective_balance_gwei"), key)
         .group_by("epoch")
         .agg(missing_gwei=pl.col("effective_balance_gwei").sum(), is_unknown=pl.any("is_unknown"))
         .collect()
     )
+
+
+def _select_active(data: ChainTables, rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the *rows* of validators that are active in the epoch of the row."""
+    periods = data.validators.lazy().select("validator_index", "activation_epoch", "exit_epoch")
+    return rows.join(periods, "validator_index").filter(is_active(pl.col("epoch")))
