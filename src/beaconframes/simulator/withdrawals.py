@@ -108,15 +108,10 @@ def _take_requests(
 def _find_withdrawable(registry: Registry, epoch: int) -> Ints:
     """Return the amount that each validator can withdraw: the balance, the excess, or 0."""
     validator_count = registry.validator_count
-    balance, max_effective = (
-        registry.balance[:validator_count],
-        registry.max_effective[:validator_count],
-    )
+    balance = registry.balance[:validator_count]
+    max_effective = registry.max_effective[:validator_count]
     payable = registry.prefix[:validator_count] > 0
     is_full = payable & (registry.withdrawable[:validator_count] <= epoch)
-    is_partial = (
-        payable
-        & (registry.effective[:validator_count] == max_effective)
-        & (balance > max_effective)
-    )
+    is_full_effective = registry.effective[:validator_count] == max_effective
+    is_partial = payable & is_full_effective & (balance > max_effective)
     return np.where(is_full, balance, np.where(is_partial, balance - max_effective, 0))
