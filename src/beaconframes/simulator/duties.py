@@ -48,9 +48,8 @@ class Attestations:
 
     validators: Ints
     slots: Ints  # in the epoch
-    inclusion_slots: (
-        Ints  # counted from the start of this epoch, up to the end of the next; -1: never
-    )
+    # Counted from the start of this epoch, up to the end of the next; -1: never.
+    inclusion_slots: Ints
     timely_source: Bools
     timely_target: Bools
     timely_head: Bools

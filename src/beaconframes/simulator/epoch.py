@@ -45,9 +45,8 @@ class Epoch:
     exits: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
     slashings: list[Slashing] = field(default_factory=list)
     switches: list[tuple[int, int, int]] = field(default_factory=list)  # slot, validator, gwei
-    rejected_requests: list[tuple[int, int, int]] = field(
-        default_factory=list
-    )  # slot, validator, gwei
+    # slot, validator, gwei
+    rejected_requests: list[tuple[int, int, int]] = field(default_factory=list)
     bls_changes: list[tuple[int, int]] = field(default_factory=list)  # slot, validator
     withdrawal_requests: list[WithdrawalRequest] = field(default_factory=list)  # accepted
     attestations: Attestations = field(init=False)  # drawn after the operations

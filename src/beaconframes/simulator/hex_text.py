@@ -16,9 +16,9 @@ def split_hex(text: str, width: int) -> list[str]:
     return ["0x" + text[start : start + width] for start in range(0, len(text), width)]
 
 
-def hash_text(seed: int, label: str) -> str:
-    """Return 32 bytes of hex that depend on *label* and the seed only."""
-    return "0x" + hashlib.blake2b(f"{label} {seed}".encode(), digest_size=32).hexdigest()
+def hash_text(seed: int, label: str, size: int = 32) -> str:
+    """Return up to 64 bytes of hex that depend on *label* and the seed only."""
+    return "0x" + hashlib.blake2b(f"{label} {seed}".encode(), digest_size=size).hexdigest()
 
 
 def null_unless(condition: Bools, values: Any) -> pl.Series:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from beaconframes.simulator.hex_text import hash_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +35,8 @@ class Builder:
 
 def make_pubkey(seed: int, label: str) -> str:
     """Return a public key: 48 bytes in the form of a compressed point."""
-    key = bytearray(hashlib.blake2b(f"{label} {seed}".encode(), digest_size=48).digest())
-    key[0] = 0x80 | key[0] & 0x3F
-    return "0x" + key.hex()
+    key = hash_text(seed, label, 48)
+    return f"0x{0x80 | int(key[2:4], 16) & 0x3F:02x}{key[4:]}"
 
 
 def make_pubkeys(seed: int, count: int) -> list[str]:
@@ -46,7 +46,7 @@ def make_pubkeys(seed: int, count: int) -> list[str]:
 
 def make_address(seed: int, label: str) -> str:
     """Return the execution address of the owner with this *label*."""
-    return "0x" + hashlib.blake2b(f"{label} {seed}".encode(), digest_size=20).hexdigest()
+    return hash_text(seed, label, 20)
 
 
 def find_operator(index: int, count: int) -> int:
@@ -90,7 +90,7 @@ def make_credentials(seed: int, prefix: Ints) -> list[str]:
 
 def make_bls_credentials(seed: int, index: int) -> str:
     """Return the BLS withdrawal credentials of a validator."""
-    return "0x00" + hashlib.blake2b(f"bls {index} {seed}".encode(), digest_size=31).hexdigest()
+    return "0x00" + hash_text(seed, f"bls {index}", 31)[2:]
 
 
 def make_names(count: int) -> list[str]:

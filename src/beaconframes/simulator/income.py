@@ -29,9 +29,8 @@ class Income:
         self.missed = np.zeros((len(MISSED), validator_count), np.int64)
         self.fees = np.zeros(validator_count, np.int64)  # wei
         self.missed_proposals = np.zeros(validator_count, np.int64)
-        self.is_eligible = np.zeros(
-            validator_count, np.bool_
-        )  # for rewards and penalties: has a row
+        # Eligible for rewards and penalties: has a row.
+        self.is_eligible = np.zeros(validator_count, np.bool_)
 
     def __getitem__(self, part: str) -> Ints:
         """Return the amounts of one reward or penalty, which the caller may change in place."""

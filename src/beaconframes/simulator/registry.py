@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from beaconframes.consensus.registry import Bools, Floats, Ints
 
+    Payment = tuple[int, int]  # validator, gwei
+
 
 @dataclass(frozen=True)
 class WithdrawalRequest:
@@ -60,17 +62,13 @@ class EventPlan:
     """The planned events, by epoch; all other events are drawn at random."""
 
     first_exitable: int  # validators below this index never exit
-    first_deposits: dict[int, list[tuple[int, int]]] = field(
-        default_factory=dict
-    )  # validator, gwei
-    top_ups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    first_deposits: dict[int, list[Payment]] = field(default_factory=dict)
+    top_ups: dict[int, list[Payment]] = field(default_factory=dict)
     exits: dict[int, list[int]] = field(default_factory=dict)
     slashings: dict[int, Literal["attester", "proposer"]] = field(default_factory=dict)
     bls_changes: dict[int, list[int]] = field(default_factory=dict)
     switches: dict[int, list[int]] = field(default_factory=dict)  # to compounding credentials
-    withdrawal_requests: dict[int, list[tuple[int, int]]] = field(
-        default_factory=dict
-    )  # validator, gwei
+    withdrawal_requests: dict[int, list[Payment]] = field(default_factory=dict)
     exit_request_epoch: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     offline_from: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     outage: range = range(0)
@@ -93,25 +91,22 @@ def create_registry(
     drawn = plan.first_exitable + rng.permutation(validator_count - plan.first_exitable)
     candidates = [int(i) for i in drawn if registry.prefix[i] == 1]
     count = max(4, validators * 12 // 1000)
-    exiting, going_offline = (
-        candidates[:count],
-        candidates[count : count + max(2, validators * 6 // 1000)],
-    )
+    exiting = candidates[:count]
+    going_offline = candidates[count : count + max(2, validators * 6 // 1000)]
+    others = candidates[count + len(going_offline) :]
     _plan_exits(rng, plan, exiting, first, last)
     plan.offline_from[going_offline] = first + rng.integers(
         2, max(3, last - first), len(going_offline)
     )
     _plan_slashings(rng, plan, max(3, validators * 3 // 1000), first, last)
     _plan_new_validators(rng, plan, range(validator_count, validators), first, last)
-    _plan_top_ups(rng, plan, registry, candidates[count + len(going_offline) :], first, last)
+    _plan_top_ups(rng, plan, registry, others, first, last)
 
     outage_start = first + (last - first) * 3 // 5
     plan.outage = range(outage_start, outage_start + min(14, (last - first) // 8))
     plan.in_outage = rng.random(validators) < 0.09
-    _plan_bls_changes(
-        plan, np.flatnonzero(registry.prefix[:validator_count] == 0).tolist(), first, last
-    )
-    others = candidates[count + len(going_offline) :]
+    with_bls = np.flatnonzero(registry.prefix[:validator_count] == 0).tolist()
+    _plan_bls_changes(plan, with_bls, first, last)
     _plan_switches(rng, plan, others, validators, first, last)
     _plan_withdrawal_requests(rng, plan, registry, others, first, last)
     if first:
@@ -125,9 +120,8 @@ def _create_validators(
     kinds = rng.random(validators)
     prefix = np.where(kinds < 0.03, 0, np.where(kinds < 0.05, 2, 1)).astype(np.int64)
     prefix[validator_count - 1] = 2  # each kind of credentials occurs, in small chains as well
-    prefix[validator_count - 3 : validator_count - 1] = (
-        0  # two with BLS credentials: some of them change
-    )
+    # Two with BLS credentials: some of them change.
+    prefix[validator_count - 3 : validator_count - 1] = 0
     max_effective = np.where(prefix == 2, 2048, 32) * ETH
     balance = np.full(validators, 32 * ETH)
     compounding = prefix == 2
