@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -19,17 +18,15 @@ if TYPE_CHECKING:
     from beaconframes.simulator.registry import Registry
 
 
-def _empty() -> Ints:
-    return np.empty(0, np.int64)
+_NONE: Final = np.empty(0, np.int64)
 
 
-@dataclass
-class PendingAttestations:
+class PendingAttestations(NamedTuple):
     """Attestations that blocks of the next epoch include."""
 
-    validators: Ints = field(default_factory=_empty)
-    weights: Ints = field(default_factory=_empty)
-    codes: Ints = field(default_factory=_empty)
+    validators: Ints = _NONE
+    weights: Ints = _NONE
+    codes: Ints = _NONE
 
 
 def process_rewards_and_penalties(
@@ -100,18 +97,12 @@ def _process_inclusion(
     )
     inclusion = attestations.inclusion_slots
     codes = (inclusion * size + attestations.slots) * VOTE_VARIANTS + attestations.variants
+    columns = (attestations.validators, weights, codes)
     in_this_epoch = (inclusion >= 0) & (inclusion < size)
-    in_next_epoch = inclusion >= size
+    included = [column[in_this_epoch] for column in columns]
     rewarded = epoch.slots.rewarded
     kinds = size * VOTE_VARIANTS
-    for validators, weight, code in (
-        (pending.validators, pending.weights, pending.codes),
-        (
-            attestations.validators[in_this_epoch],
-            weights[in_this_epoch],
-            codes[in_this_epoch],
-        ),
-    ):
+    for validators, weight, code in (pending, included):
         # All values are integers far below 2**53, so the float sums are exact.
         sums = np.bincount(code, base[validators] * weight, size * kinds).astype(np.int64)
         shares = rewards.compute_inclusion_rewards(sums).reshape(size, kinds).sum(axis=1)
@@ -124,11 +115,8 @@ def _process_inclusion(
         )
         if rewarded[0]:
             epoch.first_block[epoch.slots.proposers[0]] += shares[0]
-    return PendingAttestations(
-        attestations.validators[in_next_epoch],
-        weights[in_next_epoch],
-        codes[in_next_epoch] - size * kinds,
-    )
+    validators, weights, codes = (column[inclusion >= size] for column in columns)
+    return PendingAttestations(validators, weights, codes - size * kinds)
 
 
 def _process_sync_aggregates(preset: Preset, epoch: Epoch, per_increment: int) -> None:
