@@ -12,7 +12,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from beaconframes.consensus.registry import Bools, Ints
+    from numpy.typing import NDArray
+
+    # The registry has these, too, but it imports the specification, which imports this module.
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
 TIMELY_SOURCE: Final = 1
 TIMELY_TARGET: Final = 2
