@@ -37,7 +37,6 @@ def compare_means(own: list[float], others: list[float], strict: float) -> tuple
                 margin = compute_t_quantile((1 + strict) / 2, error**2 / parts) * math.sqrt(error)
             first, last = difference - margin, difference + margin
             differs = is_rare(own, others, 1 - strict)
-            differs = differs and not first <= 0 <= last
     return n, mean, low, high, rest, difference, first, last, differs
 
 
