@@ -210,8 +210,9 @@ def chain(tmp_path_factory, machine_cache):
     """
     with locked(machine_cache):
         stored = open_or_simulate(machine_cache, "chain", validators=1010, epochs=470, seed=7)
-    copy = tmp_path_factory.mktemp("chain") / "data"
-    return Dataset.open(shutil.copytree(stored.path, copy))
+        # Another process that opens it creates and removes a write-ahead log.
+        copy = shutil.copytree(stored.path, tmp_path_factory.mktemp("chain") / "data")
+    return Dataset.open(copy)
 
 
 @pytest.fixture(scope="session")
