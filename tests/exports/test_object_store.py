@@ -208,14 +208,14 @@ def test_published_object_that_was_changed_is_not_extended(store):
     assert before == objects(store)
 
 
-def fail_after_data(monkeypatch):
-    """Allow only uploads of data files."""
+def fail_after_data(monkeypatch, first="CITATION.cff"):
+    """Allow only uploads of data files, and of the documents before the *first* that fails."""
     from beaconframes.exports import object_store
 
     real = object_store._upload_file
 
     def put(place, path, name):
-        if name == "CITATION.cff":
+        if name == first:
             raise OSError(5, "fails")
         real(place, path, name)
 
@@ -281,17 +281,8 @@ def test_rows_that_became_final_after_a_failed_upload_are_added(store, running, 
     known, head = {"url": running.url, "chain": running.service.chain}, running.service.head
     wanted = {"validators": range(3), "since": 440}
     early = replace(head, finalized_epoch=head.finalized_epoch - 5)
-    from beaconframes.exports import object_store
-
-    real = object_store._upload_file
-
-    def put(place, path, name):
-        if name == "croissant.json":
-            raise OSError(5, "fails")
-        real(place, path, name)
-
     with monkeypatch.context() as patch, bf.Explorer(head=early, **known) as client:
-        patch.setattr(object_store, "_upload_file", put)
+        fail_after_data(patch, "croissant.json")
         with pytest.raises(DatasetError, match="cannot be used"):
             bf.export(bf.load_income_history, store, explorer=client, **wanted)
     assert {"README.md", "CITATION.cff"} & objects(store).keys()

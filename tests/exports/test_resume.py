@@ -84,6 +84,18 @@ def cut(*_, **__):
     raise Cut
 
 
+def cut_before_rename(monkeypatch, name):
+    """Interrupt the export when the file of this name gets it."""
+    real = work_folder.rename_draft
+
+    def rename(draft, path):
+        if path.name == name:
+            raise Cut
+        real(draft, path)
+
+    monkeypatch.setattr(work_folder, "rename_draft", rename)
+
+
 def test_interrupted_export_resumes(tmp_path, stored, monkeypatch):
     """K05: what was loaded is in the store, and the result has the same bytes."""
     with monkeypatch.context() as patch:
@@ -144,16 +156,10 @@ def test_export_interrupted_between_validators_resumes(tmp_path, explorer, monke
 def test_damaged_record_is_ignored(tmp_path, explorer, monkeypatch, damage, moment):
     """Whatever happened to the record of a killed export, the result has every row."""
     export(tmp_path / "whole", until=449)
-    real, target = work_folder.rename_draft, tmp_path / "out"
-
-    def rename(draft, path):
-        if path.suffix == ".md":
-            raise Cut
-        real(draft, path)
-
+    target = tmp_path / "out"
     with monkeypatch.context() as patch:
         if moment == "rename_draft":
-            patch.setattr(work_folder, moment, rename)
+            cut_before_rename(patch, "README.md")
         else:
             patch.setattr(dataset_writer, moment, cut)
         with pytest.raises(Cut):
@@ -183,15 +189,9 @@ def test_export_interrupted_after_the_manifest_resumes(tmp_path, explorer, monke
 
 def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_path, monkeypatch):
     """Its data file and its README have their names, but they are in no manifest."""
-    out, real = tmp_path / "out", work_folder.rename_draft
-
-    def rename(draft, path):
-        if path.name == "CITATION.cff":
-            raise Cut
-        real(draft, path)
-
+    out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(work_folder, "rename_draft", rename)
+        cut_before_rename(patch, "CITATION.cff")
         with pytest.raises(Cut):
             bf.export(pl.DataFrame({"x": [1, 2]}), out)
     assert {"README.md", "00000.parquet"} <= {path.name for path in out.rglob("*")}
@@ -202,17 +202,11 @@ def test_export_killed_while_files_get_their_names_does_not_block_another(tmp_pa
 
 def test_refused_export_after_a_killed_one_leaves_no_file(tmp_path, monkeypatch):
     """Its data files and its working folder are removed; the documents are replaced later."""
-    out, real = tmp_path / "out", work_folder.rename_draft
-
-    def rename(draft, path):
-        if path.name == "CITATION.cff":
-            raise Cut
-        real(draft, path)
-
+    out = tmp_path / "out"
     bf.export(pl.DataFrame({"x": [1]}), out)
     before = files(out)
     with monkeypatch.context() as patch:
-        patch.setattr(work_folder, "rename_draft", rename)
+        cut_before_rename(patch, "CITATION.cff")
         with pytest.raises(Cut):
             bf.export(pl.DataFrame({"x": [1, 2]}), out)
     with pytest.raises(DatasetError, match="1 of them are not among"):

@@ -13,7 +13,7 @@ from beaconframes.answers.table_cache import find_kind
 from beaconframes.answers.uncovered import lists_gaps
 from beaconframes.answers.v2 import SUNSETS
 from beaconframes.cache.pubkey_index import KEYS_PATH
-from beaconframes.dataset import Dataset
+from beaconframes.dataset import Dataset, PublishedDataset
 from beaconframes.endpoint import Envelope, RequestRefused
 from beaconframes.endpoint.absent_table import TableAbsent
 from beaconframes.errors import (
@@ -53,7 +53,7 @@ class DatasetSource(Source):
 
     def __init__(self, views: DatasetViews) -> None:
         self.views = views
-        self._kind = find_kind(views.dataset)
+        self._has_all_validators = find_kind(views.dataset) == "simulation"
         self._reported_sunsets: set[str] = set()
 
     def fetch(self, request: Request) -> bytes:
@@ -79,7 +79,7 @@ class DatasetSource(Source):
         served: ServedRange,
     ) -> Iterator[FetchedRows]:
         """Yield the rows of *endpoint* for all of the *arguments*, in one frame."""
-        pending = plan_calls(endpoint, arguments, chain_head)
+        dataset, pending = self.views.dataset, plan_calls(endpoint, arguments, chain_head)
         served.check_not_future(pending)
         while pending:
             answer = self._answer(endpoint, pending)
@@ -107,8 +107,9 @@ class DatasetSource(Source):
                 not_found,
                 warnings=warnings,
                 uncovered=answer.uncovered,
-                has_all_validators=self._kind == "simulation",
-                has_all_rows=self._kind == "export" and lists_gaps(endpoint, self.views.dataset),
+                has_all_validators=self._has_all_validators,
+                has_all_rows=isinstance(dataset, PublishedDataset)
+                and lists_gaps(endpoint, dataset),
             )
             pending = parts
 

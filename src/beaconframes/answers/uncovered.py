@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from beaconframes.answers.view import DatasetView
     from beaconframes.calendar import Chain
-    from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Endpoint, Fields
     from beaconframes.endpoint.uncovered import Uncovered
     from beaconframes.intervals import Interval, Intervals
@@ -112,12 +111,11 @@ def find_export_gaps(
     return {name: merge_intervals(intervals) for name, intervals in found.items()}
 
 
-def lists_gaps(endpoint: Endpoint, export: Dataset) -> bool:
+def lists_gaps(endpoint: Endpoint, export: PublishedDataset) -> bool:
     """Return whether an *export* states what was requested of a table.
 
     Then it has all of these rows but its gaps: before an activation or after an exit are none.
     """
-    assert isinstance(export, PublishedDataset)
     table = export.manifest["tables"].get(endpoint.table.table_name)
     policy = CachePolicy.of(endpoint) if table else None
     if table is None or policy is None or not _find_range(table, policy):

@@ -23,13 +23,12 @@ from beaconframes.exports.table_writer import TableWriter
 from beaconframes.exports.work_folder import WORK_FOLDER, open_work_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from beaconframes.exports.formats import CellOptions, Format
     from beaconframes.exports.manifest import DatasetInfo
     from beaconframes.exports.partitions import Partitioning
     from beaconframes.exports.sources import TableSource
     from beaconframes.exports.targets import Target
+    from beaconframes.exports.work_folder import Draft
 
 DEFAULT = "usual"
 """The default of ``by=``: it depends on the columns."""
@@ -92,11 +91,11 @@ def write_dataset(
             for s in sources
         ]
         extend_dataset(existing, tables, folder)
-        drafts: dict[str, Path] = {}
+        drafts: dict[str, Draft] = {}
         for table in tables:
             published_files = existing.list_files(table.name)
             new_files = TableWriter(table, work, published_files).write()
-            drafts |= {path: draft.path for path, draft in new_files.items()}
+            drafts |= new_files
             files = [*published_files, *(draft.at(path) for path, draft in new_files.items())]
             table.files = sorted(files, key=lambda segment: segment.path)
         manifest = build_manifest(info, tables)

@@ -109,14 +109,13 @@ def download_dataset(
         if not can_resume:
             clear_folder(folder, keep=())
         return {}, set()
-    if not can_resume or not (folder / WORK_FOLDER).exists():
-        # The staged files were written for another manifest.
-        clear_folder(folder, keep=())
+    # Staged files were written for another manifest.
+    clear_folder(folder, keep=())
     (folder / published.NAME).write_bytes(response.bytes())
     manifest = published.read_manifest(folder)
     segments = published.list_segments(manifest, Path(published.NAME))
-    missing = [s.path for s in segments if published.find_damage(s, folder, thorough=True)]
-    for name in (*missing, *DOCUMENTS, HISTORY):
+    paths = [segment.path for segment in segments]
+    for name in (*paths, *DOCUMENTS, HISTORY):
         with suppress(FileNotFoundError):
             chunks = obstore.get(remote.store, name)
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +123,7 @@ def download_dataset(
                 file.writelines(chunks)
     version = {name: response.meta.get(name) for name in ("e_tag", "version")}
     known = {name: value for name, value in version.items() if value is not None}
-    return known, {published.NAME, *DOCUMENTS, *(segment.path for segment in segments)}
+    return known, {published.NAME, *DOCUMENTS, *paths}
 
 
 def upload_dataset(

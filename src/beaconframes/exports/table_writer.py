@@ -2,41 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from beaconframes.dataset import Segment
 from beaconframes.exports.atomic_files import sync_draft, translate_errors
 from beaconframes.exports.sorter import Sorter, sort_source
-from beaconframes.exports.work_folder import IncompatibleExport
+from beaconframes.exports.work_folder import Draft, IncompatibleExport
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from beaconframes.dataset import Segment
     from beaconframes.exports.manifest import ManifestTable
     from beaconframes.exports.work_folder import WorkFolder
 
 OCCURRENCE = "\0nth"
 """The column that numbers equal rows; no exported column may have this name."""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A durable file in the working folder, before it has its final path."""
-
-    path: Path
-    rows: int
-    bytes: int
-    sha256: str
-    ranges: dict[str, tuple[int | str, int | str]]
-
-    def at(self, path: str) -> Segment:
-        """Return the file as a dataset lists it under its final *path*."""
-        table = path.partition("/")[0]
-        return Segment(table, path, self.rows, self.bytes, self.sha256, self.ranges)
 
 
 class TableWriter:

@@ -11,11 +11,13 @@ import json
 import re
 import stat
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msgspec import MsgspecError
 from msgspec.json import decode
 
+from beaconframes.dataset import Segment
 from beaconframes.dataset.segments import digest
 from beaconframes.errors import DatasetError
 from beaconframes.exports.atomic_files import (
@@ -30,7 +32,7 @@ from beaconframes.exports.lock import HOLDER, LOCK, hold_lock
 from beaconframes.exports.metadata import DOCUMENTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 WORK_FOLDER = ".beaconframes"
@@ -41,6 +43,22 @@ _DATA_FILE = re.compile(r"[a-z][a-z0-9_]*/([a-z_]+=[A-Za-z0-9_\-]+/)?[0-9]{5,9}\
 
 class IncompatibleExport(DatasetError):
     """The dataset in the target has other arguments or other rows; it was not changed."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A durable file in the working folder, before it has its final path."""
+
+    path: Path
+    rows: int
+    bytes: int
+    sha256: str
+    ranges: dict[str, tuple[int | str, int | str]]
+
+    def at(self, path: str) -> Segment:
+        """Return the file as a dataset lists it under its final *path*."""
+        table = path.partition("/")[0]
+        return Segment(table, path, self.rows, self.bytes, self.sha256, self.ranges)
 
 
 class WorkFolder:
@@ -79,26 +97,29 @@ class WorkFolder:
         with translate_errors(record, "cannot be removed"):
             record.unlink(missing_ok=True)
 
-    def publish(self, files: dict[str, Path], documents: dict[str, str], *, replace: bool) -> None:
-        """Give the drafts *files* their final names by path, then write *documents*, in order.
+    def publish(
+        self, files: Mapping[str, Draft], documents: Mapping[str, str], *, replace: bool
+    ) -> None:
+        """Give the drafts *files* their final paths, then write *documents* by name, in order.
 
         With *replace* the target is a dataset already, whose documents are replaced. Otherwise, a
         DatasetError is raised if another file has a name, and nothing is changed.
         """
         drafts: dict[str, Path] = {}
+        recorded = {name: draft.sha256 for name, draft in files.items()}
         for name, text in documents.items():
             if not has_content(self.target / name, text):
                 drafts[name] = self.create_draft_path()
                 write_text(text, drafts[name])
-        recorded = {name: digest(draft) for name, draft in (files | drafts).items()}
-        for name in files if replace else files | drafts:
+                recorded[name] = digest(drafts[name])
+        for name in files if replace else recorded:
             self._check_path(self.target / name, recorded[name])
         record = self.create_draft_path()
         write_text(json.dumps(recorded), record)
         rename_draft(record, self.folder / PUBLISHING)
         sync_folders([self.folder])
-        for name, draft in files.items():
-            rename_draft(draft, self.target / name)
+        for name, file in files.items():
+            rename_draft(file.path, self.target / name)
         parents = {parent for name in files for parent in (self.target / name).parents}
         sync_folders(parent for parent in parents if parent.is_relative_to(self.target))
         for name, draft in drafts.items():
