@@ -137,6 +137,30 @@ def test_epochs_outside_of_active_periods_are_not_missing_in_an_export(tmp_path,
         bf.load_income_history(**own, strict=True)
 
 
+def test_an_unknown_public_key_is_missing_in_an_export(tmp_path, explorer):
+    """It states no epochs, so that the request of the export says nothing about it."""
+    few = {"since": 100, "until": 110}
+    bf.export(bf.load_income_history, tmp_path / "out", validators=[1], **few)
+    bf.export(bf.load_validators, tmp_path / "out", validators=[1])
+
+    with bf.open(tmp_path / "out"), pytest.raises(MissingRows, match="0xabab"):
+        bf.load_income_history([1, f"0x{'ab' * 48}"], strict=True, **few)
+
+
+def test_an_export_whose_validators_are_abbreviated_may_lack_any(tmp_path, explorer):
+    """The manifest has their number and a hash alone; tables of the chain have none."""
+    own = {"validators": range(0, 200, 2), "since": 200, "until": 201}
+    bf.export(bf.load_income_history, tmp_path / "out", **own)
+    bf.export(bf.load_epochs, tmp_path / "out", since=200, until=201)
+    request = json.loads((tmp_path / "out/manifest.json").read_text())["tables"]["income_history"]
+    assert "100 of them, sha256 " in request["request"]["validators"]
+
+    with bf.open(tmp_path / "out"):
+        assert 2 == bf.load_epochs(since=200, until=201, strict=True).height
+        with pytest.raises(MissingRows, match="not in the dataset"):
+            bf.load_income_history([1, 2], since=200, until=201, strict=True)
+
+
 @pytest.mark.parametrize(
     "request_",
     [

@@ -44,21 +44,20 @@ class DatasetGaps:
         """Return the gaps in *missing*; those that the dataset does not cover are named so.
 
         They are no contradiction. A dataset that may have some validators only cannot say that a
-        validator is unknown. Of one that has all rows, nothing else is missing.
+        validator is unknown. Of one that has all rows, no other unit is missing.
         """
-        if not self._units or self._policy is None:
-            return missing.clear() if self._has_all_rows else self._relabel(missing)
+        if self._policy is None or not (self._units or self._has_all_rows):
+            return self._relabel(missing)
         unit, subject = self._policy.unit_column, self._policy.subject_column
         gaps: list[dict[str, Any]] = []
         for gap in missing.iter_rows(named=True):
             is_single = gap.get(f"first_{unit}") is None
             names = (unit, unit) if is_single else (f"first_{unit}", f"last_{unit}")
-            own = () if subject is None else self._units.get(str(gap.get(subject)), ())
             if gap.get(names[0]) is None:
-                if own or not self._has_all_rows:
-                    gaps.append(gap)
+                gaps.append(gap)
                 continue
             first, last = gap[names[0]], gap[names[1]]
+            own = () if subject is None else self._units.get(str(gap.get(subject)), ())
             known = merge_intervals((*own, *self._units.get(CHAIN_SUBJECTS[0], ())))
             uncovered = clip_intervals(known, first, last)
             covered = subtract_intervals([(first, last)], uncovered)
