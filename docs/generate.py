@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import chart_stubs
 import click
 import loader_stubs
+import loader_titles
 
 import beaconframes
 from beaconframes import analysis, dictionary, interactive, plot, v1, v2
@@ -31,7 +32,7 @@ from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.charts import CHARTS
 from beaconframes.cli.connection_options import describe_options
 from beaconframes.cli.exit_codes import EXIT_CODES
-from beaconframes.cli.loader_options import TITLES_FILE, build_titles
+from beaconframes.cli.loader_options import TITLES_FILE
 from beaconframes.column_errors import COLUMNS_FILE
 from beaconframes.interactive import figure
 from beaconframes.plot import canvas
@@ -252,7 +253,7 @@ def pages() -> dict[Path, str]:
     return {
         DOCS / "dictionary.md": dictionary.build_page(),
         COLUMNS_FILE: dictionary.build_loader_columns(),
-        TITLES_FILE: build_titles(),
+        TITLES_FILE: loader_titles.build_titles(),
         **{
             path: fill_parts(path.read_text(encoding="utf-8"))
             for path in (DOCS / name for name in WITH_PARTS)

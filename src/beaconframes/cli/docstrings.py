@@ -22,7 +22,6 @@ _CALL = re.compile(r"(?P<path>\w+(?:\.\w+)*)(?:\(\.*\))?")
 """A function, with or without parentheses."""
 _TITLE = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
 """The title of a section, with a line of dashes below it."""
-_END_OF_TITLE = re.compile(r", (?:one|a) row|[.;:(]")
 _BOTH_ENDS = "First and last "
 
 PHRASES = {
@@ -92,12 +91,6 @@ def describe(
 ) -> str:
     """Return the text before the sections; *file* is the argument that the command calls FILE."""
     return translate(split_sections(function)[""], function, options, file=file)
-
-
-def parse_title(loader: Callable[..., Any]) -> str:
-    """Return the contents of the rows in a few words, for a list of loaders."""
-    title = _END_OF_TITLE.split(describe(loader), maxsplit=1)[0]
-    return title.removeprefix("Load ").removeprefix("the ")
 
 
 def translate(

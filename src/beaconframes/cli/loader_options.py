@@ -22,14 +22,6 @@ NOT_OPTIONS = ("explorer", "strict", "lazy", "frame", "max_requests")
 """Arguments of loaders that no command has, or that it has for every loader."""
 TITLES_FILE = Path(__file__).with_name("loader_titles.json")
 """A generated file, so that listing the loaders is fast."""
-SUBJECTS = {
-    "Validators": ("validator", "validators"),
-    "Chain": (),
-    "Blocks": ("block", "slot"),
-    "Execution": ("ens", "eth1deposit", "execution"),
-    "Service": ("entities", "entity", "machine-metrics", "poolprotocol"),
-}
-"""The first words of the routes of each subject; other routes are about the chain."""
 
 
 @cache
@@ -75,28 +67,3 @@ def list_arguments(loader: Loader, excluded: Collection[str] = ()) -> dict[str, 
     }
     kinds = {n: from_signature.Kind(type=click.Choice(c)) for n, c in choices.items() if c}
     return from_signature.list_arguments(loader, {*NOT_OPTIONS, *excluded}, kinds=kinds)
-
-
-def build_titles() -> str:
-    """Return the content of the generated file."""
-    import beaconframes
-    from beaconframes.cli.docstrings import parse_title
-    from beaconframes.exports.loader_calls import find_endpoint
-
-    titles: dict[str, dict[str, dict[str, str]]] = {}
-    for version, module in (("v1", beaconframes), ("v2", beaconframes.v2)):
-        titles[version] = {subject: {} for subject in SUBJECTS}
-        for name in (name for name in module.__all__ if name.startswith("load_")):
-            loader = getattr(module, name)
-            # The loader of an image has no endpoint of rows.
-            if endpoint := find_endpoint(loader):
-                loader_name = name.removeprefix("load_").replace("_", "-")
-                titles[version][find_subject(endpoint.route)][loader_name] = parse_title(loader)
-    return json.dumps(titles, indent=1) + "\n"
-
-
-def find_subject(route: str) -> str:
-    """Return the subject of a route such as ``GET /api/v1/slot/{slot}``."""
-    path = route.partition("/api/v")[2].partition("/")[2].removeprefix("ethereum/")
-    word = path.partition("/")[0]
-    return next((subject for subject, words in SUBJECTS.items() if word in words), "Chain")
