@@ -75,6 +75,22 @@ class BuiltGroup(SuggestingGroup):
         return add_common_options(self.build(name)) if name in self.names() else None
 
 
+def build_json_option() -> click.Option:
+    """Return the option for output as JSON, which the state of the command keeps."""
+
+    def record(context: click.Context, _option: click.Parameter, chosen: bool) -> None:
+        if chosen and (state := context.find_object(RunState)):
+            state.as_json = True
+
+    return click.Option(
+        ["--json"],
+        is_flag=True,
+        expose_value=False,
+        callback=record,
+        help="Print JSON instead of text.",
+    )
+
+
 def add_common_options(command: click.Command) -> click.Command:
     """Add the options of all commands to *command* and to its subcommands."""
     if any(parameter.name == "debug" for parameter in command.params):

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.cli.from_signature import command
 
 if TYPE_CHECKING:
     import polars as pl
 
 
 @command()
-def demo(*, out: Path = Path("out"), as_json: AsJson = False) -> None:
+def demo(*, out: Path = Path("out")) -> None:
     """Serve a simulated chain, load it, draw it, save it.
 
     Parameters
@@ -24,11 +24,11 @@ def demo(*, out: Path = Path("out"), as_json: AsJson = False) -> None:
         Folder for the pictures and the table.
     """
     from beaconframes import plot, server, v1, wall
-    from beaconframes.cli.rendering import print_json
+    from beaconframes.cli.rendering import print_result
     from beaconframes.cli.runner import current_state
 
     out.mkdir(parents=True, exist_ok=True)
-    if not as_json:
+    if not current_state().as_json:
         click.echo("Starting the local explorer...")
     entries: list[dict[str, Any]] = []
     with server.local() as local:
@@ -69,13 +69,10 @@ def demo(*, out: Path = Path("out"), as_json: AsJson = False) -> None:
     wall.save(pixels, out / "wall.png", chain=chain.name, simulated=True)
     income.write_parquet(out / "income.parquet")
     files = [click.format_filename(out / name) for name in (*charts, "wall.png", "income.parquet")]
-    if as_json:
-        print_json({"complete": current_state().is_complete, "loaded": entries, "files": files})
-        return
-    click.echo(f"{'loaded':<16}{'rows':>10}{'requests':>10}{'seconds':>9}")
+    lines = [f"{'loaded':<16}{'rows':>10}{'requests':>10}{'seconds':>9}"]
     for each in entries:
         counts = f"{each['rows']:>10,}{each['requests']:>10,}{each['seconds']:>9.2f}"
-        click.echo(f"{each['table']:<16}{counts}")
-    click.echo(f"Drawn and saved in {time.perf_counter() - started:.1f} s:")
-    for file in files:
-        click.echo(f"  {file}")
+        lines.append(f"{each['table']:<16}{counts}")
+    lines.append(f"Drawn and saved in {time.perf_counter() - started:.1f} s:")
+    facts = {"complete": current_state().is_complete, "loaded": entries, "files": files}
+    print_result(facts, [*lines, *(f"  {file}" for file in files)])

@@ -17,11 +17,11 @@ from beaconframes.cli import loader_options, output, signals
 from beaconframes.cli.common_options import refuse_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.from_signature import AsJson, Kind, command, list_arguments
+from beaconframes.cli.from_signature import Kind, command, list_arguments
 from beaconframes.cli.loader_group import LoaderGroup
 from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message
-from beaconframes.cli.rendering import print_json
+from beaconframes.cli.rendering import print_result
 from beaconframes.cli.runner import current_state
 
 if TYPE_CHECKING:
@@ -97,9 +97,7 @@ def build_command(name: str, loader: Loader) -> click.Command:
         arguments=listed,
         chosen=list_options("table"),
     )
-    def export_loader(
-        arguments: dict[str, Any], chosen: dict[str, Any], *, as_json: AsJson = False, **values: Any
-    ) -> None:
+    def export_loader(arguments: dict[str, Any], chosen: dict[str, Any], **values: Any) -> None:
         minutes = values.pop("follow", None)
         if minutes and math.isnan(minutes):
             raise click.UsageError("--follow nan is not a number of minutes")
@@ -112,7 +110,7 @@ def build_command(name: str, loader: Loader) -> click.Command:
 
         signals.set_hint(RESUME_HINT)
         done = export_once()
-        report_export(done, as_json=as_json)
+        report_export(done)
         # The file of an earlier round is replaced.
         chosen["overwrite"] = Path(done.path).is_file()
         while minutes:
@@ -125,27 +123,25 @@ def build_command(name: str, loader: Loader) -> click.Command:
                 print_message(f"{error}; retrying in {minutes:g} minutes")
                 continue
             if done.added:
-                report_export(done, as_json=as_json)
+                report_export(done)
 
     return export_loader
 
 
-def report_export(done: Export, *, as_json: bool) -> None:
+def report_export(done: Export) -> None:
     """Print the result of an export; an export with gaps is no success."""
     state = current_state()
     state.incomplete = state.incomplete or not done.complete
-    if as_json:
-        facts = asdict(done) | {"unit": done.unit or None, "path": str(done.path)}
-        # Of a round of --follow; the exit code is that of all rounds.
-        print_json({"complete": done.complete, "rows": done.rows, **facts})
-        return
+    facts = asdict(done) | {"unit": done.unit or None, "path": str(done.path)}
     end = f", up to {done.unit} {done.until:,}" if done.unit and done.until is not None else ""
     count = done.added + done.unchanged
-    click.echo(
+    line = (
         f"{click.format_filename(done.path)}: {output.count_rows(done.rows)}, "
         f"{count:,} file{'' if count == 1 else 's'} ({done.added:,} new), {done.bytes:,} bytes{end}"
     )
-    if not done.complete:
+    # Of a round of --follow; the exit code is that of all rounds.
+    print_result({"complete": done.complete, "rows": done.rows, **facts}, [line])
+    if not done.complete and not state.as_json:
         print_message(summarize_gaps(done))
 
 
@@ -172,13 +168,13 @@ def build_dataset_command() -> click.Command:
     from beaconframes.exports import export
 
     @command(name="dataset", chosen=list_options("unfinalized"))
-    def export_dataset(folder: Path, chosen: dict[str, Any], *, as_json: AsJson = False) -> None:
+    def export_dataset(folder: Path, chosen: dict[str, Any]) -> None:
         """Export all tables of a dataset.
 
         FOLDER is the folder of a simulation, a store or an export.
         """
         signals.set_hint(RESUME_HINT)
-        report_export(export(Dataset.open(folder), **chosen), as_json=as_json)
+        report_export(export(Dataset.open(folder), **chosen))
 
     return export_dataset
 

@@ -37,7 +37,7 @@ from beaconframes.cli.argument_texts import (
     parse_validators,
     parse_words,
 )
-from beaconframes.cli.common_options import FILE
+from beaconframes.cli.common_options import FILE, build_json_option
 from beaconframes.cli.docstrings import describe, describe_arguments
 from beaconframes.time_range import Moment
 
@@ -78,12 +78,9 @@ TYPE_NAMES: Mapping[str, Any] = {
     "timedelta": timedelta,
 }
 """Names in annotations that modules import for type checkers only."""
-AsJson = Annotated[bool, "--json"]
-"""The type of the argument for output as JSON."""
 METAVARS = {"at": "X Y", "figsize": "WIDTH HEIGHT", "year": "YEAR"}
 """How the help shows the values of arguments whose type does not say what they are."""
 SHARED_TEXTS = {
-    "as_json": "Print JSON instead of text.",
     "overwrite": "Replace an existing file.",
     "raw": "Do not escape text that a spreadsheet runs as a formula.",
 }
@@ -299,7 +296,7 @@ def command(
     Its keyword arguments are options, the others are words. An argument whose type is a dataclass
     has an option for each field. One of the *groups* has those of another function; it is a dict of
     the given ones, parsed. The values of *more* parameters are further keywords. The help is
-    *text*, or the docstring.
+    *text*, or the docstring. `rendering.print_result` obeys the option ``--json``.
     """
 
     def build(function: Callable[..., Any]) -> click.Command:
@@ -325,7 +322,12 @@ def command(
 
         return click.Command(
             name or function.__name__,
-            params=[*words, *(option.build() for option in options.values()), *more],
+            params=[
+                *words,
+                *(option.build() for option in options.values()),
+                build_json_option(),
+                *more,
+            ],
             help=text or describe(function, own | options),
             callback=call,
         )

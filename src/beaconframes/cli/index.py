@@ -18,10 +18,10 @@ from beaconframes.beacon_node.index.indexing import index as index_chain
 from beaconframes.beacon_node.index.verdicts import read_report
 from beaconframes.cli import exit_codes, signals
 from beaconframes.cli.connection_options import build_setting
-from beaconframes.cli.from_signature import AsJson, command, list_arguments
+from beaconframes.cli.from_signature import command, list_arguments
 from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message, replace_arguments
-from beaconframes.cli.rendering import print_json, print_table
+from beaconframes.cli.rendering import list_lines, print_result
 from beaconframes.cli.runner import current_state
 from beaconframes.config import settings
 from beaconframes.errors import UsageError
@@ -29,6 +29,7 @@ from beaconframes.intervals import intervals_of
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from beaconframes.beacon_node.index.indexing import IndexProgress
@@ -59,7 +60,6 @@ def index(
     arguments: dict[str, Any],
     follow: bool = False,
     check: bool = False,
-    as_json: AsJson = False,
     progress: bool | None,
 ) -> None:
     """Write the chain of a beacon node into a dataset.
@@ -85,7 +85,7 @@ def index(
     """
     if check and node is None:
         report = read_report(out)
-        print_report(report, {}, {}, as_json=as_json)
+        print_report(report, {}, {})
     else:
         if node is None:
             # The execution node of the environment belongs to the node of the environment.
@@ -103,7 +103,7 @@ def index(
             is_all = names == [ALL_TABLES]
             arguments["tables"] = ALL_TABLES if is_all else [*map(table_name_of, names)]
         with settings(**({} if progress is None else {"progress": progress})):
-            report = write_index(node, execution, out, arguments, follow=follow, as_json=as_json)
+            report = write_index(node, execution, out, arguments, follow=follow)
     if not report.is_explained:
         click.get_current_context().exit(exit_codes.FAILURE)
 
@@ -115,15 +115,15 @@ def write_index(
     arguments: dict[str, Any],
     *,
     follow: bool,
-    as_json: bool,
 ) -> IndexReport:
     """Index the chosen epochs of a node, and print and return the report."""
     connection = NodeConnection(node, execution)
     stored: list[int] = []
+    prints_epochs = follow and not current_state().as_json
 
     def count(progress: IndexProgress) -> None:
         stored.append(progress.epoch)
-        if follow and progress.done == progress.total and not as_json:
+        if prints_epochs and progress.done == progress.total:
             click.echo(f"Epoch {progress.epoch:,} is stored")
 
     stop = threading.Event()
@@ -137,7 +137,7 @@ def write_index(
         )
         report = read_report(out)
         facts = {"added_epochs": len(stored), "requests": connection.request_count}
-        print_report(report, facts, find_absent(connection), as_json=as_json)
+        print_report(report, facts, find_absent(connection))
     if stop.is_set():
         raise signals.StoppedBySignal(exit_codes.INTERRUPTED)
     return report
@@ -154,36 +154,32 @@ def find_absent(connection: NodeConnection) -> dict[str, str]:
     }
 
 
-def print_report(
-    report: IndexReport, facts: dict[str, int], absent: dict[str, str], *, as_json: bool
-) -> None:
+def print_report(report: IndexReport, facts: dict[str, int], absent: dict[str, str]) -> None:
     """Print what the index has, what it has not and why, and what is unexplained."""
     counts = {name: report.count(name) for name in ("explained", "unexplained", "unverified")}
-    if as_json:
-        print_json(
-            {
-                "dataset": str(report.path),
-                "chain": report.chain_name,
-                "epochs": [list(interval) for interval in report.epochs],
-                **counts,
-                "rows": report.rows,
-                "bytes": report.bytes,
-                "tables": list(report.tables),
-                "left_out": list(report.left_out),
-                "remarks": dict(
-                    report.coverage.drop_nulls("remark").select("epoch", "remark").iter_rows()
-                ),
-                **facts,
-                "absent": absent,
-            },
-            report.changes,
-        )
-    else:
-        print_summary(report, counts, facts, absent)
+    remarked = report.coverage.drop_nulls("remark").select("epoch", "remark")
+    lines = list(summarize(report, counts, facts, absent))
     if not report.is_explained:
         changes = report.summarize_changes()
-        if not as_json:
-            print_table(changes, MAX_ROWS)
+        lines += list_lines(changes, MAX_ROWS)
+    print_result(
+        {
+            "dataset": str(report.path),
+            "chain": report.chain_name,
+            "epochs": [list(interval) for interval in report.epochs],
+            **counts,
+            "rows": report.rows,
+            "bytes": report.bytes,
+            "tables": list(report.tables),
+            "left_out": list(report.left_out),
+            "remarks": dict(remarked.iter_rows()),
+            **facts,
+            "absent": absent,
+        },
+        lines,
+        report.changes,
+    )
+    if not report.is_explained:
         print_message(
             f"{counts['unexplained']:,} epochs are unexplained: balances of "
             f"{report.changes['validator_index'].n_unique():,} validators changed by "
@@ -192,30 +188,30 @@ def print_report(
         )
 
 
-def print_summary(
+def summarize(
     report: IndexReport, counts: dict[str, int], facts: dict[str, int], absent: dict[str, str]
-) -> None:
-    """Print the summary of an index as text."""
+) -> Iterator[str]:
+    """Yield the lines of the summary of an index."""
     epochs = sum(counts.values())
     if facts:
-        click.echo(f"{facts['added_epochs']:,} epochs added with {facts['requests']:,} requests")
+        yield (f"{facts['added_epochs']:,} epochs added with {facts['requests']:,} requests")
     reasons = dict.fromkeys(absent.values())
     for reason in reasons:
         names = ", ".join(table for table in absent if absent[table] == reason)
-        click.echo(visible(f"Not available: {names}: {reason}"))
+        yield visible(f"Not available: {names}: {reason}")
     if report.left_out:
         large = ",".join(report.left_out)
-        click.echo(f"Left out because of its size: {large}. --tables {large} adds it")
+        yield (f"Left out because of its size: {large}. --tables {large} adds it")
     listed = list_intervals(report.coverage["epoch"].to_list())
-    click.echo(
+    yield (
         f"{click.format_filename(report.path)} ({visible(report.chain_name)}): {epochs:,} epochs"
         f"{f' ({listed})' if listed else ''}, {report.rows:,} rows in {len(report.tables)} tables, "
         f"{report.bytes:,} bytes"
     )
-    click.echo(", ".join(f"{count:,} {name}" for name, count in counts.items()))
+    yield ", ".join(f"{count:,} {name}" for name, count in counts.items())
     remarked = report.coverage.drop_nulls("remark")
     for remark, rows in remarked.group_by("remark", maintain_order=True):
-        click.echo(visible(f"Epochs {list_intervals(rows['epoch'].to_list())}: {remark[0]}"))
+        yield visible(f"Epochs {list_intervals(rows['epoch'].to_list())}: {remark[0]}")
 
 
 def list_intervals(numbers: list[int]) -> str:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from beaconframes.cli.from_signature import AsJson  # noqa: TC001 - for get_type_hints
 from beaconframes.cli.messages import replace_arguments
-from beaconframes.cli.rendering import print_json, print_table
+from beaconframes.cli.rendering import list_lines, print_result
 from beaconframes.cli.runner import current_state, flush_output
 from beaconframes.errors import DatasetError, UsageError
 
@@ -53,7 +52,6 @@ class Output:
     format: Annotated[str | None, "TEXT"] = None
     overwrite: bool = False
     raw: bool = False
-    as_json: AsJson = False
     unit: Annotated[str | None, click.Choice(["eth"], case_sensitive=False)] = None
     columns: Annotated[Sequence[str] | None, "TEXT"] = None
     rows: Annotated[int, click.IntRange(min=0)] = 10
@@ -70,7 +68,7 @@ class Output:
                 f"--format {self.format} needs --out",
                 hint=f"Formats for standard output are {' and '.join(TEXT_FORMATS)}",
             )
-        if self.format is not None and self.out is None and self.as_json:
+        if self.format is not None and self.out is None and current_state().as_json:
             raise UsageError("--json and --format exclude each other", hint="Use one of them")
 
     def select(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -107,13 +105,12 @@ class Output:
         rows, raw = self.select(rows), raw or self.raw
         if self.out is not None:
             write_file(rows, self.out, self.format, raw=raw)
-            report_file(self.out, {**facts, "rows": rows.height}, as_json=self.as_json)
+            report_file(self.out, {**facts, "rows": rows.height})
         elif self.format is not None:
             write_text(rows, self.format, raw=raw)
-        elif self.as_json:
-            print_json({**completeness_facts(current_state()), **facts, "rows": rows.height}, rows)
         else:
-            print_table(rows, self.rows)
+            facts = {**completeness_facts(current_state()), **facts, "rows": rows.height}
+            print_result(facts, list_lines(rows, self.rows), rows)
 
 
 @dataclass(frozen=True)
@@ -128,7 +125,6 @@ class OutputFile:
 
     out: Path
     overwrite: bool = False
-    as_json: AsJson = False
 
     def __post_init__(self) -> None:
         """Validate the options before any request."""
@@ -136,7 +132,7 @@ class OutputFile:
 
     def report(self, **facts: Any) -> None:
         """Print the name and the size of the written file."""
-        report_file(self.out, facts, as_json=self.as_json)
+        report_file(self.out, facts)
 
 
 def check_target(out: Path, *, overwrite: bool) -> None:
@@ -185,16 +181,14 @@ def completeness_facts(state: RunState) -> dict[str, Any]:
     }
 
 
-def report_file(out: Path, facts: Mapping[str, Any], *, as_json: bool) -> None:
+def report_file(out: Path, facts: Mapping[str, Any]) -> None:
     """Print the name and the size of a written file."""
     size = out.stat().st_size
-    if as_json:
-        print_json(
-            {**completeness_facts(current_state()), **facts, "file": str(out), "bytes": size}
-        )
-    else:
-        rows = f"{count_rows(facts['rows'])}, " if "rows" in facts else ""
-        click.echo(f"{click.format_filename(out)}: {rows}{size:,} bytes")
+    rows = f"{count_rows(facts['rows'])}, " if "rows" in facts else ""
+    print_result(
+        {**completeness_facts(current_state()), **facts, "file": str(out), "bytes": size},
+        [f"{click.format_filename(out)}: {rows}{size:,} bytes"],
+    )
 
 
 def count_rows(number: int) -> str:

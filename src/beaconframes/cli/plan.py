@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from beaconframes.cli import loader_options
 from beaconframes.cli.connection_options import connection_options, open_explorer
 from beaconframes.cli.docstrings import describe
-from beaconframes.cli.from_signature import AsJson, command, list_arguments
+from beaconframes.cli.from_signature import command, list_arguments
 from beaconframes.cli.loader_group import LoaderGroup
-from beaconframes.cli.rendering import print_json, print_lines
+from beaconframes.cli.rendering import print_object
 
 if TYPE_CHECKING:
     import click
@@ -27,8 +27,8 @@ def build_command(name: str, loader: Loader) -> click.Command:
         text=f"Estimate the requests of this load: {describe(loader)}",
         arguments=loader_options.list_arguments(loader),
     )
-    def print_plan(arguments: dict[str, Any], *, as_json: AsJson = False, **values: Any) -> None:
-        show_plan(loader, arguments, values, as_json=as_json)
+    def print_plan(arguments: dict[str, Any], **values: Any) -> None:
+        show_plan(loader, arguments, values)
 
     return print_plan
 
@@ -42,32 +42,23 @@ def build_report() -> click.Command:
 
     @command(*connection_options(), name="report", arguments=arguments)
     def plan_report(
-        arguments: dict[str, Any],
-        validators: str | None = None,
-        *,
-        as_json: AsJson = False,
-        **values: Any,
+        arguments: dict[str, Any], validators: str | None = None, **values: Any
     ) -> None:
         """Estimate the requests of a report, as the command report makes it."""
         read_files(arguments, validators)
-        show_plan(report, arguments, values, as_json=as_json)
+        show_plan(report, arguments, values)
 
     return plan_report
 
 
-def show_plan(
-    function: Loader, arguments: dict[str, Any], values: dict[str, Any], *, as_json: bool
-) -> None:
+def show_plan(function: Loader, arguments: dict[str, Any], values: dict[str, Any]) -> None:
     """Print the plan of a call."""
     from beaconframes.client import plan as plan_call
 
     with open_explorer(values, sends_requests=False) as explorer:
         load_plan = plan_call(function, **arguments, explorer=explorer)
-    if as_json:
-        derived = {"seconds": load_plan.seconds, "month_share": load_plan.month_share}
-        print_json(asdict(load_plan) | derived)
-    else:
-        print_lines(load_plan)
+    derived = {"seconds": load_plan.seconds, "month_share": load_plan.month_share}
+    print_object(asdict(load_plan) | derived, load_plan)
 
 
 plan = LoaderGroup(

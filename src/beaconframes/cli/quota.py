@@ -6,12 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.from_signature import AsJson, command
-from beaconframes.cli.rendering import print_json, print_lines
+from beaconframes.cli.from_signature import command
+from beaconframes.cli.rendering import print_object
 
 
 @command(*connection_options())
-def quota(*, as_json: AsJson = False, **values: Any) -> None:
+def quota(**values: Any) -> None:
     """Print the limits of the key, and the remaining requests.
 
     No request is sent: the figures are the last ones that the service reported, and the requests
@@ -21,7 +21,4 @@ def quota(*, as_json: AsJson = False, **values: Any) -> None:
 
     with open_explorer(values, sends_requests=False) as explorer:
         key_quota = read_quota(explorer)
-    if as_json:
-        print_json(asdict(key_quota))
-    else:
-        print_lines(key_quota)
+    print_object(asdict(key_quota), key_quota)

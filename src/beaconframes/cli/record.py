@@ -7,22 +7,16 @@ from typing import Any, Literal
 
 from beaconframes.cli import signals
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.from_signature import AsJson, command, list_arguments
+from beaconframes.cli.from_signature import command, list_arguments
 from beaconframes.cli.messages import print_warning
 from beaconframes.cli.output import completeness_facts
-from beaconframes.cli.rendering import print_json, print_table
+from beaconframes.cli.rendering import list_lines, print_result
 from beaconframes.cli.runner import current_state
 from beaconframes.v1.recorder import record as record_duties
 
 
 @command(*connection_options(), arguments=list_arguments(record_duties, ["what"]))
-def record(
-    arguments: dict[str, Any],
-    what: Literal["attestations"],
-    *,
-    as_json: AsJson = False,
-    **values: Any,
-) -> None:
+def record(arguments: dict[str, Any], what: Literal["attestations"], **values: Any) -> None:
     """Store attestation duties before the service deletes them.
 
     The service has the duties of about ten hours. This command polls it, stores final duties, and
@@ -40,10 +34,7 @@ def record(
     state = current_state()
     missing = {name: int((rows["state"] == name).sum()) for name in ("pending", "lost")}
     state.incomplete = any(missing.values())
-    if as_json:
-        print_json({**completeness_facts(state), "rows": rows.height}, rows)
-    else:
-        print_table(rows, rows.height)
+    print_result({**completeness_facts(state), "rows": rows.height}, list_lines(rows), rows)
     if state.incomplete:
         print_warning(
             f"{missing['pending']:,} intervals of epochs are pending, {missing['lost']:,} are lost"

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from beaconframes.cli.runner import current_state
 from beaconframes.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -57,16 +58,26 @@ def print_json(facts: Mapping[str, Any], rows: pl.DataFrame | None = None) -> No
     click.echo("]}")
 
 
-def print_lines(value: object) -> None:
-    """Print the printed form of an object, line by line."""
-    for line in str(value).splitlines():
-        click.echo(visible(line))
-
-
-def print_table(rows: pl.DataFrame, most: int) -> None:
-    """Print the first *most* rows in the width of the terminal, then the numbers of hidden ones."""
-    for line in format_table(rows, most, shutil.get_terminal_size((100, 24)).columns):
+def print_result(
+    facts: Mapping[str, Any], lines: Iterable[str], rows: pl.DataFrame | None = None
+) -> None:
+    """Print *lines*; or with ``--json`` the *facts*, and *rows* as their list ``"data"``."""
+    if current_state().as_json:
+        print_json(facts, rows)
+        return
+    for line in lines:
         click.echo(line)
+
+
+def print_object(facts: Mapping[str, Any], value: object) -> None:
+    """Print an object as Python does, line by line; or with ``--json`` the *facts*."""
+    print_result(facts, map(visible, str(value).splitlines()))
+
+
+def list_lines(rows: pl.DataFrame, most: int | None = None) -> Iterator[str]:
+    """Return the lines of a table with all or the first *most* rows, in the terminal's width."""
+    width = shutil.get_terminal_size((100, 24)).columns
+    return format_table(rows, rows.height if most is None else most, width)
 
 
 def format_table(rows: pl.DataFrame, most: int, width: int) -> Iterator[str]:

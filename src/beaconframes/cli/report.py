@@ -10,8 +10,9 @@ import click
 from beaconframes.cli import output
 from beaconframes.cli.argument_texts import is_file, parse_list
 from beaconframes.cli.connection_options import connection_options, open_explorer
-from beaconframes.cli.from_signature import AsJson, command, list_arguments
-from beaconframes.cli.rendering import print_json, print_table
+from beaconframes.cli.from_signature import command, list_arguments
+from beaconframes.cli.rendering import list_lines, print_result
+from beaconframes.cli.runner import current_state
 from beaconframes.errors import QuotaSpent, UsageError
 from beaconframes.reports import report as make_report
 from beaconframes.reports.archive import INDEX, PERIODS, save_every
@@ -45,7 +46,6 @@ def report(
     out: Path | None = None,
     every: Annotated[str | None, click.Choice(PERIODS)] = None,
     overwrite: bool = False,
-    as_json: AsJson = False,
     **values: Any,
 ) -> None:
     """Report how validators did, as a page, as JSON or as a notebook.
@@ -68,7 +68,7 @@ def report(
     with open_explorer(values) as explorer:
 
         def write(made: Report) -> None:
-            write_report(made, out, explorer.requests, overwrite=overwrite, as_json=as_json)
+            write_report(made, out, explorer.requests, overwrite=overwrite)
 
         if out is not None and every is not None:
 
@@ -76,7 +76,7 @@ def report(
                 click.echo(click.format_filename(path), err=True)
 
             paths = save_every(every, out, arguments, explorer, print_path)
-            print_folder(out, paths, as_json=as_json)
+            print_folder(out, paths)
             return
         try:
             write(make_report(**arguments, explorer=explorer))
@@ -111,26 +111,24 @@ def check_output(out: Path | None, every: str | None, *, overwrite: bool) -> Non
         output.check_target(out, overwrite=overwrite)
 
 
-def print_folder(folder: Path, paths: list[Path], *, as_json: bool) -> None:
+def print_folder(folder: Path, paths: list[Path]) -> None:
     """Print the folder, the number of its reports, and the page that lists them."""
-    if as_json:
-        files = [path.name for path in paths]
-        print_json({"folder": str(folder), "files": files, "index": INDEX if paths else None})
-    else:
-        noun = "report" if len(paths) == 1 else "reports"
-        index = f", listed in {INDEX}" if paths else ""
-        click.echo(f"{click.format_filename(folder)}: {len(paths):,} {noun}{index}")
+    noun = "report" if len(paths) == 1 else "reports"
+    index = f", listed in {INDEX}" if paths else ""
+    files = [path.name for path in paths]
+    print_result(
+        {"folder": str(folder), "files": files, "index": INDEX if paths else None},
+        [f"{click.format_filename(folder)}: {len(paths):,} {noun}{index}"],
+    )
 
 
-def write_report(
-    made: Report, out: Path | None, requests: int, *, overwrite: bool, as_json: bool
-) -> None:
+def write_report(made: Report, out: Path | None, requests: int, *, overwrite: bool) -> None:
     """Write the report to its file, or print the answer and the problems to look at."""
     if out is not None:
         getattr(made, FORMATS[out.suffix.lower()])(out, overwrite=overwrite)
         facts = {"validators": made.frames["summary"]["validators"][0], "requests": requests}
-        output.report_file(out, facts, as_json=as_json)
-    elif as_json:
+        output.report_file(out, facts)
+    elif current_state().as_json:
         click.echo(made.to_json())
     else:
         for line in made.summarize():
@@ -138,4 +136,5 @@ def write_report(
         problems = made.frames.get("problems")
         if problems is not None and (shown := select_problems(problems)).height:
             click.echo("")
-            print_table(shown.select(PROBLEM_COLUMNS), MOST_PROBLEMS)
+            for line in list_lines(shown.select(PROBLEM_COLUMNS), MOST_PROBLEMS):
+                click.echo(line)

@@ -34,6 +34,8 @@ class RunState:
     """The state of the command that is running."""
 
     debug: bool = False
+    as_json: bool = False
+    """Whether the command prints JSON instead of text."""
     incomplete: bool = False
     warnings: list[Warning] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)

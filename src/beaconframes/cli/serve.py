@@ -12,8 +12,9 @@ import click
 from beaconframes.answers.dataset_source import open_dataset
 from beaconframes.answers.memory_cache import CACHE_BYTES
 from beaconframes.cli.connection_options import open_stored_sample
-from beaconframes.cli.from_signature import AsJson, Kind, command, list_arguments
+from beaconframes.cli.from_signature import Kind, command, list_arguments
 from beaconframes.cli.rendering import format_json
+from beaconframes.cli.runner import current_state
 from beaconframes.server import Server
 from beaconframes.text import visible
 
@@ -72,7 +73,6 @@ def serve(
     latency: Annotated[str | None, "TIME"] = None,
     cache_bytes: Annotated[str, "--cache", "SIZE"] = f"{CACHE_BYTES // 10**6}MB",
     access_log: bool = False,
-    as_json: AsJson = False,
 ) -> None:
     """Serve the API of the explorer from a dataset.
 
@@ -112,7 +112,7 @@ def serve(
         path = click.format_filename(served.path)
         facts = {"url": server.url, "chain": chain, "dataset": path, "wire": wire, "live": live}
         facts |= {"v1": f"{server.url}/api/v1", "v2": f"{server.url}/api/v2/ethereum"}
-        if as_json:
+        if current_state().as_json:
             click.echo(format_json(facts))
         else:
             click.echo(f"Serving {path} ({chain}) at {server.url} until Ctrl-C")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from beaconframes.cli.from_signature import AsJson, Kind, command, list_arguments
-from beaconframes.cli.rendering import print_json
+from beaconframes.cli.from_signature import Kind, command, list_arguments
+from beaconframes.cli.rendering import print_result
 from beaconframes.simulation_limits import MAXIMUM, MINIMUM
 from beaconframes.simulator import simulate as simulate_chain
 
@@ -20,7 +20,7 @@ LIMITS = {n: Kind(type=click.IntRange(MINIMUM[n], MAXIMUM.get(n))) for n in MINI
 
 
 @command(arguments=list_arguments(simulate_chain, ["target"], kinds=LIMITS))
-def simulate(arguments: dict[str, Any], *, out: Path, as_json: AsJson = False) -> None:
+def simulate(arguments: dict[str, Any], *, out: Path) -> None:
     """Simulate a chain and write it as a dataset.
 
     Parameters
@@ -31,10 +31,11 @@ def simulate(arguments: dict[str, Any], *, out: Path, as_json: AsJson = False) -
     started = time.perf_counter()
     sizes = simulate_chain(out, **arguments).tables()
     seconds = time.perf_counter() - started
-    if as_json:
-        tables = {name: {"rows": size.rows, "bytes": size.bytes} for name, size in sizes.items()}
-        print_json({"dataset": str(out), "seconds": round(seconds, 1), "tables": tables})
-        return
-    for name, size in sizes.items():
-        click.echo(f"{name:<18}{size.rows:>14,} rows {size.bytes / 1e6:>9.1f} MB")
-    click.echo(f"Simulated in {seconds:.1f} s: {click.format_filename(out)}")
+    tables = {name: {"rows": size.rows, "bytes": size.bytes} for name, size in sizes.items()}
+    lines = [
+        f"{name:<18}{size.rows:>14,} rows {size.bytes / 1e6:>9.1f} MB"
+        for name, size in sizes.items()
+    ]
+    lines.append(f"Simulated in {seconds:.1f} s: {click.format_filename(out)}")
+    facts = {"dataset": str(out), "seconds": round(seconds, 1), "tables": tables}
+    print_result(facts, lines)

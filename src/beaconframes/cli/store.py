@@ -8,10 +8,10 @@ import click
 
 from beaconframes.cli import exit_codes
 from beaconframes.cli.connection_options import connection_options
-from beaconframes.cli.from_signature import AsJson, command
+from beaconframes.cli.from_signature import command
 from beaconframes.cli.loader_options import table_name_of
 from beaconframes.cli.messages import print_message
-from beaconframes.cli.rendering import print_json, print_table
+from beaconframes.cli.rendering import list_lines, print_result
 from beaconframes.client import Subjects  # noqa: TC001 - for get_type_hints
 from beaconframes.errors import ConfigError, DatasetError, UsageError
 from beaconframes.text import visible
@@ -71,51 +71,44 @@ def find_table(store: Store, table: str) -> str:
 
 
 @command(*LOCATION)
-def show(table: str | None = None, *, as_json: AsJson = False, **location: Any) -> None:
+def show(table: str | None = None, **location: Any) -> None:
     """Print the tables of the store, or the coverage of TABLE."""
     store = open_store(**location)
     table = None if table is None else find_table(store, table)
     rows = store.tables() if table is None else store.coverage(table)
-    if as_json:
-        print_json({"path": str(store.path), "bytes": store.size, "table": table}, rows)
-        return
-    click.echo(f"{click.format_filename(store.path)}: {store.size:,} bytes")
-    print_table(rows, rows.height)
+    title = f"{click.format_filename(store.path)}: {store.size:,} bytes"
+    facts = {"path": str(store.path), "bytes": store.size, "table": table}
+    print_result(facts, [title, *list_lines(rows)], rows)
 
 
 @command(*LOCATION)
-def verify(*, as_json: AsJson = False, **location: Any) -> None:
+def verify(**location: Any) -> None:
     """Read all files, and list the damaged ones."""
     damaged = open_store(**location).verify()
-    print_damage(damaged, as_json=as_json, sound=not damaged)
+    print_damage(damaged, sound=not damaged)
     if damaged:
         print_message(f"{len(damaged):,} files are damaged; store mend removes their rows")
         click.get_current_context().exit(exit_codes.FILE_ERROR)
 
 
 @command(*LOCATION)
-def mend(*, as_json: AsJson = False, **location: Any) -> None:
+def mend(**location: Any) -> None:
     """Remove damaged files; the next load requests their rows again."""
-    print_damage(open_store(**location).mend(), as_json=as_json, sound=True)
+    print_damage(open_store(**location).mend(), sound=True)
 
 
-def print_damage(damaged: list[Damage], *, as_json: bool, sound: bool) -> None:
+def print_damage(damaged: list[Damage], *, sound: bool) -> None:
     """Print the damaged files."""
-    if as_json:
-        entries = [{"table": d.table, "file": d.path, "reason": d.reason} for d in damaged]
-        print_json({"sound": sound, "damaged": entries})
-        return
-    for damage in damaged:
-        click.echo(visible(f"{damage.table}: {damage.path} {damage.reason}"))
-    if not damaged:
-        click.echo("no file is damaged")
+    entries = [{"table": d.table, "file": d.path, "reason": d.reason} for d in damaged]
+    lines = [visible(f"{d.table}: {d.path} {d.reason}") for d in damaged]
+    print_result({"sound": sound, "damaged": entries}, lines or ["no file is damaged"])
 
 
 @command(*LOCATION)
-def compact(*, as_json: AsJson = False, **location: Any) -> None:
+def compact(**location: Any) -> None:
     """Merge many small files into few large ones."""
     store = open_store(**location)
-    change_store(store, store.compact, as_json=as_json)
+    change_store(store, store.compact)
 
 
 @command(*LOCATION)
@@ -128,7 +121,6 @@ def prune(
     last: Annotated[int | None, UNIT] = None,
     older_than: Annotated[str | None, "TIME"] = None,
     to: Annotated[str | None, "SIZE"] = None,
-    as_json: AsJson = False,
     **location: Any,
 ) -> None:
     """Remove TABLE, some of its rows, or what was stored first.
@@ -159,12 +151,12 @@ def prune(
     store = open_store(**location)
     name = None if table is None else find_table(store, table)
     before = store.coverage(name or "")
-    change_store(store, lambda: store.prune(name, validators, **limits), as_json=as_json)
+    change_store(store, lambda: store.prune(name, validators, **limits))
     if name is not None and before.equals(store.coverage(name)):
         print_message(f"{name} has no such rows; nothing was removed")
 
 
-def change_store(store: Store, change: Callable[[], None], *, as_json: bool) -> None:
+def change_store(store: Store, change: Callable[[], None]) -> None:
     """Change the store, and print its numbers of rows and files before and after."""
     before = store.tables()
     change()
@@ -175,13 +167,11 @@ def change_store(store: Store, change: Callable[[], None], *, as_json: bool) -> 
         "segments_before": int(before["segments"].sum()),
         "segments": int(after["segments"].sum()),
     }
-    if as_json:
-        print_json({"path": str(store.path), **counts})
-    else:
-        click.echo(
-            f"{counts['rows_before']:,} rows in {counts['segments_before']:,} files before, "
-            f"{counts['rows']:,} rows in {counts['segments']:,} files now"
-        )
+    line = (
+        f"{counts['rows_before']:,} rows in {counts['segments_before']:,} files before, "
+        f"{counts['rows']:,} rows in {counts['segments']:,} files now"
+    )
+    print_result({"path": str(store.path), **counts}, [line])
 
 
 store = click.Group(
