@@ -53,6 +53,9 @@ LOADS = {
     "wall": lambda e: bf.load_graffiti_wall((0, 0, 500, 500), since=0, explorer=e),
     "leaderboard": lambda e: bf.load_leaderboard(explorer=e),
     "blocks": lambda e: bf.load_produced_blocks(range(30), explorer=e),
+    "blocks of recipients": lambda e: bf.load_produced_blocks(
+        [*bf.load_produced_blocks(5, explorer=e)["fee_recipient"].unique(), 3, KEY], explorer=e
+    ),
     "state": lambda e: bf.load_latest_state(explorer=e),
     "rewards of V2": lambda e: bf.v2.load_rewards(range(12), since=100, until=101, explorer=e),
     "queues of V2": lambda e: bf.v2.load_queues(explorer=e),
@@ -197,6 +200,7 @@ def test_a_public_key_is_its_validator(opened):
 
 MANY = {
     "rewards of V2": lambda e: bf.v2.load_rewards(range(250), since=100, until=109, explorer=e),
+    "blocks of producers": lambda e: bf.load_produced_blocks(range(250), explorer=e),
     "blocks of V2": lambda e: bf.v2.load_block_rewards(range(5000, 5049), explorer=e),
     "duties of V2": lambda e: bf.v2.load_slot_sync_committee_duties(range(32, 64), explorer=e),
     "windows": LOADS["windows"],

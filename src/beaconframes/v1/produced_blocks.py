@@ -43,6 +43,7 @@ class Producers(NamedParameter):
     at_most: int = 100
 
     role = Role.SUBJECT
+    rows_column = ExecutionBlocks.proposer_index  # of blocks selected by validator
 
     def batches(self, values: Mapping[str, Any], chain_head: ChainHead) -> list[Batch]:
         """Return batches of addresses, then batches of validators."""

@@ -154,8 +154,10 @@ def match_token(_parameter: TokenFilter, fields: Fields, _view: View) -> pl.Expr
     return pl.col("token").is_null() | (pl.col("token") == contract)
 
 
-def match_produced(parameter: Producers, fields: Fields, view: View) -> pl.Expr:
-    """Match the blocks of any of the producers."""
+def parse_producers(
+    parameter: Producers, fields: Fields, view: View
+) -> tuple[list[int], list[str]]:
+    """Return the indices and the addresses of the producers."""
     items = fields[parameter.arg].split(",")
     addresses = [item.lower() for item in items if is_address(item)]
     if len(addresses) > parameter.addresses_at_most:
@@ -174,12 +176,23 @@ def match_produced(parameter: Producers, fields: Fields, view: View) -> pl.Expr:
             "invalid address, validator index or pubkey "
             f"or exceeded max of {parameter.at_most} params"
         )
-    # To compare the texts of all blocks takes longer than all else.
-    is_produced = pl.col(ExecutionBlocks.proposer_index.name).is_in(indices)
-    if addresses:
-        recipients = ExecutionBlocks.fee_recipient, ExecutionBlocks.relay_producer_fee_recipient
-        is_produced |= pl.any_horizontal(pl.col(c.name).is_in(addresses) for c in recipients)
-    return is_produced
+    return [index for index in indices if index is not None], addresses
+
+
+def find_producers(parameter: Producers, fields: Fields, view: View) -> list[int] | None:
+    """Return the indices of the producers, or None: only the texts of blocks have addresses."""
+    indices, addresses = parse_producers(parameter, fields, view)
+    return None if addresses else indices
+
+
+def match_produced(parameter: Producers, fields: Fields, view: View) -> pl.Expr:
+    """Match the blocks of any of the producers."""
+    indices, addresses = parse_producers(parameter, fields, view)
+    recipients = ExecutionBlocks.fee_recipient, ExecutionBlocks.relay_producer_fee_recipient
+    return pl.any_horizontal(
+        pl.col(ExecutionBlocks.proposer_index.name).is_in(indices),
+        *(pl.col(column.name).is_in(addresses) for column in recipients),
+    )
 
 
 def find_block_numbers(parameter: BlockNumbers, fields: Fields, _view: View) -> list[int]:
@@ -242,7 +255,7 @@ ENDPOINT_SELECTORS: dict[type[Parameter], RowSelector] = {
     Credentials: RowSelector(match=match_credentials, sort=sort_by_order),
     BalanceAddresses: RowSelector(select=add_unknown),
     TokenFilter: RowSelector(match=match_token),
-    Producers: RowSelector(match=match_produced),
+    Producers: RowSelector(find_producers, match_produced),
     Direction: RowSelector(sort=sort_blocks),
     BlockNumbers: RowSelector(find_block_numbers, sort=sort_descending),
     Slim: RowSelector(),
