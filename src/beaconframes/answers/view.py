@@ -32,7 +32,7 @@ SCANNED_TABLES: ContextVar[set[str] | None] = ContextVar("scanned_tables", defau
 MAX_DERIVED_ROWS = 10_000_000
 """Rows of the tables from which others are derived as a whole."""
 
-PART_ROWS = 250_000
+PART_ROWS = 120_000
 """Rows of the tables from which a part of a table is derived at a time."""
 
 MAX_REPEATS = 4
@@ -218,7 +218,8 @@ class DatasetView:
             for end in range(last, first - 1, -length)
             for share in range(shares)
         ]
-        return pl.concat([rows.filter(part).collect() for part in in_part]).rechunk()
+        frames = [rows.filter(part).collect(engine="streaming") for part in in_part]
+        return pl.concat(frames).rechunk()
 
     def has_table(self, table: str) -> bool:
         """Return whether the dataset has a table."""

@@ -42,8 +42,8 @@ def sum_yields(view: View) -> pl.LazyFrame:
     }
     return (
         scan_rewards(view)
+        .select("validator_index", "epoch", consensus=reward, **wei)
         .join(stakes, on=["validator_index", "epoch"], how="left")
-        .select("validator_index", "epoch", "stake", consensus=reward, **wei)
         .with_columns(last_epoch=find_last_epoch(view))
         .group_by("validator_index", "last_epoch")
         .agg(
