@@ -92,7 +92,7 @@ def scan_rows(endpoint: Endpoint, view: DatasetView, drawn: range) -> pl.LazyFra
     view.table_cache.require(table)
     old = view.old_attestations if drawn else None
     if old is None:
-        return view.dataset.scan(table)
+        return view.table_cache.scan_files(table)
     draw = old.draw_duties if endpoint is ATTESTATIONS else old.draw
     frames = [draw_epoch(view, table, epoch, draw) for epoch in drawn]
     if endpoint is ATTESTATIONS:

@@ -149,10 +149,10 @@ class TableCache:
         elif not self.has(name):
             return pl.LazyFrame(schema=schema)
         table = self._get_small_table(name)
-        return self._scan_files(name) if table is None else table.lazy()
+        return self.scan_files(name) if table is None else table.lazy()
 
-    def _scan_files(self, name: str) -> pl.LazyFrame:
-        """Return the rows of a table, of which a query reads what it needs."""
+    def scan_files(self, name: str) -> pl.LazyFrame:
+        """Return the rows of a table that exists, of which a query reads what it needs."""
         if name not in self._scans:
             self._scans[name] = self.dataset.scan(name)
         return self._scans[name]
@@ -161,7 +161,7 @@ class TableCache:
         """Return all rows of a small table, or None."""
 
         def read() -> tuple[int, pl.DataFrame | None]:
-            rows = self._scan_files(name)
+            rows = self.scan_files(name)
             dtypes = rows.collect_schema().dtypes()
             row_bytes = sum(
                 TEXT_BYTES if dtype == pl.String or dtype.is_nested() else NUMBER_BYTES
@@ -262,7 +262,7 @@ class TableCache:
         chunk, place = divmod(number, CHUNK_ROWS // PIECE_ROWS)
 
         def read() -> tuple[int, list[bytes]]:
-            rows = self._scan_files(name).slice(chunk * CHUNK_ROWS, CHUNK_ROWS).collect()
+            rows = self.scan_files(name).slice(chunk * CHUNK_ROWS, CHUNK_ROWS).collect()
             pieces = [_compress(piece) for piece in rows.iter_slices(PIECE_ROWS)]
             return sum(map(sys.getsizeof, pieces)), pieces
 

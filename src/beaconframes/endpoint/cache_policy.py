@@ -9,6 +9,7 @@ other filter has a table of its own for each value, or its rows are not stored.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,7 @@ class CachePolicy:
     filters: tuple[Parameter, ...]
 
     @classmethod
+    @cache
     def of(cls, endpoint: Endpoint) -> CachePolicy | None:
         """Return the policy of *endpoint*; None if its rows are not stored."""
         if endpoint.finality is Finality.NEVER or endpoint.table.keeps_every_field:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
+    from beaconframes.answers.view import DatasetView
     from beaconframes.beacon_node.loads.growing_index import GrowingIndex
     from beaconframes.beacon_node.loads.needs import Needs
-    from beaconframes.dataset import Dataset
     from beaconframes.endpoint import Call, ChainHead, Endpoint, Head, Request
     from beaconframes.fetch.served_range import ServedRange
     from beaconframes.fetch.source import FetchedRows, RequestEstimate
@@ -74,6 +74,7 @@ class NodeSource(DatasetSource):
         """Yield the rows of *endpoint*; what the index does not have is requested first."""
         with self._index.holding_head():
             calls = plan_calls(endpoint, arguments, chain_head)
+            served.check_not_future(calls)
             needs = self._index.find_needs(endpoint, calls)
             needs = self._index.prepare(endpoint, needs)
             doubts = [
@@ -90,7 +91,7 @@ def find_unreconciled(index: GrowingIndex, needs: Needs) -> list[Warning]:
     """Return a warning if balances do not confirm income that a load needs; else nothing."""
     if not needs.tables & {*REWARD_TABLES}:
         return []
-    changes = find_unexplained(index.chain_index.dataset, needs.epochs, needs.validators)
+    changes = find_unexplained(index.views.current(), needs.epochs, needs.validators)
     if changes.is_empty():
         return []
     first = changes.row(0, named=True)
@@ -126,7 +127,7 @@ def find_unknown_proposers(
     is_unknown = (pl.col("status") == MISSED) & pl.col("proposer_index").is_null()
     if needs.epochs is not None:
         is_unknown &= pl.col("epoch").is_in(sorted(needs.epochs))
-    blocks = index.chain_index.dataset.scan("blocks").filter(is_unknown)
+    blocks = index.views.current().scan("blocks").filter(is_unknown)
     slots = blocks.select("slot").sort("slot").collect()
     if slots.is_empty():
         return []
@@ -141,14 +142,14 @@ def find_unknown_proposers(
 
 
 def find_unexplained(
-    dataset: Dataset, epochs: Collection[int] | None, validators: Collection[int] | None
+    view: DatasetView, epochs: Collection[int] | None, validators: Collection[int] | None
 ) -> pl.DataFrame:
     """Return the unexplained changes that contain income of *epochs*, by default of all.
 
     They are those of some *validators*, by default of all.
     """
-    name, epoch = UnexplainedChanges.table_name, pl.col("epoch")
-    rows = dataset.scan(name, schema=UnexplainedChanges.schema())
+    rows = view.scan(UnexplainedChanges.table_name, UnexplainedChanges.schema())
+    epoch = pl.col("epoch")
     if epochs is not None:
         later = {each + after for each in epochs for after in range(VERIFIED_LATER + 1)}
         rows = rows.filter(epoch.is_in(sorted(later)))
