@@ -27,7 +27,6 @@ import beaconframes
 from beaconframes import analysis, dictionary, interactive, plot, v1, v2
 from beaconframes.beacon_node.capabilities import ABILITIES, NEEDS, NEVER, WHOLE_REGISTRY
 from beaconframes.beacon_node.client.clients import CONSENSUS_CLIENTS
-from beaconframes.beacon_node.client.quirks import QUIRKS
 from beaconframes.beacon_node.node import SMALL_REGISTRY
 from beaconframes.charts import CHARTS
 from beaconframes.cli.connection_options import describe_options
@@ -87,23 +86,6 @@ def build_clients() -> str:
                 client.rewards_note,
             )
             for client in CONSENSUS_CLIENTS.values()
-        ),
-    )
-
-
-def build_quirks() -> str:
-    """Return the table of known departures from the Beacon API."""
-    return build_rows(
-        ("client", "departure", "found by", "what beaconframes does", "evidence"),
-        (
-            (
-                quirk.client,
-                mark_options(quirk.problem),
-                quirk.found_by,
-                quirk.handling,
-                quirk.evidence,
-            )
-            for quirk in QUIRKS.values()
         ),
     )
 
@@ -229,7 +211,6 @@ def describe_chart(chart: Callable[..., Any]) -> tuple[str, str]:
 PARTS = {
     "charts": build_charts,
     "clients": build_clients,
-    "quirks": build_quirks,
     "loaders": build_loaders,
     "whole_registry": build_whole_registry,
     "never": build_never,

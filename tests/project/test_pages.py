@@ -44,7 +44,7 @@ def test_every_link_leads_somewhere(page):
 
 
 def test_generated_tables_are_up_to_date(generator):
-    """Charts, clients, quirks, loaders and cards are those of the code; run `make docs`."""
+    """Charts, clients, loaders and cards are those of the code; run `make docs`."""
     pages = [ROOT / "docs" / name for name in generator.WITH_PARTS]
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     parts = [part[2] for part in generator.PART.finditer(text)]

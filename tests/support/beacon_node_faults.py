@@ -2,7 +2,7 @@
 
 Each class names the client and the evidence. A fault sees each request before it is answered
 (`refuse`) and each answer before it is sent (`change`). `FAULTS` has all of them by name; names of
-quirks are those of `beaconframes.beacon_node.client.quirks`.
+quirks are those of docs/own-node-index.md.
 """
 
 from __future__ import annotations

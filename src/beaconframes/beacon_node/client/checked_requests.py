@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from beaconframes.beacon_node.client.quirks import QUIRKS
 from beaconframes.beacon_node.client.session import QUICK
 from beaconframes.consensus.spec import Spec
 from beaconframes.errors import IntegrityError, SchemaError, UsageError
@@ -27,6 +26,19 @@ T = TypeVar("T")
 MAX_SLOT: Final = 2**40
 """No chain has a head after it."""
 
+QUIRKS: Final = {
+    "empty-data": ("any", "measured: Lodestar v1.5.1; beacon-APIs#449"),
+    "old-genesis": ("Lodestar v1.5.1", "measured: recordings of this client"),
+    "sync-reward-is-balance": ("Lodestar v1.38.0", "ChainSafe/lodestar#8718"),
+    "no-inactivity": (
+        "Lighthouse before v4.5.0, Teku until the end of 2023",
+        "sigp/lighthouse#4512, Consensys/teku#7553",
+    ),
+    "positive-inactivity": ("Nimbus, development versions", "status-im/nimbus-eth2#8649"),
+    "reorganization": ("any", "by design of the chain"),
+}
+"""Clients and evidence of the quirks that errors name; docs/own-node-index.md has all quirks."""
+
 
 class CheckedRequests:
     """Requests to one node: thread-safe, with connections that stay open."""
@@ -35,7 +47,7 @@ class CheckedRequests:
         """Send requests by *session*."""
         self.session = session
         self.corrected: Counter[str] = Counter()
-        """How often each quirk was repaired, by the names of `QUIRKS`."""
+        """How often each quirk was repaired, by name."""
         self._lock = threading.Lock()
         self.optimistic_slot: int | None = None
         """The first slot of which a response was optimistic, since the head was read last.
@@ -153,8 +165,8 @@ class CheckedRequests:
         """Return the error for an impossible answer, with the known *quirk* that explains it."""
         message = f"{self._client()}: {problem}"
         if quirk:
-            known = QUIRKS[quirk]
-            message += f" (known of {known.client}: {quirk}, {known.evidence})"
+            clients, evidence = QUIRKS[quirk]
+            message += f" (known of {clients}: {quirk}, {evidence})"
         return IntegrityError(
             message,
             hint=hint or "Update the client; rewards can also be computed from SSZ states",

@@ -127,27 +127,15 @@ def count_workers(executor: Executor) -> int:
 
 
 @contextmanager
-def open_executor(
-    executor: Executor | None, workers: int = WORKERS
-) -> Iterator[Callable[..., Any]]:
+def open_executor(executor: Executor | None, workers: int) -> Iterator[Callable[..., Any]]:
     """Return the function that submits tasks: to *executor*, or to threads of this process."""
     if executor is not None:
         yield executor.submit
         return
-    with open_threads(workers) as threads:
+    with ThreadPoolExecutor(workers, thread_name_prefix="index") as threads:
 
         def submit(function: Callable[..., Any], /, *arguments: Any) -> Any:
             # The context has the timeouts of the load.
             return threads.submit(copy_context().run, function, *arguments)
 
         yield submit
-
-
-@contextmanager
-def open_threads(workers: int | None = None) -> Iterator[ThreadPoolExecutor]:
-    """Return a pool of threads; at the end, tasks that have not started are cancelled."""
-    threads = ThreadPoolExecutor(workers or WORKERS, thread_name_prefix="index")
-    try:
-        yield threads
-    finally:
-        threads.shutdown(wait=True, cancel_futures=True)
